@@ -1,0 +1,169 @@
+//! The result of an analysis, as plain data in the user's words. All times in
+//! nanoseconds unless the name says otherwise.
+
+use taut_recording::{Ending, Info};
+use taut_stats::Distribution;
+
+/// Everything found in one recording.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    /// What was recorded where.
+    pub info: Info,
+    /// How it ended; `None` when the recorder was killed.
+    pub ending: Option<Ending>,
+    /// How much there was to look at.
+    pub totals: Totals,
+    /// One entry for each chain, most messages first.
+    pub chains: Vec<Chain>,
+    /// Damage found in the file, one sentence each; empty when it is whole.
+    pub damage: Vec<String>,
+    /// Sentences a reader must know to trust the figures (losses, tier, clock …).
+    pub notes: Vec<String>,
+}
+
+/// Counts over the whole recording.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// From the first to the last record, in seconds.
+    pub duration_s: f64,
+    /// Stamps read.
+    pub stamps: u64,
+    /// Stamps lost, as counted by rings and recorder.
+    pub lost_stamps: u64,
+    /// Kernel events read.
+    pub kernel_events: u64,
+    /// Kernel events lost.
+    pub lost_kernel_events: u64,
+    /// Bound on the error of ticks → CLOCK_MONOTONIC; `None` when the recording has no second calibration pair.
+    pub clock_error_ns: Option<f64>,
+    /// Bytes of the recording file.
+    pub file_bytes: u64,
+}
+
+/// One chain with its figures.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// "first.point → last.point", or the name declared in taut.toml.
+    pub name: String,
+    /// True when declared in taut.toml, false when inferred.
+    pub declared: bool,
+    /// Deadline of taut.toml, end to end.
+    pub deadline_ns: Option<u64>,
+    /// Messages over the deadline among the completed; `None` without a deadline.
+    pub missed: Option<u64>,
+    /// Points in order.
+    pub points: Vec<Point>,
+    /// Messages that passed at least the first two points of the chain or have an outcome.
+    pub messages: u64,
+    /// First to last point, for the messages that passed both, start-up apart.
+    pub end_to_end: Delay,
+    /// First to last stamp of every message, wherever it ended, start-up apart.
+    pub whole_life: Delay,
+    /// Neighbouring points, in order.
+    pub hops: Vec<Hop>,
+    /// The start-up transient, reported apart.
+    pub startup: Option<Startup>,
+    /// Where the messages ended.
+    pub outcomes: Outcomes,
+    /// Points seen at few messages or off the main line: kept, said, not forced into the chain.
+    pub branches: Vec<Branch>,
+    /// End-to-end latency over time, for plots: (start of message in ns since the recording's start, latency ns); all messages that completed, start-up included.
+    pub series: Vec<(u64, u64)>,
+}
+
+/// A point of a chain.
+#[derive(Clone, Debug, Default)]
+pub struct Point {
+    /// Its name as stamped.
+    pub name: String,
+    /// Messages that passed.
+    pub messages: u64,
+    /// Messages a second over the point's own active time.
+    pub rate_hz: Option<f64>,
+    /// Distribution of the time between two messages at this point.
+    pub period: Distribution,
+    /// |period − median period|.
+    pub period_jitter: Distribution,
+    /// Threads that stamped here, "comm/tid", most stamps first.
+    pub threads: Vec<String>,
+}
+
+/// Delay figures and their histogram.
+#[derive(Clone, Debug, Default)]
+pub struct Delay {
+    /// Quantiles with their counts.
+    pub distribution: Distribution,
+    /// Histogram for plots.
+    pub histogram: Vec<Bin>,
+    /// Percentile curve for plots: (quantile 0..1, ns), dense towards 1, never beyond what the count carries.
+    pub percentiles: Vec<(f64, u64)>,
+}
+
+/// One bar of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// Lower edge, inclusive.
+    pub from_ns: u64,
+    /// Upper edge, exclusive.
+    pub to_ns: u64,
+    /// Messages within.
+    pub count: u64,
+}
+
+/// The stretch between two neighbouring points.
+#[derive(Clone, Debug, Default)]
+pub struct Hop {
+    /// Point it starts at.
+    pub from: String,
+    /// Point it ends at.
+    pub to: String,
+    /// Its delay over the messages that passed both, start-up apart.
+    pub delay: Delay,
+    /// 99th percentile of delay less the chain's minimum delay of this hop (RFC 5481 PDV).
+    pub pdv_p99_ns: Option<u64>,
+    /// Of the time by which messages of the tail exceed the median message, the share spent in this hop (0..1); shares of a chain sum to 1.
+    pub tail_share: Option<f64>,
+    /// True when both ends are stamped by different threads for most messages.
+    pub crosses_threads: bool,
+}
+
+/// Start-up: the first messages, slower than everything after.
+#[derive(Clone, Debug, Default)]
+pub struct Startup {
+    /// How many messages are set apart.
+    pub messages: u64,
+    /// Until when, in ns since the recording's start.
+    pub until_ns: u64,
+    /// Their slowest end-to-end time.
+    pub max_ns: u64,
+    /// One sentence on why they are apart.
+    pub sentence: String,
+}
+
+/// Where messages ended: applied + in_flight + Σ dropped + unexplained = messages.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    /// Reached their goal: by an outcome stamp "applied", or, in a chain without outcome stamps, by the last point.
+    pub applied: u64,
+    /// Still under way when the recording ended.
+    pub in_flight: u64,
+    /// By reason, most first.
+    pub dropped: Vec<(String, u64)>,
+    /// Ended nowhere: no outcome, and too old to be in flight. Must be 0 in a chain with outcome stamps.
+    pub unexplained: u64,
+    /// More than one outcome for one message (counted once above, by the first).
+    pub double: u64,
+    /// At which point messages were seen last, for those that did not complete: (point, reason or "unexplained", n).
+    pub last_seen: Vec<(String, String, u64)>,
+}
+
+/// A point off the main line.
+#[derive(Clone, Debug, Default)]
+pub struct Branch {
+    /// Its name.
+    pub point: String,
+    /// After which point of the chain it comes, by majority.
+    pub after: String,
+    /// Messages that passed it.
+    pub messages: u64,
+}

@@ -1,0 +1,133 @@
+//! Counter ticks → CLOCK_MONOTONIC, by calibration pairs taken once a second.
+
+use crate::{Counter, MonotonicNs, Ticks, monotonic_ns, realtime_ns};
+
+/// One calibration: a counter read sandwiched between two reads of itself
+/// around a CLOCK_MONOTONIC read; the narrowest of several tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockPair {
+    /// Middle of the sandwich.
+    pub ticks: Ticks,
+    /// CLOCK_MONOTONIC at that moment.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME at (almost) that moment, for wall-clock display only.
+    pub realtime_ns: u64,
+    /// Width of the sandwich; half of it bounds the pair's error.
+    pub window_ticks: u32,
+}
+
+impl ClockPair {
+    /// Takes a pair now: the narrowest of 16 sandwiches.
+    pub fn take(counter: Counter) -> ClockPair {
+        let mut best = ClockPair { ticks: Ticks(0), monotonic_ns: 0, realtime_ns: 0, window_ticks: u32::MAX };
+        for _ in 0..16 {
+            let before = counter.now().0;
+            let monotonic = monotonic_ns();
+            let after = counter.now().0;
+            let window = after.saturating_sub(before).min(u32::MAX as u64) as u32;
+            if window < best.window_ticks {
+                let ticks = Ticks(before + window as u64 / 2);
+                best = ClockPair { ticks, monotonic_ns: monotonic, window_ticks: window, ..best };
+            }
+        }
+        // REALTIME is related to MONOTONIC by an offset, not measured by a sandwich of its own.
+        best.realtime_ns = best.monotonic_ns + realtime_ns().saturating_sub(monotonic_ns());
+        best
+    }
+}
+
+/// A piecewise linear map from ticks to CLOCK_MONOTONIC through calibration
+/// pairs. Between pairs it interpolates; before the first and after the last
+/// it uses the neighbouring slope, which a recorder avoids by taking a pair at
+/// start and at stop.
+#[derive(Clone, Debug, Default)]
+pub struct Mapping {
+    pairs: Vec<ClockPair>,
+}
+
+impl Mapping {
+    /// Builds the map; pairs that do not advance on both clocks are rejected
+    /// (a stepped or frozen counter must not bend time backwards).
+    pub fn new(pairs: impl IntoIterator<Item = ClockPair>) -> Mapping {
+        let mut kept: Vec<ClockPair> = Vec::new();
+        for pair in pairs {
+            match kept.last() {
+                Some(last) if pair.ticks <= last.ticks || pair.monotonic_ns <= last.monotonic_ns => {}
+                _ => kept.push(pair),
+            }
+        }
+        Mapping { pairs: kept }
+    }
+
+    /// The identity, for a counter that is CLOCK_MONOTONIC itself.
+    pub fn identity() -> Mapping {
+        Mapping { pairs: Vec::new() }
+    }
+
+    /// The moment of `ticks`. With fewer than two pairs ticks are taken as nanoseconds.
+    pub fn to_monotonic(&self, ticks: Ticks) -> MonotonicNs {
+        if self.pairs.len() < 2 {
+            return MonotonicNs(ticks.0);
+        }
+        let after = self.pairs.partition_point(|p| p.ticks <= ticks).clamp(1, self.pairs.len() - 1);
+        let (a, b) = (self.pairs[after - 1], self.pairs[after]);
+        let slope = (b.monotonic_ns - a.monotonic_ns) as f64 / (b.ticks.0 - a.ticks.0) as f64;
+        let offset = ticks.0.wrapping_sub(a.ticks.0) as i64 as f64 * slope;
+        MonotonicNs(a.monotonic_ns.saturating_add_signed(offset.round() as i64))
+    }
+
+    /// A bound on the map's error at the pairs and between them, in nanoseconds:
+    /// the widest half sandwich, plus the largest miss of a middle pair from the
+    /// line through its neighbours. `None` with fewer than two pairs.
+    pub fn error_ns(&self) -> Option<f64> {
+        let (first, last) = (self.pairs.first()?, self.pairs.last()?);
+        if self.pairs.len() < 2 {
+            return None;
+        }
+        let slope = (last.monotonic_ns - first.monotonic_ns) as f64 / (last.ticks.0 - first.ticks.0) as f64;
+        let window = self.pairs.iter().map(|p| p.window_ticks).max().unwrap_or(0) as f64 / 2.0 * slope;
+        let miss = self.pairs.windows(3).map(|w| {
+            let line = (w[2].monotonic_ns - w[0].monotonic_ns) as f64 / (w[2].ticks.0 - w[0].ticks.0) as f64;
+            let expected = w[0].monotonic_ns as f64 + (w[1].ticks.0 - w[0].ticks.0) as f64 * line;
+            (w[1].monotonic_ns as f64 - expected).abs()
+        });
+        Some(window + miss.fold(0.0, f64::max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(ticks: u64, monotonic_ns: u64) -> ClockPair {
+        ClockPair { ticks: Ticks(ticks), monotonic_ns, realtime_ns: 0, window_ticks: 40 }
+    }
+
+    #[test]
+    fn interpolates_between_pairs_and_continues_outside() {
+        let map = Mapping::new([pair(1000, 10_000), pair(3000, 11_000), pair(5000, 12_100)]);
+        let at = |ticks| map.to_monotonic(Ticks(ticks)).0;
+        assert_eq!([at(1000), at(2000), at(3000), at(4000), at(5000)], [10_000, 10_500, 11_000, 11_550, 12_100]);
+        assert_eq!([at(0), at(7000)], [9_500, 13_200]);
+    }
+
+    #[test]
+    fn a_pair_that_goes_backwards_is_rejected() {
+        let map = Mapping::new([pair(1000, 10_000), pair(900, 10_500), pair(2000, 9_000), pair(2000, 11_000)]);
+        assert_eq!(map.to_monotonic(Ticks(1500)).0, 10_500);
+    }
+
+    #[test]
+    fn the_error_bound_covers_a_bent_clock() {
+        let map = Mapping::new([pair(1000, 10_000), pair(2000, 11_007), pair(3000, 12_000)]);
+        assert!(map.error_ns().unwrap() >= 27.0);
+        assert_eq!(Mapping::identity().error_ns(), None);
+    }
+
+    #[test]
+    fn a_real_pair_is_narrow_and_maps_to_itself() {
+        let counter = if cfg!(target_arch = "x86_64") { Counter::Tsc } else { Counter::Monotonic };
+        let pair = ClockPair::take(counter);
+        assert!(pair.ticks.0 > 0 && pair.monotonic_ns > 0 && pair.window_ticks < u32::MAX);
+    }
+}

@@ -1,0 +1,294 @@
+//! What a recording holds, as plain data: the vocabulary that the writer, the
+//! readers, capture and analysis share. How it lies in the file: `schemas`.
+
+use taut_clock::{ClockPair, Counter};
+
+/// One entry of a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// Stamps of one thread.
+    Stamps(StampBatch),
+    /// Kernel events of one CPU.
+    Kernel(KernelBatch),
+    /// A calibration of a counter against CLOCK_MONOTONIC.
+    Clock(Counter, ClockPair),
+    /// A point, reason or lock got its number.
+    Name(Name),
+    /// A thread was seen, or changed its name.
+    Thread(Thread),
+    /// Something was lost, and how much.
+    Lost(Lost),
+    /// One sampled figure (PSI, steal, frequency, temperature).
+    Sample(Sample),
+}
+
+/// Stamps of one thread in the order it wrote them, column by column.
+/// All columns have equal length; `ticks` never decreases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StampBatch {
+    /// Host pid of the process.
+    pub pid: i32,
+    /// Host tid of the thread.
+    pub tid: i32,
+    /// Counter of `ticks`, as [`Counter`]'s number.
+    pub counter: u8,
+    /// Counter reading of each stamp.
+    pub ticks: Vec<u64>,
+    /// Message id of each stamp.
+    pub message_id: Vec<u64>,
+    /// The point's number in the recording's name table.
+    pub point: Vec<u32>,
+    /// What the stamp means, as [`Kind`]'s number.
+    pub kind: Vec<u8>,
+    /// Depends on the kind: 0, f64 bits, or a name number (reason, lock).
+    pub value: Vec<u64>,
+}
+
+/// What a stamp means. The numbers are part of protocol and format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The message passed the point.
+    Stamp = 1,
+    /// Work that is not a message's begins; the point names the work.
+    Begin = 2,
+    /// That work ends.
+    End = 3,
+    /// The message ended; point = where, value = number of the reason's name ("applied" is a reason).
+    Outcome = 4,
+    /// A sampled signal: value = f64 bits.
+    Value = 5,
+    /// About to take the lock that the point names.
+    LockWait = 6,
+    /// The lock that the point names is taken.
+    LockAcquired = 7,
+}
+
+impl Kind {
+    /// The kind with this protocol number.
+    pub fn from_number(number: u8) -> Option<Kind> {
+        use Kind::*;
+        [Stamp, Begin, End, Outcome, Value, LockWait, LockAcquired].into_iter().find(|k| *k as u8 == number)
+    }
+}
+
+/// Kernel events of one CPU in time order, column by column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelBatch {
+    /// The CPU they happened on.
+    pub cpu: u16,
+    /// CLOCK_MONOTONIC.
+    pub time_ns: Vec<u64>,
+    /// Which event, as [`KernelEvent`]'s number.
+    pub event: Vec<u8>,
+    /// The tracepoint's `common_flags` (0x08 hard irq, 0x10 softirq, 0x04 need-resched).
+    pub flags: Vec<u8>,
+    /// The thread that was current (host tid).
+    pub tid: Vec<i32>,
+    /// First argument; see [`KernelEvent`].
+    pub arg0: Vec<i64>,
+    /// Second argument.
+    pub arg1: Vec<i64>,
+    /// Third argument.
+    pub arg2: Vec<i64>,
+}
+
+/// The kernel events a recording may hold, with what their arguments mean.
+/// An argument not named is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum KernelEvent {
+    /// tid left the CPU: arg0 = next tid, arg1 = prev_state bits as the kernel gives them, arg2 = next_prio << 16 | prev_prio.
+    SchedSwitch = 1,
+    /// tid wakes somebody: arg0 = woken tid, arg1 = target cpu, arg2 = its prio.
+    SchedWaking = 2,
+    /// Like [`KernelEvent::SchedWaking`], for a new thread.
+    SchedWakeupNew = 3,
+    /// arg0 = tid that moves, arg1 = from cpu, arg2 = to cpu.
+    SchedMigrate = 4,
+    /// arg0 = child tid.
+    SchedFork = 5,
+    /// arg0 = tid before exec (differs from tid when a thread execs).
+    SchedExec = 6,
+    /// tid exits.
+    SchedExit = 7,
+    /// arg0 = system call number, arg1 = first argument (fd or futex address), arg2 = second (futex operation).
+    SyscallEnter = 8,
+    /// arg0 = system call number, arg1 = return value.
+    SyscallExit = 9,
+    /// arg0 = address, arg1 = instruction pointer, arg2 = error code.
+    PageFault = 10,
+    /// arg0 = irq or vector number, arg1 = 0 device, 1 softirq, 2 vector.
+    IrqEnter = 11,
+    /// As [`KernelEvent::IrqEnter`].
+    IrqExit = 12,
+    /// arg0 = state, -1 on leaving idle.
+    CpuIdle = 13,
+    /// arg0 = kHz, arg1 = cpu.
+    CpuFrequency = 14,
+    /// Self tier: tid came onto the CPU.
+    SwitchIn = 15,
+    /// Self tier: tid left the CPU; arg0 = 1 when it was preempted.
+    SwitchOut = 16,
+}
+
+impl KernelEvent {
+    /// All events, in the order of their numbers.
+    pub const ALL: [KernelEvent; 16] = {
+        use KernelEvent::*;
+        [
+            SchedSwitch, SchedWaking, SchedWakeupNew, SchedMigrate, SchedFork, SchedExec, SchedExit, SyscallEnter,
+            SyscallExit, PageFault, IrqEnter, IrqExit, CpuIdle, CpuFrequency, SwitchIn, SwitchOut,
+        ]
+    };
+
+    /// The event with this format number.
+    pub fn from_number(number: u8) -> Option<KernelEvent> {
+        Self::ALL.get((number as usize).checked_sub(1)?).copied()
+    }
+}
+
+/// One entry of the recording's name table: points, reasons, locks share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// Its number, from 1; 0 is "no name".
+    pub id: u32,
+    /// UTF-8, at most 119 bytes.
+    pub name: String,
+}
+
+/// A thread of the recorded tree, or one that took its CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// CLOCK_MONOTONIC when this was known; later entries supersede.
+    pub time_ns: u64,
+    /// Host pid (thread group).
+    pub pid: i32,
+    /// Host tid.
+    pub tid: i32,
+    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat), so that a reused tid is another thread.
+    pub start_time: u64,
+    /// 15 bytes of name.
+    pub comm: String,
+    /// Command line joined by spaces, for the main thread of a recorded process; else empty.
+    pub cmdline: String,
+    /// True when it belongs to the recorded tree.
+    pub recorded: bool,
+}
+
+/// A count of what was lost, as an increment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// CLOCK_MONOTONIC when the loss was noticed.
+    pub time_ns: u64,
+    /// What was lost.
+    pub what: LostWhat,
+    /// Where: "pid/tid" of a ring, "cpu N perf", … for people.
+    pub place: String,
+    /// How many more than at the last entry of this place.
+    pub count: u64,
+}
+
+/// What can be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LostWhat {
+    /// Stamps: ring full, or no free thread slot.
+    #[default]
+    Stamps = 1,
+    /// Kernel events.
+    KernelEvents = 2,
+}
+
+/// One sampled figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// E.g. "psi.cpu.some_avg10", "cpu0.steal_s", "cpu1.frequency_khz".
+    pub name: String,
+    /// In the unit the name says.
+    pub value: f64,
+}
+
+/// How the kernel was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tier {
+    /// All threads' scheduling and the recorded tree's system calls.
+    Full,
+    /// Context switches of the recorded threads only.
+    SelfOnly,
+    /// No kernel events.
+    #[default]
+    Stamps,
+}
+
+impl Tier {
+    /// "full", "self" or "stamps": the word in files and reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tier::Full => "full",
+            Tier::SelfOnly => "self",
+            Tier::Stamps => "stamps",
+        }
+    }
+
+    /// The tier of that word.
+    pub fn from_word(word: &str) -> Option<Tier> {
+        [Tier::Full, Tier::SelfOnly, Tier::Stamps].into_iter().find(|t| t.word() == word)
+    }
+}
+
+/// What was recorded where: written first, repeated in Metadata.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Info {
+    /// Version of the taut that recorded.
+    pub taut_version: String,
+    /// The command, as typed; empty with `--pid`.
+    pub command: Vec<String>,
+    /// Working directory.
+    pub directory: String,
+    /// Host name.
+    pub host: String,
+    /// `uname -r -v -m`.
+    pub kernel: String,
+    /// CPU model and number of CPUs.
+    pub cpu: String,
+    /// Number of online CPUs.
+    pub cpus: u32,
+    /// `git describe --always --dirty` of the working directory; empty outside a repository.
+    pub git_revision: String,
+    /// Tier chosen at start.
+    pub tier: Tier,
+    /// Which kernel source served: "ftrace", "perf", "none".
+    pub kernel_source: String,
+    /// Why not a better tier, and what it costs; empty in full tier.
+    pub tier_reason: String,
+    /// CLOCK_MONOTONIC at the start of the recording.
+    pub start_monotonic_ns: u64,
+    /// CLOCK_REALTIME at the same moment.
+    pub start_realtime_ns: u64,
+    /// Further facts, sorted by key: "governor", "clocksource", "hypervisor", "perf_event_paranoid", …
+    pub facts: Vec<(String, String)>,
+}
+
+/// How a recording ended; absent after a crash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// CLOCK_MONOTONIC at the end.
+    pub end_monotonic_ns: u64,
+    /// Exit code of the command, 128 + signal, if it was started by taut.
+    pub exit_code: Option<i32>,
+    /// Stamps written to the recording.
+    pub stamps: u64,
+    /// Stamps lost.
+    pub lost_stamps: u64,
+    /// Kernel events written.
+    pub kernel_events: u64,
+    /// Kernel events lost.
+    pub lost_kernel_events: u64,
+    /// CPU time the recorder itself used, in nanoseconds.
+    pub recorder_cpu_ns: u64,
+    /// Why it ended: "command exited", "duration", "signal".
+    pub reason: String,
+}
