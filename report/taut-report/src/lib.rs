@@ -1,1 +1,27 @@
-//! stub
+//! Analysis results for people: terminal, Markdown, JSON, HTML. Last but one on the
+//! way of the data: it receives finished results and computes nothing.
+
+mod headline;
+mod html;
+mod json;
+mod markdown;
+mod terminal;
+pub mod words;
+
+#[cfg(test)]
+mod sample;
+
+pub use headline::headline;
+pub use html::html;
+pub use json::{SCHEMA_VERSION, json, schema};
+pub use markdown::markdown;
+pub use terminal::{Style, terminal};
+
+/// An analysis with the name of the file it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// As the user typed it.
+    pub name: &'a str,
+    /// What was found.
+    pub analysis: &'a taut_analysis::Analysis,
+}

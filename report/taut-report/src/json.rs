@@ -1,0 +1,349 @@
+//! The JSON form: serialisable twins of the analysis result, made here at the edge so
+//! that the result may change without breaking scripts. The schema is documented in
+//! `docs/report.schema.json`, generated from these types.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_analysis as found;
+use taut_stats::Distribution;
+
+use crate::Named;
+
+/// Raised when a field is renamed, removed, or changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One recording gives one object; several give `{ "schema_version", "reports": [ … ] }`.
+pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
+    let value = |report: &Report| serde_json::to_value(report).unwrap_or_default();
+    let reports: Vec<Report> = recordings.iter().map(report).collect();
+    match reports.as_slice() {
+        [one] => value(one),
+        many => serde_json::json!({
+            "schema_version": SCHEMA_VERSION,
+            "reports": many.iter().map(value).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+/// The JSON schema of one report.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Report {
+    /// Version of this schema.
+    schema_version: u32,
+    /// The recording's file, as named on the command line.
+    name: String,
+    /// One sentence: what a busy reader needs.
+    headline: String,
+    recording: Recording,
+    /// Most messages first.
+    chains: Vec<Chain>,
+    /// Damage found in the file, a sentence each.
+    damage: Vec<String>,
+    /// What one must know to trust the figures.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Recording {
+    duration_s: f64,
+    stamps: u64,
+    lost_stamps: u64,
+    kernel_events: u64,
+    lost_kernel_events: u64,
+    file_bytes: u64,
+    /// "full", "self" or "stamps".
+    tier: String,
+    /// Why not a better tier; empty in full tier.
+    tier_reason: String,
+    /// "ftrace", "perf", "switches", or "none".
+    kernel_source: String,
+    /// Bound on the error between the stamps' counter and CLOCK_MONOTONIC.
+    clock_error_ns: Option<f64>,
+    start_realtime_ns: u64,
+    /// False when the recorder was killed before it could finish.
+    finished: bool,
+    exit_code: Option<i32>,
+    /// CPU time that the recorder used.
+    recorder_cpu_ns: Option<u64>,
+    command: Vec<String>,
+    directory: String,
+    git_revision: String,
+    taut_version: String,
+    host: Host,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Host {
+    name: String,
+    kernel: String,
+    cpu: String,
+    cpus: u32,
+    /// Further facts: governor, clocksource, …
+    facts: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Chain {
+    name: String,
+    declared: bool,
+    deadline_ns: Option<u64>,
+    missed: Option<u64>,
+    messages: u64,
+    /// First to last point.
+    end_to_end: Delay,
+    /// First to last stamp of every message, wherever it ended.
+    whole_life: Delay,
+    hops: Vec<Hop>,
+    points: Vec<Point>,
+    startup: Option<Startup>,
+    outcomes: Outcomes,
+    branches: Vec<Branch>,
+}
+
+/// Quantiles are null where fewer than ten bursts of exceedances lie beyond them.
+#[derive(Serialize, JsonSchema)]
+struct Figures {
+    n: u64,
+    min_ns: Option<u64>,
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p95_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: Option<u64>,
+    mean_ns: Option<f64>,
+    sd_ns: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Delay {
+    #[serde(flatten)]
+    figures: Figures,
+    /// [from_ns, to_ns, count]
+    histogram: Vec<(u64, u64, u64)>,
+    /// [quantile 0..1, ns]
+    percentiles: Vec<(f64, u64)>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Hop {
+    from: String,
+    to: String,
+    #[serde(flatten)]
+    delay: Delay,
+    pdv_p99_ns: Option<u64>,
+    /// Share of the tail's excess over the median message (0..1).
+    tail_share: Option<f64>,
+    crosses_threads: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Point {
+    name: String,
+    messages: u64,
+    rate_hz: Option<f64>,
+    period: Figures,
+    period_jitter: Figures,
+    threads: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Startup {
+    messages: u64,
+    until_ns: u64,
+    max_ns: u64,
+    sentence: String,
+}
+
+/// applied + in_flight + sum(dropped) + unexplained = messages.
+#[derive(Serialize, JsonSchema)]
+struct Outcomes {
+    applied: u64,
+    in_flight: u64,
+    dropped: serde_json::Map<String, serde_json::Value>,
+    unexplained: u64,
+    double: u64,
+    /// Where messages that did not complete were seen last.
+    last_seen: Vec<LastSeen>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LastSeen {
+    point: String,
+    reason: String,
+    messages: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Branch {
+    point: String,
+    after: String,
+    messages: u64,
+}
+
+fn report(named: &Named<'_>) -> Report {
+    let analysis = named.analysis;
+    Report {
+        schema_version: SCHEMA_VERSION,
+        name: named.name.to_owned(),
+        headline: crate::headline(analysis),
+        recording: recording(analysis),
+        chains: analysis.chains.iter().map(chain).collect(),
+        damage: analysis.damage.clone(),
+        notes: analysis.notes.clone(),
+    }
+}
+
+fn recording(analysis: &found::Analysis) -> Recording {
+    let (info, totals, ending) = (&analysis.info, &analysis.totals, analysis.ending.as_ref());
+    Recording {
+        duration_s: totals.duration_s,
+        stamps: totals.stamps,
+        lost_stamps: totals.lost_stamps,
+        kernel_events: totals.kernel_events,
+        lost_kernel_events: totals.lost_kernel_events,
+        file_bytes: totals.file_bytes,
+        tier: info.tier.word().to_owned(),
+        tier_reason: info.tier_reason.clone(),
+        kernel_source: info.kernel_source.clone(),
+        clock_error_ns: totals.clock_error_ns,
+        start_realtime_ns: info.start_realtime_ns,
+        finished: ending.is_some(),
+        exit_code: ending.and_then(|e| e.exit_code),
+        recorder_cpu_ns: ending.map(|e| e.recorder_cpu_ns),
+        command: info.command.clone(),
+        directory: info.directory.clone(),
+        git_revision: info.git_revision.clone(),
+        taut_version: info.taut_version.clone(),
+        host: Host {
+            name: info.host.clone(),
+            kernel: info.kernel.clone(),
+            cpu: info.cpu.clone(),
+            cpus: info.cpus,
+            facts: info.facts.iter().cloned().collect(),
+        },
+    }
+}
+
+fn chain(chain: &found::Chain) -> Chain {
+    Chain {
+        name: chain.name.clone(),
+        declared: chain.declared,
+        deadline_ns: chain.deadline_ns,
+        missed: chain.missed,
+        messages: chain.messages,
+        end_to_end: delay(&chain.end_to_end),
+        whole_life: delay(&chain.whole_life),
+        hops: chain.hops.iter().map(hop).collect(),
+        points: chain.points.iter().map(point).collect(),
+        startup: chain.startup.as_ref().map(|s| Startup {
+            messages: s.messages,
+            until_ns: s.until_ns,
+            max_ns: s.max_ns,
+            sentence: s.sentence.clone(),
+        }),
+        outcomes: outcomes(&chain.outcomes),
+        branches: chain.branches.iter().map(branch).collect(),
+    }
+}
+
+fn figures(d: &Distribution) -> Figures {
+    let Distribution { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns } = *d;
+    Figures { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns }
+}
+
+fn delay(delay: &found::Delay) -> Delay {
+    Delay {
+        figures: figures(&delay.distribution),
+        histogram: delay.histogram.iter().map(|b| (b.from_ns, b.to_ns, b.count)).collect(),
+        percentiles: delay.percentiles.clone(),
+    }
+}
+
+fn hop(hop: &found::Hop) -> Hop {
+    Hop {
+        from: hop.from.clone(),
+        to: hop.to.clone(),
+        delay: delay(&hop.delay),
+        pdv_p99_ns: hop.pdv_p99_ns,
+        tail_share: hop.tail_share,
+        crosses_threads: hop.crosses_threads,
+    }
+}
+
+fn point(point: &found::Point) -> Point {
+    Point {
+        name: point.name.clone(),
+        messages: point.messages,
+        rate_hz: point.rate_hz,
+        period: figures(&point.period),
+        period_jitter: figures(&point.period_jitter),
+        threads: point.threads.clone(),
+    }
+}
+
+fn outcomes(outcomes: &found::Outcomes) -> Outcomes {
+    Outcomes {
+        applied: outcomes.applied,
+        in_flight: outcomes.in_flight,
+        dropped: outcomes.dropped.iter().map(|(reason, n)| (reason.clone(), (*n).into())).collect(),
+        unexplained: outcomes.unexplained,
+        double: outcomes.double,
+        last_seen: outcomes.last_seen.iter().map(last_seen).collect(),
+    }
+}
+
+fn last_seen((point, reason, messages): &(String, String, u64)) -> LastSeen {
+    LastSeen { point: point.clone(), reason: reason.clone(), messages: *messages }
+}
+
+fn branch(branch: &found::Branch) -> Branch {
+    Branch { point: branch.point.clone(), after: branch.after.clone(), messages: branch.messages }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_contract_of_the_design_holds() {
+        let analysis = sample::teleop();
+        let value = json(&[Named { name: "run.mcap", analysis: &analysis }]);
+        for field in [
+            "/schema_version", "/recording/duration_s", "/recording/stamps", "/recording/lost_stamps",
+            "/recording/kernel_events", "/recording/lost_kernel_events", "/recording/tier",
+            "/recording/clock_error_ns", "/recording/host", "/chains/0/name", "/chains/0/messages",
+            "/chains/0/end_to_end/p999_ns", "/chains/0/hops/0/from", "/chains/0/hops/0/to",
+            "/chains/0/hops/0/p50_ns", "/chains/0/hops/0/pdv_p99_ns", "/chains/0/hops/0/tail_share",
+            "/chains/0/outcomes/applied", "/chains/0/outcomes/in_flight", "/chains/0/outcomes/dropped/speed_limit",
+        ] {
+            assert!(value.pointer(field).is_some(), "{field} is missing");
+        }
+    }
+
+    #[test]
+    fn several_recordings_give_several_reports() {
+        let analysis = sample::teleop();
+        let named = Named { name: "run.mcap", analysis: &analysis };
+        let value = json(&[named, named]);
+        assert_eq!(value["reports"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_documented_schema_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+        let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+        if std::env::var_os("TAUT_UPDATE").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let documented = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(documented == text, "docs/report.schema.json is stale: run TAUT_UPDATE=1 cargo test -p taut-report schema");
+    }
+}

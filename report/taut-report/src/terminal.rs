@@ -1,0 +1,246 @@
+//! The terminal form: tables that fit 100 columns.
+
+use comfy_table::{Attribute, CellAlignment, Table, presets};
+use taut_analysis::{Analysis, Chain, Outcomes};
+use taut_stats::Distribution;
+
+use crate::{Named, words};
+
+/// How the terminal wants it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// ANSI bold and dim; off unless stdout is a terminal.
+    pub color: bool,
+}
+
+/// The longest hop or reason name that still leaves room for the figures in 100 columns.
+const NAME_WIDTH: usize = 40;
+/// Cells of the longest bar.
+const BAR_WIDTH: f64 = 12.0;
+
+/// The report of one recording.
+pub fn terminal(named: Named<'_>, style: Style) -> String {
+    let analysis = named.analysis;
+    let mut out = format!("{}  {}\n", style.bold(named.name), style.dim(&measured(analysis)));
+    out += &format!("\n{}\n", wrap(&crate::headline(analysis), 98));
+    for damage in &analysis.damage {
+        out += &format!("{} {}\n", style.bold("damaged:"), wrap(damage, 89));
+    }
+    for chain in &analysis.chains {
+        out += &section(chain, style);
+    }
+    if !analysis.notes.is_empty() {
+        out += "\n";
+        for note in &analysis.notes {
+            out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
+        }
+    }
+    out
+}
+
+/// One line on how it was measured.
+pub(crate) fn measured(analysis: &Analysis) -> String {
+    let (totals, info) = (&analysis.totals, &analysis.info);
+    let lost = |n: u64| if n == 0 { "none lost".to_owned() } else { format!("{} LOST", words::count(n)) };
+    let kernel = match totals.kernel_events {
+        0 => String::new(),
+        n => format!(" · {} kernel events, {}", words::count(n), lost(totals.lost_kernel_events)),
+    };
+    let clock = totals.clock_error_ns.map_or("clock error unknown".into(), |e| format!("clock ± {e:.0} ns"));
+    format!(
+        "{:.1} s · {} stamps, {}{kernel} · {} tier · {clock}",
+        totals.duration_s,
+        words::count(totals.stamps),
+        lost(totals.lost_stamps),
+        info.tier.word(),
+    )
+}
+
+fn section(chain: &Chain, style: Style) -> String {
+    let mut out = format!("\n{}\n\n", style.bold(&chain.name));
+    out += &indent(&delays(chain));
+    out += "\n";
+    out += &indent(&hops(chain));
+    if let Some(startup) = &chain.startup {
+        out += &format!("\n  Start-up apart: {}\n", wrap(&startup.sentence, 80));
+    }
+    if let (Some(deadline), Some(missed)) = (chain.deadline_ns, chain.missed) {
+        out += &format!(
+            "\n  Deadline {}: {} of {} missed\n",
+            words::duration(deadline),
+            words::count(missed),
+            words::count(chain.end_to_end.distribution.n)
+        );
+    }
+    out += &format!("\n  {} messages ended so:\n", words::count(chain.messages));
+    out += &indent(&outcomes(&chain.outcomes, chain.messages));
+    out += &format!("  {}\n", style.dim(&balance(&chain.outcomes, chain.messages)));
+    for branch in &chain.branches {
+        out += &format!(
+            "  branch: {} after {}, {} messages\n",
+            branch.point,
+            branch.after,
+            words::count(branch.messages)
+        );
+    }
+    out
+}
+
+fn delays(chain: &Chain) -> Table {
+    let mut table = table(&["ms", "n", "p50", "p90", "p95", "p99", "p99.9", "max"]);
+    let mut row = |name: &str, d: &Distribution| {
+        let figures = [d.p50_ns, d.p90_ns, d.p95_ns, d.p99_ns, d.p999_ns, d.max_ns].map(words::milliseconds);
+        table.add_row([name.to_owned(), words::count(d.n)].into_iter().chain(figures));
+    };
+    row("first to last point", &chain.end_to_end.distribution);
+    if chain.whole_life.distribution.n > chain.end_to_end.distribution.n {
+        row("wherever it ended", &chain.whole_life.distribution);
+    }
+    table
+}
+
+fn hops(chain: &Chain) -> Table {
+    let mut table = table(&["hop (ms)", "n", "p50", "p95", "p99", "max", "PDV p99", "of the tail"]);
+    for hop in &chain.hops {
+        let d = &hop.delay.distribution;
+        let share = hop.tail_share.map_or("–".into(), |s| format!("{} {:>3.0} %", bar(s), s * 100.0));
+        let mut row = vec![hop_name(&hop.from, &hop.to), words::count(d.n)];
+        row.extend([d.p50_ns, d.p95_ns, d.p99_ns, d.max_ns, hop.pdv_p99_ns].map(words::milliseconds));
+        row.push(share);
+        table.add_row(row);
+    }
+    table
+}
+
+fn outcomes(outcomes: &Outcomes, messages: u64) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    for (name, n) in outcome_rows(outcomes) {
+        let share = n as f64 / messages.max(1) as f64;
+        table.add_row([name, words::count(n), words::percent(share), bar(share)]);
+    }
+    align_right(&mut table, 1..3);
+    table
+}
+
+/// Every fate with its count, in the order of reading; zero rows only where zero is the news.
+pub(crate) fn outcome_rows(outcomes: &Outcomes) -> Vec<(String, u64)> {
+    let mut rows = vec![("applied".to_owned(), outcomes.applied)];
+    rows.extend(outcomes.dropped.iter().map(|(reason, n)| (format!("dropped: {reason}"), *n)));
+    rows.push(("in flight at the end".to_owned(), outcomes.in_flight));
+    rows.push(("unexplained".to_owned(), outcomes.unexplained));
+    rows
+}
+
+/// Whether the fates sum to the messages.
+pub(crate) fn balance(outcomes: &Outcomes, messages: u64) -> String {
+    let sum: u64 = outcome_rows(outcomes).iter().map(|(_, n)| n).sum();
+    let double = match outcomes.double {
+        0 => String::new(),
+        n => format!("; {} had a second outcome (the first counts)", words::count(n)),
+    };
+    match messages as i128 - sum as i128 {
+        0 => format!("sum {} of {}: balances{double}", words::count(sum), words::count(messages)),
+        rest => format!("sum {} of {}: {rest} DO NOT BALANCE{double}", words::count(sum), words::count(messages)),
+    }
+}
+
+/// "a.b → a.c" as "b → c" where both share the prefix, cut in the middle of long names.
+pub(crate) fn hop_name(from: &str, to: &str) -> String {
+    let (from, to) = match (from.split_once('.'), to.split_once('.')) {
+        (Some((a, _)), Some((b, rest))) if a == b => (from.to_owned(), rest.to_owned()),
+        _ => (from.to_owned(), to.to_owned()),
+    };
+    let whole = format!("{from} → {to}");
+    if whole.chars().count() <= NAME_WIDTH { whole } else { format!("{from}\n  → {to}") }
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header);
+    align_right(&mut table, 1..header.len());
+    table
+}
+
+fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    for i in columns {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn bar(share: f64) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH * 8.0).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        text.push(EIGHTHS[eighths % 8]);
+    }
+    text
+}
+
+fn indent(table: &Table) -> String {
+    table.trim_fmt().lines().map(|line| format!(" {line}\n")).collect()
+}
+
+fn wrap(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("starts with one line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+impl Style {
+    fn bold(self, text: &str) -> String {
+        self.ansi(Attribute::Bold, text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.ansi(Attribute::Dim, text)
+    }
+
+    fn ansi(self, attribute: Attribute, text: &str) -> String {
+        let code = if attribute == Attribute::Bold { 1 } else { 2 };
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_terminal_report() {
+        let analysis = sample::teleop();
+        let text = terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn it_fits_100_columns_even_with_long_names() {
+        let mut analysis = sample::teleop();
+        analysis.chains[0].hops[0].to = "a_namespace.".to_owned() + &"x".repeat(100);
+        let text = terminal(Named { name: "run.mcap", analysis: &sample::teleop() }, Style::default());
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        }
+    }
+
+    #[test]
+    fn fates_that_do_not_sum_are_said() {
+        let outcomes = Outcomes { applied: 3, ..Outcomes::default() };
+        assert!(balance(&outcomes, 5).contains("2 DO NOT BALANCE"));
+        assert!(balance(&outcomes, 3).ends_with("balances"));
+    }
+}

@@ -1,0 +1,111 @@
+//! How figures become text: one place, so that every view says the same.
+
+/// A duration with three significant digits and the unit that suits it: "740 ns", "1.06 ms".
+pub fn duration(ns: u64) -> String {
+    scaled(ns as f64)
+}
+
+/// As [`duration`], for a figure with a fraction; "0.8 ns".
+pub fn scaled(ns: f64) -> String {
+    let (value, unit) = match ns.abs() {
+        a if a < 1e3 => (ns, "ns"),
+        a if a < 999.5e3 => (ns / 1e3, "µs"),
+        a if a < 999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = match value.abs() {
+        _ if unit == "ns" && value.fract() == 0.0 => 0,
+        a if a >= 99.95 => 0,
+        a if a >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A duration in milliseconds for a column headed "ms"; "–" where the data do not carry it.
+/// Below a microsecond the digits go on, so that a lock of 300 ns is not "0.000".
+pub fn milliseconds(ns: Option<u64>) -> String {
+    match ns {
+        None => "–".into(),
+        Some(0) => "0".into(),
+        Some(ns) if ns < 10_000 => format!("{:.4}", ns as f64 / 1e6),
+        Some(ns) if ns < 100_000_000 => format!("{:.3}", ns as f64 / 1e6),
+        Some(ns) => format!("{:.1}", ns as f64 / 1e6),
+    }
+}
+
+/// "–" or the duration.
+pub fn maybe(ns: Option<u64>) -> String {
+    ns.map_or("–".into(), duration)
+}
+
+/// A whole number with thin spaces between thousands: "12 345".
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as per cent: "71.2 %", "<0.1 %", "0 %".
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".into(),
+        p if p > 0.0 && p < 0.1 => "<0.1 %".into(),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// Bytes in the unit that suits them: "4.2 MB".
+pub fn bytes(n: u64) -> String {
+    match n as f64 {
+        n if n < 1e3 => format!("{n:.0} B"),
+        n if n < 1e6 => format!("{:.1} kB", n / 1e3),
+        n if n < 1e9 => format!("{:.1} MB", n / 1e6),
+        n => format!("{:.2} GB", n / 1e9),
+    }
+}
+
+/// A command line that a shell reads back as the same words.
+pub fn shell(words: &[String]) -> String {
+    let plain = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_alphanumeric() || "-_./=:,@%+".contains(c));
+    let quote = |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', r"'\''")) };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_and_a_unit() {
+        let cases = [
+            (0, "0 ns"), (740, "740 ns"), (1_060, "1.06 µs"), (999_400, "999 µs"), (999_600, "1.00 ms"),
+            (12_345_678, "12.3 ms"), (123_456_789, "123 ms"), (2_500_000_000, "2.50 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn a_missing_figure_is_a_dash_and_a_small_one_is_not_zero() {
+        assert_eq!([None, Some(0), Some(300), Some(1_234_567)].map(milliseconds), ["–", "0", "0.0003", "1.235"]);
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing() {
+        assert_eq!([0.0, 0.0001, 0.712, 1.0].map(percent), ["0 %", "<0.1 %", "71.2 %", "100.0 %"]);
+    }
+
+    #[test]
+    fn shell_words_survive() {
+        let words = ["python", "-m", "x y", "it's"].map(String::from);
+        assert_eq!(shell(&words), r"python -m 'x y' 'it'\''s'");
+    }
+}
