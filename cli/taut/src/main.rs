@@ -1,1 +1,49 @@
-fn main() {}
+//! `taut`: find out why a robot control loop jitters. Each command is one file in `commands`.
+
+mod commands;
+mod config;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Find out why a robot control loop jitters.
+///
+/// taut records where each message was and when, and says how late the loop runs,
+/// hop by hop, and where its setpoints ended.
+#[derive(Parser)]
+#[command(name = "taut", version, arg_required_else_help = true, after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Print the whole chain of causes of an error.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Record(commands::record::Args),
+    Report(commands::report::Args),
+    Recover(commands::recover::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Record(args) => commands::record::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Recover(args) => commands::recover::run(&args),
+    };
+    match done {
+        Ok(done) => done.into(),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::from(exit::FINE),
+        Err(error) => {
+            let text = if cli.verbose { format!("{error:?}") } else { format!("{error:#}") };
+            eprintln!("taut: {text}");
+            ExitCode::from(exit::code_of(&error))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+# The one task runner. `make help` lists what it does, from the comments behind ##.
+SHELL := /bin/bash -eu -o pipefail
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+TAUT := $(BIN)/taut
+WEB := report/web
+RUST := $(shell git ls-files '*.rs' '*Cargo.toml' Cargo.lock 2>/dev/null)
+SECONDS_DEMO ?= 30
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench web fmt
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(BIN)/.taut ## Build everything into .venv; the command is .venv/bin/taut
+
+demo: setup ## Record a leader→follower teleoperation loop for 30 s and report it
+	@$(TAUT) record -o taut-run.mcap -- $(BIN)/python -m workloads.teleop --duration $(SECONDS_DEMO)
+	@$(TAUT) report taut-run.mcap
+	@$(TAUT) report taut-run.mcap --format html -o taut-run.html
+	@echo "Open taut-run.html in a browser."
+
+test: setup ## Pass every test (what CI runs)
+	scripts/machine test
+	cargo test --workspace --exclude taut-python --locked
+	$(BIN)/pytest
+	cd $(WEB) && npm test
+
+lint: setup ## Formatters, linters and types
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cd $(WEB) && npm run check
+
+fmt: setup ## Format all code
+	cargo fmt
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: setup ## Run every benchmark against its peers (long; see bench/*/README.md)
+	scripts/machine bench
+	for b in bench/*/run; do $$b; done
+
+web: $(WEB)/dist/.built ## Bundle the report's front end
+
+$(WEB)/dist/.built: $(WEB)/package-lock.json $(wildcard $(WEB)/*.json $(WEB)/*.mjs $(WEB)/src/*)
+	cd $(WEB) && npm ci --silent --no-audit --no-fund && npm run --silent build
+	touch $@
+
+$(VENV)/.requirements: requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# The wheel carries the module and the binary: build the binary first, lay it in maturin's data folder.
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/*) include/taut.h
+	cargo build --release --locked -p taut
+	mkdir -p target/wheel-data/scripts target/wheel-data/headers
+	install -m 755 target/release/taut target/wheel-data/scripts/taut
+	install -m 644 include/*.h target/wheel-data/headers/
+	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
+	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/taut-*.whl
+	touch $@

@@ -1,0 +1,187 @@
+//! `taut record`: run a command, or attach to one, and write a recording.
+
+use std::{ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use taut_capture::{Depth, Options, Progress, Recorded, Started, Target};
+use taut_recording::Tier;
+use taut_report::words;
+
+use crate::exit::Done;
+
+/// Run a command and record it: stamps of its whole process tree, and what the kernel saw.
+///
+/// The command's exit code is passed on. Ctrl-C reaches the command; the recording
+/// stays readable whatever ends it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10")]
+pub struct Args {
+    /// The recording to write.
+    #[arg(short, long, default_value = "taut-run.mcap", value_name = "FILE")]
+    output: PathBuf,
+    /// Attach to a running process instead of starting a command; it stamps if it was
+    /// started with TAUT_SESSION=DIR in its environment.
+    #[arg(long, conflicts_with = "command")]
+    pid: Option<i32>,
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Insist on a tier of kernel events [default: the best this user may have].
+    #[arg(long, value_parser = ["full", "self", "stamps"])]
+    tier: Option<String>,
+    /// Insist on a kernel source [default: the cheaper of those that work].
+    #[arg(long, value_parser = ["ftrace", "perf"])]
+    kernel_source: Option<String>,
+    /// Which kernel events: scheduling; and system calls; and interrupts; and everything.
+    #[arg(long, default_value = "syscalls", value_parser = ["sched", "syscalls", "irq", "all"])]
+    depth: String,
+    /// Records in each thread's ring, a power of two: how long the recorder may stall.
+    #[arg(long, value_name = "N", value_parser = ring_records)]
+    ring_records: Option<u32>,
+    /// Sync the file to disk about once a second.
+    #[arg(long)]
+    durable: bool,
+    /// Session directory for the rings [default: a fresh one under /dev/shm].
+    #[arg(long, value_name = "DIR")]
+    session: Option<PathBuf>,
+    /// No live counts.
+    #[arg(short, long)]
+    quiet: bool,
+    /// The command to run and record.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Records until the command ends, the duration is over, or somebody interrupts.
+pub fn run(args: &Args) -> Result<Done> {
+    let options = options(args)?;
+    let live = Live::new(args.quiet);
+    let recorded = taut_capture::record(
+        &options,
+        &mut |started| live.started(started),
+        &mut |progress| live.show(progress),
+    );
+    live.clear();
+    let recorded = recorded.with_context(|| subject(args))?;
+    if !args.quiet {
+        eprintln!("{}", summary(args, &recorded));
+    }
+    Ok(match recorded.exit_code {
+        Some(code) => Done::Forwarded(code.clamp(0, 255) as u8),
+        None => Done::Fine,
+    })
+}
+
+fn options(args: &Args) -> Result<Options> {
+    let target = match (args.pid, args.command.is_empty()) {
+        (Some(pid), true) => Target::Pid(pid),
+        (None, false) => Target::Command(args.command.clone()),
+        _ => bail!("nothing to record: add `-- COMMAND …` or `--pid PID`"),
+    };
+    let depth = match args.depth.as_str() {
+        "sched" => Depth::Sched,
+        "irq" => Depth::Irq,
+        "all" => Depth::All,
+        _ => Depth::Syscalls,
+    };
+    Ok(Options {
+        output: args.output.clone(),
+        target,
+        duration: args.duration,
+        tier: args.tier.as_deref().and_then(Tier::from_word),
+        kernel_source: args.kernel_source.clone(),
+        depth,
+        ring_records: args.ring_records,
+        durable: args.durable,
+        session: args.session.clone(),
+        taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+fn subject(args: &Args) -> String {
+    match args.command.first() {
+        Some(command) => format!("cannot record {}", command.to_string_lossy()),
+        None => format!("cannot record process {}", args.pid.unwrap_or_default()),
+    }
+}
+
+fn summary(args: &Args, recorded: &Recorded) -> String {
+    let ending = &recorded.ending;
+    let mut lost = String::new();
+    for (n, what) in [(ending.lost_stamps, "stamps"), (ending.lost_kernel_events, "kernel events")] {
+        if n > 0 {
+            lost += &format!(", {} {what} LOST", words::count(n));
+        }
+    }
+    format!(
+        "taut: {}: {} stamps, {} kernel events{lost}, {}\ntaut: next: taut report {}",
+        args.output.display(),
+        words::count(ending.stamps),
+        words::count(ending.kernel_events),
+        words::bytes(recorded.file_bytes),
+        words::shell(&[args.output.display().to_string()]),
+    )
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s < 1e8 => Ok(Duration::from_secs_f64(s)),
+        _ => Err("give a number of seconds above 0".into()),
+    }
+}
+
+fn ring_records(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(n) if n.is_power_of_two() && (64..=1 << 24).contains(&n) => Ok(n),
+        _ => Err("give a power of two from 64 to 16777216".into()),
+    }
+}
+
+/// The talk on stderr while recording: one line at the start, live counts on a terminal.
+struct Live {
+    bar: ProgressBar,
+    quiet: bool,
+}
+
+impl Live {
+    fn new(quiet: bool) -> Live {
+        let bar = if quiet || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
+        Live { bar, quiet }
+    }
+
+    fn started(&self, started: &Started) {
+        if self.quiet {
+            return;
+        }
+        let mut line = format!("taut: recording process {}, {} tier", started.pid, started.tier.word());
+        if !started.kernel_source.is_empty() && started.kernel_source != "none" {
+            line += &format!(" ({})", started.kernel_source);
+        }
+        self.bar.suspend(|| eprintln!("{line}"));
+        if !started.tier_reason.is_empty() {
+            self.bar.suspend(|| eprintln!("taut: {}", started.tier_reason));
+        }
+    }
+
+    fn show(&self, progress: &Progress) {
+        let lost = progress.lost_stamps + progress.lost_kernel_events;
+        let lost = if lost == 0 { String::new() } else { format!(" · {} LOST", words::count(lost)) };
+        self.bar.set_message(format!(
+            "{:.0} s · {} stamps ({}/s) · {} kernel events · {} processes, {} threads · {}{lost}",
+            progress.elapsed.as_secs_f64(),
+            words::count(progress.stamps),
+            words::count(progress.stamps_per_s.round() as u64),
+            words::count(progress.kernel_events),
+            progress.processes,
+            progress.threads,
+            words::bytes(progress.file_bytes),
+        ));
+        self.bar.tick();
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

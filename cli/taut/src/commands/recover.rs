@@ -1,0 +1,47 @@
+//! `taut recover`: a clean recording from a torn or damaged one.
+
+use std::{fs::File, path::PathBuf};
+
+use anyhow::{Context, Result, bail};
+use memmap2::Mmap;
+
+use crate::exit::Done;
+
+/// Write a clean recording with everything that can be read of a torn or damaged one.
+///
+/// Chunks whose checksum is wrong are left out and named, never passed on as good.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  taut recover crashed.mcap -o recovered.mcap")]
+pub struct Args {
+    /// The recording, torn or damaged.
+    recording: PathBuf,
+    /// The clean recording [default: RUN with .recovered.mcap].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Recovers and says what was lost.
+pub fn run(args: &Args) -> Result<Done> {
+    let from = &args.recording;
+    let to = args.output.clone().unwrap_or_else(|| from.with_extension("recovered.mcap"));
+    let file = File::open(from).with_context(|| from.display().to_string())?;
+    if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
+        bail!("{}: cannot recover a file onto itself; name another with -o", to.display());
+    }
+    if file.metadata()?.len() == 0 {
+        bail!("{}: is empty; there is nothing to recover", from.display());
+    }
+    // SAFETY: read-only; see `report`: nothing read is trusted before its CRC is checked.
+    let bytes = unsafe { Mmap::map(&file)? };
+    let recovered = taut_recording::recover(&bytes, &to).with_context(|| from.display().to_string())?;
+    for damage in &recovered.damage {
+        eprintln!("lost: {damage}");
+    }
+    eprintln!(
+        "wrote {}: {} stamps, {} kernel events",
+        to.display(),
+        taut_report::words::count(recovered.stamps),
+        taut_report::words::count(recovered.kernel_events)
+    );
+    Ok(if recovered.damage.is_empty() { Done::Fine } else { Done::DataLost })
+}

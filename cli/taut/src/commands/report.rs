@@ -1,0 +1,99 @@
+//! `taut report`: how late, hop by hop, and where the messages ended.
+
+use std::{
+    fs::File,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use memmap2::Mmap;
+use taut_analysis::{Analysis, Analyzer, Config};
+use taut_report::{Named, Style};
+
+use crate::{config, exit::Done, output};
+
+/// Say how late the loop runs, hop by hop, and where its messages ended.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json")]
+pub struct Args {
+    /// Recordings made by `taut record`; torn and damaged ones are read as far as they go.
+    #[arg(required = true, value_name = "RUN")]
+    recordings: Vec<PathBuf>,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// File to write instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Declared chains and deadlines; ./taut.toml is used when it exists.
+    #[arg(long, value_name = "TOML")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables that fit 100 columns.
+    Terminal,
+    /// One self-contained page.
+    Html,
+    /// For scripts; the schema is versioned and documented.
+    Json,
+    /// To paste in a pull request.
+    Markdown,
+}
+
+/// Reads, analyses, prints.
+pub fn run(args: &Args) -> Result<Done> {
+    let config = config::load(args.config.as_deref())?;
+    if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
+        bail!("an HTML page is not for a terminal: add -o report.html");
+    }
+    let mut analyses = Vec::new();
+    for path in &args.recordings {
+        let analysis = analyse(path, &config).with_context(|| path.display().to_string())?;
+        analyses.push((path.display().to_string(), analysis));
+    }
+    let named: Vec<Named<'_>> = analyses.iter().map(|(name, analysis)| Named { name, analysis }).collect();
+    output::write(&render(&named, args), args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        eprintln!("wrote {}", path.display());
+    }
+    let damaged = analyses.iter().any(|(_, analysis)| !analysis.damage.is_empty());
+    Ok(if damaged { Done::DataLost } else { Done::Fine })
+}
+
+/// The analysis of the recording at `path`.
+fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if file.metadata()?.is_dir() {
+        bail!("is a folder; name a recording (.mcap)");
+    }
+    if length == 0 {
+        bail!("is empty; record again, or name another file");
+    }
+    // SAFETY: the map is read-only, and every read of it is checked against its CRC before use;
+    // a writer that truncates the file under us could still raise SIGBUS, which ends the command.
+    let bytes = unsafe { Mmap::map(&file)? };
+    let mut analyzer = Analyzer::new(config.clone());
+    let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
+    let damage = contents.damage.iter().map(ToString::to_string).collect();
+    Ok(analyzer.finish(contents.info, contents.ending, damage, length)?)
+}
+
+fn render(named: &[Named<'_>], args: &Args) -> String {
+    let each = |one: &dyn Fn(Named<'_>) -> String| named.iter().map(|n| one(*n)).collect::<Vec<_>>().join("\n");
+    match args.format {
+        Format::Html => taut_report::html(named),
+        Format::Json => format!("{:#}\n", taut_report::json(named)),
+        Format::Markdown => each(&taut_report::markdown),
+        Format::Terminal => {
+            let color = args.output.is_none()
+                && std::io::stdout().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+            each(&|n| taut_report::terminal(n, Style { color }))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Every exit code of `taut`, with what to do about it. `taut record` besides forwards
+//! the exit code of the command it recorded (128 + signal when a signal ended it).
+
+use std::process::ExitCode;
+
+/// All is well.
+pub const FINE: u8 = 0;
+/// Bad usage or bad input: read the line that names the file or value, and mend it.
+pub const BAD_INPUT: u8 = 2;
+/// Not permitted: the message names the permission and the command that grants it.
+pub const NOT_PERMITTED: u8 = 3;
+/// Finished, but data was lost or damaged: the output says what; trust it only as far.
+pub const DATA_LOST: u8 = 5;
+
+/// How a command ended when nothing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing to add.
+    Fine,
+    /// The result stands, but something in the file was damaged.
+    DataLost,
+    /// The recorded command's own exit code.
+    Forwarded(u8),
+}
+
+impl From<Done> for ExitCode {
+    fn from(done: Done) -> ExitCode {
+        ExitCode::from(match done {
+            Done::Fine => FINE,
+            Done::DataLost => DATA_LOST,
+            Done::Forwarded(code) => code,
+        })
+    }
+}
+
+/// The code for an error: not permitted is told apart from everything else.
+pub fn code_of(error: &anyhow::Error) -> u8 {
+    let denied = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| io.kind() == std::io::ErrorKind::PermissionDenied);
+    if denied { NOT_PERMITTED } else { BAD_INPUT }
+}
