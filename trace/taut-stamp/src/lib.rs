@@ -1,1 +1,195 @@
-//! stub
+//! Stamp messages from inside a robot process, for the price of a counter read.
+//!
+//! ```
+//! use taut_stamp::{applied, outcome, stamp};
+//!
+//! fn on_setpoint(id: u64, safe: bool) {
+//!     stamp!("control.received", id);
+//!     if !safe {
+//!         outcome(id, "joint_limit");
+//!         return;
+//!     }
+//!     stamp!("control.written", id);
+//!     applied(id);
+//! }
+//! on_setpoint(1, true);
+//! ```
+//!
+//! Without a session (`TAUT_SESSION`) each call is one relaxed load and a branch. With one,
+//! a stamp takes no lock, makes no system call and allocates nothing after a thread's first;
+//! [`prepare_thread`] takes that first step ahead of time. Nothing here ever fails or blocks
+//! the robot: what cannot be kept is counted ([`status`]). The bytes are those of
+//! `docs/protocol.md`; this crate knows nothing of recorders.
+
+mod layout;
+mod process;
+#[doc(hidden)]
+pub mod ring;
+mod thread;
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+
+const STAMP: u32 = 1;
+const BEGIN: u32 = 2;
+const END: u32 = 3;
+const OUTCOME: u32 = 4;
+const VALUE: u32 = 5;
+const LOCK_WAIT: u32 = 6;
+const LOCK_ACQUIRED: u32 = 7;
+
+/// A named place: a hop point, a piece of work, a signal, a lock or a reason. Make it a
+/// `static`; its name is looked up once.
+#[derive(Debug)]
+pub struct Point {
+    name: &'static str,
+    id: AtomicU32,
+}
+
+impl Point {
+    /// The place called `name`, at most 119 bytes.
+    pub const fn new(name: &'static str) -> Point {
+        Point { name, id: AtomicU32::new(0) }
+    }
+
+    /// The message passed here.
+    #[inline(always)]
+    pub fn stamp(&self, message_id: u64) {
+        self.write(STAMP, message_id, 0);
+    }
+
+    /// Work that is not a message's begins here.
+    #[inline(always)]
+    pub fn begin(&self) {
+        self.write(BEGIN, 0, 0);
+    }
+
+    /// That work ends.
+    #[inline(always)]
+    pub fn end(&self) {
+        self.write(END, 0, 0);
+    }
+
+    /// The signal has this value now.
+    #[inline(always)]
+    pub fn value(&self, value: f64) {
+        self.write(VALUE, 0, value.to_bits());
+    }
+
+    /// About to take the lock of this name.
+    #[inline(always)]
+    pub fn lock_wait(&self) {
+        self.write(LOCK_WAIT, 0, 0);
+    }
+
+    /// The lock is taken.
+    #[inline(always)]
+    pub fn lock_acquired(&self) {
+        self.write(LOCK_ACQUIRED, 0, 0);
+    }
+
+    /// The message ended with this reason; "applied" is the good one.
+    #[inline(always)]
+    pub fn outcome(&self, message_id: u64) {
+        if !thread::is_off() {
+            thread::write(0, OUTCOME, message_id, u64::from(self.id()));
+        }
+    }
+
+    #[inline(always)]
+    fn write(&self, kind: u32, message_id: u64, value: u64) {
+        if !thread::is_off() {
+            thread::write(self.id(), kind, message_id, value);
+        }
+    }
+
+    #[inline(always)]
+    fn id(&self) -> u32 {
+        match self.id.load(Ordering::Relaxed) {
+            0 => self.look_up(),
+            id => id,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self) -> u32 {
+        let id = intern(self.name);
+        self.id.store(id, Ordering::Relaxed);
+        id
+    }
+}
+
+/// Stamps a message at a point given by a string literal.
+#[macro_export]
+macro_rules! stamp {
+    ($name:literal, $message_id:expr) => {{
+        static POINT: $crate::Point = $crate::Point::new($name);
+        POINT.stamp($message_id)
+    }};
+}
+
+/// The message ended, not applied, for this reason. Looks the reason up by a scan of the name
+/// table (tens of ns); keep a `static` [`Point`] and call [`Point::outcome`] where that matters.
+pub fn outcome(message_id: u64, reason: &str) {
+    if !thread::is_off() {
+        thread::write(0, OUTCOME, message_id, u64::from(intern(reason)));
+    }
+}
+
+/// The message reached its goal.
+pub fn applied(message_id: u64) {
+    static APPLIED: Point = Point::new("applied");
+    APPLIED.outcome(message_id);
+}
+
+/// Takes this thread's one slow step now (claims its ring and maps it in). True when the
+/// thread will stamp; false without a session or when it could not be had.
+pub fn prepare_thread() -> bool {
+    !thread::is_off() && thread::claim().is_some()
+}
+
+/// Uses `session` instead of `TAUT_SESSION`. Returns whether the process is attached now;
+/// a process that already is stays where it is.
+pub fn attach(session: &Path) -> bool {
+    process::attach(session)
+}
+
+/// To be called by a child made by raw `clone`, before it stamps; `fork` does it by itself.
+pub fn after_fork() {
+    process::forget();
+}
+
+/// How stamping stands in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// A ring file is in use.
+    pub attached: bool,
+    /// Stamps lost by this process since it attached.
+    pub lost: u64,
+}
+
+/// How stamping stands; attaches if nothing was tried yet.
+pub fn status() -> Status {
+    Status { attached: process::process().is_some(), lost: process::lost() }
+}
+
+/// The id of a name in this process's table, for bindings that cache by themselves;
+/// 0 without a session or when the table is full.
+pub fn intern(name: &str) -> u32 {
+    process::process().map_or(0, |process| process.intern(name))
+}
+
+/// Writes one record with ids from [`intern`]: for bindings. `kind` as in the protocol.
+#[inline(always)]
+pub fn write(point: u32, kind: u32, message_id: u64, value: u64) {
+    if !thread::is_off() {
+        thread::write(point, kind, message_id, value);
+    }
+}
+
+/// True without a session: bindings may skip their own work.
+#[inline(always)]
+pub fn is_off() -> bool {
+    thread::is_off()
+}
