@@ -3,6 +3,18 @@
 //! Filled by capture and importers, read by analysis. It knows MCAP; nobody else does.
 //! The format is written down in `docs/recording.md`.
 
+mod cdr;
+mod damage;
+mod error;
+mod reader;
 mod records;
+mod recover;
+mod schemas;
+mod writer;
 
+pub use damage::Damage;
+pub use error::Error;
+pub use reader::{Contents, info, read};
 pub use records::*;
+pub use recover::{Recovered, recover};
+pub use writer::{FORMAT_VERSION, Writer};

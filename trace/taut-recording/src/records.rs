@@ -1,6 +1,7 @@
 //! What a recording holds, as plain data: the vocabulary that the writer, the
 //! readers, capture and analysis share. How it lies in the file: `schemas`.
 
+use serde::{Deserialize, Serialize};
 use taut_clock::{ClockPair, Counter};
 
 /// One entry of a recording.
@@ -212,7 +213,7 @@ pub struct Sample {
 }
 
 /// How the kernel was seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
     /// All threads' scheduling and the recorded tree's system calls.
     Full,
@@ -240,7 +241,8 @@ impl Tier {
 }
 
 /// What was recorded where: written first, repeated in Metadata.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Info {
     /// Version of the taut that recorded.
     pub taut_version: String,
@@ -273,7 +275,8 @@ pub struct Info {
 }
 
 /// How a recording ended; absent after a crash.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ending {
     /// CLOCK_MONOTONIC at the end.
     pub end_monotonic_ns: u64,

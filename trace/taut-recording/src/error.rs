@@ -1,0 +1,46 @@
+//! What can go wrong with a recording as a whole. Damage inside one is not an error: see [`crate::Damage`].
+
+use std::path::PathBuf;
+
+/// Why a file is no recording, or could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Not even an MCAP file.
+    #[error("is not a recording (no MCAP file); name a file written by `taut record`")]
+    NotMcap,
+    /// Somebody else's MCAP.
+    #[error("is an MCAP file of profile {profile:?}, not a taut recording; name a file written by `taut record`")]
+    Foreign {
+        /// The profile in its header.
+        profile: String,
+    },
+    /// Torn before anything was on disk.
+    #[error("ends after {bytes} bytes, before the first record; nothing of it can be read, record again")]
+    Truncated {
+        /// The file's length.
+        bytes: usize,
+    },
+    /// Written by a newer taut.
+    #[error("needs the feature {feature:?}, which this taut does not know; update taut")]
+    UnknownFeature {
+        /// The first unknown one.
+        feature: String,
+    },
+    /// The file system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The MCAP writer said no.
+    #[error("{path}: cannot write: {source}")]
+    Mcap {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: mcap::McapError,
+    },
+}

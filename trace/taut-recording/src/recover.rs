@@ -1,0 +1,67 @@
+//! A clean recording from a torn or damaged one.
+
+use std::path::Path;
+
+use crate::{Contents, Damage, Ending, Error, Record, Writer, read};
+
+/// What a recovery kept and what it could not.
+#[derive(Debug)]
+pub struct Recovered {
+    /// What was lost, a sentence each.
+    pub damage: Vec<Damage>,
+    /// Stamps kept.
+    pub stamps: u64,
+    /// Kernel events kept.
+    pub kernel_events: u64,
+    /// Length of the clean file.
+    pub file_bytes: u64,
+}
+
+/// Writes everything readable of `bytes` to a clean recording at `to`, by way of a neighbour that
+/// replaces it only when whole. The clean file says among its facts that it was recovered.
+pub fn recover(bytes: &[u8], to: &Path) -> Result<Recovered, Error> {
+    // Two passes: the head of the clean file needs what the damaged one may say only at its end.
+    let mut end_ns = 0;
+    let Contents { mut info, ending, .. } = read(bytes, &mut |record| end_ns = end_ns.max(time_ns(&record)))?;
+    let partial = to.with_extension("partial");
+    let result = (|| {
+        info.facts.push(("recovered_by".to_owned(), format!("taut {}", env!("CARGO_PKG_VERSION"))));
+        let mut writer = Writer::create(&partial, &info)?;
+        let mut failed = None;
+        let contents = read(bytes, &mut |record| {
+            if failed.is_none() {
+                let wrote = writer.write(&record).and_then(|()| writer.flush_due(time_ns(&record)));
+                failed = wrote.err();
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let ending = ending.unwrap_or_else(|| Ending {
+            end_monotonic_ns: end_ns.max(info.start_monotonic_ns),
+            stamps: contents.stamps,
+            kernel_events: contents.kernel_events,
+            reason: "recovered".to_owned(),
+            ..Ending::default()
+        });
+        let file_bytes = writer.finish(&ending)?;
+        std::fs::rename(&partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
+        let Contents { damage, stamps, kernel_events, .. } = contents;
+        Ok(Recovered { damage, stamps, kernel_events, file_bytes })
+    })();
+    if result.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    result
+}
+
+fn time_ns(record: &Record) -> u64 {
+    match record {
+        Record::Kernel(batch) => batch.time_ns.last().copied().unwrap_or(0),
+        Record::Clock(_, pair) => pair.monotonic_ns,
+        Record::Thread(thread) => thread.time_ns,
+        Record::Lost(lost) => lost.time_ns,
+        Record::Sample(sample) => sample.time_ns,
+        Record::Stamps(_) | Record::Name(_) => 0,
+    }
+}

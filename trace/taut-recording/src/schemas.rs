@@ -1,0 +1,274 @@
+//! How records lie in the file: one channel and one `ros2msg` schema for each kind, and the
+//! two functions between [`Record`] and CDR bytes. `docs/recording.md` is this page for others.
+
+use taut_clock::{ClockPair, Counter, Ticks};
+
+use crate::{
+    Ending, Info, Lost, LostWhat, Name, Sample, Thread,
+    cdr::{Decoder, Encoder},
+    records::{KernelBatch, Record, StampBatch},
+};
+
+/// A raw channel: its id is fixed for version 1, so that a file which lost its head still reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Channel {
+    Stamps = 1,
+    Kernel = 2,
+    Clock = 3,
+    Names = 4,
+    Threads = 5,
+    Lost = 6,
+    Samples = 7,
+    Info = 8,
+    Ending = 9,
+}
+
+/// What shares a chunk: one group's chunks read without the others' bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Stamps,
+    Kernel,
+    Slow,
+}
+
+/// id, topic, schema name, schema text.
+pub const CHANNELS: [(Channel, &str, &str, &str); 9] = [
+    (Channel::Stamps, "/taut/raw/stamps", "taut/msg/StampBatch", STAMP_BATCH),
+    (Channel::Kernel, "/taut/raw/kernel", "taut/msg/KernelBatch", KERNEL_BATCH),
+    (Channel::Clock, "/taut/raw/clock", "taut/msg/ClockPair", CLOCK_PAIR),
+    (Channel::Names, "/taut/raw/names", "taut/msg/Name", NAME),
+    (Channel::Threads, "/taut/raw/threads", "taut/msg/Thread", THREAD),
+    (Channel::Lost, "/taut/raw/lost", "taut/msg/Lost", LOST),
+    (Channel::Samples, "/taut/raw/samples", "taut/msg/Sample", SAMPLE),
+    (Channel::Info, "/taut/raw/info", "taut/msg/Info", JSON),
+    (Channel::Ending, "/taut/raw/ending", "taut/msg/Ending", JSON),
+];
+
+/// Schema of the view channels `/value/NAME`.
+pub const VALUE_SCHEMA: (&str, &str) = ("taut/msg/Value", "float64 value\n");
+
+const STAMP_BATCH: &str = "\
+# Stamps of one thread, column by column. ticks = first_ticks + cumsum(delta_ticks);
+# message_id = first_message_id + cumsum(delta_message_id or, where ids jump, wide_delta_message_id).
+uint64 first_ticks
+uint64 first_message_id
+int64[] wide_delta_message_id
+uint64[] value_bits
+int32 pid
+int32 tid
+uint32[] delta_ticks
+int32[] delta_message_id
+uint32[] point
+uint32[] value_at
+uint8[] kind
+uint8 counter
+";
+const KERNEL_BATCH: &str = "\
+# Kernel events of one CPU. time_ns = first_ns + cumsum(delta_ns), CLOCK_MONOTONIC.
+uint64 first_ns
+int64[] arg0
+int64[] arg1
+int64[] arg2
+uint32[] delta_ns
+int32[] tid
+uint16 cpu
+uint8[] event
+uint8[] flags
+";
+const CLOCK_PAIR: &str = "uint64 ticks\nuint64 monotonic_ns\nuint64 realtime_ns\nuint32 window_ticks\nuint8 counter\n";
+const NAME: &str = "uint32 id\nstring name\n";
+const THREAD: &str =
+    "uint64 time_ns\nuint64 start_time\nint32 pid\nint32 tid\nstring comm\nstring cmdline\nuint8 recorded\n";
+const LOST: &str = "uint64 time_ns\nuint64 count\nstring place\nuint8 what\n";
+const SAMPLE: &str = "uint64 time_ns\nfloat64 value\nstring name\n";
+const JSON: &str = "string json\n";
+
+impl Channel {
+    pub fn from_id(id: u16) -> Option<Channel> {
+        CHANNELS.iter().map(|(channel, ..)| *channel).find(|channel| *channel as u16 == id)
+    }
+}
+
+/// What a message of a raw channel holds.
+pub enum Content {
+    Record(Record),
+    Info(Box<Info>),
+    Ending(Ending),
+}
+
+/// The channel and bytes of a record.
+pub fn encode(record: &Record) -> (Channel, Vec<u8>) {
+    let out = Encoder::new();
+    match record {
+        Record::Stamps(batch) => (Channel::Stamps, encode_stamps(batch)),
+        Record::Kernel(batch) => (Channel::Kernel, encode_kernel(batch)),
+        Record::Clock(counter, pair) => (
+            Channel::Clock,
+            out.number(pair.ticks.0)
+                .number(pair.monotonic_ns)
+                .number(pair.realtime_ns)
+                .number(pair.window_ticks)
+                .number(*counter as u8)
+                .finish(),
+        ),
+        Record::Name(name) => (Channel::Names, out.number(name.id).string(&name.name).finish()),
+        Record::Thread(thread) => (
+            Channel::Threads,
+            out.number(thread.time_ns)
+                .number(thread.start_time)
+                .number(thread.pid)
+                .number(thread.tid)
+                .string(&thread.comm)
+                .string(&thread.cmdline)
+                .number(u8::from(thread.recorded))
+                .finish(),
+        ),
+        Record::Lost(lost) => (
+            Channel::Lost,
+            out.number(lost.time_ns).number(lost.count).string(&lost.place).number(lost.what as u8).finish(),
+        ),
+        Record::Sample(sample) => {
+            (Channel::Samples, out.number(sample.time_ns).number(sample.value).string(&sample.name).finish())
+        }
+    }
+}
+
+/// The bytes of an Info or Ending, as JSON in a string.
+pub fn encode_json(value: &impl serde::Serialize) -> Vec<u8> {
+    Encoder::new().string(&serde_json::to_string(value).unwrap_or_default()).finish()
+}
+
+/// What the bytes of a message on that channel say; `None` when they do not.
+pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
+    let mut from = Decoder::new(message)?;
+    Some(Content::Record(match channel {
+        Channel::Stamps => Record::Stamps(decode_stamps(&mut from)?),
+        Channel::Kernel => Record::Kernel(decode_kernel(&mut from)?),
+        Channel::Clock => {
+            let pair = ClockPair {
+                ticks: Ticks(from.number()?),
+                monotonic_ns: from.number()?,
+                realtime_ns: from.number()?,
+                window_ticks: from.number()?,
+            };
+            Record::Clock(Counter::from_number(from.number()?)?, pair)
+        }
+        Channel::Names => Record::Name(Name { id: from.number()?, name: from.string()? }),
+        Channel::Threads => Record::Thread(Thread {
+            time_ns: from.number()?,
+            start_time: from.number()?,
+            pid: from.number()?,
+            tid: from.number()?,
+            comm: from.string()?,
+            cmdline: from.string()?,
+            recorded: from.number::<u8>()? != 0,
+        }),
+        Channel::Lost => {
+            let (time_ns, count, place) = (from.number()?, from.number()?, from.string()?);
+            let what = if from.number::<u8>()? == 2 { LostWhat::KernelEvents } else { LostWhat::Stamps };
+            Record::Lost(Lost { time_ns, what, place, count })
+        }
+        Channel::Samples => {
+            Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: from.string()? })
+        }
+        Channel::Info => return serde_json::from_str(&from.string()?).ok().map(|i| Content::Info(Box::new(i))),
+        Channel::Ending => return serde_json::from_str(&from.string()?).ok().map(Content::Ending),
+    }))
+}
+
+fn encode_stamps(batch: &StampBatch) -> Vec<u8> {
+    let id_deltas = || deltas(&batch.message_id).map(|d| d as i64);
+    let narrow = id_deltas().all(|d| i32::try_from(d).is_ok());
+    let length = if narrow { batch.ticks.len() } else { 0 };
+    let wide_length = batch.ticks.len() - length;
+    let valued = || batch.value.iter().enumerate().filter(|(_, value)| **value != 0);
+    let values: Vec<u64> = valued().map(|(_, value)| *value).collect();
+    let places: Vec<u32> = valued().map(|(at, _)| at as u32).collect();
+    Encoder::new()
+        .number(batch.ticks.first().copied().unwrap_or(0))
+        .number(batch.message_id.first().copied().unwrap_or(0))
+        .sequence(id_deltas().take(wide_length))
+        .sequence(values.into_iter())
+        .number(batch.pid)
+        .number(batch.tid)
+        .sequence(deltas(&batch.ticks).map(|d| d as u32))
+        .sequence(id_deltas().map(|d| d as i32).take(length))
+        .sequence(batch.point.iter().copied())
+        .sequence(places.into_iter())
+        .sequence(batch.kind.iter().copied())
+        .number(batch.counter)
+        .finish()
+}
+
+fn decode_stamps(from: &mut Decoder<'_>) -> Option<StampBatch> {
+    let (first_ticks, first_id) = (from.number::<u64>()?, from.number::<u64>()?);
+    let wide = from.sequence::<i64>()?;
+    let values = from.sequence::<u64>()?;
+    let (pid, tid) = (from.number()?, from.number()?);
+    let ticks: Vec<u64> = sums(first_ticks, from.sequence::<u32>()?.map(u64::from));
+    let narrow = from.sequence::<i32>()?;
+    let message_id = match narrow.len() {
+        0 => sums(first_id, wide.map(|d| d as u64)),
+        _ => sums(first_id, narrow.map(|d| i64::from(d) as u64)),
+    };
+    let point: Vec<u32> = from.sequence()?.collect();
+    let mut value = vec![0; ticks.len()];
+    for (at, bits) in from.sequence::<u32>()?.zip(values) {
+        *value.get_mut(at as usize)? = bits;
+    }
+    let kind: Vec<u8> = from.sequence()?.collect();
+    let equal = [message_id.len(), point.len(), kind.len()].iter().all(|length| *length == ticks.len());
+    let counter = from.number()?;
+    equal.then_some(StampBatch { pid, tid, counter, ticks, message_id, point, kind, value })
+}
+
+fn encode_kernel(batch: &KernelBatch) -> Vec<u8> {
+    Encoder::new()
+        .number(batch.time_ns.first().copied().unwrap_or(0))
+        .sequence(batch.arg0.iter().copied())
+        .sequence(batch.arg1.iter().copied())
+        .sequence(batch.arg2.iter().copied())
+        .sequence(deltas(&batch.time_ns).map(|d| d as u32))
+        .sequence(batch.tid.iter().copied())
+        .number(batch.cpu)
+        .sequence(batch.event.iter().copied())
+        .sequence(batch.flags.iter().copied())
+        .finish()
+}
+
+fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
+    let first_ns = from.number()?;
+    let (arg0, arg1, arg2) = (from.sequence()?.collect(), from.sequence()?.collect(), from.sequence()?.collect());
+    let time_ns = sums(first_ns, from.sequence::<u32>()?.map(u64::from));
+    let tid = from.sequence()?.collect();
+    let cpu = from.number()?;
+    let batch = KernelBatch {
+        cpu,
+        time_ns,
+        event: from.sequence()?.collect(),
+        flags: from.sequence()?.collect(),
+        tid,
+        arg0,
+        arg1,
+        arg2,
+    };
+    let n = batch.time_ns.len();
+    let lengths = [batch.event.len(), batch.flags.len(), batch.tid.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
+    lengths.iter().all(|length| *length == n).then_some(batch)
+}
+
+/// Differences between neighbours; the first is 0.
+fn deltas(values: &[u64]) -> impl ExactSizeIterator<Item = u64> {
+    let mut last = values.first().copied().unwrap_or(0);
+    values.iter().map(move |value| value.wrapping_sub(std::mem::replace(&mut last, *value)))
+}
+
+fn sums(first: u64, deltas: impl Iterator<Item = u64>) -> Vec<u64> {
+    deltas
+        .scan(first, |sum, delta| {
+            *sum = sum.wrapping_add(delta);
+            Some(*sum)
+        })
+        .collect()
+}

@@ -1,0 +1,361 @@
+//! Writes a recording: dense batches, one chunk for each group at a time, never seeking back,
+//! so that whatever kills the recorder costs at most what was not yet flushed.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+    io::BufWriter,
+    path::{Path, PathBuf},
+};
+
+use mcap::{WriteOptions, records::MessageHeader};
+use taut_clock::{ClockPair, Counter, Mapping, Ticks};
+
+use crate::{
+    Ending, Error, Info, Kind,
+    records::{KernelBatch, Record, StampBatch},
+    schemas::{self, CHANNELS, Channel, Group, VALUE_SCHEMA},
+};
+
+/// Version of the format; raised when an old reader would misread a new file.
+pub const FORMAT_VERSION: u32 = 1;
+/// A chunk is closed at this uncompressed size (mcap's own study: ratio and speed are flat beyond) …
+const CHUNK_BYTES: usize = 1 << 20;
+/// … or at this age, which bounds what a kill -9 costs.
+const CHUNK_AGE_NS: u64 = 200_000_000;
+/// What a late reader needs is said again this often.
+const REPEAT_NS: u64 = 30_000_000_000;
+const SYNC_NS: u64 = 1_000_000_000;
+/// Rows of a batch: large enough to compress, small enough to plot around.
+const BATCH_ROWS: usize = 4096;
+/// Bytes of one row as encoded, about: for the chunk size.
+const STAMP_ROW_BYTES: usize = 13;
+const KERNEL_ROW_BYTES: usize = 34;
+
+/// One recording being written.
+pub struct Writer {
+    path: PathBuf,
+    file: File,
+    mcap: mcap::Writer<BufWriter<File>>,
+    info: Info,
+    durable: bool,
+    stamps: BTreeMap<(i32, i32), StampBatch>,
+    kernel: BTreeMap<u16, KernelBatch>,
+    /// By group: encoded messages (channel, log time, bytes) of the chunk to come.
+    queued: [Vec<(u16, u64, Vec<u8>)>; 3],
+    /// By group: about what the chunk to come will hold, and since when.
+    pending_bytes: [usize; 3],
+    opened_ns: [Option<u64>; 3],
+    now_ns: u64,
+    repeated_ns: u64,
+    synced_ns: u64,
+    sequence: u32,
+    names: HashMap<u32, String>,
+    views: HashMap<u32, u16>,
+    clocks: HashMap<u8, Vec<ClockPair>>,
+}
+
+impl Writer {
+    /// Starts the file with everything a reader needs first, and sees it to disk.
+    pub fn create(path: &Path, info: &Info) -> Result<Writer, Error> {
+        let io = |source| Error::Io { path: path.to_owned(), source };
+        let file = File::create(path).map_err(io)?;
+        let written = file.try_clone().map_err(io)?;
+        let options = WriteOptions::new()
+            .profile("taut")
+            .library(format!("taut {}", info.taut_version))
+            .compression(Some(mcap::Compression::Zstd))
+            .compression_level(1)
+            .compression_threads(0)
+            .chunk_size(None)
+            .disable_seeking(true);
+        let mcap = options
+            .create(BufWriter::with_capacity(CHUNK_BYTES, written))
+            .map_err(|source| Error::Mcap { path: path.to_owned(), source })?;
+        let start_ns = info.start_monotonic_ns;
+        let mut writer = Writer {
+            path: path.to_owned(),
+            file,
+            mcap,
+            info: info.clone(),
+            durable: false,
+            stamps: BTreeMap::new(),
+            kernel: BTreeMap::new(),
+            queued: Default::default(),
+            pending_bytes: [0; 3],
+            opened_ns: [None; 3],
+            now_ns: start_ns,
+            repeated_ns: start_ns,
+            synced_ns: start_ns,
+            sequence: 0,
+            names: HashMap::new(),
+            views: HashMap::new(),
+            clocks: HashMap::new(),
+        };
+        writer.write_head()?;
+        Ok(writer)
+    }
+
+    /// Sync the file to disk about once a second.
+    pub fn set_durable(&mut self, on: bool) {
+        self.durable = on;
+    }
+
+    /// Takes a record; it reaches the file with its group's next chunk.
+    pub fn write(&mut self, record: &Record) -> Result<(), Error> {
+        match record {
+            Record::Stamps(batch) => self.take_stamps(batch)?,
+            Record::Kernel(batch) => self.take_kernel(batch)?,
+            other => self.take_slow(other)?,
+        }
+        Ok(())
+    }
+
+    /// Closes the chunks that are large or old enough. `now_ns` is CLOCK_MONOTONIC.
+    pub fn flush_due(&mut self, now_ns: u64) -> Result<(), Error> {
+        self.now_ns = self.now_ns.max(now_ns);
+        for group in [Group::Slow, Group::Stamps, Group::Kernel] {
+            if self.opened_ns[group as usize].is_some_and(|opened| now_ns >= opened + CHUNK_AGE_NS) {
+                self.flush_group(group)?;
+            }
+        }
+        if now_ns >= self.repeated_ns + REPEAT_NS {
+            self.repeated_ns = now_ns;
+            self.push_record(Channel::Info, self.info_bytes())?;
+        }
+        if self.durable && now_ns >= self.synced_ns + SYNC_NS {
+            self.synced_ns = now_ns;
+            self.file.sync_data().map_err(|source| self.io(source))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, the ending and the summary; returns the file's length in bytes.
+    pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
+        self.now_ns = self.now_ns.max(ending.end_monotonic_ns);
+        self.flush_group(Group::Stamps)?;
+        self.flush_group(Group::Kernel)?;
+        self.push_record(Channel::Info, self.info_bytes())?;
+        self.push_record(Channel::Ending, schemas::encode_json(ending))?;
+        self.flush_group(Group::Slow)?;
+        self.metadata("taut.ending", ending)?;
+        self.mcap.finish().map_err(|source| Error::Mcap { path: self.path.clone(), source })?;
+        std::io::Write::flush(&mut self.mcap.into_inner()).map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        let io = |source| Error::Io { path: self.path.clone(), source };
+        if self.durable {
+            self.file.sync_all().map_err(io)?;
+        }
+        Ok(self.file.metadata().map_err(io)?.len())
+    }
+
+    fn write_head(&mut self) -> Result<(), Error> {
+        for (channel, topic, schema_name, schema) in CHANNELS {
+            let schema_id = self.mcap.add_schema(schema_name, "ros2msg", schema.as_bytes());
+            let schema_id = schema_id.map_err(|source| self.mcap_error(source))?;
+            let id = self.mcap.add_channel(schema_id, topic, "cdr", &BTreeMap::new());
+            let id = id.map_err(|source| self.mcap_error(source))?;
+            debug_assert_eq!(id, channel as u16, "fixed channel ids are part of the format");
+        }
+        let format = BTreeMap::from([("version", FORMAT_VERSION.to_string()), ("required_features", String::new())]);
+        self.metadata("taut.format", &format)?;
+        self.metadata("taut.info", &self.info.clone())?;
+        self.push_record(Channel::Info, self.info_bytes())?;
+        self.flush_group(Group::Slow)?;
+        self.file.sync_data().map_err(|source| self.io(source))
+    }
+
+    fn take_stamps(&mut self, batch: &StampBatch) -> Result<(), Error> {
+        self.view_values(batch)?;
+        for run in runs(&batch.ticks) {
+            let first = batch.ticks[run.start];
+            let pending = self.stamps.entry((batch.pid, batch.tid)).or_default();
+            let fits = pending.counter == batch.counter && follows(pending.ticks.last(), first);
+            if pending.ticks.len() + run.len() > BATCH_ROWS || !fits {
+                let full = std::mem::take(pending);
+                self.queue_stamps(full);
+            }
+            let pending = self.stamps.entry((batch.pid, batch.tid)).or_default();
+            (pending.pid, pending.tid, pending.counter) = (batch.pid, batch.tid, batch.counter);
+            pending.ticks.extend_from_slice(&batch.ticks[run.clone()]);
+            pending.message_id.extend_from_slice(&batch.message_id[run.clone()]);
+            pending.point.extend_from_slice(&batch.point[run.clone()]);
+            pending.kind.extend_from_slice(&batch.kind[run.clone()]);
+            pending.value.extend_from_slice(&batch.value[run]);
+        }
+        self.arrived(Group::Stamps, batch.ticks.len() * STAMP_ROW_BYTES)
+    }
+
+    fn take_kernel(&mut self, batch: &KernelBatch) -> Result<(), Error> {
+        for run in runs(&batch.time_ns) {
+            let pending = self.kernel.entry(batch.cpu).or_default();
+            let fits = follows(pending.time_ns.last(), batch.time_ns[run.start]);
+            if pending.time_ns.len() + run.len() > BATCH_ROWS || !fits {
+                let full = std::mem::take(pending);
+                self.queue_kernel(full);
+            }
+            let pending = self.kernel.entry(batch.cpu).or_default();
+            pending.cpu = batch.cpu;
+            pending.time_ns.extend_from_slice(&batch.time_ns[run.clone()]);
+            pending.event.extend_from_slice(&batch.event[run.clone()]);
+            pending.flags.extend_from_slice(&batch.flags[run.clone()]);
+            pending.tid.extend_from_slice(&batch.tid[run.clone()]);
+            pending.arg0.extend_from_slice(&batch.arg0[run.clone()]);
+            pending.arg1.extend_from_slice(&batch.arg1[run.clone()]);
+            pending.arg2.extend_from_slice(&batch.arg2[run]);
+        }
+        self.arrived(Group::Kernel, batch.time_ns.len() * KERNEL_ROW_BYTES)
+    }
+
+    fn take_slow(&mut self, record: &Record) -> Result<(), Error> {
+        match record {
+            Record::Name(name) => {
+                self.names.insert(name.id, name.name.clone());
+            }
+            Record::Clock(counter, pair) => {
+                let pairs = self.clocks.entry(*counter as u8).or_default();
+                pairs.push(*pair);
+                // The first and the newest give the slope; log times need no more.
+                if pairs.len() > 2 {
+                    pairs.remove(1);
+                }
+            }
+            _ => {}
+        }
+        let (channel, bytes) = schemas::encode(record);
+        self.push_record(channel, bytes)
+    }
+
+    /// Values besides go to plain channels that plotting tools show as they are.
+    fn view_values(&mut self, batch: &StampBatch) -> Result<(), Error> {
+        for at in (0..batch.kind.len()).filter(|at| batch.kind[*at] == Kind::Value as u8) {
+            let channel = match self.views.get(&batch.point[at]) {
+                Some(channel) => *channel,
+                None => self.add_view(batch.point[at])?,
+            };
+            let log_time = self.log_time(self.monotonic(batch.counter, batch.ticks[at]));
+            let message = crate::cdr::Encoder::new().number(f64::from_bits(batch.value[at])).finish();
+            self.push_slow(channel, log_time, message)?;
+        }
+        Ok(())
+    }
+
+    fn add_view(&mut self, point: u32) -> Result<u16, Error> {
+        let name = self.names.get(&point).cloned().unwrap_or_else(|| format!("point_{point}"));
+        let schema = self.mcap.add_schema(VALUE_SCHEMA.0, "ros2msg", VALUE_SCHEMA.1.as_bytes());
+        let schema = schema.map_err(|source| self.mcap_error(source))?;
+        let channel = self.mcap.add_channel(schema, &format!("/value/{name}"), "cdr", &BTreeMap::new());
+        let channel = channel.map_err(|source| self.mcap_error(source))?;
+        self.views.insert(point, channel);
+        Ok(channel)
+    }
+
+    fn queue_stamps(&mut self, batch: StampBatch) {
+        let Some(first) = batch.ticks.first() else { return };
+        let time = self.log_time(self.monotonic(batch.counter, *first));
+        let (channel, bytes) = schemas::encode(&Record::Stamps(batch));
+        self.queued[Group::Stamps as usize].push((channel as u16, time, bytes));
+    }
+
+    fn queue_kernel(&mut self, batch: KernelBatch) {
+        let Some(first) = batch.time_ns.first() else { return };
+        let time = self.log_time(*first);
+        let (channel, bytes) = schemas::encode(&Record::Kernel(batch));
+        self.queued[Group::Kernel as usize].push((channel as u16, time, bytes));
+    }
+
+    fn push_record(&mut self, channel: Channel, bytes: Vec<u8>) -> Result<(), Error> {
+        self.push_slow(channel as u16, self.log_time(self.now_ns), bytes)
+    }
+
+    fn push_slow(&mut self, channel: u16, log_time: u64, bytes: Vec<u8>) -> Result<(), Error> {
+        let length = bytes.len();
+        self.queued[Group::Slow as usize].push((channel, log_time, bytes));
+        self.arrived(Group::Slow, length)
+    }
+
+    /// Notes that a group grew, and closes its chunk when that is large enough.
+    fn arrived(&mut self, group: Group, bytes: usize) -> Result<(), Error> {
+        self.opened_ns[group as usize].get_or_insert(self.now_ns);
+        self.pending_bytes[group as usize] += bytes;
+        if self.pending_bytes[group as usize] >= CHUNK_BYTES { self.flush_group(group) } else { Ok(()) }
+    }
+
+    /// Writes what a group has pending as one chunk.
+    fn flush_group(&mut self, group: Group) -> Result<(), Error> {
+        match group {
+            Group::Stamps => std::mem::take(&mut self.stamps).into_values().for_each(|batch| self.queue_stamps(batch)),
+            Group::Kernel => std::mem::take(&mut self.kernel).into_values().for_each(|batch| self.queue_kernel(batch)),
+            Group::Slow => {}
+        }
+        self.opened_ns[group as usize] = None;
+        self.pending_bytes[group as usize] = 0;
+        for (channel, time, bytes) in std::mem::take(&mut self.queued[group as usize]) {
+            self.message(channel, time, &bytes)?;
+        }
+        self.mcap.flush().map_err(|source| self.mcap_error(source))
+    }
+
+    fn message(&mut self, channel_id: u16, log_time: u64, data: &[u8]) -> Result<(), Error> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let header = MessageHeader { channel_id, sequence: self.sequence, log_time, publish_time: log_time };
+        self.mcap.write_to_known_channel(&header, data).map_err(|source| self.mcap_error(source))
+    }
+
+    fn metadata(&mut self, name: &str, value: &impl serde::Serialize) -> Result<(), Error> {
+        let fields = match serde_json::to_value(value) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => Default::default(),
+        };
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let metadata = fields.into_iter().map(|(key, value)| (key, text(value))).collect();
+        let metadata = mcap::records::Metadata { name: name.to_owned(), metadata };
+        self.mcap.write_metadata(&metadata).map_err(|source| self.mcap_error(source))
+    }
+
+    fn info_bytes(&self) -> Vec<u8> {
+        schemas::encode_json(&self.info)
+    }
+
+    fn monotonic(&self, counter: u8, ticks: u64) -> u64 {
+        match (Counter::from_number(counter), self.clocks.get(&counter)) {
+            (Some(Counter::Monotonic), _) => ticks,
+            (_, Some(pairs)) if pairs.len() > 1 => Mapping::new(pairs.iter().copied()).to_monotonic(Ticks(ticks)).0,
+            _ => self.now_ns,
+        }
+    }
+
+    fn log_time(&self, monotonic_ns: u64) -> u64 {
+        let since_start = monotonic_ns.saturating_sub(self.info.start_monotonic_ns);
+        self.info.start_realtime_ns.saturating_add(since_start)
+    }
+
+    fn io(&self, source: std::io::Error) -> Error {
+        Error::Io { path: self.path.clone(), source }
+    }
+
+    fn mcap_error(&self, source: mcap::McapError) -> Error {
+        match source {
+            mcap::McapError::Io(source) => self.io(source),
+            source => Error::Mcap { path: self.path.clone(), source },
+        }
+    }
+}
+
+/// Cuts times into stretches that a batch can hold: at most [`BATCH_ROWS`] long, each step from 0 to 2^32 − 1.
+fn runs(times: &[u64]) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = times.get(start..).filter(|rest| !rest.is_empty())?;
+        let step = rest.windows(2).position(|pair| !follows(Some(&pair[0]), pair[1]));
+        let end = start + step.map_or(rest.len(), |at| at + 1).min(BATCH_ROWS);
+        Some(std::mem::replace(&mut start, end)..end)
+    })
+}
+
+/// Whether a batch that ends at `last` can go on at `next`.
+fn follows(last: Option<&u64>, next: u64) -> bool {
+    last.is_none_or(|last| next.checked_sub(*last).is_some_and(|step| step <= u64::from(u32::MAX)))
+}
