@@ -25,3 +25,102 @@ pub struct Distribution {
     /// Standard deviation; shown, never used to decide.
     pub sd_ns: Option<f64>,
 }
+
+/// Exceedances come in bursts (one stall makes many messages late), so a quantile needs this many
+/// separate bursts beyond it before it is more than an anecdote.
+const BURSTS: usize = 10;
+
+impl Distribution {
+    /// The distribution of durations given in time order; `sorted` is the same set ascending.
+    ///
+    /// A quantile is the nearest rank: the smallest sample that at least that share of samples does not
+    /// exceed (Hyndman & Fan 1996, definition 1).
+    ///
+    /// # Panics
+    /// Debug builds check that both slices are equally long.
+    pub fn of(in_time_order: &[u64], sorted: &[u64]) -> Distribution {
+        debug_assert_eq!(in_time_order.len(), sorted.len());
+        let n = sorted.len();
+        let carried = |q: f64| rank(sorted, q).filter(|value| bursts_beyond(in_time_order, *value) >= BURSTS);
+        let mean = sorted.iter().map(|v| *v as f64).sum::<f64>() / n as f64;
+        let squares = sorted.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>();
+        Distribution {
+            n: n as u64,
+            min_ns: sorted.first().copied(),
+            p50_ns: carried(0.5),
+            p90_ns: carried(0.9),
+            p95_ns: carried(0.95),
+            p99_ns: carried(0.99),
+            p999_ns: carried(0.999),
+            max_ns: sorted.last().copied(),
+            mean_ns: (n > 0).then_some(mean),
+            sd_ns: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
+        }
+    }
+
+    /// The highest of p50 … p99 that the data carry, as (quantile, value).
+    pub fn highest_to_p99(&self) -> Option<(f64, u64)> {
+        [(0.99, self.p99_ns), (0.95, self.p95_ns), (0.9, self.p90_ns), (0.5, self.p50_ns)]
+            .into_iter()
+            .find_map(|(q, value)| Some((q, value?)))
+    }
+}
+
+/// The nearest-rank quantile of ascending samples, carried or not; `None` without samples.
+pub fn rank(sorted: &[u64], q: f64) -> Option<u64> {
+    let at = (q * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted.get(at - 1).copied()
+}
+
+/// Runs of consecutive samples above `value`; counting stops at [`BURSTS`].
+fn bursts_beyond(in_time_order: &[u64], value: u64) -> usize {
+    let mut bursts = 0;
+    let mut before = false;
+    for sample in in_time_order {
+        let beyond = *sample > value;
+        bursts += usize::from(beyond && !before);
+        before = beyond;
+        if bursts == BURSTS {
+            break;
+        }
+    }
+    bursts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(samples: &[u64]) -> Distribution {
+        let mut sorted = samples.to_vec();
+        sorted.sort_unstable();
+        Distribution::of(samples, &sorted)
+    }
+
+    #[test]
+    fn nearest_ranks_of_a_known_sample() {
+        // 1 … 2000 in an order that scatters the large ones.
+        let samples: Vec<u64> = (0..2000).map(|i| i * 997 % 2000 + 1).collect();
+        let d = of(&samples);
+        assert_eq!((d.n, d.min_ns, d.max_ns), (2000, Some(1), Some(2000)));
+        assert_eq!((d.p50_ns, d.p90_ns, d.p95_ns, d.p99_ns), (Some(1000), Some(1800), Some(1900), Some(1980)));
+        assert_eq!(d.p999_ns, None, "two samples beyond p99.9 carry nothing");
+        assert_eq!(d.mean_ns, Some(1000.5));
+    }
+
+    #[test]
+    fn one_long_stall_is_one_burst() {
+        let mut samples = vec![1; 10_000];
+        samples[5000..5500].fill(100);
+        assert_eq!(of(&samples).p95_ns, None, "500 late samples, all of one stall");
+        let scattered: Vec<u64> = (0..10_000).map(|i| if i % 20 == 0 { 100 } else { 1 }).collect();
+        assert_eq!(of(&scattered).p90_ns, Some(1));
+    }
+
+    #[test]
+    fn nothing_gives_nothing() {
+        assert_eq!(of(&[]), Distribution::default());
+        let one = of(&[7]);
+        assert_eq!((one.n, one.p50_ns, one.max_ns, one.sd_ns), (1, None, Some(7), None));
+    }
+}

@@ -1,5 +1,7 @@
 //! Distributions and their tails: pure mathematics on slices. Knows nothing of recordings.
 
+mod curves;
 mod distribution;
 
-pub use distribution::Distribution;
+pub use curves::{histogram, percentile_curve};
+pub use distribution::{Distribution, rank};
