@@ -1,1 +1,319 @@
-//! In work.
+//! The full tier by ftrace: two private instances whose rings are read page by page.
+//! One holds what all tasks' scheduling does, the other what the recorded tree asks of the kernel.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use taut_recording::KernelBatch;
+
+use super::format::Format;
+use super::rows::Rows;
+use super::sub_buffer::{PageLayout, read_page};
+use super::tracefs::Tracefs;
+use super::tracepoints::{self, Decoder, Tracepoint};
+use super::{Source, Wanted, machine};
+
+/// How often the loss counters are read; each costs the kernel some formatting.
+const LOSS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Numbers the sources of this process, so that two at once do not share an instance.
+static SOURCES: AtomicU32 = AtomicU32::new(0);
+
+/// Both instances and what reads them.
+pub struct Ftrace {
+    instances: Vec<Instance>,
+    decoder: Decoder,
+    layout: PageLayout,
+    page: Vec<u8>,
+    rows: Rows,
+    losses_read: Option<Instant>,
+    stopped: bool,
+    // Last, so that the instances are removed while it can still be reached.
+    tracefs: Tracefs,
+}
+
+/// A trace instance: its own rings, its own choice of events.
+struct Instance {
+    /// "sched" or "tree", for people.
+    what: &'static str,
+    /// Path inside tracefs.
+    folder: String,
+    rings: Vec<Ring>,
+}
+
+/// The ring of one CPU.
+struct Ring {
+    cpu: u16,
+    /// `None` once the instance is removed.
+    raw: Option<File>,
+    /// Losses that the pages told of; a lower bound for the counters.
+    missed: u64,
+    reported: u64,
+}
+
+impl Ftrace {
+    /// Starts tracing.
+    ///
+    /// # Errors
+    /// What was refused, with the tracefs file it is about.
+    pub fn start(wanted: &Wanted) -> io::Result<Ftrace> {
+        Ftrace::with_ring_kib(wanted, None)
+    }
+
+    pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: Option<u64>) -> io::Result<Ftrace> {
+        let tracefs = Tracefs::open()?;
+        remove_stale(&tracefs);
+        let layout = PageLayout::parse(&tracefs.read("events/header_page")?);
+        let known = PageLayout::knows_event_header(&tracefs.read("events/header_event")?);
+        let Some(layout) = layout.filter(|_| known) else {
+            return Err(io::Error::other("this kernel's ftrace pages have a layout that taut does not know"));
+        };
+        let number = SOURCES.fetch_add(1, Ordering::Relaxed);
+        let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+        let folder = |what: &str| format!("instances/taut-{}-{what}{suffix}", std::process::id());
+        let page = vec![0; layout.page_size];
+        let mut source = Ftrace {
+            instances: Vec::new(),
+            decoder: Decoder::default(),
+            layout,
+            page,
+            rows: Rows::default(),
+            losses_read: None,
+            stopped: false,
+            tracefs,
+        };
+        let ring_kib = ring_kib.unwrap_or_else(machine::ring_kib_by_memory);
+        let tree = tracepoints::of_tree_by_name(wanted.depth);
+        // The tree first: creating an instance takes long, and scheduling must not fill its ring meanwhile.
+        if !tree.is_empty() {
+            source.add("tree", folder("tree"), ring_kib)?;
+            source.follow(wanted)?;
+            source.enable(&tree, false)?;
+        }
+        source.add("sched", folder("sched"), ring_kib)?;
+        source.enable(&tracepoints::of_all_tasks(&source.tracefs, wanted.depth), true)?;
+        Ok(source)
+    }
+
+    /// Makes an instance that is on, with every event off.
+    fn add(&mut self, what: &'static str, folder: String, ring_kib: u64) -> io::Result<()> {
+        let path = self.tracefs.path(&folder);
+        if fs::create_dir(&path).is_err() {
+            // Left by a recorder that died with the process id we have now.
+            let _ = fs::remove_dir(&path);
+            fs::create_dir(&path).map_err(|error| io::Error::new(error.kind(), format!("tracefs {folder}: {error}")))?;
+        }
+        // From here on dropping the source removes it.
+        self.instances.push(Instance { what, folder: folder.clone(), rings: Vec::new() });
+        let set = |file: &str, value: &str| self.tracefs.write(&format!("{folder}/{file}"), value);
+        set("trace_clock", "mono")?;
+        let clock = self.tracefs.read(&format!("{folder}/trace_clock"))?;
+        if !clock.contains("[mono]") {
+            return Err(io::Error::other(format!("trace_clock stayed {}", clock.trim())));
+        }
+        set("options/overwrite", "0")?;
+        set("buffer_size_kb", &ring_kib.to_string())?;
+        let mut rings = Vec::new();
+        for cpu in machine::online_cpus() {
+            let raw = self.tracefs.open_raw(&format!("{folder}/per_cpu/cpu{cpu}/trace_pipe_raw"))?;
+            rings.push(Ring { cpu, raw: Some(raw), missed: 0, reported: 0 });
+        }
+        if let Some(instance) = self.instances.last_mut() {
+            instance.rings = rings;
+        }
+        Ok(())
+    }
+
+    /// Limits the newest instance to the recorded tree; the kernel adds and removes children by itself.
+    fn follow(&self, wanted: &Wanted) -> io::Result<()> {
+        let Some(instance) = self.instances.last() else { return Ok(()) };
+        self.tracefs.write(&format!("{}/options/event-fork", instance.folder), "1")?;
+        // The list may miss a thread that is born while it is read; from the second look on its parent is followed.
+        for _ in 0..2 {
+            let tids: Vec<String> = machine::of_tree(wanted.pid, wanted.follow_existing_threads).iter().map(i32::to_string).collect();
+            self.tracefs.write(&format!("{}/set_event_pid", instance.folder), &tids.join(" "))?;
+        }
+        Ok(())
+    }
+
+    /// Switches events of the newest instance on. Without scheduling there is no tier; the rest is
+    /// taken where the kernel has it.
+    fn enable(&mut self, wanted: &[Tracepoint], scheduling: bool) -> io::Result<()> {
+        let Some(instance) = self.instances.last() else { return Ok(()) };
+        for point in wanted {
+            let place = format!("events/{}/{}", point.group, point.name);
+            let needed = scheduling && point.group == "sched";
+            let format = match self.tracefs.read(&format!("{place}/format")) {
+                Ok(text) => Format::parse(&text),
+                Err(error) if needed => return Err(error),
+                Err(_) => continue,
+            };
+            let readable = format.is_some_and(|format| self.decoder.add(point, &format));
+            if readable {
+                self.tracefs.write(&format!("{}/{place}/enable", instance.folder), "1")?;
+            } else if needed {
+                return Err(io::Error::other(format!("tracefs {place}/format has other fields than taut knows")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes every page that is there out of the kernel.
+    fn read_rings(&mut self) -> io::Result<()> {
+        for ring in self.instances.iter_mut().flat_map(|instance| &mut instance.rings) {
+            let rows = self.rows.of_cpu(ring.cpu);
+            while let Some(raw) = &mut ring.raw {
+                let length = match raw.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(length) => length,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error),
+                };
+                let decoder = &self.decoder;
+                let end = read_page(&self.layout, &self.page[..length], |time_ns, record| rows.extend(decoder.row(time_ns, record)));
+                ring.missed += end.missed + u64::from(end.torn);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for Ftrace {
+    fn name(&self) -> &'static str {
+        "ftrace"
+    }
+
+    fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {
+        if self.stopped {
+            self.rows.release(u64::MAX, sink);
+            return Ok(());
+        }
+        // What happens from now on may reach one ring's reader and not the other's: it waits for the next time.
+        let now_ns = taut_clock::monotonic_ns();
+        self.read_rings()?;
+        self.rows.release(now_ns, sink);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        if self.stopped {
+            return Ok(());
+        }
+        for instance in &self.instances {
+            self.tracefs.write(&format!("{}/tracing_on", instance.folder), "0")?;
+        }
+        self.read_rings()?;
+        self.losses_read = None;
+        let losses = self.count_losses();
+        self.stopped = true;
+        let removed = self.remove();
+        for (ring, total) in self.instances.iter_mut().flat_map(|instance| &mut instance.rings).zip(losses) {
+            ring.missed = total;
+        }
+        removed
+    }
+
+    fn lost(&mut self) -> Vec<(String, u64)> {
+        let too_early = self.losses_read.is_some_and(|read| read.elapsed() < LOSS_INTERVAL);
+        if too_early && !self.stopped {
+            return Vec::new();
+        }
+        self.losses_read = Some(Instant::now());
+        let losses = self.count_losses();
+        let mut increments = Vec::new();
+        let rings = self.instances.iter_mut().flat_map(|instance| instance.rings.iter_mut().map(|ring| (instance.what, ring)));
+        for ((what, ring), total) in rings.zip(losses) {
+            if total > ring.reported {
+                increments.push((format!("cpu {} ftrace {what}", ring.cpu), total - ring.reported));
+                ring.reported = total;
+            }
+        }
+        increments
+    }
+}
+
+impl Ftrace {
+    /// Losses of every ring since the start: the kernel's counters, and at least what the pages told.
+    fn count_losses(&self) -> Vec<u64> {
+        let rings = self.instances.iter().flat_map(|instance| instance.rings.iter().map(|ring| (&instance.folder, ring)));
+        let count = |(folder, ring): (&String, &Ring)| {
+            let stats = match self.stopped {
+                true => String::new(),
+                false => self.tracefs.read(&format!("{folder}/per_cpu/cpu{}/stats", ring.cpu)).unwrap_or_default(),
+            };
+            losses_of(&stats).max(ring.missed)
+        };
+        rings.map(count).collect()
+    }
+
+    fn remove(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
+        for instance in &mut self.instances {
+            // The kernel refuses to remove an instance with an open file.
+            for ring in &mut instance.rings {
+                ring.raw = None;
+            }
+            if let Err(error) = fs::remove_dir(self.tracefs.path(&instance.folder))
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                result = Err(error);
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Ftrace {
+    fn drop(&mut self) {
+        if !self.stopped {
+            let _ = self.remove();
+        }
+    }
+}
+
+/// Sum of the lines of `per_cpu/cpuN/stats` that count losses.
+fn losses_of(stats: &str) -> u64 {
+    let counts = |line: &str| -> Option<u64> {
+        let (name, value) = line.split_once(':')?;
+        matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| value.trim().parse().ok())?
+    };
+    stats.lines().filter_map(counts).sum()
+}
+
+/// Removes instances of recorders that no longer live. One that a recorder in another pid
+/// namespace still reads is refused by the kernel, so it stays.
+fn remove_stale(tracefs: &Tracefs) {
+    for name in tracefs.list("instances").unwrap_or_default() {
+        if owner_of(&name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(tracefs.path(&format!("instances/{name}")));
+        }
+    }
+}
+
+/// The process id in a name like `taut-41-sched`.
+fn owner_of(instance: &str) -> Option<u32> {
+    instance.strip_prefix("taut-")?.split_once('-')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_loss_counts() {
+        let stats = "entries: 4\noverrun: 2\ncommit overrun: 1\nbytes: 88\noldest event ts: 1.0\ndropped events: 40\nread events: 9\n";
+        assert_eq!(losses_of(stats), 43);
+    }
+
+    #[test]
+    fn only_own_instances_have_an_owner() {
+        assert_eq!(owner_of("taut-41-sched"), Some(41));
+        assert_eq!(owner_of("taut-41-tree-2"), Some(41));
+        assert_eq!(owner_of("rtla-41-sched"), None);
+        assert_eq!(owner_of("taut-x-sched"), None);
+    }
+}

@@ -3,14 +3,17 @@
 
 mod format;
 mod ftrace;
+mod machine;
 mod own_switches;
 mod perf;
 mod perf_ring;
 mod rows;
 mod sub_buffer;
-mod threads;
 mod tracefs;
 mod tracepoints;
+
+#[cfg(test)]
+mod live_tests;
 
 use std::io;
 
@@ -111,11 +114,69 @@ pub enum Error {
     Source(String),
 }
 
+/// What the self tier cannot see, said wherever it serves.
+const SELF_COSTS: &str = "only context switches of the recorded threads are seen: who ran instead, who woke a thread and \
+    which system call it waited in stay unknown";
+/// The same for the stamps tier.
+const STAMPS_COST: &str = "no kernel events: every wait inside a hop stays unknown";
+const GRANT_FULL: &str =
+    "for more: sudo setcap cap_sys_admin,cap_perfmon,cap_dac_override,cap_ipc_lock+ep \"$(readlink -f \"$(command -v taut)\")\", or run as root";
+const GRANT_SELF: &str = "for more: sudo sysctl kernel.perf_event_paranoid=2";
+
 /// Starts the best source that is permitted, and says in one sentence why not a better one.
 ///
 /// # Errors
 /// Only when a forced tier or source cannot serve; otherwise it falls to a lower tier.
 pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
-    let _ = wanted;
-    Ok(Chosen { source: None, tier: Tier::Stamps, kernel_source: "none".into(), tier_reason: String::new() })
+    let forced_source = wanted.source.as_deref();
+    if let Some(name) = forced_source.filter(|name| !matches!(*name, "ftrace" | "perf")) {
+        return Err(Error::Source(name.to_owned()));
+    }
+    // A source that was asked for by name is one of the full tier's, unless another tier was asked for too.
+    let only = wanted.tier.or(forced_source.map(|_| Tier::Full));
+    let refused = |tier: Tier, reason: String| Error::Tier { tier: tier.word(), reason };
+    let mut reason = String::new();
+    if only.is_none_or(|tier| tier == Tier::Full) {
+        match start_full(wanted) {
+            Ok(source) => return Ok(chosen(source, Tier::Full, String::new())),
+            Err(why) if only.is_some() => return Err(refused(Tier::Full, format!("{why}; {GRANT_FULL}"))),
+            Err(why) => reason = format!("full tier refused ({why}); "),
+        }
+    }
+    if only.is_none_or(|tier| tier == Tier::SelfOnly) {
+        match own_switches::OwnSwitches::start(wanted) {
+            Ok(source) => {
+                let reason = format!("{reason}{SELF_COSTS}; {GRANT_FULL}");
+                return Ok(chosen(Box::new(source), Tier::SelfOnly, reason));
+            }
+            Err(why) if only.is_some() => return Err(refused(Tier::SelfOnly, format!("{why}; {GRANT_SELF}"))),
+            Err(why) => reason = format!("{reason}self tier refused ({why}); "),
+        }
+    }
+    let tier_reason = format!("{reason}{STAMPS_COST}; {GRANT_SELF}");
+    Ok(Chosen { source: None, tier: Tier::Stamps, kernel_source: "none".into(), tier_reason })
+}
+
+fn chosen(source: Box<dyn Source>, tier: Tier, tier_reason: String) -> Chosen {
+    let kernel_source = source.name().to_owned();
+    Chosen { source: Some(source), tier, kernel_source, tier_reason }
+}
+
+/// ftrace first: its events cost less time and fewer bytes (bench/record/README.md has the figures).
+fn start_full(wanted: &Wanted) -> Result<Box<dyn Source>, String> {
+    let asked = |name: &str| wanted.source.as_deref().is_none_or(|source| source == name);
+    let mut refusals = Vec::new();
+    if asked("ftrace") {
+        match ftrace::Ftrace::start(wanted) {
+            Ok(source) => return Ok(Box::new(source)),
+            Err(error) => refusals.push(format!("ftrace: {error}")),
+        }
+    }
+    if asked("perf") {
+        match perf::Perf::start(wanted) {
+            Ok(source) => return Ok(Box::new(source)),
+            Err(error) => refusals.push(format!("perf: {error}")),
+        }
+    }
+    Err(refusals.join("; "))
 }

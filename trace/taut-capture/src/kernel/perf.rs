@@ -1,1 +1,201 @@
-//! In work.
+//! The full tier by perf_event_open: one ring per CPU that all tracepoints of that CPU share.
+//! Serves where CAP_PERFMON and the tracepoints' numbers are to be had, but no trace instance.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+use taut_recording::KernelBatch;
+
+use super::format::Format;
+use super::perf_ring::{self, Ring};
+use super::rows::Rows;
+use super::tracefs::Tracefs;
+use super::tracepoints::{self, Decoder, Tracepoint};
+use super::{Source, Wanted, machine};
+
+/// The raw data's length lies after the time in a sample of TIME and RAW.
+const RAW_LENGTH_AT: usize = 8;
+const RAW_AT: usize = 12;
+
+/// perf's rings share one budget with ftrace's two.
+const RINGS_OF_FTRACE: u64 = 2;
+
+/// The rings of all CPUs, and the decoder of what is in them.
+pub struct Perf {
+    cpus: Vec<Cpu>,
+    decoder: Decoder,
+    rows: Rows,
+    stopped: bool,
+}
+
+/// One CPU's ring, and the events that write to it: the first owns it.
+pub(super) struct Cpu {
+    pub cpu: u16,
+    pub events: Vec<OwnedFd>,
+    pub ring: Option<Ring>,
+    pub lost: u64,
+    pub reported: u64,
+}
+
+impl Cpu {
+    pub fn new(cpu: u16) -> Cpu {
+        Cpu { cpu, events: Vec::new(), ring: None, lost: 0, reported: 0 }
+    }
+
+    /// Opens an event here; the first one gets the ring, the others share it.
+    pub fn add(&mut self, attribute: &perf_event_attr, pid: i32, ring_kib: u64) -> io::Result<&OwnedFd> {
+        let event = perf_ring::open(attribute, pid, self.cpu)?;
+        match self.events.first() {
+            Some(first) => perf_ring::share_ring(&event, first)?,
+            None => self.ring = Some(Ring::map(&event, ring_kib)?),
+        }
+        self.events.push(event);
+        Ok(&self.events[self.events.len() - 1])
+    }
+
+    /// A LOST record only comes with the next record that fits, so the last losses never get one:
+    /// the exact number is what the events counted.
+    pub fn count_losses(&mut self) {
+        let counted = self.events.iter().map(perf_ring::lost_of).sum::<Option<u64>>();
+        self.lost = self.lost.max(counted.unwrap_or(0));
+    }
+
+    /// What was lost since the last call, for [`Source::lost`].
+    pub fn take_lost(&mut self, what: &str) -> Option<(String, u64)> {
+        let increment = self.lost - self.reported;
+        self.reported = self.lost;
+        (increment > 0).then(|| (format!("cpu {} {what}", self.cpu), increment))
+    }
+}
+
+impl Perf {
+    /// Starts tracing.
+    ///
+    /// # Errors
+    /// What was refused: reading the tracepoints' numbers, or opening an event.
+    pub fn start(wanted: &Wanted) -> io::Result<Perf> {
+        Perf::with_ring_kib(wanted, machine::ring_kib_by_memory() * RINGS_OF_FTRACE)
+    }
+
+    pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: u64) -> io::Result<Perf> {
+        let tracefs = Tracefs::open().map_err(|error| said("tracepoint numbers in tracefs", error))?;
+        let mut decoder = Decoder::default();
+        let all_tasks = attributes(&tracefs, &tracepoints::of_all_tasks(&tracefs, wanted.depth), &mut decoder)?;
+        let tree = attributes(&tracefs, &tracepoints::of_tree_raw(wanted.depth), &mut decoder)?;
+        let tids = machine::of_tree(wanted.pid, wanted.follow_existing_threads);
+        let mut source = Perf { cpus: Vec::new(), decoder, rows: Rows::default(), stopped: false };
+        for cpu in machine::online_cpus() {
+            let mut cpu = Cpu::new(cpu);
+            for (_, attribute) in &all_tasks {
+                cpu.add(attribute, -1, ring_kib).map_err(|error| said("perf_event_open of all tasks", error))?;
+            }
+            source.cpus.push(cpu);
+        }
+        for cpu in &mut source.cpus {
+            for &tid in &tids {
+                for (group, attribute) in &tree {
+                    let mut attribute = *attribute;
+                    attribute.set_inherit(1);
+                    let event = match cpu.add(&attribute, tid, ring_kib) {
+                        Ok(event) => event,
+                        // The thread ended meanwhile.
+                        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
+                        Err(error) => return Err(said("perf_event_open of the recorded tree", error)),
+                    };
+                    if group == "raw_syscalls" {
+                        perf_ring::filter(event, &tracepoints::raw_filter())?;
+                    }
+                }
+            }
+        }
+        Ok(source)
+    }
+
+    fn read_rings(&mut self) {
+        let (decoder, rows) = (&self.decoder, &mut self.rows);
+        for cpu in &mut self.cpus {
+            let Some(ring) = &mut cpu.ring else { continue };
+            let (queue, lost) = (rows.of_cpu(cpu.cpu), &mut cpu.lost);
+            ring.read(|record| match record.kind {
+                bindings::PERF_RECORD_SAMPLE => {
+                    let raw = || {
+                        let length = record.i32_at(RAW_LENGTH_AT)? as usize;
+                        decoder.row(record.u64_at(0)?, record.body.get(RAW_AT..RAW_AT.checked_add(length)?)?)
+                    };
+                    queue.extend(raw());
+                }
+                bindings::PERF_RECORD_LOST => *lost += record.u64_at(8).unwrap_or(1),
+                _ => {}
+            });
+        }
+    }
+}
+
+/// perf's view of the tracepoints that this kernel has and taut can read; scheduling is not optional.
+fn attributes(tracefs: &Tracefs, points: &[Tracepoint], decoder: &mut Decoder) -> io::Result<Vec<(String, perf_event_attr)>> {
+    let mut attributes = Vec::new();
+    for point in points {
+        let place = format!("events/{}/{}/format", point.group, point.name);
+        let format = match tracefs.read(&place) {
+            Ok(text) => Format::parse(&text),
+            Err(error) if point.group == "sched" => return Err(error),
+            Err(_) => continue,
+        };
+        let Some(format) = format.filter(|format| decoder.add(point, format)) else {
+            match point.group.as_str() {
+                "sched" => return Err(io::Error::other(format!("tracefs {place} has other fields than taut knows"))),
+                _ => continue,
+            }
+        };
+        let mut attribute = perf_ring::attribute();
+        attribute.type_ = bindings::PERF_TYPE_TRACEPOINT;
+        attribute.config = u64::from(format.id);
+        attribute.sample_type = u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW);
+        attribute.__bindgen_anon_1.sample_period = 1;
+        attributes.push((point.group.clone(), attribute));
+    }
+    Ok(attributes)
+}
+
+fn said(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+impl Source for Perf {
+    fn name(&self) -> &'static str {
+        "perf"
+    }
+
+    fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {
+        if self.stopped {
+            self.rows.release(u64::MAX, sink);
+            return Ok(());
+        }
+        let now_ns = taut_clock::monotonic_ns();
+        self.read_rings();
+        self.rows.release(now_ns, sink);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> io::Result<()> {
+        if self.stopped {
+            return Ok(());
+        }
+        for event in self.cpus.iter().flat_map(|cpu| &cpu.events) {
+            perf_ring::disable(event)?;
+        }
+        self.read_rings();
+        for cpu in &mut self.cpus {
+            cpu.count_losses();
+            cpu.ring = None;
+            cpu.events.clear();
+        }
+        self.stopped = true;
+        Ok(())
+    }
+
+    fn lost(&mut self) -> Vec<(String, u64)> {
+        self.cpus.iter_mut().filter_map(|cpu| cpu.take_lost("perf")).collect()
+    }
+}

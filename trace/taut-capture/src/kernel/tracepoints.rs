@@ -1,1 +1,347 @@
-//! In work.
+//! The list of tracepoints a depth asks for, and how a raw record becomes a row.
+//! A table: one line per tracepoint says which event it is and which fields are its arguments.
+
+use taut_recording::KernelEvent;
+
+use super::Depth;
+use super::format::{self, Format};
+use super::rows::Row;
+use super::tracefs::Tracefs;
+
+/// Where an argument of a row comes from.
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    None,
+    Constant(i64),
+    Field(&'static str),
+    /// A 32-bit field whose all-ones value means -1 though the kernel declares it unsigned.
+    Signed(&'static str),
+    /// `first << 16 | second`.
+    Pair(&'static str, &'static str),
+    /// Number of a named system call.
+    CallNumber,
+    /// Argument of a named system call, by place.
+    CallArgument(usize),
+    /// Element of the array of the raw system call event.
+    Element(&'static str, usize),
+}
+
+/// A tracepoint, and what its records mean.
+#[derive(Clone, Debug)]
+pub struct Tracepoint {
+    /// Folder under `events/`.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    event: KernelEvent,
+    arguments: [Argument; 3],
+}
+
+use Argument::*;
+use KernelEvent::*;
+
+const SCHEDULING: &[(&str, KernelEvent, [Argument; 3])] = &[
+    ("sched_switch", SchedSwitch, [Field("next_pid"), Field("prev_state"), Pair("next_prio", "prev_prio")]),
+    // Waking, not wakeup: the latter may fire on the target's CPU after an interrupt and so name an innocent.
+    ("sched_waking", SchedWaking, [Field("pid"), Field("target_cpu"), Field("prio")]),
+    ("sched_wakeup_new", SchedWakeupNew, [Field("pid"), Field("target_cpu"), Field("prio")]),
+    ("sched_migrate_task", SchedMigrate, [Field("pid"), Field("orig_cpu"), Field("dest_cpu")]),
+    ("sched_process_fork", SchedFork, [Field("child_pid"), None, None]),
+    ("sched_process_exec", SchedExec, [Field("old_pid"), None, None]),
+    ("sched_process_exit", SchedExit, [None, None, None]),
+];
+
+const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
+    ("irq_handler_entry", IrqEnter, [Field("irq"), Constant(0), None]),
+    ("irq_handler_exit", IrqExit, [Field("irq"), Constant(0), None]),
+    ("softirq_entry", IrqEnter, [Field("vec"), Constant(1), None]),
+    ("softirq_exit", IrqExit, [Field("vec"), Constant(1), None]),
+];
+
+const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
+    ("cpu_idle", CpuIdle, [Signed("state"), None, None]),
+    ("cpu_frequency", CpuFrequency, [Field("state"), Field("cpu_id"), None]),
+];
+
+/// System calls in which a thread of a control loop waits, with their numbers on this machine.
+/// Named ones, because every other call then leaves no record. Those that a kernel lacks are passed over.
+const SYSTEM_CALLS: &[(&str, i64)] = &[
+    ("futex", libc::SYS_futex),
+    ("futex_waitv", 449),
+    ("futex_wake", 454),
+    ("futex_wait", 455),
+    ("read", libc::SYS_read),
+    ("write", libc::SYS_write),
+    ("readv", libc::SYS_readv),
+    ("writev", libc::SYS_writev),
+    ("recvfrom", libc::SYS_recvfrom),
+    ("recvmsg", libc::SYS_recvmsg),
+    ("recvmmsg", libc::SYS_recvmmsg),
+    ("sendto", libc::SYS_sendto),
+    ("sendmsg", libc::SYS_sendmsg),
+    ("sendmmsg", libc::SYS_sendmmsg),
+    ("ppoll", libc::SYS_ppoll),
+    ("pselect6", libc::SYS_pselect6),
+    ("epoll_pwait", libc::SYS_epoll_pwait),
+    ("epoll_pwait2", 441),
+    ("clock_nanosleep", libc::SYS_clock_nanosleep),
+    ("nanosleep", libc::SYS_nanosleep),
+    ("accept", libc::SYS_accept),
+    ("accept4", libc::SYS_accept4),
+    ("connect", libc::SYS_connect),
+    ("fsync", libc::SYS_fsync),
+    ("fdatasync", libc::SYS_fdatasync),
+    ("openat", libc::SYS_openat),
+    ("io_uring_enter", 426),
+    #[cfg(target_arch = "x86_64")]
+    ("poll", libc::SYS_poll),
+    #[cfg(target_arch = "x86_64")]
+    ("select", libc::SYS_select),
+    #[cfg(target_arch = "x86_64")]
+    ("epoll_wait", libc::SYS_epoll_wait),
+];
+
+/// Tracepoints of all tasks that `depth` asks for and this kernel has.
+pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
+    let mut wanted = table("sched", SCHEDULING);
+    if depth >= Depth::Irq {
+        wanted.extend(table("irq", INTERRUPTS));
+        wanted.extend(vectors(&tracefs.list("events/irq_vectors").unwrap_or_default()));
+    }
+    if depth >= Depth::All {
+        wanted.extend(table("power", POWER));
+    }
+    wanted
+}
+
+/// x86 interrupts that never pass `irq_handler_entry`: timers, calls between CPUs, rescheduling.
+/// Other tracepoints of the group (vector_alloc …) are no interrupts.
+fn vectors(names: &[String]) -> Vec<Tracepoint> {
+    let point = |name: &String| {
+        let event = match name.rsplit_once('_')?.1 {
+            "entry" => IrqEnter,
+            "exit" => IrqExit,
+            _ => return Option::None,
+        };
+        let arguments = [Field("vector"), Constant(2), None];
+        Some(Tracepoint { group: "irq_vectors".into(), name: name.clone(), event, arguments })
+    };
+    names.iter().filter_map(point).collect()
+}
+
+/// Named system calls and page faults, for the recorded tree.
+pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
+    if depth < Depth::Syscalls {
+        return Vec::new();
+    }
+    let call = |kind: &str, name: &str, event, arguments| Tracepoint {
+        group: "syscalls".into(),
+        name: format!("sys_{kind}_{name}"),
+        event,
+        arguments,
+    };
+    let calls = SYSTEM_CALLS.iter().flat_map(|(name, _)| {
+        [
+            call("enter", name, SyscallEnter, [CallNumber, CallArgument(0), CallArgument(1)]),
+            call("exit", name, SyscallExit, [CallNumber, Field("ret"), None]),
+        ]
+    });
+    calls.chain([page_fault()]).collect()
+}
+
+/// The same through the two raw tracepoints. For perf, where each event per thread costs at every
+/// context switch, so that two with a filter are cheaper than sixty without.
+pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
+    if depth < Depth::Syscalls {
+        return Vec::new();
+    }
+    let raw = |name: &str, event, arguments| Tracepoint { group: "raw_syscalls".into(), name: name.into(), event, arguments };
+    vec![
+        raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Element("args", 1)]),
+        raw("sys_exit", SyscallExit, [Field("id"), Field("ret"), None]),
+        page_fault(),
+    ]
+}
+
+/// The kernel's filter that lets only the wanted system calls through the raw tracepoints.
+pub fn raw_filter() -> String {
+    SYSTEM_CALLS.iter().map(|(_, number)| format!("id=={number}")).collect::<Vec<_>>().join("||")
+}
+
+fn page_fault() -> Tracepoint {
+    let arguments = [Field("address"), Field("ip"), Field("error_code")];
+    Tracepoint { group: "exceptions".into(), name: "page_fault_user".into(), event: PageFault, arguments }
+}
+
+fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Tracepoint> {
+    let point = |&(name, event, arguments): &(&str, KernelEvent, [Argument; 3])| Tracepoint {
+        group: group.into(),
+        name: name.into(),
+        event,
+        arguments,
+    };
+    lines.iter().map(point).collect()
+}
+
+/// Turns raw records into rows, by the number in their first field.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    by_id: Vec<Option<Bound>>,
+}
+
+/// A tracepoint bound to where its fields lie in this kernel.
+#[derive(Clone, Debug)]
+struct Bound {
+    event: KernelEvent,
+    flags: format::Field,
+    tid: format::Field,
+    arguments: [BoundArgument; 3],
+}
+
+#[derive(Clone, Debug)]
+enum BoundArgument {
+    Constant(i64),
+    Field(format::Field),
+    Pair(format::Field, format::Field),
+}
+
+impl Decoder {
+    /// Makes the records of a tracepoint readable; false when its format lacks a field.
+    pub fn add(&mut self, tracepoint: &Tracepoint, format: &Format) -> bool {
+        let Some(bound) = Bound::new(tracepoint, format) else { return false };
+        let id = usize::from(format.id);
+        if self.by_id.len() <= id {
+            self.by_id.resize(id + 1, Option::None);
+        }
+        self.by_id[id] = Some(bound);
+        true
+    }
+
+    /// The row of a raw record; `None` for tracepoints that were not added and for records that are too short.
+    #[inline]
+    pub fn row(&self, time_ns: u64, record: &[u8]) -> Option<Row> {
+        let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
+        let bound = self.by_id.get(usize::from(id))?.as_ref()?;
+        let [first, second, third] = &bound.arguments;
+        Some(Row {
+            time_ns,
+            event: bound.event,
+            flags: bound.flags.read(record)? as u8,
+            tid: bound.tid.read(record)? as i32,
+            args: [first.read(record)?, second.read(record)?, third.read(record)?],
+        })
+    }
+}
+
+impl Bound {
+    fn new(tracepoint: &Tracepoint, format: &Format) -> Option<Bound> {
+        let [first, second, third] = tracepoint.arguments;
+        Some(Bound {
+            event: tracepoint.event,
+            flags: format.field("common_flags")?.clone(),
+            tid: format.field("common_pid")?.clone(),
+            arguments: [first.bind(format)?, second.bind(format)?, third.bind(format)?],
+        })
+    }
+}
+
+impl Argument {
+    /// A named system call may have fewer arguments than a row: those are 0.
+    fn bind(self, format: &Format) -> Option<BoundArgument> {
+        let field = |name: &str| format.field(name).cloned();
+        let bound = match self {
+            None => BoundArgument::Constant(0),
+            Constant(value) => BoundArgument::Constant(value),
+            Argument::Field(name) => BoundArgument::Field(field(name)?),
+            Signed(name) => BoundArgument::Field(format::Field { signed: true, ..field(name)? }),
+            Pair(first, second) => BoundArgument::Pair(field(first)?, field(second)?),
+            CallNumber => BoundArgument::Field(format.system_call_number()?.clone()),
+            CallArgument(index) => match format.system_call_argument(index) {
+                Some(field) => BoundArgument::Field(field.clone()),
+                Option::None => BoundArgument::Constant(0),
+            },
+            Element(name, index) => {
+                let array = field(name)?;
+                let element = format::Field { offset: array.offset + index * 8, size: 8, ..array.clone() };
+                (index * 8 + 8 <= array.size).then_some(BoundArgument::Field(element))?
+            }
+        };
+        Some(bound)
+    }
+}
+
+impl BoundArgument {
+    #[inline]
+    fn read(&self, record: &[u8]) -> Option<i64> {
+        match self {
+            BoundArgument::Constant(value) => Some(*value),
+            BoundArgument::Field(field) => field.read(record),
+            BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SWITCH: &str = "name: sched_switch\nID: 372\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;\n\
+        \tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;\n\
+        \tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;\n";
+
+    fn decoder() -> Decoder {
+        let mut decoder = Decoder::default();
+        assert!(decoder.add(&table("sched", SCHEDULING)[0], &Format::parse(SWITCH).unwrap()));
+        decoder
+    }
+
+    #[test]
+    fn a_switch_record_becomes_a_row() {
+        let mut record = vec![0; 64];
+        record[..2].copy_from_slice(&372u16.to_le_bytes());
+        record[2] = 0x08;
+        record[4..8].copy_from_slice(&41i32.to_le_bytes());
+        record[28..32].copy_from_slice(&120i32.to_le_bytes());
+        record[32..40].copy_from_slice(&0x100i64.to_le_bytes());
+        record[56..60].copy_from_slice(&42i32.to_le_bytes());
+        record[60..64].copy_from_slice(&98i32.to_le_bytes());
+        let row = decoder().row(5, &record).unwrap();
+        let expected = Row { time_ns: 5, event: SchedSwitch, flags: 0x08, tid: 41, args: [42, 0x100, 98 << 16 | 120] };
+        assert_eq!(row, expected);
+    }
+
+    #[test]
+    fn a_format_without_a_needed_field_is_refused() {
+        let text = SWITCH.replace("next_pid", "renamed");
+        assert!(!Decoder::default().add(&table("sched", SCHEDULING)[0], &Format::parse(&text).unwrap()));
+    }
+
+    #[test]
+    fn only_entries_and_exits_of_vectors_are_interrupts() {
+        let names = ["enable", "vector_alloc", "local_timer_entry", "local_timer_exit"].map(String::from);
+        let found: Vec<_> = vectors(&names).into_iter().map(|point| (point.name, point.event)).collect();
+        assert_eq!(found, [("local_timer_entry".into(), IrqEnter), ("local_timer_exit".into(), IrqExit)]);
+    }
+
+    #[test]
+    fn the_depth_decides_about_the_tree() {
+        assert!(of_tree_by_name(Depth::Sched).is_empty());
+        assert!(of_tree_raw(Depth::Sched).is_empty());
+        assert!(of_tree_by_name(Depth::Syscalls).iter().any(|point| point.name == "sys_exit_clock_nanosleep"));
+        assert!(raw_filter().starts_with("id=="));
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_is_survived(mut record in proptest::collection::vec(any::<u8>(), 0..80), known: bool) {
+            if known && record.len() >= 2 {
+                record[..2].copy_from_slice(&372u16.to_le_bytes());
+            }
+            decoder().row(0, &record);
+        }
+    }
+}

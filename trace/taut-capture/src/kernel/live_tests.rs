@@ -1,0 +1,254 @@
+//! The sources against the running kernel. Those that need privilege say so when they are passed over.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use taut_recording::{KernelEvent, Tier};
+
+use super::rows::Row;
+use super::{Chosen, Depth, Source, Wanted, start};
+
+const ROUNDS: usize = 200;
+
+/// A full-tier source of that name, or nothing and a word about it.
+fn full(source: &str, depth: Depth, pid: i32) -> Option<Chosen> {
+    let wanted = Wanted { source: Some(source.into()), pid, depth, follow_existing_threads: true, ..Wanted::default() };
+    match start(&wanted) {
+        Ok(chosen) => Some(chosen),
+        Err(error) => {
+            eprintln!("passed over: {error}");
+            None
+        }
+    }
+}
+
+/// A child that copies its input to its output line by line: the other end of a ping-pong.
+fn echo() -> Child {
+    Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn ping_pong(child: &mut Child, rounds: usize) {
+    let (input, output) = (child.stdin.as_mut().unwrap(), child.stdout.as_mut().unwrap());
+    let mut byte = [b'x'];
+    for _ in 0..rounds {
+        input.write_all(&byte).unwrap();
+        output.read_exact(&mut byte).unwrap();
+    }
+}
+
+/// Everything from now to the end, CPU by CPU, each checked to be in time order.
+fn finish(mut chosen: Chosen) -> (Vec<Row>, u64) {
+    let source = chosen.source.as_mut().unwrap();
+    let (mut rows, mut last) = (Vec::new(), HashMap::new());
+    for ended in [false, true] {
+        if ended {
+            source.stop().unwrap();
+        }
+        let mut sink = |batch: taut_recording::KernelBatch| {
+            for at in 0..batch.time_ns.len() {
+                let time_ns = batch.time_ns[at];
+                let before = last.insert(batch.cpu, time_ns).unwrap_or(0);
+                assert!(before <= time_ns, "cpu {} went from {before} to {time_ns}", batch.cpu);
+                let event = KernelEvent::from_number(batch.event[at]).unwrap();
+                let args = [batch.arg0[at], batch.arg1[at], batch.arg2[at]];
+                rows.push(Row { time_ns, event, flags: batch.flags[at], tid: batch.tid[at], args });
+            }
+        };
+        source.drain(&mut sink).unwrap();
+    }
+    let lost = source.lost().into_iter().map(|(_, count)| count).sum();
+    rows.sort_by_key(|row| row.time_ns);
+    (rows, lost)
+}
+
+fn count(rows: &[Row], wanted: impl Fn(&Row) -> bool) -> usize {
+    rows.iter().filter(|row| wanted(row)).count()
+}
+
+fn ping_pong_is_seen(source: &str) {
+    let mut child = echo();
+    let tid = child.id() as i32;
+    let Some(chosen) = full(source, Depth::Syscalls, tid) else { return child.kill().unwrap() };
+    assert_eq!((chosen.tier, chosen.kernel_source.as_str(), chosen.tier_reason.as_str()), (Tier::Full, source, ""));
+    let before_ns = taut_clock::monotonic_ns();
+    ping_pong(&mut child, ROUNDS);
+    let after_ns = taut_clock::monotonic_ns();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (rows, lost) = finish(chosen);
+    assert_eq!(lost, 0);
+
+    let inside = |row: &&Row| (before_ns..=after_ns).contains(&row.time_ns);
+    let rows_inside: Vec<Row> = rows.iter().filter(inside).copied().collect();
+    let woken = count(&rows_inside, |row| row.event == KernelEvent::SchedWaking && row.args[0] == i64::from(tid));
+    let came = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.args[0] == i64::from(tid));
+    let left = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.tid == tid);
+    // A reader that is not yet asleep needs no waking, so not every round has one.
+    assert!(woken > ROUNDS / 4 && came > ROUNDS / 4 && left > ROUNDS / 4, "{woken} waking, {came} in, {left} out");
+    let reads = |event| {
+        count(&rows_inside, |row| row.event == event && row.tid == tid && row.args[0] == libc::SYS_read)
+    };
+    assert!(reads(KernelEvent::SyscallEnter) >= ROUNDS && reads(KernelEvent::SyscallExit) >= ROUNDS);
+    let strangers = count(&rows, |row| matches!(row.event, KernelEvent::SyscallEnter | KernelEvent::PageFault) && row.tid != tid);
+    assert_eq!(strangers, 0, "system calls of threads outside the recorded tree");
+    assert_eq!(count(&rows, |row| row.event == KernelEvent::SchedExit && row.tid == tid), 1);
+}
+
+#[test]
+fn ftrace_sees_a_ping_pong_on_the_monotonic_clock() {
+    ping_pong_is_seen("ftrace");
+}
+
+#[test]
+fn perf_sees_a_ping_pong_on_the_monotonic_clock() {
+    ping_pong_is_seen("perf");
+}
+
+fn fork_is_followed(source: &str) {
+    // The shell waits for a line, so that tracing stands before it forks.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "read line; sh -c 'cat /proc/self/stat; exit 0'; exit 0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let root = shell.id() as i32;
+    let Some(chosen) = full(source, Depth::Syscalls, root) else { return shell.kill().unwrap() };
+    shell.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let mut stat = String::new();
+    shell.stdout.as_mut().unwrap().read_to_string(&mut stat).unwrap();
+    shell.wait().unwrap();
+    let (rows, _) = finish(chosen);
+    let grandchild: i32 = stat.split(' ').next().unwrap().parse().unwrap();
+    assert_ne!(grandchild, root);
+    assert!(count(&rows, |row| row.event == KernelEvent::SchedFork && row.args[0] == i64::from(grandchild)) == 1);
+    assert!(count(&rows, |row| row.event == KernelEvent::SchedExec && row.tid == grandchild) >= 1);
+    assert!(count(&rows, |row| row.event == KernelEvent::SyscallEnter && row.tid == grandchild) > 0);
+    assert!(count(&rows, |row| row.event == KernelEvent::PageFault && row.tid == grandchild) > 0);
+}
+
+#[test]
+fn ftrace_follows_a_fork() {
+    fork_is_followed("ftrace");
+}
+
+#[test]
+fn perf_follows_a_fork() {
+    fork_is_followed("perf");
+}
+
+/// Runs a ping-pong that is larger than the ring while nobody drains.
+fn losses_are_counted(mut source: Box<dyn Source>) {
+    let mut child = echo();
+    let (deadline, mut lost) = (Instant::now() + Duration::from_secs(20), 0);
+    while lost == 0 && Instant::now() < deadline {
+        ping_pong(&mut child, 2000);
+        // perf knows its losses only once there is room again or at the end; so it ends here.
+        source.stop().unwrap();
+        lost = source.lost().into_iter().map(|(_, count)| count).sum();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lost > 0, "{} counted no loss", source.name());
+    assert!(source.lost().is_empty(), "a loss is told once");
+}
+
+#[test]
+fn ftrace_counts_what_a_full_ring_drops() {
+    match super::ftrace::Ftrace::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, Some(8)) {
+        Ok(source) => losses_are_counted(Box::new(source)),
+        Err(error) => eprintln!("passed over: {error}"),
+    }
+}
+
+#[test]
+fn perf_counts_what_a_full_ring_drops() {
+    match super::perf::Perf::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, 8) {
+        Ok(source) => losses_are_counted(Box::new(source)),
+        Err(error) => eprintln!("passed over: {error}"),
+    }
+}
+
+#[test]
+fn interrupts_and_idle_come_with_the_depth() {
+    let mut child = echo();
+    let Some(chosen) = full("ftrace", Depth::All, child.id() as i32) else { return child.kill().unwrap() };
+    ping_pong(&mut child, ROUNDS);
+    let deadline = Instant::now() + Duration::from_millis(20);
+    while Instant::now() < deadline {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (rows, _) = finish(chosen);
+    let entered = count(&rows, |row| row.event == KernelEvent::IrqEnter);
+    let left = count(&rows, |row| row.event == KernelEvent::IrqExit);
+    assert!(entered > 0 && left > 0, "{entered} entered, {left} left");
+}
+
+#[test]
+fn an_unknown_source_is_refused() {
+    let wanted = Wanted { source: Some("dtrace".into()), ..Wanted::default() };
+    assert!(start(&wanted).is_err_and(|error| error.to_string().contains("dtrace")));
+}
+
+/// Not a test by itself: what the next one runs as another user.
+#[test]
+#[ignore = "run by own_switches_need_no_privilege"]
+fn self_tier_of_a_child() {
+    let mut child = echo();
+    let pid = child.id() as i32;
+    let wanted = Wanted { pid, tier: Some(Tier::SelfOnly), follow_existing_threads: true, ..Wanted::default() };
+    let chosen = start(&wanted).unwrap();
+    assert_eq!(chosen.tier, Tier::SelfOnly);
+    assert!(!chosen.tier_reason.is_empty());
+    ping_pong(&mut child, ROUNDS);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (rows, lost) = finish(chosen);
+    let of = |event| count(&rows, |row| row.event == event && row.tid == pid);
+    assert!(of(KernelEvent::SwitchIn) > ROUNDS / 4 && of(KernelEvent::SwitchOut) > ROUNDS / 4);
+    assert_eq!(count(&rows, |row| row.tid != pid), 0);
+    assert_eq!((of(KernelEvent::SchedExit), lost), (1, 0));
+    // SAFETY: geteuid takes nothing and cannot fail.
+    println!("self tier as uid {}: {} rows", unsafe { libc::geteuid() }, rows.len());
+}
+
+#[test]
+fn own_switches_need_no_privilege() {
+    const NOBODY: u32 = 65534;
+    // SAFETY: geteuid takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("passed over: only root can become nobody");
+    }
+    // A copy that nobody may read, since the build folder may be closed to others.
+    let folder = tempfile::Builder::new().prefix("taut-nobody-").tempdir_in("/tmp").unwrap();
+    let copy = folder.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    for path in [folder.path(), copy.as_path()] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let arguments = ["--exact", "kernel::live_tests::self_tier_of_a_child", "--ignored", "--nocapture"];
+    let output = Command::new(&copy).args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("self tier as uid 65534"), "{said}");
+}
+
+#[test]
+fn instances_are_removed_even_without_a_stop() {
+    let Some(mut chosen) = full("ftrace", Depth::Syscalls, std::process::id() as i32) else { return };
+    let tracefs = super::tracefs::Tracefs::open().unwrap();
+    let folders = chosen.source.as_mut().map(|_| own_instances(&tracefs)).unwrap();
+    assert!(folders.len() >= 2, "{folders:?}");
+    drop(chosen);
+    // Other tests of this process may have instances of their own: ours must go.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while own_instances(&tracefs).iter().any(|name| folders.contains(name)) {
+        assert!(Instant::now() < deadline, "{folders:?} stayed");
+        std::thread::yield_now();
+    }
+}
+
+fn own_instances(tracefs: &super::tracefs::Tracefs) -> Vec<String> {
+    let prefix = format!("taut-{}-", std::process::id());
+    tracefs.list("instances").unwrap().into_iter().filter(|name| name.starts_with(&prefix)).collect()
+}

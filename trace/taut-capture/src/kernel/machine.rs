@@ -1,0 +1,64 @@
+//! What the machine has now: CPUs, threads of a process tree, memory for rings; from /proc and /sys.
+//! Read at the start of a recording.
+
+use std::fs;
+
+/// CPUs that are online; CPU 0 alone when the system does not say.
+pub fn online_cpus() -> Vec<u16> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = parse_cpu_list(text.trim());
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Reads a list like "0-3,6".
+fn parse_cpu_list(text: &str) -> Vec<u16> {
+    let range = |part: &str| -> Option<std::ops::RangeInclusive<u16>> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// The process's threads and those of all its descendants, or the pid alone when `existing` is not wanted.
+pub fn of_tree(pid: i32, existing: bool) -> Vec<i32> {
+    if !existing {
+        return vec![pid];
+    }
+    let (mut threads, mut processes) = (Vec::new(), vec![pid]);
+    while let Some(process) = processes.pop() {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
+        for tid in tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
+            threads.push(tid);
+            let children = fs::read_to_string(format!("/proc/{process}/task/{tid}/children")).unwrap_or_default();
+            processes.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        }
+    }
+    threads
+}
+
+/// Size in KiB of one ring of one CPU: 1/512 of the memory that is available, shared by the CPUs, 1 to 16 MiB.
+pub fn ring_kib_by_memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available_kib: u64 = line.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(1 << 20);
+    let cpus = online_cpus().len() as u64;
+    (available_kib / 512 / cpus).clamp(1024, 16 * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_hold_ranges_and_single_numbers() {
+        assert_eq!(parse_cpu_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(parse_cpu_list("x"), [0u16; 0]);
+    }
+
+    #[test]
+    fn own_thread_is_in_own_tree() {
+        // SAFETY: gettid takes nothing and cannot fail.
+        let tid = unsafe { libc::gettid() };
+        assert!(of_tree(std::process::id() as i32, true).contains(&tid));
+    }
+}
