@@ -53,7 +53,7 @@ pub struct Chain {
     pub missed: Option<u64>,
     /// Points in order.
     pub points: Vec<Point>,
-    /// Messages that passed at least the first two points of the chain or have an outcome.
+    /// Messages seen at any of the chain's points.
     pub messages: u64,
     /// First to last point, for the messages that passed both, start-up apart.
     pub end_to_end: Delay,

@@ -1,0 +1,227 @@
+//! Takes in the records of a file and hands them, on one clock, to what follows.
+
+use std::collections::{BTreeMap, HashMap};
+
+use taut_clock::{ClockPair, Counter, Mapping, Ticks};
+use taut_recording::{Ending, Info, Kind, LostWhat, Record, StampBatch, Tier};
+
+use crate::{Analysis, Config, Error, Totals, figures, line, messages::Messages};
+
+/// Collects a recording record by record, then analyses it.
+#[derive(Default)]
+pub struct Analyzer {
+    config: Config,
+    stamps: Vec<Stamp>,
+    /// By index of `Stamp::thread`.
+    threads: Vec<ThreadKey>,
+    thread_index: HashMap<ThreadKey, u32>,
+    comms: HashMap<i32, String>,
+    names: HashMap<u32, String>,
+    clocks: BTreeMap<u8, Vec<ClockPair>>,
+    lost_stamps: u64,
+    lost_kernel_events: u64,
+    kernel_events: u64,
+    kernel_end_ns: u64,
+    all_stamps: u64,
+}
+
+/// One stamp of a message, compact: ten million of them must fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub id: u64,
+    /// Ticks until [`Analyzer::finish`] maps them, then CLOCK_MONOTONIC ns.
+    pub time: u64,
+    /// Name id of the point, or of the reason with [`OUTCOME`] set.
+    pub point: u32,
+    /// Index of the thread.
+    pub thread: u32,
+}
+
+/// Marks a stamp as an outcome; name ids stay far below.
+pub(crate) const OUTCOME: u32 = 1 << 31;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ThreadKey {
+    tid: i32,
+    counter: u8,
+}
+
+/// What the later stages may ask about the recording as a whole.
+pub(crate) struct Context {
+    pub names: HashMap<u32, String>,
+    /// "comm/tid" by `Stamp::thread`.
+    pub threads: Vec<String>,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Context {
+    pub fn name(&self, id: u32) -> String {
+        self.names.get(&id).cloned().unwrap_or_else(|| format!("point {id}"))
+    }
+}
+
+impl Analyzer {
+    /// An empty collection.
+    pub fn new(config: Config) -> Analyzer {
+        Analyzer { config, ..Analyzer::default() }
+    }
+
+    /// Takes in one record.
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Stamps(batch) => self.stamps(batch),
+            Record::Kernel(batch) => {
+                self.kernel_events += batch.time_ns.len() as u64;
+                self.kernel_end_ns = self.kernel_end_ns.max(batch.time_ns.last().copied().unwrap_or(0));
+            }
+            Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),
+            Record::Name(name) => {
+                self.names.insert(name.id, name.name.clone());
+            }
+            Record::Thread(thread) => {
+                self.comms.insert(thread.tid, thread.comm.clone());
+            }
+            Record::Lost(lost) => match lost.what {
+                LostWhat::Stamps => self.lost_stamps += lost.count,
+                LostWhat::KernelEvents => self.lost_kernel_events += lost.count,
+            },
+            Record::Sample(_) => {}
+        }
+    }
+
+    /// Works everything out. `damage` and `file_bytes` are passed through to the result.
+    pub fn finish(
+        mut self,
+        info: Info,
+        ending: Option<Ending>,
+        damage: Vec<String>,
+        file_bytes: u64,
+    ) -> Result<Analysis, Error> {
+        if self.all_stamps == 0 {
+            return Err(Error::Empty);
+        }
+        let clock_error_ns = self.map_clocks();
+        let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
+        let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns);
+        let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
+        let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
+        let context = Context {
+            threads: self.thread_names(),
+            names: std::mem::take(&mut self.names),
+            start_ns,
+            end_ns,
+        };
+        let totals = Totals {
+            duration_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
+            stamps: self.all_stamps,
+            lost_stamps: self.lost_stamps,
+            kernel_events: self.kernel_events,
+            lost_kernel_events: self.lost_kernel_events,
+            clock_error_ns,
+            file_bytes,
+        };
+        let messages = Messages::cut(std::mem::take(&mut self.stamps));
+        let lines = line::find(&messages, &self.config, &context)?;
+        let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
+        chains.sort_by_key(|chain| std::cmp::Reverse(chain.messages));
+        let notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
+        Ok(Analysis { info, ending, totals, chains, damage, notes })
+    }
+
+    fn stamps(&mut self, batch: &StampBatch) {
+        self.all_stamps += batch.ticks.len() as u64;
+        let key = ThreadKey { tid: batch.tid, counter: batch.counter };
+        let next = self.thread_index.len() as u32;
+        let thread = *self.thread_index.entry(key).or_insert_with(|| {
+            self.threads.push(key);
+            next
+        });
+        self.stamps.extend((0..batch.ticks.len()).filter_map(|at| {
+            let point = match Kind::from_number(batch.kind[at])? {
+                Kind::Stamp => batch.point[at],
+                Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
+                _ => return None,
+            };
+            Some(Stamp { id: batch.message_id[at], time: batch.ticks[at], point, thread })
+        }));
+    }
+
+    /// Ticks become CLOCK_MONOTONIC in place; returns the bound of the error.
+    fn map_clocks(&mut self) -> Option<f64> {
+        let mappings: BTreeMap<u8, Mapping> =
+            self.clocks.iter().map(|(counter, pairs)| (*counter, Mapping::new(pairs.iter().copied()))).collect();
+        let monotonic = Counter::Monotonic as u8;
+        for stamp in &mut self.stamps {
+            let counter = self.threads[stamp.thread as usize].counter;
+            if let Some(mapping) = mappings.get(&counter).filter(|_| counter != monotonic) {
+                stamp.time = mapping.to_monotonic(Ticks(stamp.time)).0;
+            }
+        }
+        let used = self.threads.iter().map(|thread| thread.counter);
+        let errors: Vec<Option<f64>> = used
+            .map(|counter| if counter == monotonic { Some(0.0) } else { mappings.get(&counter)?.error_ns() })
+            .collect();
+        errors.into_iter().collect::<Option<Vec<f64>>>().map(|errors| errors.into_iter().fold(0.0, f64::max))
+    }
+
+    fn thread_names(&self) -> Vec<String> {
+        let name = |key: &ThreadKey| match self.comms.get(&key.tid) {
+            Some(comm) => format!("{comm}/{}", key.tid),
+            None => key.tid.to_string(),
+        };
+        self.threads.iter().map(name).collect()
+    }
+}
+
+/// Sentences that a reader must know to trust the figures.
+fn notes(
+    info: &Info,
+    ending: Option<&Ending>,
+    totals: &Totals,
+    messages: &Messages,
+    lines: &[line::Line],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if totals.lost_stamps > 0 {
+        notes.push(format!(
+            "{} stamps were lost because the recorder could not keep up: messages may look dropped or unexplained that \
+             were not; record with a larger --ring-records",
+            totals.lost_stamps
+        ));
+    }
+    if totals.lost_kernel_events > 0 {
+        notes.push(format!("{} kernel events were lost", totals.lost_kernel_events));
+    }
+    if info.tier != Tier::Full && !info.tier_reason.is_empty() {
+        notes.push(info.tier_reason.clone());
+    }
+    if totals.clock_error_ns.is_none() {
+        notes.push(
+            "the stamps' counter has fewer than two calibrations, so durations are in ticks of that counter taken as ns"
+                .to_owned(),
+        );
+    }
+    if ending.is_none() {
+        notes.push("the recorder was killed: this is what it had written until then".to_owned());
+    }
+    if messages.repeats > 0 {
+        notes.push(format!(
+            "{} stamps repeated a point that their message had passed before; the first pass counts",
+            messages.repeats
+        ));
+    }
+    if messages.split > 0 {
+        notes.push(format!(
+            "{} times a message id began anew at its first point: each is a message of its own",
+            messages.split
+        ));
+    }
+    if messages.outcomes_only > 0 {
+        notes.push(format!("{} outcomes were given to messages that were never stamped", messages.outcomes_only));
+    }
+    if lines.is_empty() {
+        notes.push("no message passed two points, so there is no chain".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,247 @@
+//! A chain's figures: delays of hops and of the whole way, periods at points, the tail.
+
+use std::collections::HashMap;
+
+use taut_stats::{Distribution, histogram, percentile_curve};
+
+use crate::{
+    Bin, Branch, Chain, Delay, Hop, Point, Startup,
+    collect::{Context, Stamp},
+    line::Line,
+    messages::{Message, Messages},
+    outcomes::Account,
+    startup,
+};
+
+/// "The message did not pass this point."
+const NEVER: u64 = u64::MAX;
+
+/// One chain's messages as a table: a row of times for each message, a column for each point.
+struct Table<'a> {
+    columns: usize,
+    /// Row after row; [`NEVER`] where a message did not pass.
+    times: Vec<u64>,
+    rows: Vec<(&'a Message, &'a [Stamp])>,
+}
+
+impl<'a> Table<'a> {
+    fn of(messages: &'a Messages, line: &Line) -> Table<'a> {
+        let columns = line.points.len();
+        let mut rows: Vec<_> = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point)).collect();
+        rows.sort_by_key(|(_, passes)| passes[0].time);
+        let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+        let mut times = vec![NEVER; rows.len() * columns];
+        for (row, (_, passes)) in rows.iter().enumerate() {
+            for stamp in *passes {
+                if let Some(at) = column.get(&stamp.point) {
+                    times[row * columns + at] = stamp.time;
+                }
+            }
+        }
+        Table { columns, times, rows }
+    }
+
+    fn row(&self, row: usize) -> &[u64] {
+        &self.times[row * self.columns..][..self.columns]
+    }
+
+    /// The delay between two columns, for a message that passed both. A message that seems to arrive
+    /// before it left took no time: the inversion is the clock's error.
+    fn delay(&self, row: usize, from: usize, to: usize) -> Option<u64> {
+        let times = self.row(row);
+        (times[from] != NEVER && times[to] != NEVER).then(|| times[to].saturating_sub(times[from]))
+    }
+
+    fn delays(&self, rows: std::ops::Range<usize>, from: usize, to: usize) -> Vec<u64> {
+        rows.filter_map(|row| self.delay(row, from, to)).collect()
+    }
+}
+
+/// All figures of one chain.
+pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context) -> Chain {
+    let table = Table::of(messages, line);
+    let n = table.rows.len();
+    let last = table.columns - 1;
+    let lives: Vec<u64> =
+        table.rows.iter().map(|(message, passes)| message.last_ns.saturating_sub(passes[0].time)).collect();
+    let warm = startup::length(&lives);
+    let ways = table.delays(warm..n, 0, last);
+    let missed = line.deadline_ns.map(|deadline| ways.iter().filter(|way| **way > deadline).count() as u64);
+    let end_to_end = delay(&ways);
+    let whole_life = delay(&lives[warm..]);
+    let usual_ns = [&end_to_end, &whole_life].into_iter().find_map(|d| d.distribution.highest_to_p99());
+    let usual_ns = usual_ns.map_or(0, |(_, value)| value);
+    let has_outcomes = table.rows.iter().any(|(message, _)| message.outcome.is_some());
+    let mut account = Account::new(context, has_outcomes, line.points[last], usual_ns);
+    table.rows.iter().for_each(|(message, passes)| account.add(message, passes));
+    Chain {
+        name: line.name.clone(),
+        declared: line.declared,
+        deadline_ns: line.deadline_ns,
+        missed,
+        points: points(&table, line, context),
+        messages: n as u64,
+        hops: hops(&table, line, context, warm, &end_to_end.distribution),
+        end_to_end,
+        whole_life,
+        startup: (warm > 0).then(|| transient(&table, &lives, warm, context)),
+        outcomes: account.finish(),
+        branches: branches(&table, line, context),
+        series: (0..n)
+            .filter_map(|row| Some((table.row(row)[0].checked_sub(context.start_ns)?, table.delay(row, 0, last)?)))
+            .collect(),
+    }
+}
+
+fn delay(in_time_order: &[u64]) -> Delay {
+    let mut sorted = in_time_order.to_vec();
+    sorted.sort_unstable();
+    let bin = |(from_ns, to_ns, count)| Bin { from_ns, to_ns, count };
+    Delay {
+        distribution: Distribution::of(in_time_order, &sorted),
+        histogram: histogram(&sorted).into_iter().map(bin).collect(),
+        percentiles: percentile_curve(&sorted),
+    }
+}
+
+fn hops(table: &Table<'_>, line: &Line, context: &Context, warm: usize, way: &Distribution) -> Vec<Hop> {
+    let n = table.rows.len();
+    // Each hop sorts its own delays: the machine's cores may share that work.
+    let delays: Vec<Delay> = std::thread::scope(|scope| {
+        let work: Vec<_> =
+            (1..table.columns).map(|to| scope.spawn(move || delay(&table.delays(warm..n, to - 1, to)))).collect();
+        work.into_iter().map(|one| one.join().unwrap_or_default()).collect()
+    });
+    let shares = tail_shares(table, &delays, warm, way);
+    let crossing = crossings(table, line);
+    delays
+        .into_iter()
+        .enumerate()
+        .map(|(at, delay)| {
+            let Distribution { min_ns, p99_ns, .. } = delay.distribution;
+            Hop {
+                from: context.name(line.points[at]),
+                to: context.name(line.points[at + 1]),
+                // RFC 5481 section 4.2: PDV = delay − minimum delay.
+                pdv_p99_ns: p99_ns.zip(min_ns).map(|(p99, min)| p99 - min),
+                tail_share: shares.as_ref().map(|shares| shares[at]),
+                crosses_threads: crossing[at],
+                delay,
+            }
+        })
+        .collect()
+}
+
+/// Over the messages above the highest carried quantile: each hop's time beyond its own median, as a
+/// share of all hops'. What is normal for every message is thereby nobody's fault.
+fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribution) -> Option<Vec<f64>> {
+    let (_, limit) = way.highest_to_p99()?;
+    let medians: Vec<u64> =
+        delays.iter().map(|d| d.distribution.p50_ns.unwrap_or(d.distribution.min_ns.unwrap_or(0))).collect();
+    let mut excess = vec![0u64; delays.len()];
+    for row in warm..table.rows.len() {
+        if table.delay(row, 0, table.columns - 1).is_some_and(|way| way > limit) {
+            for (at, sum) in excess.iter_mut().enumerate() {
+                *sum += table.delay(row, at, at + 1).unwrap_or(0).saturating_sub(medians[at]);
+            }
+        }
+    }
+    let total: u64 = excess.iter().sum();
+    (total > 0).then(|| excess.iter().map(|e| *e as f64 / total as f64).collect())
+}
+
+/// For each hop, whether most messages change threads on it.
+fn crossings(table: &Table<'_>, line: &Line) -> Vec<bool> {
+    let mut balance = vec![0i64; table.columns - 1];
+    let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    for (_, passes) in &table.rows {
+        for pair in passes.windows(2) {
+            if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point)) {
+                if from + 1 == *to {
+                    balance[*from] += if pair[0].thread == pair[1].thread { -1 } else { 1 };
+                }
+            }
+        }
+    }
+    balance.into_iter().map(|balance| balance > 0).collect()
+}
+
+fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
+    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    for stamp in table.rows.iter().flat_map(|(_, passes)| passes.iter()) {
+        *threads.entry(stamp.point).or_default().entry(stamp.thread).or_default() += 1;
+    }
+    let one = |column: usize| {
+        let id = line.points[column];
+        let mut times: Vec<u64> =
+            (0..table.rows.len()).map(|row| table.row(row)[column]).filter(|time| *time != NEVER).collect();
+        times.sort_unstable();
+        let periods: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mut sorted = periods.clone();
+        sorted.sort_unstable();
+        let median = taut_stats::rank(&sorted, 0.5).unwrap_or(0);
+        let jitter: Vec<u64> = periods.iter().map(|period| period.abs_diff(median)).collect();
+        let mut sorted_jitter = jitter.clone();
+        sorted_jitter.sort_unstable();
+        let active_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
+        Point {
+            name: context.name(id),
+            messages: times.len() as u64,
+            rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
+            period: Distribution::of(&periods, &sorted),
+            period_jitter: Distribution::of(&jitter, &sorted_jitter),
+            threads: by_count(threads.get(&id)).into_iter().map(|t| context.threads[t as usize].clone()).collect(),
+        }
+    };
+    std::thread::scope(|scope| {
+        let work: Vec<_> = (0..table.columns).map(|column| scope.spawn(move || one(column))).collect();
+        work.into_iter().map(|point| point.join().unwrap_or_default()).collect()
+    })
+}
+
+fn by_count(counts: Option<&HashMap<u32, u64>>) -> Vec<u32> {
+    let mut counts: Vec<_> = counts.into_iter().flatten().collect();
+    counts.sort_by_key(|(key, n)| (std::cmp::Reverse(**n), **key));
+    counts.into_iter().map(|(key, _)| *key).collect()
+}
+
+fn branches(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Branch> {
+    let mut seen: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    for (_, passes) in &table.rows {
+        let mut after = 0;
+        for stamp in *passes {
+            if line.points.contains(&stamp.point) {
+                after = stamp.point;
+            } else {
+                *seen.entry(stamp.point).or_default().entry(after).or_default() += 1;
+            }
+        }
+    }
+    let branch = |(point, after): (&u32, &HashMap<u32, u64>)| Branch {
+        point: context.name(*point),
+        after: by_count(Some(after)).first().filter(|id| **id != 0).map_or("the start".to_owned(), |id| context.name(*id)),
+        messages: after.values().sum(),
+    };
+    let mut branches: Vec<Branch> = seen.iter().map(branch).collect();
+    branches.sort_by(|a, b| b.messages.cmp(&a.messages).then(a.point.cmp(&b.point)));
+    branches
+}
+
+fn transient(table: &Table<'_>, lives: &[u64], warm: usize, context: &Context) -> Startup {
+    let max_ns = lives[..warm].iter().copied().max().unwrap_or(0);
+    let mut later = lives[warm..].to_vec();
+    later.sort_unstable();
+    let median = taut_stats::rank(&later, 0.5).unwrap_or(0).max(1);
+    let first = if warm == 1 { "the first message".to_owned() } else { format!("the first {warm} messages") };
+    Startup {
+        messages: warm as u64,
+        until_ns: table.rows[warm - 1].0.last_ns.saturating_sub(context.start_ns),
+        max_ns,
+        sentence: format!(
+            "{first} took up to {:.1} ms, {:.0} times the median of those after; not in the delays below, but in the \
+             outcomes and the plot over time",
+            max_ns as f64 / 1e6,
+            max_ns as f64 / median as f64
+        ),
+    }
+}

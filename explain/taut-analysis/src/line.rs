@@ -1,0 +1,131 @@
+//! Which points make a chain: declared, or the line that most messages follow.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Config, DeclaredChain, Error, collect::Context, messages::Messages};
+
+/// A path must be followed by this share of the messages that got through to be a chain's line.
+const SUPPORT: f64 = 0.1;
+
+/// The main line of a chain, and what lies beside it.
+pub(crate) struct Line {
+    pub name: String,
+    pub declared: bool,
+    pub deadline_ns: Option<u64>,
+    /// Name ids in order.
+    pub points: Vec<u32>,
+    /// Every point of the chain's messages, those of the line included.
+    pub family: HashSet<u32>,
+}
+
+/// How many messages took one path, and how many of them were applied.
+#[derive(Default)]
+struct Follow {
+    messages: u64,
+    applied: u64,
+}
+
+/// The declared chains, then one for each family of points that no declared chain touches.
+pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Vec<Line>, Error> {
+    let paths = paths(messages, context);
+    let families = families(&paths);
+    let known: HashMap<&str, u32> = context
+        .names
+        .iter()
+        .filter(|(id, _)| families.iter().any(|family| family.contains(id)))
+        .map(|(id, name)| (name.as_str(), *id))
+        .collect();
+    let mut lines = Vec::new();
+    for chain in &config.chains {
+        lines.push(declared(chain, &known, &families)?);
+    }
+    for family in families {
+        if lines.iter().any(|line: &Line| line.declared && !line.family.is_disjoint(&family)) {
+            continue;
+        }
+        let points = main_line(&paths, &family);
+        if let [first, .., last] = points.as_slice() {
+            let name = format!("{} → {}", context.name(*first), context.name(*last));
+            lines.push(Line { name, declared: false, deadline_ns: None, points, family });
+        }
+    }
+    Ok(lines)
+}
+
+fn declared(chain: &DeclaredChain, known: &HashMap<&str, u32>, families: &[HashSet<u32>]) -> Result<Line, Error> {
+    let id = |point: &String| {
+        known.get(point.as_str()).copied().ok_or_else(|| Error::UnknownPoint {
+            chain: chain.name.clone(),
+            point: point.clone(),
+            hint: hint(point, known),
+        })
+    };
+    let points = chain.points.iter().map(id).collect::<Result<Vec<u32>, Error>>()?;
+    let family = families.iter().filter(|family| points.iter().any(|p| family.contains(p))).flatten().copied();
+    Ok(Line {
+        name: chain.name.clone(),
+        declared: true,
+        deadline_ns: chain.deadline_ns,
+        family: family.collect(),
+        points,
+    })
+}
+
+fn hint(point: &str, known: &HashMap<&str, u32>) -> String {
+    let nearest = known.keys().max_by(|a, b| strsim::jaro_winkler(point, a).total_cmp(&strsim::jaro_winkler(point, b)));
+    match nearest {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => "the recording has no points".to_owned(),
+    }
+}
+
+/// Every distinct path with how many messages took it.
+fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<u32>, Follow> {
+    let applied = context.names.iter().find(|(_, name)| *name == "applied").map(|(id, _)| *id);
+    let mut paths: HashMap<Vec<u32>, Follow> = HashMap::new();
+    let mut path = Vec::new();
+    for (message, passes) in messages.iter() {
+        path.clear();
+        path.extend(passes.iter().map(|s| s.point));
+        let follow = match paths.get_mut(&path) {
+            Some(follow) => follow,
+            None => paths.entry(path.clone()).or_default(),
+        };
+        follow.messages += 1;
+        follow.applied += u64::from(message.outcome.is_some() && message.outcome == applied);
+    }
+    paths
+}
+
+/// Points joined by passing messages: the connected components, in no order.
+fn families(paths: &HashMap<Vec<u32>, Follow>) -> Vec<HashSet<u32>> {
+    let mut families: Vec<HashSet<u32>> = Vec::new();
+    for path in paths.keys() {
+        let mut joined: HashSet<u32> = path.iter().copied().collect();
+        families.retain(|family| {
+            let apart = family.is_disjoint(&joined);
+            if !apart {
+                joined.extend(family);
+            }
+            apart
+        });
+        families.push(joined);
+    }
+    families
+}
+
+/// The longest path that enough of the messages which got through (were applied, where outcomes are
+/// stamped) took; among equally long ones the most followed. So a chain keeps its end even if most
+/// messages are dropped before it, and a rare detour does not become part of it.
+fn main_line(paths: &HashMap<Vec<u32>, Follow>, family: &HashSet<u32>) -> Vec<u32> {
+    let of_family = || paths.iter().filter(|(path, _)| family.contains(&path[0]));
+    let any_applied = of_family().any(|(_, follow)| follow.applied > 0);
+    let count = |follow: &Follow| if any_applied { follow.applied } else { follow.messages };
+    let total: u64 = of_family().map(|(_, follow)| count(follow)).sum();
+    let enough = |follow: &Follow| count(follow) as f64 >= SUPPORT * total as f64 && count(follow) > 0;
+    let longest = of_family()
+        .filter(|(_, follow)| enough(follow))
+        .max_by_key(|(path, follow)| (path.len(), count(follow), std::cmp::Reverse((*path).clone())));
+    let followed = || of_family().max_by_key(|(path, follow)| (count(follow), std::cmp::Reverse((*path).clone())));
+    longest.or_else(followed).map(|(path, _)| path.clone()).unwrap_or_default()
+}
