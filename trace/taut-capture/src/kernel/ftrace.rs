@@ -29,6 +29,7 @@ pub struct Ftrace {
     layout: PageLayout,
     page: Vec<u8>,
     rows: Rows,
+    bytes_read: u64,
     losses_read: Option<Instant>,
     stopped: bool,
     // Last, so that the instances are removed while it can still be reached.
@@ -81,6 +82,7 @@ impl Ftrace {
             layout,
             page,
             rows: Rows::default(),
+            bytes_read: 0,
             losses_read: None,
             stopped: false,
             tracefs,
@@ -175,6 +177,7 @@ impl Ftrace {
                 };
                 let decoder = &self.decoder;
                 let end = read_page(&self.layout, &self.page[..length], |time_ns, record| rows.extend(decoder.row(time_ns, record)));
+                self.bytes_read += end.bytes as u64;
                 ring.missed += end.missed + u64::from(end.torn);
             }
         }
@@ -215,6 +218,10 @@ impl Source for Ftrace {
             ring.missed = total;
         }
         removed
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     fn lost(&mut self) -> Vec<(String, u64)> {

@@ -69,6 +69,9 @@ pub trait Source: Send {
 
     /// Events lost since the last call, by ring ("cpu 1 ftrace sched"); rings without loss are not named.
     fn lost(&mut self) -> Vec<(String, u64)>;
+
+    /// Bytes of records taken out of the kernel's rings since the start.
+    fn bytes_read(&self) -> u64;
 }
 
 /// What the caller asks for.

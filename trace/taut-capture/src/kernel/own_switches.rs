@@ -23,6 +23,7 @@ const TASK_TIME_AT: usize = 16;
 pub struct OwnSwitches {
     cpus: Vec<Cpu>,
     rows: Rows,
+    bytes_read: u64,
     stopped: bool,
 }
 
@@ -55,14 +56,14 @@ impl OwnSwitches {
             }
             cpus.push(cpu);
         }
-        Ok(OwnSwitches { cpus, rows: Rows::default(), stopped: false })
+        Ok(OwnSwitches { cpus, rows: Rows::default(), bytes_read: 0, stopped: false })
     }
 
     fn read_rings(&mut self) {
         for cpu in &mut self.cpus {
             let Some(ring) = &mut cpu.ring else { continue };
             let (queue, lost) = (self.rows.of_cpu(cpu.cpu), &mut cpu.lost);
-            ring.read(|record| match record.kind {
+            self.bytes_read += ring.read(|record| match record.kind {
                 bindings::PERF_RECORD_LOST => *lost += record.u64_at(8).unwrap_or(1),
                 _ => queue.extend(row(&record)),
             });
@@ -121,6 +122,10 @@ impl Source for OwnSwitches {
         }
         self.stopped = true;
         Ok(())
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     fn lost(&mut self) -> Vec<(String, u64)> {

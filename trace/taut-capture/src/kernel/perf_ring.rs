@@ -132,8 +132,8 @@ impl Ring {
         }
     }
 
-    /// Calls `on_record` for every record that is there and gives their room back.
-    pub fn read(&mut self, mut on_record: impl FnMut(Record<'_>)) {
+    /// Calls `on_record` for every record that is there and gives their room back; says how many bytes.
+    pub fn read(&mut self, mut on_record: impl FnMut(Record<'_>)) -> u64 {
         let header = self.base.as_ptr().cast::<perf_event_mmap_page>();
         // SAFETY: the first page of the mapping is this structure; both words are aligned, and the
         // kernel and we exchange them as atomics by the documented protocol.
@@ -151,7 +151,9 @@ impl Ring {
             at += length;
         }
         // Also when a record made no sense: what cannot be read is passed over, not read for ever.
+        let bytes = until.wrapping_sub(tail.load(Ordering::Relaxed));
         tail.store(until, Ordering::Release);
+        bytes
     }
 }
 

@@ -49,6 +49,8 @@ impl PageLayout {
 /// What a page says besides its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageEnd {
+    /// Bytes of events, headers of events included.
+    pub bytes: usize,
     /// Events lost just before this page: at least 1 when only the flag is set.
     pub missed: u64,
     /// The page did not make sense to its end.
@@ -58,12 +60,12 @@ pub struct PageEnd {
 /// Calls `on_record` with the time in nanoseconds and the raw record of every event of the page.
 pub fn read_page(layout: &PageLayout, page: &[u8], mut on_record: impl FnMut(u64, &[u8])) -> PageEnd {
     let (Some(mut time_ns), Some(commit)) = (word64(page, 0), layout.commit.read(page)) else {
-        return PageEnd { missed: 0, torn: true };
+        return PageEnd { torn: true, ..PageEnd::default() };
     };
     let commit = commit as u64;
     let size = (commit & COMMIT_SIZE) as usize;
     let Some(data) = layout.data_offset.checked_add(size).and_then(|end| page.get(layout.data_offset..end)) else {
-        return PageEnd { missed: 0, torn: true };
+        return PageEnd { torn: true, ..PageEnd::default() };
     };
     let stored = || word64(page, layout.data_offset + size);
     let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
@@ -72,7 +74,7 @@ pub fn read_page(layout: &PageLayout, page: &[u8], mut on_record: impl FnMut(u64
         (true, false) => 1,
     };
     let torn = read_events(data, &mut time_ns, &mut on_record).is_none();
-    PageEnd { missed, torn }
+    PageEnd { bytes: size, missed, torn }
 }
 
 /// `None` when an event does not fit.
@@ -167,7 +169,7 @@ pub mod tests {
         let (seen, end) = events(&page(1000, 0, &data, &[]));
         let extended = 1007 + 5 + (2 << 27) + 11;
         assert_eq!(seen, [(1007, 8), (extended, 8), (9 + (3 << 27), 4)]);
-        assert_eq!(end, PageEnd::default());
+        assert_eq!(end, PageEnd { bytes: data.len(), missed: 0, torn: false });
     }
 
     #[test]
