@@ -2,11 +2,14 @@
 //! The system is not changed: no mount point, no mode, no option of anybody's tracing.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Longer than any file of tracefs that is read at the start.
+const READ_BYTES: usize = 16 * 1024;
 
 /// A tracefs that can be reached, for as long as this value lives.
 #[derive(Debug)]
@@ -34,9 +37,19 @@ impl Tracefs {
         self.root.join(inside)
     }
 
-    /// A file's whole text.
+    /// A file's whole text. Read in large pieces: `events/header_page` gives its beginning to a
+    /// small read and then claims to be at its end.
     pub fn read(&self, inside: &str) -> io::Result<String> {
-        fs::read_to_string(self.path(inside)).map_err(|error| named(inside, error))
+        let read = || {
+            let (mut file, mut text, mut piece) = (File::open(self.path(inside))?, Vec::new(), [0; READ_BYTES]);
+            loop {
+                match file.read(&mut piece)? {
+                    0 => break String::from_utf8(text).map_err(io::Error::other),
+                    length => text.extend_from_slice(&piece[..length]),
+                }
+            }
+        };
+        read().map_err(|error| named(inside, error))
     }
 
     /// Writes a setting.
