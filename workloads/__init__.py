@@ -1,0 +1,1 @@
+"""Small real robot stacks that are measured: examples and test beds at once."""

@@ -1,0 +1,1 @@
+"""Leader→follower teleoperation of two simulated Fairino arms. Run it: ``python -m workloads.teleop``."""

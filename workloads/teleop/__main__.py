@@ -1,0 +1,82 @@
+"""Command line of the teleoperation workload. Exit 0: balanced; 1: a setpoint is unexplained; 2: no start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import signal
+import sys
+import threading
+
+from .cnde import RECEIVERS
+from .safety import VALIDATORS
+
+
+def main() -> int:
+    options_given = _parse()
+    try:
+        from . import system
+        from .processes import StartError
+    except ModuleNotFoundError as missing:
+        print(f"teleop: module {missing.name!r} is not installed; run `make setup`", file=sys.stderr)
+        return 2
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    options = system.Options(
+        options_given.duration, options_given.receiver, options_given.validator, options_given.wire == "rough"
+    )
+    try:
+        result = system.run(options, stop)
+    except (StartError, OSError, ValueError) as failure:
+        print(f"teleop: {failure}", file=sys.stderr)
+        return 2
+    print(json.dumps(result) if options_given.json else table(result))
+    setpoints = result["setpoints"]
+    assert isinstance(setpoints, dict)
+    return 1 if setpoints["unexplained"] or result["failures"] else 0
+
+
+def table(result: dict[str, object]) -> str:
+    """The ledger as a small table and one last line that says it all."""
+    setpoints = result["setpoints"]
+    stream = result["leader_stream"]
+    assert isinstance(setpoints, dict) and isinstance(stream, dict)
+    produced = setpoints["produced"]
+    rows = [("produced", produced), ("applied", setpoints["applied"])]
+    rows += [(f"dropped: {reason}", count) for reason, count in setpoints["dropped"].items()]
+    rows += [("in flight", setpoints["in_flight"]), ("unexplained", setpoints["unexplained"])]
+    rows += [(f"changed: {reason}", count) for reason, count in setpoints["modified"].items()]
+    lines = [f"  {name:<28}{count:>7}{100.0 * count / max(1, produced):>7.1f} %" for name, count in rows]
+    lines += [f"  leader stream: {', '.join(f'{count} {name}' for name, count in stream.items())}"]
+    lines += [f"  failure: {failure}" for failure in result["failures"]]  # type: ignore[attr-defined]
+    dropped = sum(setpoints["dropped"].values())
+    lines.append(
+        f"teleop: {result['laps']} laps in {result['ran_s']} s, {produced} setpoints: "
+        f"{setpoints['applied']} applied, {dropped} dropped, {setpoints['in_flight']} in flight"
+    )
+    return "\n".join(lines)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and 0 < value <= 86_400):
+        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 86400 seconds")
+    return value
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m workloads.teleop", description=__doc__)
+    parser.add_argument("--duration", type=_seconds, default=30.0, metavar="S", help="seconds to run (30)")
+    parser.add_argument("--arrangement", choices=["source"], default="source", help="how nodes share processes")
+    parser.add_argument("--receiver", choices=RECEIVERS, default="framed", help="how the state stream is read")
+    parser.add_argument("--validator", choices=VALIDATORS, default="reject", help="what a broken limit does")
+    parser.add_argument("--guard", choices=["naive"], default="naive", help="how speed is estimated")
+    parser.add_argument("--wire", choices=["plain", "rough"], default="plain", help="rough: joins and cuts frames")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

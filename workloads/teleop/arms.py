@@ -1,0 +1,139 @@
+"""The two arms: Denavit-Hartenberg parameters, joint limits, forward and inverse kinematics.
+
+Angles are degrees at the interfaces, as the vendor's are; lengths are metres; matrices are 4 x 4.
+
+Source: the vendor's robot descriptions, FAIR-INNOVATION/frcobot_ros2 at 6ee4abc,
+``fairino_description/urdf/fairino3_v6.urdf`` and ``fairino20_v6.urdf``: link offsets, joint limits and
+joint speeds. Their chain is the standard DH chain with twists 90, 0, 0, 90, -90, 0 degrees. They end at
+joint 6. The FR3's flange offset d6 = 0.100 m is from the package robotkinematicscatalogue; for the FR20
+none was found in text, so its tool point is the origin of joint 6 (d6 = 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import atan2, degrees
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+TWIST_RAD = np.radians([90.0, 0.0, 0.0, 90.0, -90.0, 0.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One arm. ``a_m`` and ``d_m`` are the DH lengths, one for each joint."""
+
+    name: str
+    a_m: tuple[float, ...]
+    d_m: tuple[float, ...]
+    lower_deg: Array
+    upper_deg: Array
+    max_speed_deg_s: Array
+    max_accel_deg_s2: float
+    """Not published; assumed."""
+
+    def frames(self, joints_deg: Array) -> list[Array]:
+        """Pose of the base and of every joint's DH frame, the tool's last."""
+        pose = np.eye(4)
+        frames = [pose]
+        for theta, a, d, twist in zip(np.radians(joints_deg), self.a_m, self.d_m, TWIST_RAD, strict=True):
+            pose = pose @ dh_matrix(float(theta), d, a, float(twist))
+            frames.append(pose)
+        return frames
+
+    def tool_m(self, joints_deg: Array) -> Array:
+        """Position of the tool point in the base frame."""
+        return self.frames(joints_deg)[-1][:3, 3]
+
+    def tool_pose_mm_deg(self, joints_deg: Array) -> list[float]:
+        """x, y, z in mm and rx, ry, rz in degrees (Z-Y-X order of the vendor's manual)."""
+        pose = self.frames(joints_deg)[-1]
+        rx = degrees(atan2(pose[2, 1], pose[2, 2]))
+        ry = degrees(atan2(-pose[2, 0], float(np.hypot(pose[2, 1], pose[2, 2]))))
+        rz = degrees(atan2(pose[1, 0], pose[0, 0]))
+        return [*(float(v) for v in pose[:3, 3] * 1000.0), rx, ry, rz]
+
+    def jacobian(self, joints_deg: Array) -> Array:
+        """Geometric Jacobian, 6 x 6: metres and radians for each radian of a joint."""
+        frames = self.frames(joints_deg)
+        tool = frames[-1][:3, 3]
+        columns = [np.concatenate((np.cross(f[:3, 2], tool - f[:3, 3]), f[:3, 2])) for f in frames[:-1]]
+        return np.array(columns).T
+
+
+def dh_matrix(theta_rad: float, d_m: float, a_m: float, twist_rad: float) -> Array:
+    """Standard DH step: turn about z, move along z, move along x, turn about x."""
+    ct, st, ca, sa = np.cos(theta_rad), np.sin(theta_rad), np.cos(twist_rad), np.sin(twist_rad)
+    return np.array(
+        [
+            [ct, -st * ca, st * sa, a_m * ct],
+            [st, ct * ca, -ct * sa, a_m * st],
+            [0.0, sa, ca, d_m],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+
+
+LOWER_DEG = np.degrees([-3.0543, -4.6251, -2.8274, -4.6251, -3.0543, -3.0543])
+UPPER_DEG = np.degrees([3.0543, 1.4835, 2.8274, 1.4835, 3.0543, 3.0543])
+SPEED_DEG_S = np.degrees([3.15, 3.15, 3.15, 3.2, 3.2, 3.2])
+
+FR3 = Arm(
+    "FR3",
+    a_m=(0.0, -0.28, -0.24001, 0.0, 0.0, 0.0),
+    d_m=(0.14, 0.0, 0.0, 0.102, 0.102, 0.1),
+    lower_deg=LOWER_DEG,
+    upper_deg=UPPER_DEG,
+    max_speed_deg_s=SPEED_DEG_S,
+    max_accel_deg_s2=3000.0,
+)
+FR20 = Arm(
+    "FR20",
+    a_m=(0.0, -1.0, -0.716, 0.0, 0.0, 0.0),
+    d_m=(0.215, 0.0, 0.0, 0.16601, 0.138, 0.0),
+    lower_deg=LOWER_DEG,
+    upper_deg=UPPER_DEG,
+    max_speed_deg_s=SPEED_DEG_S,
+    max_accel_deg_s2=1500.0,
+)
+ARMS = {arm.name: arm for arm in (FR3, FR20)}
+
+HOME_DEG = np.array([0.0, -110.0, 100.0, -80.0, -90.0, 0.0])
+"""Where both arms start: elbow up, tool down, far from every limit and singularity."""
+
+
+def circle_joints_deg(arm: Arm, home_deg: Array, radius_m: float, points: int = 240) -> Array:
+    """Joint angles of a horizontal circle of the tool point that starts at home, orientation kept.
+
+    Damped least squares (Wampler 1986): dq = Jt (J Jt + k^2 I)^-1 e, warm-started from the point before.
+    Shape (points, 6); closed, the last point is one step before the first. Raises ValueError where the
+    circle leaves the arm's reach or its joint limits.
+    """
+    start = arm.frames(home_deg)[-1]
+    joints = home_deg.copy()
+    path = []
+    for angle in 2.0 * np.pi * np.arange(points) / points:
+        target = start.copy()
+        target[:3, 3] += radius_m * np.array([np.cos(angle) - 1.0, np.sin(angle), 0.0])
+        joints = solve_ik_deg(arm, target, joints)
+        path.append(joints)
+    return np.array(path)
+
+
+def solve_ik_deg(arm: Arm, target: Array, guess_deg: Array, damping: float = 0.005) -> Array:
+    """Joint angles that put the tool at `target`, to 1 micrometre and 1 microradian."""
+    joints = guess_deg.copy()
+    for _ in range(100):
+        pose = arm.frames(joints)[-1]
+        turn = 0.5 * sum((np.cross(pose[:3, i], target[:3, i]) for i in range(3)), np.zeros(3))
+        error = np.concatenate((target[:3, 3] - pose[:3, 3], turn))
+        if float(np.abs(error).max()) < 1e-6:
+            if (joints < arm.lower_deg).any() or (joints > arm.upper_deg).any():
+                raise ValueError(f"{arm.name}: the pose needs a joint beyond its limit: {joints.round(1)}")
+            return joints
+        jac = arm.jacobian(joints)
+        joints = joints + np.degrees(jac.T @ np.linalg.solve(jac @ jac.T + damping**2 * np.eye(6), error))
+    raise ValueError(f"{arm.name}: no joint angles reach the pose, error {float(np.abs(error).max()):.2g}")

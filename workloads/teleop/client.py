@@ -1,0 +1,142 @@
+"""One arm as the process sees it: its newest state from the stream, its calls over XML-RPC.
+
+Like the vendor's SDK, `servo_j` first looks at the *cached* safety-stop bits (code 99), then calls over
+one kept-alive connection, and tries again for ever when the socket fails. Here "for ever" ends when the
+run is stopped. The proxy is not safe for threads: callers hold their own lock.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+import xmlrpc.client
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import cnde
+
+STATE_PERIOD_MS = 10
+STATE_FIELDS = [
+    "robot_state",
+    "actual_joint_pos",
+    "actual_TCP_pos",
+    "actual_joint_vel",
+    "actual_TCP_cmpvel",
+    "safety_stop0_state",
+    "safety_stop1_state",
+    "rbt_enable_state",
+    "servoJ_cmd_num",
+]
+SAFETY_STOP = 99
+COMMAND_PERIOD_S = 0.008
+"""ServoJ's default cmdT, which the source's call leaves as it is."""
+RETRY_WAIT_S = 0.1
+
+
+class TransportError(RuntimeError):
+    """A call could not be made; the run is being stopped or the answer was not XML-RPC."""
+
+
+@dataclass(frozen=True)
+class State:
+    values: cnde.Values
+    arrived_ns: int
+
+
+class ArmClient:
+    def __init__(self, host: str, command_port: int, state_port: int, receiver: cnde.Receiver) -> None:
+        self.receiver = receiver
+        self.retries = 0
+        self._newest: State | None = None
+        self._stopping = threading.Event()
+        self._proxy = xmlrpc.client.ServerProxy(f"http://{host}:{command_port}", allow_none=True)
+        self._socket = socket.create_connection((host, state_port), timeout=3.0)
+        self._thread = threading.Thread(target=self._receive, name="state-receiver", daemon=True)
+
+    def start(self) -> None:
+        """Ask for the state stream and receive it from now on."""
+        self._ask(cnde.OUTPUT_CONFIG, cnde.output_config(STATE_PERIOD_MS, STATE_FIELDS))
+        self._socket.sendall(cnde.encode(cnde.Frame(1, cnde.OUTPUT_START, b"")))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the controller hung up first
+        if self._thread.is_alive():
+            self._thread.join(timeout=2.0)
+        self._socket.close()
+
+    def abandon_retries(self) -> None:
+        """Make a call that is being tried again give up."""
+        self._stopping.set()
+
+    def state(self) -> State | None:
+        return self._newest
+
+    def wait_for_state(self, timeout_s: float) -> State:
+        deadline = time.monotonic() + timeout_s
+        while self._newest is None:
+            if time.monotonic() > deadline:
+                raise TransportError(f"no state arrived within {timeout_s:g} s")
+            time.sleep(0.005)
+        return self._newest
+
+    def safety_code(self) -> int:
+        newest = self._newest
+        if newest is None:
+            return 0
+        stopped = newest.values["safety_stop0_state"][0] or newest.values["safety_stop1_state"][0]
+        return SAFETY_STOP if stopped else 0
+
+    def servo_j(self, joints_deg: Sequence[float], message_id: int) -> int:
+        code = self.safety_code()
+        if code:
+            return code
+        target = [float(v) for v in joints_deg]
+        command_id = message_id & 0x7FFFFFFF  # XML-RPC integers are 32 bits
+        answer = self.call("ServoJ", target, [0.0] * 4, 0.0, 0.0, COMMAND_PERIOD_S, 0.0, 0.0, command_id)
+        assert isinstance(answer, int)
+        return answer
+
+    def call(self, name: str, *arguments: object) -> object:
+        while True:
+            try:
+                return getattr(self._proxy, name)(*arguments)
+            except (OSError, http.client.HTTPException) as failure:
+                self.retries += 1
+                if self._stopping.wait(RETRY_WAIT_S):
+                    raise TransportError(f"{name}: {failure}") from failure
+            except (xmlrpc.client.Error, ValueError) as failure:
+                raise TransportError(f"{name}: {failure}") from failure
+
+    def _ask(self, kind: int, data: bytes) -> None:
+        self._socket.sendall(cnde.encode(cnde.Frame(0, kind, data)))
+        answers = cnde.FramedReceiver()
+        while True:
+            read = self._socket.recv(cnde.READ_BYTES)
+            if not read:
+                raise TransportError("the controller hung up instead of answering")
+            for frame in answers.feed(read):
+                if frame.kind == cnde.MESSAGE:
+                    if frame.data[:1] != b"\x00":
+                        raise TransportError(f"the controller refused: {frame.data[1:].decode(errors='replace')}")
+                    return
+
+    def _receive(self) -> None:
+        self._socket.settimeout(None)
+        while not self._stopping.is_set():
+            try:
+                read = self._socket.recv(cnde.READ_BYTES)
+            except OSError:
+                return
+            if not read:
+                return
+            arrived_ns = time.monotonic_ns()
+            for frame in self.receiver.feed(read):
+                if frame.kind == cnde.OUTPUT_DATA:
+                    self._newest = State(cnde.unpack_fields(STATE_FIELDS, frame.data), arrived_ns)

@@ -1,0 +1,116 @@
+"""Puts the arms, the nodes and the hand together, lets them run, and says what came of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from . import processes
+from .arms import FR20, HOME_DEG
+from .bus import Bus, RobotState
+from .client import ArmClient, TransportError
+from .cnde import RECEIVERS
+from .ledger import Ledger
+from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
+from .safety import VALIDATORS, Limits
+
+HOST = "127.0.0.1"
+CIRCLE_RADIUS_MM = 15.0
+"""At half a second a lap the follower's tool moves at about 2/3 of the speed limit: nothing is truly too fast."""
+LAP_S = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    duration_s: float
+    receiver: str = "framed"
+    validator: str = "reject"
+    rough_wire: bool = False
+
+
+def run(options: Options, stop: threading.Event) -> dict[str, object]:
+    """One run, until its time is over or `stop` is set. Raises StartError if an arm does not come up."""
+    ledger = Ledger()
+    with _arm("FR3", options) as leader, _arm("FR20", options) as follower:
+        try:
+            return _teleoperate(options, stop, ledger, leader, follower)
+        except TransportError as failure:
+            raise processes.StartError(f"an arm stopped answering: {failure}") from failure
+
+
+def _teleoperate(
+    options: Options, stop: threading.Event, ledger: Ledger, leader: ArmClient, follower: ArmClient
+) -> dict[str, object]:
+    bus = Bus(on_lost=lambda data: _count_lost(ledger, data))
+    manager = SystemStateManager(bus)
+    Orchestrator(manager, bus, signs=np.ones(6), offsets_deg=np.zeros(6))
+    validator = VALIDATORS[options.validator](FR20, Limits(), HOME_DEG)
+    follower_node = FollowerNode(follower, bus, validator, ledger)
+    leader_node = LeaderNode(leader, bus, ledger)
+
+    _done(follower, "RobotEnable", 1)
+    _done(leader, "RobotEnable", 1)
+    _done(leader, "DragTeachSwitch", 1)
+    bus.start()
+    follower_node.loop.start()
+    _done(leader, "SimHandCircle", CIRCLE_RADIUS_MM, LAP_S)
+    began = time.monotonic()
+    leader_node.loop.start()
+    stop.wait(options.duration_s)
+    ran_s = time.monotonic() - began
+
+    laps = leader.call("SimHandLaps") if not stop.is_set() else None
+    leader_node.loop.stop()
+    follower_node.loop.stop()
+    follower.abandon_retries()
+    bus.stop()
+    return {
+        "schema_version": 1,
+        "arrangement": "source",
+        **asdict(options),
+        "ran_s": round(ran_s, 3),
+        "laps": int(laps) if isinstance(laps, float) else int(max(0.0, ran_s - 0.5) / LAP_S),
+        "missed_publish_cycles": leader_node.loop.missed_cycles,
+        "setpoints": ledger.balance(),
+        "leader_stream": asdict(leader.receiver.counts),
+        "follower_stream": asdict(follower.receiver.counts),
+        "servo_retries": follower.retries,
+        "failures": [repr(failure) for failure in bus.failures()],
+    }
+
+
+@contextmanager
+def _arm(name: str, options: Options) -> Iterator[ArmClient]:
+    """A controller process and the connected client to it, both ended on leaving."""
+    process = processes.start(name, options.rough_wire)
+    try:
+        try:
+            receiver = RECEIVERS[options.receiver]()
+            client = ArmClient(HOST, process.command_port, process.state_port, receiver)
+        except OSError as failure:
+            raise processes.StartError(f"cannot connect to the {name} controller: {failure}") from failure
+        try:
+            client.start()
+            client.wait_for_state(5.0)
+            yield client
+        finally:
+            client.stop()
+    finally:
+        process.stop()
+
+
+def _done(client: ArmClient, name: str, *arguments: object) -> None:
+    code = client.call(name, *arguments)
+    if code != 0:
+        raise processes.StartError(f"{name} was refused with code {code}")
+
+
+def _count_lost(ledger: Ledger, data: bytes) -> None:
+    message_id = RobotState.from_bytes(data).message_id
+    if message_id:
+        ledger.drop(message_id, "queue_overflow")
