@@ -1,3 +1,17 @@
-//! stub
+//! The recorder: fills a recording with what a process tree stamps (`rings`) and what the kernel saw
+//! (`kernel`). It runs beside the robot, never in it. Only this crate knows perf, ftrace and /proc.
 
+mod error;
+mod info;
 pub mod kernel;
+mod proc;
+mod record;
+pub mod rings;
+mod samples;
+mod session;
+mod target;
+
+pub use error::Error;
+pub use kernel::Depth;
+pub use record::{Options, Progress, Recorded, Started, record};
+pub use target::Target;

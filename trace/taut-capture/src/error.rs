@@ -1,0 +1,59 @@
+//! Why nothing was, or no more could be, recorded.
+
+use std::path::PathBuf;
+
+/// Why a recording failed. Texts name the thing and the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such command.
+    #[error("command {command:?} not found; check its spelling and PATH")]
+    CommandNotFound {
+        /// As typed.
+        command: String,
+    },
+    /// The command is there and does not start.
+    #[error("command {command:?} does not start: {source}")]
+    CommandFailed {
+        /// As typed.
+        command: String,
+        /// What exec said.
+        source: std::io::Error,
+    },
+    /// No such process.
+    #[error("no process {pid} runs here")]
+    NoProcess {
+        /// The pid asked for.
+        pid: i32,
+    },
+    /// A process of somebody else.
+    #[error("process {pid} belongs to another user: {source}; run as that user or with sudo")]
+    NotPermitted {
+        /// The pid asked for.
+        pid: i32,
+        /// What /proc said.
+        source: std::io::Error,
+    },
+    /// The rings' directory.
+    #[error("session directory {path}: {source}; name a writable one with --session")]
+    Session {
+        /// The directory.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
+    },
+    /// A forced tier or kernel source.
+    #[error(transparent)]
+    Kernel(#[from] crate::kernel::Error),
+    /// The file.
+    #[error(transparent)]
+    Recording(#[from] taut_recording::Error),
+    /// Anything else that the system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

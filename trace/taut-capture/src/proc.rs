@@ -1,0 +1,111 @@
+//! What /proc says of processes, threads and the machine. Every read may fail: processes come and go.
+
+use std::{fs, path::Path};
+
+use taut_recording::Thread;
+
+/// Field 22 of a stat file: start time in clock ticks since boot.
+pub fn start_time(stat: &str) -> Option<u64> {
+    field(stat, 22)
+}
+
+/// Field 4: the parent.
+pub fn parent(stat: &str) -> Option<i32> {
+    field(stat, 4)
+}
+
+/// A field of a stat file by its number in proc(5), 3 or more; the name in field 2 may hold anything.
+fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)?.parse().ok()
+}
+
+/// All processes.
+pub fn pids() -> Vec<i32> {
+    numbers("/proc")
+}
+
+/// All threads of a process.
+pub fn tids(pid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The last number of a status file's NSpid line: how the innermost PID namespace calls it.
+pub fn innermost_pid(status: &str) -> Option<i32> {
+    let text = fs::read_to_string(status).ok()?;
+    text.lines().find(|line| line.starts_with("NSpid:"))?.split_whitespace().last()?.parse().ok()
+}
+
+/// `root` and all its descendants that run now.
+pub fn tree(root: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = pids()
+        .into_iter()
+        .filter_map(|pid| Some((pid, parent(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
+        .collect();
+    let mut tree = vec![root];
+    let mut at = 0;
+    while at < tree.len() {
+        let parent_pid = tree[at];
+        tree.extend(parents.iter().filter(|(_, parent)| *parent == parent_pid).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    tree
+}
+
+/// What is known of a thread; `None` when it is gone.
+pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> Option<Thread> {
+    let folder = format!("/proc/{pid}/task/{tid}");
+    let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
+    let comm = fs::read_to_string(format!("{folder}/comm")).ok()?.trim_end().to_owned();
+    let cmdline = if pid == tid { cmdline(pid) } else { String::new() };
+    Some(Thread { time_ns, pid, tid, start_time: start_time(&stat)?, comm, cmdline, recorded })
+}
+
+/// The process that a thread belongs to.
+pub fn thread_group(tid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+fn cmdline(pid: i32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = bytes.split(|b| *b == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
+    words.join(" ")
+}
+
+/// A variable of a process's environment as it was at exec.
+pub fn environment(pid: i32, variable: &str) -> std::io::Result<Option<String>> {
+    let bytes = fs::read(format!("/proc/{pid}/environ"))?;
+    let found = bytes.split(|b| *b == 0).find_map(|entry| {
+        let text = String::from_utf8_lossy(entry);
+        text.strip_prefix(variable)?.strip_prefix('=').map(str::to_owned)
+    });
+    Ok(found)
+}
+
+/// A file's text without its end of line; empty when there is none.
+pub fn line(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse_the_fields() {
+        let stat = "12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        assert_eq!((parent(stat), start_time(stat)), (Some(7), Some(98_765)));
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let pid = std::process::id() as i32;
+        assert!(tree(pid).contains(&pid));
+        assert!(thread(pid, pid, true, 0).is_some_and(|t| t.start_time > 0 && !t.cmdline.is_empty()));
+    }
+}
