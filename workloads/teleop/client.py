@@ -2,7 +2,7 @@
 
 Like the vendor's SDK, `servo_j` first looks at the *cached* safety-stop bits (code 99), then calls over
 one kept-alive connection, and tries again for ever when the socket fails. Here "for ever" ends when the
-run is stopped. The proxy is not safe for threads: callers hold their own lock.
+run is stopped or the controller's process is gone. The proxy is not safe for threads: callers hold their own lock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import cnde
@@ -46,8 +46,16 @@ class State:
 
 
 class ArmClient:
-    def __init__(self, host: str, command_port: int, state_port: int, receiver: cnde.Receiver) -> None:
+    def __init__(
+        self,
+        host: str,
+        command_port: int,
+        state_port: int,
+        receiver: cnde.Receiver,
+        hopeless: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.receiver = receiver
+        self._hopeless = hopeless
         self.retries = 0
         self._newest: State | None = None
         self._stopping = threading.Event()
@@ -109,7 +117,7 @@ class ArmClient:
                 return getattr(self._proxy, name)(*arguments)
             except (OSError, http.client.HTTPException) as failure:
                 self.retries += 1
-                if self._stopping.wait(RETRY_WAIT_S):
+                if self._stopping.wait(RETRY_WAIT_S) or self._hopeless():
                     raise TransportError(f"{name}: {failure}") from failure
             except (xmlrpc.client.Error, ValueError) as failure:
                 raise TransportError(f"{name}: {failure}") from failure
@@ -124,7 +132,9 @@ class ArmClient:
             for frame in answers.feed(read):
                 if frame.kind == cnde.MESSAGE:
                     if frame.data[:1] != b"\x00":
-                        raise TransportError(f"the controller refused: {frame.data[1:].decode(errors='replace')}")
+                        raise TransportError(
+                            f"the controller refused: {frame.data[1:].decode(errors='replace')}"
+                        )
                     return
 
     def _receive(self) -> None:

@@ -175,7 +175,10 @@ class SdkReceiver:
         return []
 
 
-RECEIVERS: dict[str, type[SdkReceiver] | type[FramedReceiver]] = {"sdk": SdkReceiver, "framed": FramedReceiver}
+RECEIVERS: dict[str, type[SdkReceiver] | type[FramedReceiver]] = {
+    "sdk": SdkReceiver,
+    "framed": FramedReceiver,
+}
 
 
 class _CountOrder:

@@ -37,10 +37,20 @@ class ControllerProcess:
 
 def start(arm: str, rough_wire: bool = False) -> ControllerProcess:
     """Start the controller of `arm`. Must be called from a thread that lives as long as the run."""
-    command = [sys.executable, "-m", "workloads.teleop.controller", "--arm", arm, "--parent", str(os.getpid())]
+    command = [
+        sys.executable,
+        "-m",
+        "workloads.teleop.controller",
+        "--arm",
+        arm,
+        "--parent",
+        str(os.getpid()),
+    ]
     path = os.pathsep.join(filter(None, [str(PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
-        command + ["--rough-wire"] * rough_wire, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+        command + ["--rough-wire"] * rough_wire,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)

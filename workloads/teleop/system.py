@@ -15,6 +15,7 @@ from .arms import FR20, HOME_DEG
 from .bus import Bus, RobotState
 from .client import ArmClient, TransportError
 from .cnde import RECEIVERS
+from .controller import HAND_RAMP_S
 from .ledger import Ledger
 from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
 from .safety import VALIDATORS, Limits
@@ -36,7 +37,7 @@ class Options:
 def run(options: Options, stop: threading.Event) -> dict[str, object]:
     """One run, until its time is over or `stop` is set. Raises StartError if an arm does not come up."""
     ledger = Ledger()
-    with _arm("FR3", options) as leader, _arm("FR20", options) as follower:
+    with _arm("FR3", options, stop) as leader, _arm("FR20", options, stop) as follower:
         try:
             return _teleoperate(options, stop, ledger, leader, follower)
         except TransportError as failure:
@@ -64,17 +65,17 @@ def _teleoperate(
     stop.wait(options.duration_s)
     ran_s = time.monotonic() - began
 
-    laps = leader.call("SimHandLaps") if not stop.is_set() else None
     leader_node.loop.stop()
     follower_node.loop.stop()
     follower.abandon_retries()
     bus.stop()
+    laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
     return {
         "schema_version": 1,
         "arrangement": "source",
         **asdict(options),
         "ran_s": round(ran_s, 3),
-        "laps": int(laps) if isinstance(laps, float) else int(max(0.0, ran_s - 0.5) / LAP_S),
+        "laps": int(laps),
         "missed_publish_cycles": leader_node.loop.missed_cycles,
         "setpoints": ledger.balance(),
         "leader_stream": asdict(leader.receiver.counts),
@@ -85,13 +86,17 @@ def _teleoperate(
 
 
 @contextmanager
-def _arm(name: str, options: Options) -> Iterator[ArmClient]:
+def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
     """A controller process and the connected client to it, both ended on leaving."""
     process = processes.start(name, options.rough_wire)
+
+    def hopeless() -> bool:
+        return stop.is_set() or process.process.poll() is not None
+
     try:
         try:
             receiver = RECEIVERS[options.receiver]()
-            client = ArmClient(HOST, process.command_port, process.state_port, receiver)
+            client = ArmClient(HOST, process.command_port, process.state_port, receiver, hopeless)
         except OSError as failure:
             raise processes.StartError(f"cannot connect to the {name} controller: {failure}") from failure
         try:

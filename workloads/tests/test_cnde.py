@@ -1,0 +1,94 @@
+"""The state stream's parser: any joining or cutting of a valid stream yields exactly its frames."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads.teleop.cnde import (
+    MESSAGE,
+    OUTPUT_DATA,
+    Frame,
+    FramedReceiver,
+    SdkReceiver,
+    encode,
+    pack_fields,
+    parse_output_config,
+    unpack_fields,
+)
+
+payloads = st.lists(st.binary(max_size=60), min_size=1, max_size=20)
+cuts = st.lists(st.integers(min_value=1, max_value=50), min_size=1)
+
+
+def data_frames(datas: list[bytes]) -> list[Frame]:
+    return [Frame((250 + i) % 256, OUTPUT_DATA, data) for i, data in enumerate(datas)]
+
+
+def in_pieces(data: bytes, sizes: list[int]) -> list[bytes]:
+    pieces, at, turn = [], 0, 0
+    while at < len(data):
+        size = sizes[turn % len(sizes)]
+        pieces.append(data[at : at + size])
+        at, turn = at + size, turn + 1
+    return pieces
+
+
+@given(payloads, cuts)
+def test_any_cutting_and_joining_yields_exactly_the_frames(datas: list[bytes], sizes: list[int]) -> None:
+    frames = data_frames(datas)
+    receiver = FramedReceiver()
+    stream = b"".join(map(encode, frames))
+    seen = [frame for piece in in_pieces(stream, sizes) for frame in receiver.feed(piece)]
+    assert seen == frames
+    assert (receiver.counts.gaps, receiver.counts.duplicates, receiver.counts.resyncs) == (0, 0, 0)
+
+
+@given(st.binary(max_size=80).filter(lambda b: b"\x5a" not in b), payloads, cuts)
+def test_garbage_costs_one_resync_and_no_frame(garbage: bytes, datas: list[bytes], sizes: list[int]) -> None:
+    frames = data_frames(datas)
+    receiver = FramedReceiver()
+    stream = garbage + b"".join(map(encode, frames))
+    assert [f for piece in in_pieces(stream, sizes) for f in receiver.feed(piece)] == frames
+    assert receiver.counts.resyncs == (1 if garbage else 0)
+
+
+@given(st.lists(st.binary(max_size=300)))
+def test_no_bytes_make_a_receiver_fail(reads: list[bytes]) -> None:
+    for receiver in (FramedReceiver(), SdkReceiver()):
+        for read in reads:
+            receiver.feed(read)
+
+
+def test_a_missing_count_is_a_gap_and_a_repeated_one_a_duplicate() -> None:
+    receiver = FramedReceiver()
+    stream = [encode(Frame(count, OUTPUT_DATA, b"x")) for count in (254, 255, 0, 0, 3)]
+    assert [f.count for read in stream for f in receiver.feed(read)] == [254, 255, 0, 3]
+    assert (receiver.counts.gaps, receiver.counts.duplicates) == (2, 1)
+
+
+def test_the_sdk_loses_both_frames_of_a_joined_read_and_all_of_a_cut_one() -> None:
+    one, two, three, four = (encode(f) for f in data_frames([b"a", b"b", b"c", b"d"]))
+    receiver = SdkReceiver()
+    assert len(receiver.feed(one)) == 1
+    assert receiver.feed(two + three) == []
+    assert receiver.feed(four[:5]) == [] == receiver.feed(four[5:])
+    assert receiver.counts.lost_reads == 3
+
+
+def test_messages_are_not_counted_as_state() -> None:
+    receiver = FramedReceiver()
+    assert receiver.feed(encode(Frame(9, MESSAGE, b"\x00"))) == [Frame(9, MESSAGE, b"\x00")]
+    assert receiver.counts.frames == 0
+
+
+def test_fields_come_back_in_the_order_asked_for() -> None:
+    values = {"robot_state": (2.0,), "actual_joint_pos": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)}
+    packed = pack_fields(["actual_joint_pos"], values)
+    assert unpack_fields(["actual_joint_pos"], packed)["actual_joint_pos"] == values["actual_joint_pos"]
+    with pytest.raises(ValueError, match="not the 1 fields"):
+        unpack_fields(["actual_joint_pos"], packed + b"\x00")
+
+
+def test_an_unknown_field_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="NOT_FOUND no_such"):
+        parse_output_config(b"\x0a\x00actual_joint_pos,no_such")

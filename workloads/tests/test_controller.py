@@ -1,0 +1,96 @@
+"""A controller behind real sockets: the calls, their codes, the stream."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from workloads.teleop import controller as sim
+from workloads.teleop.arms import FR3, HOME_DEG
+from workloads.teleop.client import ArmClient
+from workloads.teleop.cnde import FramedReceiver
+
+HOME = [float(v) for v in HOME_DEG]
+REST = ([0.0] * 4, 0.0, 0.0, 0.008, 0.0, 0.0, 1)
+
+
+@contextmanager
+def connected(rough: bool = False) -> Iterator[ArmClient]:
+    controller = sim.Controller(FR3, time.monotonic_ns())
+    commands, states = sim.serve_commands(controller), sim.serve_states(controller, rough)
+    client = ArmClient("127.0.0.1", commands.server_address[1], states.getsockname()[1], FramedReceiver())
+    try:
+        client.start()
+        client.wait_for_state(10.0)
+        yield client
+    finally:
+        client.stop()
+        states.close()
+        commands.shutdown()
+        commands.server_close()
+
+
+@pytest.fixture
+def client() -> Iterator[ArmClient]:
+    with connected() as it:
+        yield it
+
+
+def until(condition, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not come about"
+        time.sleep(0.005)
+
+
+def test_servo_j_needs_an_enabled_arm_in_servo_mode(client: ArmClient) -> None:
+    assert client.call("ServoJ", HOME, *REST) == sim.REFUSED
+    assert client.call("ServoMoveStart") == sim.REFUSED
+    assert client.call("RobotEnable", 1) == sim.DONE
+    assert client.call("ServoMoveStart") == sim.DONE
+    assert client.call("ServoJ", HOME, *REST) == sim.DONE
+    assert client.call("ServoMoveEnd") == sim.DONE
+    assert client.call("ServoJ", HOME, *REST) == sim.REFUSED
+
+
+def test_servo_j_moves_the_arm_and_the_stream_shows_it(client: ArmClient) -> None:
+    client.call("RobotEnable", 1)
+    client.call("ServoMoveStart")
+    target = [HOME[0] + 2.0, *HOME[1:]]
+    assert client.servo_j(target, message_id=7) == sim.DONE
+    until(lambda: abs(client.wait_for_state(1.0).values["actual_joint_pos"][0] - target[0]) < 0.05)
+    assert client.wait_for_state(1.0).values["servoJ_cmd_num"] == (1,)
+
+
+def test_bad_targets_have_their_codes(client: ArmClient) -> None:
+    client.call("RobotEnable", 1)
+    client.call("ServoMoveStart")
+    assert client.call("ServoJ", HOME[:5], *REST) == sim.BAD_PARAMETER
+    assert client.call("ServoJ", [176.0, *HOME[1:]], *REST) == sim.REFUSED
+
+
+def test_a_stopped_arm_answers_99_from_the_cached_bits_and_from_the_controller(client: ArmClient) -> None:
+    client.call("RobotEnable", 1)
+    client.call("ServoMoveStart")
+    client.call("SimSafetyStop", 1)
+    assert client.call("ServoJ", HOME, *REST) == sim.SAFETY_STOP
+    until(lambda: client.safety_code() == sim.SAFETY_STOP)
+    assert client.servo_j(HOME, message_id=1) == sim.SAFETY_STOP
+
+
+def test_the_hand_leads_a_dragged_arm_round(client: ArmClient) -> None:
+    client.call("RobotEnable", 1)
+    assert client.call("SimHandCircle", 15.0, 0.5) == sim.REFUSED
+    assert client.call("DragTeachSwitch", 1) == sim.DONE
+    assert client.call("SimHandCircle", 15.0, 0.5) == sim.DONE
+    until(lambda: client.call("SimHandLaps") > 0.3)
+    assert client.wait_for_state(1.0).values["robot_state"] == (sim.DRAGGED,)
+
+
+def test_a_rough_wire_loses_no_frame() -> None:
+    with connected(rough=True) as client:
+        counts = client.receiver.counts
+        until(lambda: counts.frames > 100)
+        assert (counts.gaps, counts.duplicates, counts.resyncs) == (0, 0, 0)
+        assert counts.joined_reads > 0
