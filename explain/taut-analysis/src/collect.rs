@@ -124,7 +124,7 @@ impl Analyzer {
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
-        chains.sort_by_key(|chain| std::cmp::Reverse(chain.messages));
+        chains.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
         let notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
         Ok(Analysis { info, ending, totals, chains, damage, notes })
     }

@@ -37,6 +37,13 @@ impl<'a> Table<'a> {
                     times[row * columns + at] = stamp.time;
                 }
             }
+            // A message that seems to reach a point before the one ahead of it took no time: the inversion
+            // is the clock's error, and hops still add up to the whole way.
+            let mut latest = 0;
+            for time in times[row * columns..][..columns].iter_mut().filter(|time| **time != NEVER) {
+                latest = latest.max(*time);
+                *time = latest;
+            }
         }
         Table { columns, times, rows }
     }
@@ -45,8 +52,7 @@ impl<'a> Table<'a> {
         &self.times[row * self.columns..][..self.columns]
     }
 
-    /// The delay between two columns, for a message that passed both. A message that seems to arrive
-    /// before it left took no time: the inversion is the clock's error.
+    /// The delay between two columns, for a message that passed both.
     fn delay(&self, row: usize, from: usize, to: usize) -> Option<u64> {
         let times = self.row(row);
         (times[from] != NEVER && times[to] != NEVER).then(|| times[to].saturating_sub(times[from]))
@@ -190,13 +196,21 @@ fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
             rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
             period: Distribution::of(&periods, &sorted),
             period_jitter: Distribution::of(&jitter, &sorted_jitter),
-            threads: by_count(threads.get(&id)).into_iter().map(|t| context.threads[t as usize].clone()).collect(),
+            threads: thread_names(threads.get(&id), context),
         }
     };
     std::thread::scope(|scope| {
         let work: Vec<_> = (0..table.columns).map(|column| scope.spawn(move || one(column))).collect();
         work.into_iter().map(|point| point.join().unwrap_or_default()).collect()
     })
+}
+
+/// "comm/tid", most stamps first; equally many by name, since numbers follow the order of the file.
+fn thread_names(counts: Option<&HashMap<u32, u64>>, context: &Context) -> Vec<String> {
+    let name = |(thread, n): (&u32, &u64)| (std::cmp::Reverse(*n), context.threads[*thread as usize].clone());
+    let mut names: Vec<_> = counts.into_iter().flatten().map(name).collect();
+    names.sort();
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 fn by_count(counts: Option<&HashMap<u32, u64>>) -> Vec<u32> {

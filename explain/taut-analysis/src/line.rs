@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{Config, DeclaredChain, Error, collect::Context, messages::Messages};
 
-/// A path must be followed by this share of the messages that got through to be a chain's line.
+/// This share of the messages that got through decides how far the chain goes.
 const SUPPORT: f64 = 0.1;
 
 /// The main line of a chain, and what lies beside it.
@@ -114,18 +114,56 @@ fn families(paths: &HashMap<Vec<u32>, Follow>) -> Vec<HashSet<u32>> {
     families
 }
 
-/// The longest path that enough of the messages which got through (were applied, where outcomes are
-/// stamped) took; among equally long ones the most followed. So a chain keeps its end even if most
-/// messages are dropped before it, and a rare detour does not become part of it.
+/// The points that most of the completing messages passed, in the order most of them did. A message
+/// completes if it passes the chain's end: the last point of the majority among the messages that get
+/// furthest. So a chain keeps its end even if most messages are dropped before it, and a detour that a
+/// minority takes does not become part of it.
 fn main_line(paths: &HashMap<Vec<u32>, Follow>, family: &HashSet<u32>) -> Vec<u32> {
     let of_family = || paths.iter().filter(|(path, _)| family.contains(&path[0]));
     let any_applied = of_family().any(|(_, follow)| follow.applied > 0);
     let count = |follow: &Follow| if any_applied { follow.applied } else { follow.messages };
-    let total: u64 = of_family().map(|(_, follow)| count(follow)).sum();
-    let enough = |follow: &Follow| count(follow) as f64 >= SUPPORT * total as f64 && count(follow) > 0;
-    let longest = of_family()
-        .filter(|(_, follow)| enough(follow))
-        .max_by_key(|(path, follow)| (path.len(), count(follow), std::cmp::Reverse((*path).clone())));
-    let followed = || of_family().max_by_key(|(path, follow)| (count(follow), std::cmp::Reverse((*path).clone())));
-    longest.or_else(followed).map(|(path, _)| path.clone()).unwrap_or_default()
+    let Some(end) = end_point(of_family().map(|(path, follow)| (path.as_slice(), count(follow)))) else {
+        return Vec::new();
+    };
+    let completing: Vec<(&[u32], u64)> = of_family()
+        .filter(|(path, _)| path.contains(&end))
+        .map(|(path, follow)| (path.as_slice(), count(follow)))
+        .collect();
+    let total: u64 = completing.iter().map(|(_, n)| n).sum();
+    let mut points: Vec<u32> = family.iter().copied().collect();
+    points.retain(|point| 2 * passing(&completing, |path| path.contains(point)) > total);
+    // By how many of the other points it mostly comes before: the order of the majority, whatever
+    // single inversions the clock's error made.
+    let before = |a: u32, b: u32| passing(&completing, |path| position(path, a) < position(path, b));
+    let leads = |a: u32| points.iter().filter(|b| before(a, **b) > before(**b, a)).count();
+    let mut ordered: Vec<(usize, u32)> = points.iter().map(|point| (leads(*point), *point)).collect();
+    ordered.sort_by_key(|(leads, point)| (std::cmp::Reverse(*leads), *point));
+    ordered.into_iter().map(|(_, point)| point).collect()
+}
+
+/// Where most of the messages end that pass as many points as [`SUPPORT`] of all do.
+fn end_point<'a>(paths: impl Iterator<Item = (&'a [u32], u64)>) -> Option<u32> {
+    let mut paths: Vec<_> = paths.filter(|(_, n)| *n > 0).collect();
+    paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    let total: u64 = paths.iter().map(|(_, n)| n).sum();
+    let mut ends: HashMap<u32, u64> = HashMap::new();
+    let mut so_far = 0;
+    for (at, (path, n)) in paths.iter().enumerate() {
+        *ends.entry(*path.last()?).or_default() += n;
+        so_far += n;
+        let longer_than_next = paths.get(at + 1).is_none_or(|(next, _)| next.len() < path.len());
+        if longer_than_next && so_far as f64 >= SUPPORT * total as f64 {
+            break;
+        }
+    }
+    ends.into_iter().max_by_key(|(point, n)| (*n, std::cmp::Reverse(*point))).map(|(point, _)| point)
+}
+
+fn passing(paths: &[(&[u32], u64)], what: impl Fn(&[u32]) -> bool) -> u64 {
+    paths.iter().filter(|(path, _)| what(path)).map(|(_, n)| n).sum()
+}
+
+/// Points that a path lacks come after all that it has.
+fn position(path: &[u32], point: u32) -> usize {
+    path.iter().position(|p| *p == point).unwrap_or(usize::MAX)
 }

@@ -68,7 +68,7 @@ impl<'a> Account<'a> {
             (name(*point), reason.map_or("unexplained".to_owned(), name), *n)
         };
         self.outcomes.last_seen = self.last_seen.iter().map(place).collect();
-        self.outcomes.last_seen.sort_by(|a, b| b.2.cmp(&a.2).then(a.0.cmp(&b.0)));
+        self.outcomes.last_seen.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
         self.outcomes
     }
 }

@@ -1,0 +1,265 @@
+//! Small streams made by hand, with the figures they must give, and what holds for every stream.
+
+use proptest::prelude::*;
+use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error};
+use taut_clock::Counter;
+use taut_recording::{Ending, Info, Kind, Name, Record, StampBatch};
+
+const APPLIED: &str = "applied";
+const REJECTED: &str = "speed_limit";
+
+/// A stream under construction, on CLOCK_MONOTONIC; threads are told apart by tid.
+#[derive(Debug, Default)]
+struct Stream {
+    names: Vec<String>,
+    /// (tid, time, message, name id, kind, value)
+    stamps: Vec<(i32, u64, u64, u32, Kind, u64)>,
+}
+
+impl Stream {
+    fn name(&mut self, name: &str) -> u32 {
+        let at = self.names.iter().position(|n| n == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    fn stamp(&mut self, tid: i32, time: u64, message: u64, point: &str) {
+        let point = self.name(point);
+        self.stamps.push((tid, time, message, point, Kind::Stamp, 0));
+    }
+
+    fn outcome(&mut self, tid: i32, time: u64, message: u64, reason: &str) {
+        let reason = self.name(reason);
+        self.stamps.push((tid, time, message, 0, Kind::Outcome, u64::from(reason)));
+    }
+
+    /// One batch a thread, threads in the order given or reversed.
+    fn records(&self, reversed: bool) -> Vec<Record> {
+        let mut tids: Vec<i32> = self.stamps.iter().map(|s| s.0).collect();
+        tids.sort_unstable();
+        tids.dedup();
+        if reversed {
+            tids.reverse();
+        }
+        let names = self.names.iter().zip(1..).map(|(name, id)| Record::Name(Name { id, name: name.clone() }));
+        let batch = |tid: i32| {
+            let mut batch = StampBatch { pid: 1, tid, counter: Counter::Monotonic as u8, ..StampBatch::default() };
+            let mut own: Vec<_> = self.stamps.iter().filter(|s| s.0 == tid).collect();
+            own.sort_by_key(|s| s.1);
+            for (_, time, message, point, kind, value) in own {
+                batch.ticks.push(*time);
+                batch.message_id.push(*message);
+                batch.point.push(*point);
+                batch.kind.push(*kind as u8);
+                batch.value.push(*value);
+            }
+            Record::Stamps(batch)
+        };
+        names.chain(tids.into_iter().map(batch)).collect()
+    }
+
+    fn analyse_with(&self, config: Config, reversed: bool, end_ns: u64) -> Result<Analysis, Error> {
+        let mut analyzer = Analyzer::new(config);
+        self.records(reversed).iter().for_each(|record| analyzer.record(record));
+        let ending = Ending { end_monotonic_ns: end_ns, ..Ending::default() };
+        analyzer.finish(Info::default(), Some(ending), Vec::new(), 0)
+    }
+
+    /// The chains, an hour after the last stamp.
+    fn chains(&self) -> Vec<Chain> {
+        self.analyse_with(Config::default(), false, 3_600_000_000_000).unwrap().chains
+    }
+}
+
+fn point_names(chain: &Chain) -> Vec<&str> {
+    chain.points.iter().map(|p| p.name.as_str()).collect()
+}
+
+fn balance(chain: &Chain) -> u64 {
+    let o = &chain.outcomes;
+    o.applied + o.in_flight + o.dropped.iter().map(|(_, n)| n).sum::<u64>() + o.unexplained
+}
+
+/// The source report: 3021 commands at 50 Hz, the first of 46.8 ms, 869 written, the rest refused.
+#[test]
+fn the_shape_of_the_source_report() {
+    let points = [
+        "publish.pre_read", "publish.got_state", "ssm.deserialized", "sysstate.pre_callback", "orch.cb_enter",
+        "orch.cb_converted", "orch.cb_pre_serialize", "follower.command_parsed",
+        "follower.command_pre_hardware_write", "follower.command_pre_lock", "follower.command_lock_acquired",
+        "follower.command_applied",
+    ];
+    let mut stream = Stream::default();
+    let mut applied = 0;
+    for message in 0..3021u64 {
+        // 869 of 3021, evenly spread.
+        let goes_through = (message + 1) * 869 / 3021 > applied;
+        let start = 1_000_000 + message * 20_000_000;
+        let passed = if goes_through { points.len() } else { 9 };
+        let mut now = start;
+        for (at, point) in points[..passed].iter().enumerate() {
+            now += if at == 0 { 0 } else { 100_000 + message * 7919 % 1000 };
+            now += if message == 0 && at == 1 { 45_300_000 } else { 0 };
+            stream.stamp(1 + at as i32 / 4, now, message, point);
+        }
+        applied += u64::from(goes_through);
+        stream.outcome(3, now + 8_000, message, if goes_through { APPLIED } else { REJECTED });
+    }
+    let chains = stream.chains();
+    let [chain] = chains.as_slice() else { panic!("one chain, not {}", chains.len()) };
+    assert_eq!(point_names(chain), points);
+    assert_eq!(chain.messages, 3021);
+    assert_eq!((chain.outcomes.applied, chain.outcomes.unexplained), (869, 0));
+    assert_eq!(chain.outcomes.dropped, [(REJECTED.to_owned(), 2152)]);
+    let startup = chain.startup.as_ref().expect("a slow first command");
+    assert_eq!(startup.messages, 1);
+    assert!(startup.max_ns > 45_000_000);
+    assert!(chain.whole_life.distribution.max_ns < Some(2_000_000), "start-up is apart");
+    assert_eq!(chain.whole_life.distribution.n, 3020);
+    assert!(chain.end_to_end.distribution.n >= 868);
+    assert_eq!(chain.hops.len(), 11);
+}
+
+#[test]
+fn two_chains_in_one_recording_stay_two() {
+    let mut stream = Stream::default();
+    for message in 0..20 {
+        stream.stamp(1, message * 1000, message, "a");
+        stream.stamp(1, message * 1000 + 10, message, "b");
+        stream.stamp(2, message * 1000, 1_000_000 + message, "x");
+        stream.stamp(2, message * 1000 + 30, 1_000_000 + message, "y");
+    }
+    let mut names: Vec<String> = stream.chains().into_iter().map(|c| c.name).collect();
+    names.sort();
+    assert_eq!(names, ["a → b", "x → y"]);
+}
+
+#[test]
+fn a_detour_of_a_minority_is_a_branch() {
+    let mut stream = Stream::default();
+    for message in 0..100 {
+        stream.stamp(1, message * 1000, message, "in");
+        if message % 5 == 0 {
+            stream.stamp(1, message * 1000 + 5, message, "retry");
+        }
+        stream.stamp(1, message * 1000 + 10, message, "out");
+    }
+    let chain = &stream.chains()[0];
+    assert_eq!(point_names(chain), ["in", "out"]);
+    assert_eq!((chain.branches[0].point.as_str(), chain.branches[0].after.as_str(), chain.branches[0].messages), ("retry", "in", 20));
+    assert_eq!(chain.hops[0].delay.distribution.max_ns, Some(10));
+}
+
+#[test]
+fn an_inversion_within_the_clocks_error_takes_no_time() {
+    let mut stream = Stream::default();
+    for message in 0..100 {
+        let start = 1000 + message * 1000;
+        stream.stamp(1, start, message, "a");
+        stream.stamp(2, if message % 4 == 0 { start - 60 } else { start + 40 }, message, "b");
+        stream.stamp(2, start + 100, message, "c");
+    }
+    let chain = &stream.chains()[0];
+    assert_eq!(point_names(chain), ["a", "b", "c"]);
+    assert_eq!(chain.hops[0].delay.distribution.min_ns, Some(0));
+    assert_eq!(chain.end_to_end.distribution.max_ns, Some(100));
+}
+
+#[test]
+fn deadlines_are_counted_and_unknown_points_told() {
+    let mut stream = Stream::default();
+    for message in 0..10 {
+        stream.stamp(1, message * 1000, message, "read");
+        stream.stamp(1, message * 1000 + 10 * (message + 1), message, "write");
+    }
+    let declared = |points: [&str; 2]| Config {
+        chains: vec![DeclaredChain {
+            name: "loop".into(),
+            points: points.map(str::to_owned).to_vec(),
+            deadline_ns: Some(70),
+        }],
+    };
+    let analysis = stream.analyse_with(declared(["read", "write"]), false, 1_000_000).unwrap();
+    assert_eq!(analysis.chains[0].missed, Some(3));
+    let error = stream.analyse_with(declared(["read", "wrte"]), false, 1_000_000).unwrap_err();
+    assert!(error.to_string().contains("did you mean \"write\"?"), "{error}");
+    assert!(matches!(Stream::default().analyse_with(Config::default(), false, 1), Err(Error::Empty)));
+}
+
+#[test]
+fn young_messages_are_in_flight_and_old_ones_unexplained() {
+    let mut stream = Stream::default();
+    for message in 0..10u64 {
+        let start = message * 50_000_000;
+        stream.stamp(1, start, message, "a");
+        stream.stamp(1, start + 1000, message, "b");
+        if message != 2 && message != 9 {
+            stream.outcome(1, start + 1001, message, APPLIED);
+        }
+    }
+    stream.outcome(1, 200_000_000, 3, REJECTED);
+    let analysis = stream.analyse_with(Config::default(), false, 460_000_000).unwrap();
+    let o = &analysis.chains[0].outcomes;
+    assert_eq!((o.applied, o.in_flight, o.unexplained, o.double), (8, 1, 1, 1));
+}
+
+/// Messages over four points, ending anywhere, with any outcome or none, at any pace.
+fn streams() -> impl Strategy<Value = Stream> {
+    let message = (1usize..=4, proptest::collection::vec(1u64..5_000, 4), 0u8..3, 1u64..20_000);
+    proptest::collection::vec(message, 1..300).prop_map(|messages| {
+        let mut stream = Stream::default();
+        let mut start = 1;
+        for (id, (passed, steps, outcome, gap)) in messages.into_iter().enumerate() {
+            start += gap;
+            let mut now = start;
+            for (at, point) in ["a", "b", "c", "d"][..passed].iter().enumerate() {
+                now += steps[at];
+                stream.stamp(at as i32 + 1, now, id as u64, point);
+            }
+            match outcome {
+                0 => {}
+                1 => stream.outcome(9, now + 1, id as u64, APPLIED),
+                _ => stream.outcome(9, now + 1, id as u64, REJECTED),
+            }
+        }
+        stream
+    })
+}
+
+proptest! {
+    #[test]
+    fn outcomes_balance_and_shares_are_whole(stream in streams(), end_ns in 0u64..400_000_000) {
+        let analysis = stream.analyse_with(Config::default(), false, end_ns).unwrap();
+        for chain in &analysis.chains {
+            prop_assert_eq!(balance(chain), chain.messages);
+            let shares: Vec<f64> = chain.hops.iter().filter_map(|hop| hop.tail_share).collect();
+            if !shares.is_empty() {
+                prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn hops_add_up_to_the_whole_way(steps in proptest::collection::vec((0u64..2_000, 0u64..2_000, 0u64..100), 2..200)) {
+        let mut stream = Stream::default();
+        for (id, (one, two, inverted)) in (0u64..).zip(&steps) {
+            let start = 1_000_000 + id * 100_000;
+            stream.stamp(1, start, id, "a");
+            stream.stamp(2, start + 200 + one - inverted, id, "b");
+            stream.stamp(1, start + 200 + one + two, id, "c");
+        }
+        let chain = &stream.chains()[0];
+        let sum = |delay: &taut_analysis::Delay| delay.distribution.mean_ns.unwrap_or(0.0) * delay.distribution.n as f64;
+        let hops: f64 = chain.hops.iter().map(|hop| sum(&hop.delay)).sum();
+        prop_assert!((hops - sum(&chain.end_to_end)).abs() < 1e-3 * hops.max(1.0));
+    }
+
+    #[test]
+    fn the_order_of_the_threads_does_not_matter(stream in streams()) {
+        let one = stream.analyse_with(Config::default(), false, 1_000_000_000).unwrap();
+        let other = stream.analyse_with(Config::default(), true, 1_000_000_000).unwrap();
+        prop_assert_eq!(format!("{:?}", one.chains), format!("{:?}", other.chains));
+    }
+}
