@@ -2,11 +2,13 @@
 
 Like the vendor's SDK, `servo_j` first looks at the *cached* safety-stop bits (code 99), then calls over
 one kept-alive connection, and tries again for ever when the socket fails. Here "for ever" ends when the
-run is stopped or the controller's process is gone. The proxy is not safe for threads: callers hold their own lock.
+run is stopped or the controller's process is gone.
+The proxy is not safe for threads: callers hold their own lock.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -71,10 +73,8 @@ class ArmClient:
 
     def stop(self) -> None:
         self._stopping.set()
-        try:
+        with contextlib.suppress(OSError):  # the controller may have hung up first
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the controller hung up first
         if self._thread.is_alive():
             self._thread.join(timeout=2.0)
         self._socket.close()

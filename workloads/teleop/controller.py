@@ -9,6 +9,7 @@ SIGTERM or until its parent is gone.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import math
@@ -277,11 +278,8 @@ def serve_states(controller: Controller, rough: bool = False) -> socket.socket:
     listener = socket.create_server(("127.0.0.1", 0))
 
     def client_thread(client: socket.socket) -> None:
-        with client:
-            try:
-                stream(client, controller, rough)
-            except OSError:
-                pass  # the client went away; the next one connects anew
+        with client, contextlib.suppress(OSError):  # a client that went away connects anew
+            stream(client, controller, rough)
 
     def accept() -> None:
         while True:

@@ -21,8 +21,8 @@ from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
 from .safety import VALIDATORS, Limits
 
 HOST = "127.0.0.1"
-CIRCLE_RADIUS_MM = 15.0
-"""At half a second a lap the follower's tool moves at about 2/3 of the speed limit: nothing is truly too fast."""
+CIRCLE_RADIUS_MM = 20.0
+"""Half a second a lap is then 92 % of the tool-speed limit at most: nothing is truly too fast."""
 LAP_S = 0.5
 
 

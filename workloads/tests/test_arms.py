@@ -8,10 +8,22 @@ from workloads.teleop.servo import STEP_NS, Servo
 
 # Joint origins of the vendor's URDF files: offset in metres and turn about x in degrees, then the flange.
 URDF = {
-    "FR3": [((0, 0, 0), 0), ((0, 0, 0.14), 90), ((-0.28, 0, 0), 0), ((-0.24001, 0, 0), 0)]
-    + [((0, 0, 0.102), 90), ((0, 0, 0.102), -90)],
-    "FR20": [((0, 0, 0), 0), ((0, 0, 0.215), 90), ((-1.0, 0, 0), 0), ((-0.716, 0, 0), 0)]
-    + [((0, 0, 0.16601), 90), ((0, 0, 0.138), -90)],
+    "FR3": [
+        ((0, 0, 0), 0),
+        ((0, 0, 0.14), 90),
+        ((-0.28, 0, 0), 0),
+        ((-0.24001, 0, 0), 0),
+        ((0, 0, 0.102), 90),
+        ((0, 0, 0.102), -90),
+    ],
+    "FR20": [
+        ((0, 0, 0), 0),
+        ((0, 0, 0.215), 90),
+        ((-1.0, 0, 0), 0),
+        ((-0.716, 0, 0), 0),
+        ((0, 0, 0.16601), 90),
+        ((0, 0, 0.138), -90),
+    ],
 }
 
 
@@ -29,7 +41,8 @@ def urdf_tool_m(arm: Arm, joints_deg: np.ndarray) -> np.ndarray:
     for (offset, roll_deg), joint in zip(URDF[arm.name], joints_deg, strict=True):
         position = position + rotation @ np.array(offset, dtype=float)
         rotation = rotation @ turn(0, roll_deg) @ turn(2, joint)
-    return position + rotation @ np.array([0.0, 0.0, arm.d_m[5]])
+    tool: np.ndarray = position + rotation @ np.array([0.0, 0.0, arm.d_m[5]])
+    return tool
 
 
 @pytest.mark.parametrize("arm", ARMS.values(), ids=ARMS)

@@ -1,7 +1,7 @@
 """A controller behind real sockets: the calls, their codes, the stream."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -37,7 +37,7 @@ def client() -> Iterator[ArmClient]:
         yield it
 
 
-def until(condition, seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not come about"
@@ -84,7 +84,7 @@ def test_the_hand_leads_a_dragged_arm_round(client: ArmClient) -> None:
     assert client.call("SimHandCircle", 15.0, 0.5) == sim.REFUSED
     assert client.call("DragTeachSwitch", 1) == sim.DONE
     assert client.call("SimHandCircle", 15.0, 0.5) == sim.DONE
-    until(lambda: client.call("SimHandLaps") > 0.3)
+    until(lambda: float(str(client.call("SimHandLaps"))) > 0.3)
     assert client.wait_for_state(1.0).values["robot_state"] == (sim.DRAGGED,)
 
 

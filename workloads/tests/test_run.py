@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,16 +35,16 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(condition, seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not come about"
         time.sleep(0.01)
 
 
-def balanced(setpoints: dict) -> bool:
+def balanced(setpoints: dict[str, Any]) -> bool:
     ended = setpoints["applied"] + sum(setpoints["dropped"].values()) + setpoints["in_flight"]
-    return setpoints["unexplained"] == 0 and setpoints["produced"] == ended
+    return bool(setpoints["unexplained"] == 0 and setpoints["produced"] == ended)
 
 
 def test_ledger_balances_and_finds_a_second_outcome() -> None:

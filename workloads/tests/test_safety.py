@@ -46,10 +46,9 @@ def test_joint_limit_and_work_area_are_named() -> None:
     assert RejectValidator(FR20, Limits(), HOME_DEG).validate(beyond, 0).reason == "joint_limit"
     small_area = Limits(area_upper_m=(-0.49, 1.2, 1.3))
     outside = HOME_DEG - [0.0, 20.0, 0.0, 0.0, 0.0, 0.0]
-    verdicts = [
-        RejectValidator(FR20, limits, HOME_DEG).validate(outside, 0) for limits in (Limits(), small_area)
-    ]
-    assert [verdict.reason for verdict in verdicts] == [None, "work_area"]
+    open_area, narrow = (RejectValidator(FR20, limits, HOME_DEG) for limits in (Limits(), small_area))
+    assert open_area.validate(outside, 0).reason is None
+    assert narrow.validate(outside, 0).reason == "work_area"
 
 
 def test_clamping_never_drops_for_a_limit_and_never_steps_too_far() -> None:
