@@ -1,6 +1,6 @@
 //! The terminal form: tables that fit 100 columns.
 
-use comfy_table::{Attribute, CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table, presets};
 use taut_analysis::{Analysis, Chain, Outcomes};
 use taut_stats::Distribution;
 
@@ -114,7 +114,7 @@ fn hops(chain: &Chain) -> Table {
 
 fn outcomes(outcomes: &Outcomes, messages: u64) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     for (name, n) in outcome_rows(outcomes) {
         let share = n as f64 / messages.max(1) as f64;
         table.add_row([name, words::count(n), words::percent(share), bar(share)]);
@@ -157,7 +157,7 @@ pub(crate) fn hop_name(from: &str, to: &str) -> String {
 
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING).set_header(header);
     align_right(&mut table, 1..header.len());
     table
 }
@@ -202,15 +202,15 @@ fn wrap(text: &str, width: usize) -> String {
 
 impl Style {
     fn bold(self, text: &str) -> String {
-        self.ansi(Attribute::Bold, text)
+        self.ansi(1, text)
     }
 
     fn dim(self, text: &str) -> String {
-        self.ansi(Attribute::Dim, text)
+        self.ansi(2, text)
     }
 
-    fn ansi(self, attribute: Attribute, text: &str) -> String {
-        let code = if attribute == Attribute::Bold { 1 } else { 2 };
+    /// Select Graphic Rendition, ECMA-48 section 8.3.117.
+    fn ansi(self, code: u8, text: &str) -> String {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn it_fits_100_columns_even_with_long_names() {
         let mut analysis = sample::teleop();
-        analysis.chains[0].hops[0].to = "a_namespace.".to_owned() + &"x".repeat(100);
-        let text = terminal(Named { name: "run.mcap", analysis: &sample::teleop() }, Style::default());
+        analysis.chains[0].hops[0].to = "follower.command_pre_hardware_write_of_the_second_arm".to_owned();
+        let text = terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
         }

@@ -1,0 +1,113 @@
+// One way to show a uPlot chart: heading, finding, canvas, keyboard cursor, spoken value, data table.
+
+import uPlot from "uplot";
+
+import { h } from "./dom";
+
+export interface ChartSpec {
+  title: string;
+  /** One sentence: what the eye should see. */
+  finding: string;
+  data: uPlot.AlignedData;
+  axes: { x: AxisSpec; y: AxisSpec };
+  series: SeriesSpec[];
+  /** Marks drawn over the chart, in data values of y. */
+  limits?: { value: number; label: string }[];
+  describe: (index: number) => string;
+  table: HTMLElement;
+}
+export interface AxisSpec {
+  label: string; log?: boolean; min?: number; max?: number;
+  ticks?: number[]; format: (value: number) => string;
+}
+export interface SeriesSpec { label: string; kind: "line" | "points" | "bars"; dash?: number[] }
+
+const palette = ["--line-1", "--line-2", "--line-3", "--line-4"];
+const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export function chart(spec: ChartSpec): HTMLElement {
+  const live = h("p", { class: "readout", "aria-live": "polite" }, "");
+  const box = h("div", { class: "plot", tabindex: "0", role: "img", "aria-label": `${spec.title}. ${spec.finding} Arrow keys move a cursor.` });
+  const figure = h("figure", {}, h("h3", {}, spec.title), h("p", { class: "finding" }, spec.finding), box, live, spec.table);
+  let plot: uPlot | null = null;
+  let at = -1;
+  const length = spec.data[0].length;
+
+  const say = (index: number): void => {
+    at = Math.max(0, Math.min(length - 1, index));
+    live.textContent = spec.describe(at);
+    const x = spec.data[0][at];
+    const y = spec.data.slice(1).map((column) => column[at]).find((value) => value !== null && value !== undefined);
+    if (plot && x !== undefined && typeof y === "number") {
+      plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.valToPos(y, "y") }, false);
+    }
+  };
+  box.addEventListener("keydown", (event) => {
+    const step = event.shiftKey ? Math.ceil(length / 20) : 1;
+    const moves: Record<string, number> = { ArrowRight: at + step, ArrowLeft: at - step, Home: 0, End: length - 1 };
+    const to = moves[event.key];
+    if (to === undefined || length === 0) return;
+    event.preventDefault();
+    say(to);
+  });
+
+  const draw = (): void => {
+    plot?.destroy();
+    plot = new uPlot(options(spec, box.clientWidth, (index) => { if (index !== null && index !== undefined && index !== at) { at = index; live.textContent = spec.describe(index); } }), spec.data, box);
+  };
+  // Drawn when in the page and whenever its width or the colours change.
+  new ResizeObserver(() => { if (box.clientWidth > 0 && plot?.width !== box.clientWidth) draw(); }).observe(box);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  return figure;
+}
+
+function options(spec: ChartSpec, width: number, moved: (index: number | null | undefined) => void): uPlot.Options {
+  const ink = css("--quiet");
+  const grid = { stroke: css("--grid"), width: 1 };
+  const font = "12px system-ui, sans-serif";
+  const axis = (a: AxisSpec): uPlot.Axis => ({
+    label: a.label, labelFont: font, font, stroke: ink, grid, ticks: grid, labelSize: 18, size: 44,
+    values: (_: uPlot, values: number[]) => values.map((v) => (v === null ? "" : a.format(v))),
+    ...(a.ticks ? { splits: () => a.ticks ?? [] } : {}),
+  });
+  const scale = (a: AxisSpec): uPlot.Scale => ({
+    time: false,
+    ...(a.log ? { distr: 3 as const } : {}),
+    ...(a.min !== undefined && a.max !== undefined ? { range: [a.min, a.max] as [number, number] } : {}),
+  });
+  return {
+    width: Math.max(200, width), height: Math.max(220, Math.min(320, width * 0.45)),
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false }, points: { size: 7 } },
+    scales: { x: scale(spec.axes.x), y: scale(spec.axes.y) },
+    axes: [axis(spec.axes.x), { ...axis(spec.axes.y), size: 58 }],
+    series: [{}, ...spec.series.map((s, i) => {
+      const color = css(palette[i % palette.length] ?? "--line-1");
+      const common = { label: s.label, stroke: color, ...(s.dash ? { dash: s.dash } : {}) };
+      if (s.kind === "points") return { ...common, paths: () => null, points: { show: true, size: 3.5, fill: color, width: 0 } };
+      if (s.kind === "bars") return { ...common, fill: `${color}`, width: 0, paths: uPlot.paths.bars?.({ size: [0.92, 100], align: 1 }) ?? (() => null), points: { show: false } };
+      return { ...common, width: 2, points: { show: false } };
+    })],
+    hooks: {
+      setCursor: [(u) => moved(u.cursor.idx)],
+      draw: [(u) => (spec.limits ?? []).forEach((limit) => drawLimit(u, limit))],
+    },
+  };
+}
+
+function drawLimit(u: uPlot, limit: { value: number; label: string }): void {
+  const y = u.valToPos(limit.value, "y", true);
+  if (y < u.bbox.top || y > u.bbox.top + u.bbox.height) return;
+  const c = u.ctx;
+  c.save();
+  c.strokeStyle = c.fillStyle = css("--quiet");
+  c.setLineDash([2, 3]);
+  c.beginPath();
+  c.moveTo(u.bbox.left, y);
+  c.lineTo(u.bbox.left + u.bbox.width, y);
+  c.stroke();
+  c.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  c.textAlign = "right";
+  c.fillText(limit.label, u.bbox.left + u.bbox.width - 4, y - 4 * devicePixelRatio);
+  c.restore();
+}

@@ -1,0 +1,42 @@
+// What the page is given: the JSON report (docs/report.schema.json) and each chain's series.
+
+/** Nanoseconds: a plain number must not pass for one. */
+export type Ns = number & { readonly unit: "ns" };
+
+export interface Figures {
+  n: number;
+  min_ns: Ns | null; p50_ns: Ns | null; p90_ns: Ns | null; p95_ns: Ns | null;
+  p99_ns: Ns | null; p999_ns: Ns | null; max_ns: Ns | null;
+}
+export interface Delay extends Figures {
+  histogram: [from: Ns, to: Ns, count: number][];
+  percentiles: [quantile: number, value: Ns][];
+}
+export interface Hop extends Delay {
+  from: string; to: string; pdv_p99_ns: Ns | null; tail_share: number | null; crosses_threads: boolean;
+}
+export interface Point {
+  name: string; messages: number; rate_hz: number | null; period: Figures; period_jitter: Figures; threads: string[];
+}
+export interface Outcomes {
+  applied: number; in_flight: number; dropped: Record<string, number>; unexplained: number; double: number;
+  last_seen: { point: string; reason: string; messages: number }[];
+}
+export interface Chain {
+  name: string; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
+  end_to_end: Delay; whole_life: Delay; hops: Hop[]; points: Point[];
+  startup: { messages: number; until_ns: Ns; max_ns: Ns; sentence: string } | null;
+  outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
+  /** (start in µs, latency in ns) */
+  series: [startUs: number, latency: Ns][];
+}
+export interface Report {
+  name: string; headline: string; chains: Chain[]; damage: string[]; notes: string[];
+  recording: {
+    duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
+    file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;
+    start_realtime_ns: number; finished: boolean; exit_code: number | null; recorder_cpu_ns: number | null;
+    command: string[]; directory: string; git_revision: string; taut_version: string;
+    host: { name: string; kernel: string; cpu: string; cpus: number; facts: Record<string, string> };
+  };
+}

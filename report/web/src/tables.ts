@@ -1,0 +1,76 @@
+// The tables of a chain: delays, hops, outcomes, points; and how it was measured.
+
+import type { Chain, Figures, Report } from "./data";
+import { bar, h, table } from "./dom";
+import * as f from "./format";
+
+const quantiles = (d: Figures): string[] => [d.p50_ns, d.p90_ns, d.p95_ns, d.p99_ns, d.p999_ns, d.max_ns].map(f.milliseconds);
+
+export function delayTable(chain: Chain): HTMLElement {
+  const rows = [["first to last point", f.count(chain.end_to_end.n), ...quantiles(chain.end_to_end)]];
+  if (chain.whole_life.n > chain.end_to_end.n) rows.push(["wherever it ended", f.count(chain.whole_life.n), ...quantiles(chain.whole_life)]);
+  return table("End to end, in ms", ["", "n", "p50", "p90", "p95", "p99", "p99.9", "max"], rows);
+}
+
+export function hopTable(chain: Chain): HTMLElement {
+  const widest = Math.max(1, ...chain.hops.map((hop) => hop.p99_ns ?? hop.max_ns ?? 0));
+  const rows = chain.hops.map((hop) => {
+    const [from, to] = f.hopName(hop.from, hop.to);
+    const name = h("span", { class: "hop" }, from, h("span", { class: "arrow" }, " → "), h("wbr", {}), to,
+      hop.crosses_threads && h("span", { class: "tag", title: "the message changes threads on this hop" }, "⇄ threads"));
+    const spread = h("span", { class: "with-bar" }, bar((hop.p99_ns ?? hop.max_ns ?? 0) / widest, "spread"), f.milliseconds(hop.p99_ns));
+    const tail = h("span", { class: "with-bar" }, bar(hop.tail_share ?? 0, "tail"), hop.tail_share === null ? "–" : f.percent(hop.tail_share));
+    return [name, f.count(hop.n), f.milliseconds(hop.p50_ns), f.milliseconds(hop.p95_ns), spread, f.milliseconds(hop.max_ns), f.milliseconds(hop.pdv_p99_ns), tail];
+  });
+  return table("Hop by hop, in ms; the last column: where the slow messages lose their time", ["hop", "n", "p50", "p95", "p99", "max", "PDV p99", "share of the tail"], rows);
+}
+
+/** How many messages passed each point, then how they ended. The ends sum to the messages. */
+export function outcomeFunnel(chain: Chain): HTMLElement {
+  const o = chain.outcomes;
+  const all = Math.max(1, chain.messages);
+  const row = (name: string, n: number, kind: string): (string | Node)[] =>
+    [name, f.count(n), f.percent(n / all), bar(n / all, kind)];
+  const passed = chain.points.map((point) => row(point.name, point.messages, "passed"));
+  const ends = [
+    row("applied", o.applied, "good"),
+    ...Object.entries(o.dropped).map(([reason, n]) => row(`dropped: ${reason}`, n, "bad")),
+    row("in flight at the end", o.in_flight, "passed"),
+    row("unexplained", o.unexplained, "bad"),
+  ];
+  const sum = o.applied + o.in_flight + o.unexplained + Object.values(o.dropped).reduce((a, b) => a + b, 0);
+  const verdict = sum === chain.messages
+    ? `${f.count(o.applied)} applied + ${f.count(sum - o.applied - o.in_flight - o.unexplained)} dropped + ${f.count(o.in_flight)} in flight + ${f.count(o.unexplained)} unexplained = ${f.count(sum)} messages: the account balances.`
+    : `The ends sum to ${f.count(sum)} of ${f.count(chain.messages)} messages: ${f.count(chain.messages - sum)} do not balance.`;
+  const last = o.last_seen.slice(0, 8).map((l) => [l.point, l.reason, f.count(l.messages)]);
+  return h("div", { class: "funnel" },
+    table("Messages that passed each point", ["point", "messages", "share", ""], passed),
+    table("How they ended", ["outcome", "messages", "share", ""], ends),
+    h("p", { class: "balance" }, verdict, o.double > 0 ? ` ${f.count(o.double)} had a second outcome; the first counts.` : ""),
+    last.length > 0 && table("Where those that ended early were seen last", ["point", "reason", "messages"], last));
+}
+
+export function pointTable(chain: Chain): HTMLElement {
+  const rows = chain.points.map((p) => [
+    p.name, f.count(p.messages), p.rate_hz === null ? "–" : p.rate_hz.toFixed(2), f.milliseconds(p.period.p50_ns),
+    f.milliseconds(p.period_jitter.p50_ns), f.milliseconds(p.period_jitter.p99_ns), f.milliseconds(p.period_jitter.max_ns), p.threads.slice(0, 2).join(", "),
+  ]);
+  return table("Rate and period jitter (|period − median|, ms) at each point", ["point", "messages", "rate (Hz)", "period p50", "jitter p50", "jitter p99", "jitter max", "threads"], rows);
+}
+
+export function measured(report: Report): HTMLElement {
+  const r = report.recording;
+  const lost = (n: number): string => (n === 0 ? "none lost" : `${f.count(n)} lost`);
+  const facts: [string, string][] = [
+    ["Command", f.shell(r.command)], ["Recorded", new Date(r.start_realtime_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
+    ["Duration", `${r.duration_s.toFixed(1)} s`], ["Stamps", `${f.count(r.stamps)}, ${lost(r.lost_stamps)}`],
+    ["Kernel events", r.kernel_events === 0 ? "none" : `${f.count(r.kernel_events)} by ${r.kernel_source}, ${lost(r.lost_kernel_events)}`],
+    ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
+    ["Clock", r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
+    ["Recorder", (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],
+    ["Host", `${r.host.name}, ${r.host.cpus} × ${r.host.cpu}`], ["Kernel", r.host.kernel],
+    ...Object.entries(r.host.facts).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
+    ["Git revision", r.git_revision], ["taut", r.taut_version],
+  ];
+  return h("dl", {}, ...facts.filter(([, value]) => value !== "").flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));
+}
