@@ -17,7 +17,7 @@ const VALUE: u32 = 5;
 const LOCK_WAIT: u32 = 6;
 const LOCK_ACQUIRED: u32 = 7;
 
-type Fast = unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, Py_ssize_t) -> *mut PyObject;
+type Fast = unsafe extern "C" fn(*mut PyObject, *mut *mut PyObject, Py_ssize_t) -> *mut PyObject;
 
 /// name, function, signature and doc for help().
 const FUNCTIONS: [(&CStr, Fast, &CStr); 8] = [
@@ -55,7 +55,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// # Safety
 /// As CPython calls a METH_FASTCALL function: `arguments` holds `count` valid references.
 #[inline(always)]
-unsafe fn take<const N: usize>(arguments: *const *mut PyObject, count: Py_ssize_t, usage: &CStr) -> Option<[*mut PyObject; N]> {
+unsafe fn take<const N: usize>(arguments: *mut *mut PyObject, count: Py_ssize_t, usage: &CStr) -> Option<[*mut PyObject; N]> {
     if count != N as Py_ssize_t {
         // SAFETY: the caller holds the GIL (or is attached).
         unsafe { ffi::PyErr_SetString(ffi::PyExc_TypeError, usage.as_ptr()) };
@@ -89,7 +89,7 @@ unsafe fn none() -> *mut PyObject {
 /// Runs the body, which gives `None` when a Python error is set.
 macro_rules! fast {
     ($name:ident, $usage:literal, |[$($argument:ident),+]| $body:block) => {
-        unsafe extern "C" fn $name(_: *mut PyObject, arguments: *const *mut PyObject, count: Py_ssize_t) -> *mut PyObject {
+        unsafe extern "C" fn $name(_: *mut PyObject, arguments: *mut *mut PyObject, count: Py_ssize_t) -> *mut PyObject {
             // SAFETY: CPython calls this with `count` valid arguments and the right to use its API.
             let done = unsafe {
                 (|| -> Option<()> {
