@@ -1,14 +1,13 @@
 """What a full-tier recording does to a 1 kHz loop: recorded and bare runs in turn, as ratios.
 
-python3 bench/record/overhead.py [--pairs 20] [--cycles 2000] [--taut target/release/taut]
-Build first: cargo build --release -p taut && cargo build --release -p taut-capture --example overhead_loop
+python3 bench/record/overhead.py [--pairs 20] [--cycles 2000]
+Build first: cargo build --release -p taut-capture --examples
 """
 
 import argparse
 import os
 import random
 import re
-import resource
 import statistics
 import subprocess
 import tempfile
@@ -32,40 +31,34 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=2000)
-    parser.add_argument("--taut", default="target/release/taut")
+    parser.add_argument("--recorder", default="target/release/examples/recorder")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
     loop = [options.loop, str(options.cycles)]
-    bare, recorded, cpu_s, file_bytes = [], [], [], []
+    bare, recorded, costs = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "run.mcap")
-        record = [options.taut, "record", "--quiet", "--tier", "full", "-o", output, "--"]
+        record = [options.recorder, output]
         for pair in range(options.pairs):
             # Which comes first changes, so that what a run leaves behind falls on both.
             for is_recorded in [pair % 2 == 0, pair % 2 == 1]:
-                if not is_recorded:
-                    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                    bare.append(run(loop)[0])
-                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                    loop_cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-                    cpu_s.append(-loop_cpu)
-                else:
-                    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                if is_recorded:
                     figures, talk = run(record + loop)
-                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
                     recorded.append(figures)
-                    cpu_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-                    file_bytes.append(os.path.getsize(output))
+                    costs.append({key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", talk)})
+                else:
+                    bare.append(run(loop)[0])
     duration_s = options.cycles / 1000
     print(f"{options.pairs} pairs of {options.cycles} cycles; ratio recorded/bare, median [95 %]")
     for column, name in enumerate(NAMES):
         median, low, high = interval([r[column] / b[column] for r, b in zip(recorded, bare)])
         typical = statistics.median(b[column] for b in bare)
         print(f"{name:11} bare {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
-    # Start and end of the recorder included: over a short run that is most of it.
-    print(f"recorder CPU (whole command less the bare loop): {sum(cpu_s) / options.pairs / duration_s:.1%} of one core")
-    print(f"file: {statistics.median(file_bytes)} bytes a run of {duration_s:g} s")
-    print("last recording said:", " ".join(talk.split()) or "(nothing)")
+    cost = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
+    print(f"recorder CPU {cost['cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
+    print(f"{cost['kernel_events']:.0f} kernel events, {cost['stamps']:.0f} stamps, {cost['bytes']:.0f} bytes a run of {duration_s:g} s")
+    # Everything in the file is charged to the kernel events, so this is an upper bound.
+    print(f"at most {cost['bytes'] / cost['kernel_events']:.1f} bytes a kernel event; lost {sum(run['lost'] for run in costs)}")
 
 
 if __name__ == "__main__":
