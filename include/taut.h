@@ -1,0 +1,568 @@
+/* taut.h: stamp messages from C11 and C++17, header only, nothing to link.
+ *
+ *     #include "taut.h"                        (in C: first, or compile with -D_GNU_SOURCE)
+ *
+ *     void control_thread(void) {
+ *         taut_prepare_thread();               // the one slow step, before real time begins
+ *         for (;;) {
+ *             struct setpoint s = next();
+ *             TAUT_STAMP("control.received", s.id);
+ *             if (!allowed(&s)) { TAUT_DROP(s.id, "joint_limit"); continue; }
+ *             write_to_drive(&s);
+ *             TAUT_STAMP("control.written", s.id);
+ *             taut_applied(s.id);
+ *         }
+ *     }
+ *
+ * Without a session (TAUT_SESSION, which `taut record` sets) a stamp is one load and one branch. With
+ * one it takes no lock, makes no system call and allocates nothing after a thread's first. Nothing
+ * here fails or blocks the robot: what cannot be kept is counted (taut_lost). Compile with -DTAUT_OFF
+ * to have all of it vanish. The bytes are those of docs/protocol.md, version 1. Linux, gcc or clang.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef TAUT_H
+#define TAUT_H
+
+#if !defined(TAUT_OFF) && !defined(_GNU_SOURCE)
+#ifdef _FEATURES_H
+#error "taut.h needs GNU declarations: include it first, or compile with -D_GNU_SOURCE"
+#endif
+#define _GNU_SOURCE 1
+#endif
+#include <stdint.h>
+
+#ifdef TAUT_OFF
+
+#define TAUT_STAMP(name, message_id) ((void)(message_id))
+#define TAUT_BEGIN(name) ((void)0)
+#define TAUT_END(name) ((void)0)
+#define TAUT_DROP(message_id, reason) ((void)(message_id))
+#define TAUT_VALUE(name, value) ((void)(value))
+#define TAUT_LOCK_WAIT(name) ((void)0)
+#define TAUT_LOCK_ACQUIRED(name) ((void)0)
+static inline uint32_t taut_point(const char *name) { (void)name; return 0; }
+static inline void taut_stamp(uint32_t point, uint64_t message_id) { (void)point; (void)message_id; }
+static inline void taut_outcome(uint64_t message_id, const char *reason) { (void)message_id; (void)reason; }
+static inline void taut_applied(uint64_t message_id) { (void)message_id; }
+static inline int taut_prepare_thread(void) { return 0; }
+static inline int taut_attach(const char *session) { (void)session; return 0; }
+static inline int taut_attached(void) { return 0; }
+static inline uint64_t taut_lost(void) { return 0; }
+static inline void taut_after_fork(void) {}
+
+#else /* !TAUT_OFF */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#define TAUT_THREAD_LOCAL thread_local
+#define TAUT_ASSERT(condition) static_assert(condition, #condition)
+#else
+#define TAUT_THREAD_LOCAL _Thread_local
+#define TAUT_ASSERT(condition) _Static_assert(condition, #condition)
+#endif
+#define TAUT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TAUT_COLD __attribute__((cold, noinline, unused))
+/* One state for all translation units and shared objects of a process. */
+#define TAUT_SHARED __attribute__((weak, visibility("default")))
+
+/* --- docs/protocol.md as types ------------------------------------------------------------------ */
+
+enum {
+  TAUT_VERSION = 1,
+  TAUT_SLOT_COUNT = 64,
+  TAUT_NAME_CAPACITY = 2048,
+  TAUT_NAME_MAX = 119,
+  TAUT_PAGE = 4096,
+  TAUT_DEFAULT_RING_RECORDS = 131072
+};
+enum { TAUT_COUNTER_TSC = 1, TAUT_COUNTER_MONOTONIC = 2, TAUT_COUNTER_CNTVCT = 3 };
+enum { TAUT_SLOT_FREE = 0, TAUT_SLOT_OPEN = 1, TAUT_SLOT_CLOSED = 2, TAUT_SLOT_CLAIMING = 3 };
+enum {
+  TAUT_KIND_STAMP = 1,
+  TAUT_KIND_BEGIN = 2,
+  TAUT_KIND_END = 3,
+  TAUT_KIND_OUTCOME = 4,
+  TAUT_KIND_VALUE = 5,
+  TAUT_KIND_LOCK_WAIT = 6,
+  TAUT_KIND_LOCK_ACQUIRED = 7
+};
+
+typedef struct {
+  char magic[8];
+  uint32_t version, counter, pid, slot_count, ring_records, name_capacity;
+  uint64_t start_time, pid_namespace, names_offset, slots_offset, rings_offset, ring_stride;
+  char pad0[48];
+  uint32_t name_count; /* atomic */
+  char pad1[60];
+  uint64_t lost_without_slot, lost_names; /* atomic */
+} taut_header_t;
+
+typedef struct {
+  uint32_t length; /* atomic; 0 until published */
+  uint32_t reserved;
+  char bytes[120];
+} taut_name_t;
+
+typedef struct {
+  uint32_t state, tid, generation, pad0;
+  uint64_t opened_ns;
+  char pad1[40];
+  uint64_t head, lost, cached_tail;
+  char pad2[40];
+  uint64_t tail;
+  char pad3[120];
+} taut_slot_t;
+
+typedef struct {
+  uint64_t ticks, message_id;
+  uint32_t point, kind;
+  uint64_t value;
+} taut_record_t;
+
+TAUT_ASSERT(sizeof(taut_header_t) == 208);
+TAUT_ASSERT(sizeof(taut_name_t) == 128);
+TAUT_ASSERT(sizeof(taut_slot_t) == 256);
+TAUT_ASSERT(sizeof(taut_record_t) == 32);
+
+/* --- state -------------------------------------------------------------------------------------- */
+
+/* UNKNOWN: the next stamp looks at TAUT_SESSION. FAILED: asked for and not to be had; stamps are counted. */
+enum { TAUT_UNKNOWN = 0, TAUT_IS_OFF = 1, TAUT_ON = 2, TAUT_FAILED = 3 };
+
+typedef struct {
+  uint32_t state;     /* atomic; the hot path's one load */
+  uint64_t lost_here; /* atomic; stamps that no ring file could be told of */
+  taut_header_t *header;
+  const char *session; /* of taut_attach, else NULL */
+  int fd;
+  int has_handlers;
+  pthread_key_t closer;
+} taut_process_t;
+
+typedef struct {
+  taut_slot_t *slot; /* NULL until claimed */
+  taut_record_t *ring;
+  uint64_t mask;
+  uint32_t counter;
+  uint32_t refused; /* asked for a slot once and there was none */
+} taut_thread_t;
+
+TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, NULL, -1, 0, 0};
+TAUT_SHARED pthread_mutex_t taut_mutex_ = PTHREAD_MUTEX_INITIALIZER;
+TAUT_SHARED TAUT_THREAD_LOCAL taut_thread_t taut_thread_ = {NULL, NULL, 0, 0, 0};
+
+static inline uint64_t taut_monotonic_ns_(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t taut_ticks_(uint32_t counter) {
+#if defined(__x86_64__)
+  if (TAUT_LIKELY(counter == TAUT_COUNTER_TSC)) return __rdtsc();
+#elif defined(__aarch64__)
+  if (TAUT_LIKELY(counter == TAUT_COUNTER_CNTVCT)) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+  }
+#endif
+  (void)counter;
+  return taut_monotonic_ns_();
+}
+
+/* --- attach: once a process, under the mutex ------------------------------------------------------ */
+
+TAUT_COLD static uint32_t taut_best_counter_(void) {
+  const char *forced = getenv("TAUT_CLOCK");
+  if (forced && !strcmp(forced, "monotonic")) return TAUT_COUNTER_MONOTONIC;
+#if defined(__aarch64__)
+  return TAUT_COUNTER_CNTVCT;
+#elif defined(__x86_64__)
+  {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    char source[64] = "tsc";
+    ssize_t length = -1;
+    int fd;
+    if (forced && !strcmp(forced, "tsc")) return TAUT_COUNTER_TSC;
+    /* Invariant TSC: Intel SDM vol. 2A, CPUID leaf 80000007H, EDX bit 8. */
+    if (!__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) || !(edx & (1u << 8))) return TAUT_COUNTER_MONOTONIC;
+    fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+      length = read(fd, source, sizeof source - 1);
+      close(fd);
+    }
+    if (length > 0) {
+      source[length] = 0;
+      source[strcspn(source, "\n")] = 0;
+    }
+    return !strcmp(source, "tsc") || !strcmp(source, "kvm-clock") || !strcmp(source, "hyperv_clocksource_tsc_page")
+               ? TAUT_COUNTER_TSC
+               : TAUT_COUNTER_MONOTONIC;
+  }
+#else
+  return TAUT_COUNTER_MONOTONIC;
+#endif
+}
+
+TAUT_COLD static uint32_t taut_ring_records_(void) {
+  const char *text = getenv("TAUT_RING_RECORDS");
+  unsigned long n = text ? strtoul(text, NULL, 10) : 0;
+  return n >= 64 && n <= 1ul << 24 && !(n & (n - 1)) ? (uint32_t)n : (uint32_t)TAUT_DEFAULT_RING_RECORDS;
+}
+
+/* Field 22 of /proc/self/stat; 0 when unreadable. */
+TAUT_COLD static uint64_t taut_start_time_(void) {
+  char text[1024];
+  char *at;
+  int field;
+  ssize_t length;
+  int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return 0;
+  text[length] = 0;
+  at = strrchr(text, ')');
+  for (field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* Reserves, maps and fills in a new ring file; NULL if that cannot be. */
+TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
+  const uint32_t records = taut_ring_records_();
+  const size_t stride = ((size_t)records * sizeof(taut_record_t) + TAUT_PAGE - 1) / TAUT_PAGE * TAUT_PAGE;
+  const size_t names = TAUT_PAGE, slots = names + TAUT_NAME_CAPACITY * sizeof(taut_name_t);
+  const size_t rings = slots + TAUT_SLOT_COUNT * sizeof(taut_slot_t);
+  const size_t length = rings + TAUT_SLOT_COUNT * stride;
+  const taut_header_t *parent = taut_process_.header;
+  struct stat ns;
+  taut_header_t *header;
+  void *map;
+  if (ftruncate(fd, (off_t)length) || fallocate(fd, 0, 0, (off_t)rings)) return NULL;
+  map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) return NULL;
+  header = (taut_header_t *)map;
+  if (parent) { /* After a fork: ids cached at call sites stay valid. */
+    uint32_t count = __atomic_load_n(&parent->name_count, __ATOMIC_ACQUIRE);
+    memcpy((char *)map + names, (const char *)parent + names, slots - names);
+    header->name_count = count < TAUT_NAME_CAPACITY ? count : (uint32_t)TAUT_NAME_CAPACITY;
+  }
+  memcpy(header->magic, "TAUTRING", 8);
+  header->version = TAUT_VERSION;
+  header->counter = taut_best_counter_();
+  header->pid = (uint32_t)getpid();
+  header->slot_count = TAUT_SLOT_COUNT;
+  header->ring_records = records;
+  header->name_capacity = TAUT_NAME_CAPACITY;
+  header->start_time = taut_start_time_();
+  header->pid_namespace = stat("/proc/self/ns/pid", &ns) ? 0 : (uint64_t)ns.st_ino;
+  header->names_offset = names;
+  header->slots_offset = slots;
+  header->rings_offset = rings;
+  header->ring_stride = stride;
+  return header;
+}
+
+TAUT_COLD static taut_header_t *taut_build_(const char *session) {
+  char temporary[4096], path[4096];
+  int n;
+  for (n = 0; n < 10000; n++) {
+    taut_header_t *header;
+    int fd;
+    int a = snprintf(temporary, sizeof temporary, "%s/.%d-%d.tmp", session, (int)getpid(), n);
+    int b = snprintf(path, sizeof path, "%s/%d-%d.taut", session, (int)getpid(), n);
+    if (a < 0 || b < 0 || (size_t)a >= sizeof temporary || (size_t)b >= sizeof path) return NULL;
+    if (!access(path, F_OK)) continue;
+    fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return NULL;
+    header = taut_lay_out_(fd);
+    if (!header || rename(temporary, path)) {
+      unlink(temporary);
+      close(fd);
+      return NULL;
+    }
+    if (taut_process_.fd >= 0) close(taut_process_.fd);
+    taut_process_.fd = fd;
+    return header;
+  }
+  return NULL;
+}
+
+TAUT_COLD static void taut_before_fork_(void) { pthread_mutex_lock(&taut_mutex_); }
+TAUT_COLD static void taut_after_fork_in_parent_(void) { pthread_mutex_unlock(&taut_mutex_); }
+
+/* To be called by a child made by raw clone before it stamps; fork does it by itself. */
+TAUT_COLD static void taut_after_fork(void) {
+  static const taut_thread_t nowhere = {NULL, NULL, 0, 0, 0};
+  if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON)
+    __atomic_store_n(&taut_process_.state, (uint32_t)TAUT_UNKNOWN, __ATOMIC_RELEASE);
+  __atomic_store_n(&taut_process_.lost_here, (uint64_t)0, __ATOMIC_RELAXED);
+  taut_thread_ = nowhere;
+}
+
+TAUT_COLD static void taut_after_fork_in_child_(void) {
+  pthread_mutex_unlock(&taut_mutex_);
+  taut_after_fork();
+}
+
+TAUT_COLD static void taut_close_slot_(void *slot) {
+  taut_thread_.slot = NULL;
+  taut_thread_.refused = 1;
+  __atomic_store_n(&((taut_slot_t *)slot)->state, (uint32_t)TAUT_SLOT_CLOSED, __ATOMIC_RELEASE);
+}
+
+/* With the mutex held. */
+TAUT_COLD static void taut_attach_locked_(void) {
+  const char *session = taut_process_.session ? taut_process_.session : getenv("TAUT_SESSION");
+  uint32_t state = TAUT_IS_OFF;
+  if (!taut_process_.has_handlers) {
+    taut_process_.has_handlers = 1;
+    pthread_atfork(taut_before_fork_, taut_after_fork_in_parent_, taut_after_fork_in_child_);
+    if (pthread_key_create(&taut_process_.closer, taut_close_slot_)) session = NULL;
+  }
+  if (session && *session) {
+    taut_header_t *header = taut_build_(session);
+    if (header) __atomic_store_n(&taut_process_.header, header, __ATOMIC_RELEASE);
+    state = header ? TAUT_ON : TAUT_FAILED;
+  }
+  __atomic_store_n(&taut_process_.state, state, __ATOMIC_RELEASE);
+}
+
+/* The ring file's header, attaching if nobody has tried yet; NULL when off or failed. */
+TAUT_COLD static taut_header_t *taut_header_(void) {
+  if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) {
+    pthread_mutex_lock(&taut_mutex_);
+    if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) taut_attach_locked_();
+    pthread_mutex_unlock(&taut_mutex_);
+  }
+  return __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON
+             ? __atomic_load_n(&taut_process_.header, __ATOMIC_ACQUIRE)
+             : NULL;
+}
+
+/* --- names ---------------------------------------------------------------------------------------- */
+
+/* The id of a name, from 1; 0 without a session, for an empty name, or when the table is full. */
+TAUT_COLD static uint32_t taut_point(const char *name) {
+  taut_header_t *header = taut_header_();
+  size_t length = strlen(name);
+  taut_name_t *names;
+  uint32_t count, i;
+  if (!header || !length) return 0;
+  if (length > TAUT_NAME_MAX) { /* Cut before a character, not inside one. */
+    length = TAUT_NAME_MAX;
+    while (length && ((unsigned char)name[length] & 0xC0) == 0x80) length--;
+  }
+  names = (taut_name_t *)(void *)((char *)header + header->names_offset);
+  count = __atomic_load_n(&header->name_count, __ATOMIC_ACQUIRE);
+  for (i = 0; i < count && i < TAUT_NAME_CAPACITY; i++)
+    if (__atomic_load_n(&names[i].length, __ATOMIC_ACQUIRE) == length && !memcmp(names[i].bytes, name, length)) return i + 1;
+  i = __atomic_fetch_add(&header->name_count, 1u, __ATOMIC_ACQ_REL);
+  if (i >= TAUT_NAME_CAPACITY) {
+    __atomic_fetch_add(&header->lost_names, (uint64_t)1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  memcpy(names[i].bytes, name, length);
+  __atomic_store_n(&names[i].length, (uint32_t)length, __ATOMIC_RELEASE);
+  return i + 1;
+}
+
+/* --- threads -------------------------------------------------------------------------------------- */
+
+TAUT_COLD static void taut_count_lost_(void) {
+  taut_header_t *header = taut_header_();
+  __atomic_fetch_add(header ? &header->lost_without_slot : &taut_process_.lost_here, (uint64_t)1, __ATOMIC_RELAXED);
+}
+
+/* Reserves the ring's bytes first: a full tmpfs is an error here, never a SIGBUS later. */
+TAUT_COLD static taut_record_t *taut_map_ring_(taut_header_t *header, size_t index) {
+  const size_t length = (size_t)header->ring_records * sizeof(taut_record_t);
+  const size_t offset = (size_t)header->rings_offset + index * (size_t)header->ring_stride;
+  char *ring = (char *)header + offset;
+  size_t page;
+  if (fallocate(taut_process_.fd, 0, (off_t)offset, (off_t)length)) return NULL;
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+  if (madvise(ring, length, MADV_POPULATE_WRITE)) /* Before Linux 5.14. */
+    for (page = 0; page < length; page += TAUT_PAGE) *(volatile char *)(ring + page) = *(volatile char *)(ring + page);
+  return (taut_record_t *)(void *)ring;
+}
+
+/* Gives this thread a slot if it has none; 1 when it has one. */
+TAUT_COLD static int taut_claim_(void) {
+  taut_header_t *header;
+  size_t i;
+  if (taut_thread_.slot) return 1;
+  if (taut_thread_.refused) return 0;
+  header = taut_header_();
+  if (!header && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
+  for (i = 0; header && i < TAUT_SLOT_COUNT; i++) {
+    taut_slot_t *slot = (taut_slot_t *)(void *)((char *)header + header->slots_offset) + i;
+    uint32_t expected = TAUT_SLOT_FREE;
+    taut_record_t *ring;
+    if (!__atomic_compare_exchange_n(&slot->state, &expected, (uint32_t)TAUT_SLOT_CLAIMING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
+    ring = taut_map_ring_(header, i);
+    if (!ring || pthread_setspecific(taut_process_.closer, slot)) {
+      __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_FREE, __ATOMIC_RELEASE);
+      break;
+    }
+    __atomic_store_n(&slot->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->generation, slot->generation + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->opened_ns, taut_monotonic_ns_(), __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_OPEN, __ATOMIC_RELEASE);
+    taut_thread_.ring = ring;
+    taut_thread_.mask = header->ring_records - 1u;
+    taut_thread_.counter = header->counter;
+    taut_thread_.slot = slot;
+    return 1;
+  }
+  taut_thread_.refused = 1;
+  return 0;
+}
+
+/* --- the hot path ----------------------------------------------------------------------------------- */
+
+static inline int taut_is_off_(void) {
+  return __atomic_load_n(&taut_process_.state, __ATOMIC_RELAXED) == TAUT_IS_OFF;
+}
+
+static inline void taut_write_(uint32_t point, uint32_t kind, uint64_t message_id, uint64_t value) {
+  taut_slot_t *slot = taut_thread_.slot;
+  taut_record_t *record;
+  uint64_t head;
+  if (!TAUT_LIKELY(slot)) {
+    if (!taut_claim_()) {
+      if (!taut_is_off_()) taut_count_lost_();
+      return;
+    }
+    slot = taut_thread_.slot;
+  }
+  head = slot->head; /* Only this thread writes it. */
+  if (!TAUT_LIKELY(head - slot->cached_tail <= taut_thread_.mask)) {
+    /* Acquire: the consumer has read what is about to be overwritten. SYNC POINT tail */
+    slot->cached_tail = __atomic_load_n(&slot->tail, __ATOMIC_ACQUIRE);
+    if (head - slot->cached_tail > taut_thread_.mask) {
+      __atomic_store_n(&slot->lost, slot->lost + 1, __ATOMIC_RELAXED);
+      return;
+    }
+  }
+  record = &taut_thread_.ring[head & taut_thread_.mask];
+  record->ticks = taut_ticks_(taut_thread_.counter);
+  record->message_id = message_id;
+  record->point = point;
+  record->kind = kind;
+  record->value = value;
+  /* Release: the record is there before the consumer sees the new head. SYNC POINT head */
+  __atomic_store_n(&slot->head, head + 1, __ATOMIC_RELEASE);
+}
+
+/* The message passed the point that taut_point gave. */
+static inline void taut_stamp(uint32_t point, uint64_t message_id) {
+  if (!taut_is_off_()) taut_write_(point, TAUT_KIND_STAMP, message_id, 0);
+}
+
+static inline uint64_t taut_bits_(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/* The id of a call site's name, looked up once; 0 is "not yet". */
+static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
+  uint32_t point = __atomic_load_n(cached, __ATOMIC_RELAXED);
+  if (!TAUT_LIKELY(point)) {
+    point = taut_point(name);
+    __atomic_store_n(cached, point, __ATOMIC_RELAXED);
+  }
+  return point;
+}
+
+#define TAUT_AT_SITE_(name, write)                          \
+  do {                                                      \
+    if (!taut_is_off_()) {                                  \
+      static uint32_t taut_cached_ = 0;                     \
+      const uint32_t taut_id_ = taut_site_(&taut_cached_, name); \
+      write;                                                \
+    }                                                       \
+  } while (0)
+
+/* The message passed here. `name` is the same string at each call of this line. */
+#define TAUT_STAMP(name, message_id) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_STAMP, (message_id), 0))
+/* Work that is not a message's begins, ends. */
+#define TAUT_BEGIN(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_BEGIN, 0, 0))
+#define TAUT_END(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_END, 0, 0))
+/* The message ended, not applied, for this reason. */
+#define TAUT_DROP(message_id, reason) TAUT_AT_SITE_(reason, taut_write_(0, TAUT_KIND_OUTCOME, (message_id), taut_id_))
+/* The signal has this value now. */
+#define TAUT_VALUE(name, value) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_VALUE, 0, taut_bits_(value)))
+/* About to take the lock of this name; it is taken. */
+#define TAUT_LOCK_WAIT(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_LOCK_WAIT, 0, 0))
+#define TAUT_LOCK_ACQUIRED(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_LOCK_ACQUIRED, 0, 0))
+
+/* The message reached its goal. */
+static inline void taut_applied(uint64_t message_id) { TAUT_DROP(message_id, "applied"); }
+
+/* As TAUT_DROP for a reason made at run time: looks the name up in the table at each call. */
+static inline void taut_outcome(uint64_t message_id, const char *reason) {
+  if (!taut_is_off_()) taut_write_(0, TAUT_KIND_OUTCOME, message_id, taut_point(reason));
+}
+
+/* --- off the hot path --------------------------------------------------------------------------------- */
+
+/* Takes this thread's one slow step now: claims its ring and maps it in. 1 when the thread will stamp. */
+static inline int taut_prepare_thread(void) { return !taut_is_off_() && taut_claim_(); }
+
+/* Uses this session directory instead of TAUT_SESSION; the string must stay. 1 when attached. */
+static inline int taut_attach(const char *session) {
+  int attached;
+  pthread_mutex_lock(&taut_mutex_);
+  if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) != TAUT_ON) {
+    taut_process_.session = session;
+    taut_attach_locked_();
+    taut_thread_.refused = 0;
+  }
+  attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
+  pthread_mutex_unlock(&taut_mutex_);
+  return attached;
+}
+
+/* 1 when stamps go to a session. */
+static inline int taut_attached(void) { return taut_header_() != NULL; }
+
+/* Stamps lost by this process: ring full, no slot, no session to be had. */
+static inline uint64_t taut_lost(void) {
+  taut_header_t *header = taut_header_();
+  uint64_t lost = __atomic_load_n(&taut_process_.lost_here, __ATOMIC_RELAXED);
+  size_t i;
+  if (!header) return lost;
+  lost += __atomic_load_n(&header->lost_without_slot, __ATOMIC_RELAXED);
+  for (i = 0; i < TAUT_SLOT_COUNT; i++)
+    lost += __atomic_load_n(&((taut_slot_t *)(void *)((char *)header + header->slots_offset))[i].lost, __ATOMIC_RELAXED);
+  return lost;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TAUT_OFF */
+#endif /* TAUT_H */
