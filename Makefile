@@ -61,5 +61,5 @@ $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(
 	install -m 755 target/release/taut target/wheel-data/scripts/taut
 	install -m 644 include/*.h target/wheel-data/headers/
 	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
-	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/taut-*.whl
+	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	touch $@

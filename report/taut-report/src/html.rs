@@ -80,6 +80,13 @@ mod tests {
     }
 
     #[test]
+    fn the_sample_page_for_the_browser_tests_is_written() {
+        let page = html(&[Named { name: "sample.mcap", analysis: &sample::teleop() }]);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sample-report.html");
+        std::fs::write(path, page).unwrap();
+    }
+
+    #[test]
     fn thinning_keeps_the_slowest_and_stays_small() {
         let series: Vec<(u64, u64)> = (0..1_000_000).map(|i| (i * 1000, 1000 + i * 7919 % 997)).collect();
         let mut chain = Chain { series, ..Chain::default() };

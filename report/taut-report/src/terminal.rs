@@ -14,14 +14,14 @@ pub struct Style {
 }
 
 /// The longest hop or reason name that still leaves room for the figures in 100 columns.
-const NAME_WIDTH: usize = 40;
+const NAME_WIDTH: usize = 36;
 /// Cells of the longest bar.
 const BAR_WIDTH: f64 = 12.0;
 
 /// The report of one recording.
 pub fn terminal(named: Named<'_>, style: Style) -> String {
     let analysis = named.analysis;
-    let mut out = format!("{}  {}\n", style.bold(named.name), style.dim(&measured(analysis)));
+    let mut out = format!("{}\n{}\n", style.bold(named.name), style.dim(&wrap(&measured(analysis), 98)));
     out += &format!("\n{}\n", wrap(&crate::headline(analysis), 98));
     for damage in &analysis.damage {
         out += &format!("{} {}\n", style.bold("damaged:"), wrap(damage, 89));
@@ -62,7 +62,7 @@ fn section(chain: &Chain, style: Style) -> String {
     out += "\n";
     out += &indent(&hops(chain));
     if let Some(startup) = &chain.startup {
-        out += &format!("\n  Start-up apart: {}\n", wrap(&startup.sentence, 80));
+        out += &format!("\n  Start-up apart: {}\n", wrap(&startup.sentence, 80).replace('\n', "\n  "));
     }
     if let (Some(deadline), Some(missed)) = (chain.deadline_ns, chain.missed) {
         out += &format!(
@@ -152,7 +152,16 @@ pub(crate) fn hop_name(from: &str, to: &str) -> String {
         _ => (from.to_owned(), to.to_owned()),
     };
     let whole = format!("{from} → {to}");
-    if whole.chars().count() <= NAME_WIDTH { whole } else { format!("{from}\n  → {to}") }
+    if whole.chars().count() <= NAME_WIDTH { whole } else { cut(&format!("{from}\n  → {to}")) }
+}
+
+/// Breaks lines longer than a name may be.
+fn cut(text: &str) -> String {
+    let pieces = |line: &str| {
+        let characters: Vec<char> = line.chars().collect();
+        characters.chunks(NAME_WIDTH).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>().join("\n    ")
+    };
+    text.lines().map(pieces).collect::<Vec<_>>().join("\n")
 }
 
 fn table(header: &[&str]) -> Table {
@@ -230,7 +239,7 @@ mod tests {
     #[test]
     fn it_fits_100_columns_even_with_long_names() {
         let mut analysis = sample::teleop();
-        analysis.chains[0].hops[0].to = "follower.command_pre_hardware_write_of_the_second_arm".to_owned();
+        analysis.chains[0].hops[0].to = "a_namespace.".to_owned() + &"x".repeat(107);
         let text = terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());

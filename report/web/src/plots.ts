@@ -27,7 +27,7 @@ export function percentilePlot(chains: { name: string; chain: Chain }[]): HTMLEl
   const rows = xs.map((q, i) => [f.quantile(q), ...columns.map((column) => { const v = column[i]; return f.milliseconds(v == null ? null : v * 1e6 as Ns); })]);
   return chart({
     title: "Percentiles of the end-to-end latency",
-    finding: d ? `Median ${f.duration(d.p50_ns)}, 99th percentile ${f.duration(d.p99_ns)}, slowest of ${f.count(d.n)} ${f.duration(d.max_ns)}. A flat curve is a steady loop.` : "",
+    finding: d ? `Median ${f.duration(d.p50_ns)}, 99th percentile ${f.duration(d.p99_ns)}, the slowest of ${f.count(d.n)} messages ${f.duration(d.max_ns)}. A flat curve is a steady loop.` : "",
     data: [xs.map(nines), ...columns],
     axes: {
       x: { label: "percentile (each step: ten times rarer)", ticks: ticks.map(nines), format: (x) => f.quantile(1 - 10 ** -x), min: 0, max: nines(xs.at(-1) ?? 0.9) },

@@ -1,0 +1,246 @@
+//! `taut record` and `taut recover` as processes, around real commands.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use assert_cmd::cargo::cargo_bin;
+use predicates::prelude::*;
+
+/// A folder with a C program that stamps: the producer people copy, against the one consumer.
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+/// Stamps `argv[1]` messages at three points, `argv[2]` µs apart; every third is dropped. Exits with argv[3].
+const ROBOT: &str = r#"
+#include "taut.h"
+int main(int argc, char **argv) {
+  const uint64_t n = strtoull(argc > 1 ? argv[1] : "300", NULL, 10);
+  for (uint64_t id = 1; id <= n; id++) {
+    TAUT_STAMP("robot.read", id);
+    usleep((useconds_t)atoi(argc > 2 ? argv[2] : "100"));
+    TAUT_STAMP("robot.planned", id);
+    if (id % 3 == 0) { TAUT_DROP(id, "speed_limit"); continue; }
+    TAUT_STAMP("robot.written", id);
+    taut_applied(id);
+  }
+  return argc > 3 ? atoi(argv[3]) : 0;
+}
+"#;
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("robot.c"), ROBOT).unwrap();
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+        let built = Command::new("gcc")
+            .args(["-std=c11", "-O2", "-pthread", "-I"])
+            .arg(include)
+            .args(["robot.c", "-o", "robot"])
+            .current_dir(folder.path())
+            .status();
+        assert!(built.unwrap().success());
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn taut(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
+        command.args(arguments).current_dir(self.folder.path()).env_remove("TAUT_SESSION");
+        command
+    }
+
+    fn report(&self, name: &str) -> serde_json::Value {
+        let output = self.taut(&["report", name, "--format", "json"]).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// Waits, bounded, for something another process does.
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !happened() {
+        assert!(Instant::now() < until, "{what} did not happen in 30 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_c_program_is_recorded_and_its_account_balances() {
+    let bench = Bench::new();
+    bench.taut(&["record", "-o", "run.mcap", "--", "./robot", "300"]).assert().success();
+    let report = bench.report("run.mcap");
+    let chain = &report["chains"][0];
+    assert_eq!(chain["name"], "robot.read → robot.written");
+    assert_eq!(chain["messages"], 300);
+    assert_eq!(chain["outcomes"]["applied"], 200);
+    assert_eq!(chain["outcomes"]["dropped"]["speed_limit"], 100);
+    assert_eq!(chain["outcomes"]["unexplained"], 0);
+    assert_eq!(report["recording"]["lost_stamps"], 0);
+    assert_eq!(report["recording"]["stamps"], 300 * 3 + 200);
+}
+
+#[test]
+fn exit_codes_and_deaths_are_passed_on() {
+    let bench = Bench::new();
+    bench.taut(&["record", "--", "./robot", "3", "0", "42"]).assert().code(42);
+    bench.taut(&["record", "--", "sh", "-c", "kill -9 $$"]).assert().code(137);
+}
+
+#[test]
+fn every_tier_records_stamps() {
+    let bench = Bench::new();
+    for tier in ["stamps", "self"] {
+        let assert = bench.taut(&["record", "--tier", tier, "--", "./robot", "50"]).assert();
+        // A container may refuse even one's own context switches; then it is said, with exit code 2.
+        if tier == "stamps" || assert.get_output().status.success() {
+            assert.success();
+            let report = bench.report("taut-run.mcap");
+            assert_eq!(report["recording"]["tier"], tier);
+            assert_eq!(report["chains"][0]["messages"], 50);
+        }
+    }
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_the_recording_is_whole() {
+    let bench = Bench::new();
+    let mut recorder = Command::new(cargo_bin!("taut"))
+        .args(["record", "-q", "--", "./robot", "1000000000", "100"])
+        .current_dir(bench.folder.path())
+        .spawn()
+        .unwrap();
+    wait_until("recording", || bench.path("taut-run.mcap").metadata().is_ok_and(|m| m.len() > 8000));
+    // SAFETY: our own child.
+    unsafe { libc::kill(recorder.id() as i32, libc::SIGTERM) };
+    assert_eq!(recorder.wait().unwrap().code(), Some(128 + libc::SIGTERM));
+    let report = bench.report("taut-run.mcap");
+    assert_eq!(report["recording"]["finished"], true);
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_had_flushed() {
+    let bench = Bench::new();
+    let mut recorder = Command::new(cargo_bin!("taut"))
+        .args(["record", "-q", "--", "./robot", "20000", "100"])
+        .current_dir(bench.folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("a flush of stamps", || {
+        let report = bench.taut(&["report", "taut-run.mcap", "--format", "json"]).output().unwrap();
+        let report: Option<serde_json::Value> = serde_json::from_slice(&report.stdout).ok();
+        report.is_some_and(|r| r["chains"][0]["messages"].as_u64() > Some(100))
+    });
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let report = bench.report("taut-run.mcap");
+    assert_eq!(report["recording"]["finished"], false);
+    assert!(report["chains"][0]["messages"].as_u64().unwrap() > 100);
+    bench
+        .taut(&["recover", "taut-run.mcap", "-o", "clean.mcap"])
+        .assert()
+        .stderr(predicate::str::contains("wrote clean.mcap"));
+    let clean = bench.report("clean.mcap");
+    assert_eq!(clean["recording"]["stamps"], report["recording"]["stamps"]);
+}
+
+#[test]
+fn a_duration_ends_the_command() {
+    let bench = Bench::new();
+    bench.taut(&["record", "--duration", "0.3", "--", "./robot", "1000000000", "100"]).assert().code(128 + 15);
+    assert!(bench.report("taut-run.mcap")["chains"][0]["messages"].as_u64().unwrap() > 10);
+}
+
+#[test]
+fn a_running_process_can_be_attached_to() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("session")).unwrap();
+    let mut robot = Command::new("./robot")
+        .args(["1000000000", "100"])
+        .env("TAUT_SESSION", bench.path("session"))
+        .current_dir(bench.folder.path())
+        .spawn()
+        .unwrap();
+    wait_until("stamping", || std::fs::read_dir(bench.path("session")).unwrap().count() > 0);
+    let pid = robot.id().to_string();
+    let recorded = bench.taut(&["record", "--pid", &pid, "--duration", "0.5"]).output().unwrap();
+    let still_runs = robot.try_wait().unwrap().is_none();
+    robot.kill().unwrap();
+    robot.wait().unwrap();
+    assert!(recorded.status.success() && still_runs, "{}", String::from_utf8_lossy(&recorded.stderr));
+    assert!(bench.report("taut-run.mcap")["chains"][0]["messages"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn forks_and_grandchildren_are_followed() {
+    let bench = Bench::new();
+    bench.taut(&["record", "--", "sh", "-c", "./robot 20 & (./robot 30; true); wait"]).assert().success();
+    let report = bench.report("taut-run.mcap");
+    // Equal ids of two processes: an id that begins anew is a message of its own.
+    assert_eq!(report["recording"]["stamps"].as_u64().unwrap(), 20 * 3 + 14 + 30 * 3 + 20);
+}
+
+#[test]
+fn a_full_ring_loses_stamps_and_says_how_many() {
+    let bench = Bench::new();
+    bench.taut(&["record", "--ring-records", "64", "--", "./robot", "200000", "0"]).assert().success();
+    let report = bench.report("taut-run.mcap");
+    let [kept, lost] = ["stamps", "lost_stamps"].map(|k| report["recording"][k].as_u64().unwrap());
+    assert_eq!(kept + lost, 200_000 * 3 + 133_334);
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_command() {
+    let bench = Bench::new();
+    let small = bench.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&small).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: needs the right to mount a tmpfs");
+        return;
+    }
+    let output = bench
+        .taut(&["record", "--tier", "stamps", "-o", "small/run.mcap", "--", "sh", "-c", "./robot 20000 20; echo done > ran"])
+        .output()
+        .unwrap();
+    let report = bench.report("small/run.mcap");
+    Command::new("umount").arg(&small).status().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No space left"));
+    assert!(bench.path("ran").exists(), "the command must have run to its end");
+    assert!(report["chains"][0]["messages"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_one_line_and_no_file() {
+    let bench = Bench::new();
+    let line = |text: &str| predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1));
+    bench.taut(&["record", "--", "no-such-command"]).assert().code(2).stderr(line("\"no-such-command\" not found"));
+    bench.taut(&["record", "--", "./robot.c"]).assert().code(predicate::ne(0)).stderr(line("does not start"));
+    bench.taut(&["record", "--pid", "4194303"]).assert().code(2).stderr(line("no process 4194303"));
+    bench.taut(&["record"]).assert().code(2).stderr(line("nothing to record"));
+    assert!(!bench.path("taut-run.mcap").exists());
+    bench.taut(&["record", "-o", "no/such/folder.mcap", "--", "./robot"]).assert().code(2).stderr(line("no/such/folder.mcap"));
+}
+
+#[test]
+fn a_session_directory_that_cannot_be_had_does_not_hurt_the_robot() {
+    let bench = Bench::new();
+    for session in ["/proc/nowhere", "/no/such/directory", "/dev/null"] {
+        let status = Command::new("./robot")
+            .args(["100", "0"])
+            .env("TAUT_SESSION", session)
+            .current_dir(bench.folder.path())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{session}");
+    }
+}

@@ -1,0 +1,138 @@
+//! `taut report` as a process: its forms, its configuration, and input that is not what it should be.
+
+use std::path::PathBuf;
+
+use assert_cmd::cargo::cargo_bin;
+use predicates::prelude::*;
+use taut_clock::{ClockPair, Counter, Ticks};
+use taut_recording::{Ending, Info, Name, Record, StampBatch, Writer};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// A folder with `run.mcap`: 2000 messages over three points, 1 ms and 2 ms apart, of which every tenth is slow.
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        let mut writer = Writer::create(&folder.path("run.mcap"), &Info::default()).unwrap();
+        for (id, name) in [(1, "a.read"), (2, "a.planned"), (3, "a.written"), (4, "applied")] {
+            writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+        }
+        for at in [0, 100_000_000_000] {
+            let pair = ClockPair { ticks: Ticks(at), monotonic_ns: at, realtime_ns: at, window_ticks: 30 };
+            writer.write(&Record::Clock(Counter::Tsc, pair)).unwrap();
+        }
+        let mut batch = StampBatch { pid: 1, tid: 1, counter: 1, ..StampBatch::default() };
+        for id in 0..2000u64 {
+            let start = 1_000_000 + id * 20_000_000;
+            let slow = if id % 10 == 9 { 5_000_000 } else { 0 };
+            for (after, point, kind, value) in
+                [(0, 1, 1, 0), (1_000_000, 2, 1, 0), (3_000_000 + slow, 3, 1, 0), (3_000_001 + slow, 0, 4, 4)]
+            {
+                batch.ticks.push(start + after);
+                batch.message_id.push(id);
+                batch.point.push(point);
+                batch.kind.push(kind);
+                batch.value.push(value);
+            }
+        }
+        writer.write(&Record::Stamps(batch)).unwrap();
+        writer.finish(&Ending { end_monotonic_ns: 41_000_000_000, ..Ending::default() }).unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn taut(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+        assert_cmd::Command::new(cargo_bin!("taut")).args(arguments).current_dir(self.0.path()).assert()
+    }
+
+    /// One line on stderr that holds `text`, nothing on stdout, exit code 2.
+    fn refuses(&self, arguments: &[&str], text: &str) {
+        self.taut(arguments)
+            .code(2)
+            .stdout("")
+            .stderr(predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)));
+    }
+}
+
+#[test]
+fn the_figures_are_the_recordings() {
+    let folder = Folder::new();
+    let output = folder.taut(&["report", "run.mcap", "--format", "json"]).success().get_output().stdout.clone();
+    let report: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    let chain = &report["chains"][0];
+    assert_eq!(chain["end_to_end"]["p50_ns"], 3_000_000);
+    assert_eq!(chain["end_to_end"]["p95_ns"], serde_json::Value::Null, "nothing lies beyond 8 ms: no burst, no figure");
+    assert_eq!(chain["end_to_end"]["max_ns"], 8_000_000);
+    assert_eq!(chain["hops"][0]["p50_ns"], 1_000_000);
+    assert_eq!(chain["outcomes"]["applied"], 2000);
+    assert_eq!(report["recording"]["clock_error_ns"], 15.0);
+}
+
+#[test]
+fn every_form_names_the_chain() {
+    let folder = Folder::new();
+    for format in ["terminal", "markdown", "json", "html"] {
+        folder.taut(&["report", "run.mcap", "--format", format]).success().stdout(predicate::str::contains("a.written"));
+    }
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let folder = Folder::new();
+    folder.taut(&["report", "run.mcap", "--format", "html", "-o", "page.html"]).success().stdout("");
+    assert!(std::fs::read_to_string(folder.path("page.html")).unwrap().ends_with("</html>\n"));
+    folder.refuses(&["report", "run.mcap", "-o", "no/such/folder.txt"], "no/such/folder.txt");
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 2, "nothing half-written is left");
+}
+
+#[test]
+fn a_declared_chain_has_its_name_and_deadline() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("taut.toml"), "[[chain]]\nname='plan'\npoints=['a.read','a.written']\ndeadline_ms=5\n").unwrap();
+    let output = folder.taut(&["report", "run.mcap", "--format", "json"]).success().get_output().stdout.clone();
+    let report: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(report["chains"][0]["name"], "plan");
+    assert_eq!(report["chains"][0]["missed"], 200);
+    std::fs::write(folder.path("taut.toml"), "[[chain]]\npoints=['a.raed','a.written']\n").unwrap();
+    folder.refuses(&["report", "run.mcap"], "did you mean \"a.read\"?");
+}
+
+#[test]
+fn bad_input_is_one_line_that_names_the_file() {
+    let folder = Folder::new();
+    let whole = std::fs::read(folder.path("run.mcap")).unwrap();
+    std::fs::write(folder.path("short.mcap"), &whole[..100]).unwrap();
+    std::fs::write(folder.path("empty.mcap"), "").unwrap();
+    std::fs::write(folder.path("text.mcap"), "not a recording at all, but long enough to be one").unwrap();
+    folder.refuses(&["report", "missing.mcap"], "missing.mcap: No such file");
+    folder.refuses(&["report", "short.mcap"], "short.mcap: ends after 100 bytes");
+    folder.refuses(&["report", "empty.mcap"], "empty.mcap: is empty");
+    folder.refuses(&["report", "text.mcap"], "text.mcap: is not a recording");
+    folder.refuses(&["report", "."], ".: is a folder");
+    folder.refuses(&["recover", "text.mcap", "-o", "clean.mcap"], "text.mcap: is not a recording");
+    assert!(!folder.path("clean.mcap").exists());
+    let nothing = Writer::create(&folder.path("nothing.mcap"), &Info::default()).unwrap();
+    nothing.finish(&Ending::default()).unwrap();
+    folder.refuses(&["report", "nothing.mcap"], "nothing.mcap: holds no stamps");
+}
+
+#[test]
+fn damage_is_said_and_has_its_exit_code() {
+    let folder = Folder::new();
+    let mut bytes = std::fs::read(folder.path("run.mcap")).unwrap();
+    let frames: Vec<usize> = (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
+    bytes[frames[frames.len() - 1] + 20] ^= 0xff;
+    std::fs::write(folder.path("damaged.mcap"), bytes).unwrap();
+    folder.taut(&["report", "damaged.mcap"]).code(5).stdout(predicate::str::contains("fails its checksum"));
+}
+
+#[test]
+fn help_has_an_example() {
+    let folder = Folder::new();
+    for command in ["record", "report", "recover"] {
+        folder.taut(&[command, "--help"]).success().stdout(predicate::str::contains("Example"));
+    }
+}

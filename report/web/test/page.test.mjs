@@ -1,0 +1,84 @@
+// The page in a real browser, made by the real command from a real recording's analysis (TAUT_PAGE), or
+// from the sample that `cargo test -p taut-report` writes.
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { open } from "../browser.mjs";
+
+const path = process.env.TAUT_PAGE ?? new URL("../../../target/sample-report.html", import.meta.url).pathname;
+
+before(() => assert.ok(existsSync(path), `${path} is missing: run cargo test -p taut-report first`));
+
+let session;
+after(() => session?.browser.close());
+const light = async () => (session ??= await open(path));
+
+test("it draws without errors and without the network", async () => {
+  const { page, trouble } = await light();
+  assert.equal(await page.locator("article canvas").count() % 3, 0);
+  assert.ok((await page.locator(".headline").textContent()).includes("messages"));
+  assert.deepEqual(trouble, []);
+});
+
+test("the file is small enough to mail", () => assert.ok(statSync(path).size < 1.5e6));
+
+test("the account balances on the page", async () => {
+  const { page } = await light();
+  assert.match(await page.locator(".balance").first().textContent(), /the account balances/);
+});
+
+test("every chart can be walked with the keyboard and speaks its value", async () => {
+  const { page } = await light();
+  for (const figure of await page.locator("article figure").all()) {
+    await figure.locator(".plot").focus();
+    await page.keyboard.press("Home");
+    const first = await figure.locator("[aria-live]").textContent();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    const later = await figure.locator("[aria-live]").textContent();
+    assert.ok(first.length > 0 && later.length > 0 && first !== later, `${first} → ${later}`);
+  }
+});
+
+test("every chart has a name, a finding and its data as a table", async () => {
+  const { page } = await light();
+  for (const figure of await page.locator("article figure").all()) {
+    assert.ok((await figure.locator(".plot").getAttribute("aria-label")).length > 20);
+    assert.ok((await figure.locator(".finding").textContent()).length > 20);
+    assert.ok(await figure.locator("details table tbody tr").count() > 1);
+  }
+});
+
+for (const width of [390, 768, 1280]) {
+  test(`nothing sticks out at ${width} px`, async () => {
+    const { page } = await light();
+    await page.setViewportSize({ width, height: 900 });
+    await page.waitForFunction(() => [...document.querySelectorAll(".plot")].every((p) => (p.querySelector("canvas")?.clientWidth ?? 0) <= p.clientWidth));
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.equal(over, 0);
+  });
+}
+
+test("dark and light are both readable", async () => {
+  for (const dark of [false, true]) {
+    const { browser, page } = await open(path, { dark });
+    const ratio = await page.evaluate(() => {
+      const channel = (c) => { const s = c / 255; return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4; };
+      // Relative luminance and contrast: WCAG 2.2.
+      const luminance = (color) => { const [r, g, b] = color.match(/[\d.]+/g).map(Number); return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+      const paper = luminance(getComputedStyle(document.body).backgroundColor);
+      return Math.min(...[".headline", ".kicker", ".finding", "th", "td"].map((at) => {
+        const ink = luminance(getComputedStyle(document.querySelector(at)).color);
+        return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+      }));
+    });
+    await browser.close();
+    assert.ok(ratio >= 4.5, `contrast ${ratio.toFixed(1)} with dark = ${dark}`);
+  }
+});
+
+test("it prints", async () => {
+  const { page } = await light();
+  const pdf = await page.pdf({ format: "A4" });
+  assert.ok(pdf.length > 20_000);
+});
