@@ -41,7 +41,7 @@ impl Distribution {
     pub fn of(in_time_order: &[u64], sorted: &[u64]) -> Distribution {
         debug_assert_eq!(in_time_order.len(), sorted.len());
         let n = sorted.len();
-        let carried = |q: f64| rank(sorted, q).filter(|value| bursts_beyond(in_time_order, *value) >= BURSTS);
+        let carried = |q: f64| rank(sorted, q).filter(|value| is_carried(in_time_order, sorted, q, *value));
         let mean = sorted.iter().map(|v| *v as f64).sum::<f64>() / n as f64;
         let squares = sorted.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>();
         Distribution {
@@ -72,14 +72,24 @@ pub fn rank(sorted: &[u64], q: f64) -> Option<u64> {
     sorted.get(at - 1).copied()
 }
 
-/// Runs of consecutive samples above `value`; counting stops at [`BURSTS`].
-fn bursts_beyond(in_time_order: &[u64], value: u64) -> usize {
+/// Whether enough lies beyond a quantile to name it: ten samples, in ten bursts. Where samples tie at
+/// the quantile (a coarse clock, a constant), the ties count as beyond: they are what it stands for.
+fn is_carried(in_time_order: &[u64], sorted: &[u64], q: f64, value: u64) -> bool {
+    let at = (q * sorted.len() as f64).ceil().max(1.0) as usize;
+    let ties = sorted.get(at) == Some(&value);
+    let beyond = |sample: u64| sample > value || (ties && sample == value);
+    let all_equal_so_far = ties && sorted[0] == value;
+    sorted.len() - at >= BURSTS && (all_equal_so_far || bursts(in_time_order, beyond) >= BURSTS)
+}
+
+/// Runs of consecutive samples that are beyond; counting stops at [`BURSTS`].
+fn bursts(in_time_order: &[u64], beyond: impl Fn(u64) -> bool) -> usize {
     let mut bursts = 0;
     let mut before = false;
     for sample in in_time_order {
-        let beyond = *sample > value;
-        bursts += usize::from(beyond && !before);
-        before = beyond;
+        let now = beyond(*sample);
+        bursts += usize::from(now && !before);
+        before = now;
         if bursts == BURSTS {
             break;
         }
@@ -115,6 +125,12 @@ mod tests {
         assert_eq!(of(&samples).p95_ns, None, "500 late samples, all of one stall");
         let scattered: Vec<u64> = (0..10_000).map(|i| if i % 20 == 0 { 100 } else { 1 }).collect();
         assert_eq!(of(&scattered).p90_ns, Some(1));
+    }
+
+    #[test]
+    fn a_constant_is_its_own_quantile() {
+        let d = of(&[7; 2000]);
+        assert_eq!((d.p50_ns, d.p99_ns, d.p999_ns), (Some(7), Some(7), None), "two samples beyond p99.9 are too few");
     }
 
     #[test]

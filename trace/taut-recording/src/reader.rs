@@ -184,7 +184,7 @@ impl Reader<'_> {
             let _ = decoder.take(MAX_CHUNK_BYTES as u64).read_to_end(&mut buffer);
         }
         let (stamps, kernel_events) = (self.contents.stamps, self.contents.kernel_events);
-        self.chunks += 1;
+        self.chunks += u64::from(!buffer.is_empty());
         self.records(&buffer);
         self.contents.damage.push(Damage::Torn {
             start: candidate.start,
