@@ -1,6 +1,6 @@
 /* taut.h: stamp messages from C11 and C++17, header only, nothing to link.
  *
- *     #include "taut.h"                        (in C: first, or compile with -D_GNU_SOURCE)
+ *     #include "taut.h"                        // compile with -pthread; nothing to link
  *
  *     void control_thread(void) {
  *         taut_prepare_thread();               // the one slow step, before real time begins
@@ -17,17 +17,18 @@
  * Without a session (TAUT_SESSION, which `taut record` sets) a stamp is one load and one branch. With
  * one it takes no lock, makes no system call and allocates nothing after a thread's first. Nothing
  * here fails or blocks the robot: what cannot be kept is counted (taut_lost). Compile with -DTAUT_OFF
- * to have all of it vanish. The bytes are those of docs/protocol.md, version 1. Linux, gcc or clang.
+ * to have all of it vanish. The bytes are those of docs/protocol.md, version 1. 64-bit Linux, gcc or clang.
+ *
+ * Not from a signal handler: it may interrupt a stamp of its own thread. A child of raw clone calls
+ * taut_after_fork() first. Strict C (-std=c11) includes this header first or defines _DEFAULT_SOURCE.
+ * Shared objects loaded with RTLD_LOCAL each have a ring file of their own, all others share one.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef TAUT_H
 #define TAUT_H
 
-#if !defined(TAUT_OFF) && !defined(_GNU_SOURCE)
-#ifdef _FEATURES_H
-#error "taut.h needs GNU declarations: include it first, or compile with -D_GNU_SOURCE"
-#endif
-#define _GNU_SOURCE 1
+#if !defined(TAUT_OFF) && !defined(_FEATURES_H) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE 1
 #endif
 #include <stdint.h>
 
@@ -52,6 +53,7 @@ static inline void taut_after_fork(void) {}
 
 #else /* !TAUT_OFF */
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -59,6 +61,7 @@ static inline void taut_after_fork(void) {}
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -68,12 +71,17 @@ static inline void taut_after_fork(void) {}
 #include <x86intrin.h>
 #endif
 
+#ifndef __USE_MISC
+#error "taut.h needs more than strict ISO C declares: include it first, or compile with -D_DEFAULT_SOURCE"
+#endif
+#ifndef __LP64__
+#error "taut.h is for 64-bit Linux"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
-#define TAUT_THREAD_LOCAL thread_local
 #define TAUT_ASSERT(condition) static_assert(condition, #condition)
 #else
-#define TAUT_THREAD_LOCAL _Thread_local
 #define TAUT_ASSERT(condition) _Static_assert(condition, #condition)
 #endif
 #define TAUT_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -149,7 +157,10 @@ typedef struct {
   uint32_t state;     /* atomic; the hot path's one load */
   uint64_t lost_here; /* atomic; stamps that no ring file could be told of */
   taut_header_t *header;
-  const char *session; /* of taut_attach, else NULL */
+  taut_record_t *rings[TAUT_SLOT_COUNT]; /* atomic; each mapped at its slot's first claim */
+  char *session;                         /* of taut_attach, else NULL */
+  dev_t device;                          /* of the ring file: */
+  ino_t inode;                           /* robots that become daemons close descriptors they do not know */
   int fd;
   int has_handlers;
   pthread_key_t closer;
@@ -163,9 +174,14 @@ typedef struct {
   uint32_t refused; /* asked for a slot once and there was none */
 } taut_thread_t;
 
-TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, NULL, -1, 0, 0};
+/* The names carry the layout's number: objects compiled with another taut.h keep their own state. */
+#define taut_process_ taut_process_1_
+#define taut_mutex_ taut_mutex_1_
+#define taut_thread_ taut_thread_1_
+TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, {NULL}, NULL, 0, 0, -1, 0, 0};
 TAUT_SHARED pthread_mutex_t taut_mutex_ = PTHREAD_MUTEX_INITIALIZER;
-TAUT_SHARED TAUT_THREAD_LOCAL taut_thread_t taut_thread_ = {NULL, NULL, 0, 0, 0};
+/* __thread, not thread_local: no C++ wrapper call around what has no constructor. */
+TAUT_SHARED __thread taut_thread_t taut_thread_ = {NULL, NULL, 0, 0, 0};
 
 static inline uint64_t taut_monotonic_ns_(void) {
   struct timespec now;
@@ -188,6 +204,23 @@ static inline uint64_t taut_ticks_(uint32_t counter) {
 }
 
 /* --- attach: once a process, under the mutex ------------------------------------------------------ */
+
+/* The slow steps must not show: errno stays, and no cancellation point ends the thread amid them. */
+typedef struct {
+  int error_number, cancel_state;
+} taut_aside_t;
+
+TAUT_COLD static taut_aside_t taut_step_aside_(void) {
+  taut_aside_t aside;
+  aside.error_number = errno;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &aside.cancel_state);
+  return aside;
+}
+
+TAUT_COLD static void taut_step_back_(taut_aside_t aside) {
+  pthread_setcancelstate(aside.cancel_state, NULL);
+  errno = aside.error_number;
+}
 
 TAUT_COLD static uint32_t taut_best_counter_(void) {
   const char *forced = getenv("TAUT_CLOCK");
@@ -244,7 +277,15 @@ TAUT_COLD static uint64_t taut_start_time_(void) {
   return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* Reserves, maps and fills in a new ring file; NULL if that cannot be. */
+/* Longer than the limit, and ftruncate would end the process with SIGXFSZ. */
+TAUT_COLD static int taut_may_have_(size_t length) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= length;
+}
+
+/* Reserves, maps and fills in the fixed part of a new ring file; NULL if that cannot be. The rings are
+ * mapped one by one when claimed: under mlockall(MCL_FUTURE) a mapping of the whole file would take
+ * memory for all 64 of them. */
 TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
   const uint32_t records = taut_ring_records_();
   const size_t stride = ((size_t)records * sizeof(taut_record_t) + TAUT_PAGE - 1) / TAUT_PAGE * TAUT_PAGE;
@@ -255,8 +296,9 @@ TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
   struct stat ns;
   taut_header_t *header;
   void *map;
-  if (ftruncate(fd, (off_t)length) || fallocate(fd, 0, 0, (off_t)rings)) return NULL;
-  map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (!taut_may_have_(length) || ftruncate(fd, (off_t)length)) return NULL;
+  if (syscall(SYS_fallocate, fd, 0, (off_t)0, (off_t)rings)) return NULL;
+  map = mmap(NULL, rings, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (map == MAP_FAILED) return NULL;
   header = (taut_header_t *)map;
   if (parent) { /* After a fork: ids cached at call sites stay valid. */
@@ -280,8 +322,31 @@ TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
   return header;
 }
 
+/* Whether the descriptor still is the ring file's. */
+TAUT_COLD static int taut_fd_is_ours_(void) {
+  struct stat now;
+  return taut_process_.fd >= 0 && !fstat(taut_process_.fd, &now) && now.st_dev == taut_process_.device &&
+         now.st_ino == taut_process_.inode;
+}
+
+/* The new file takes the place of the parent's, whose rings are not this process's to write. */
+TAUT_COLD static int taut_take_over_(int fd, size_t ring_bytes) {
+  struct stat file;
+  size_t i;
+  if (fstat(fd, &file)) return 0;
+  if (taut_fd_is_ours_()) close(taut_process_.fd);
+  for (i = 0; i < TAUT_SLOT_COUNT; i++)
+    if (taut_process_.rings[i]) munmap((void *)taut_process_.rings[i], ring_bytes);
+  memset((void *)taut_process_.rings, 0, sizeof taut_process_.rings);
+  taut_process_.fd = fd;
+  taut_process_.device = file.st_dev;
+  taut_process_.inode = file.st_ino;
+  return 1;
+}
+
 TAUT_COLD static taut_header_t *taut_build_(const char *session) {
   char temporary[4096], path[4096];
+  const size_t old_ring_bytes = taut_process_.header ? (size_t)taut_process_.header->ring_records * sizeof(taut_record_t) : 0;
   int n;
   for (n = 0; n < 10000; n++) {
     taut_header_t *header;
@@ -294,14 +359,11 @@ TAUT_COLD static taut_header_t *taut_build_(const char *session) {
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return NULL;
     header = taut_lay_out_(fd);
-    if (!header || rename(temporary, path)) {
-      unlink(temporary);
-      close(fd);
-      return NULL;
-    }
-    if (taut_process_.fd >= 0) close(taut_process_.fd);
-    taut_process_.fd = fd;
-    return header;
+    if (header && !rename(temporary, path) && taut_take_over_(fd, old_ring_bytes)) return header;
+    if (header) munmap((void *)header, (size_t)header->rings_offset);
+    unlink(temporary);
+    close(fd);
+    return NULL;
   }
   return NULL;
 }
@@ -323,23 +385,48 @@ TAUT_COLD static void taut_after_fork_in_child_(void) {
   taut_after_fork();
 }
 
+/* Of a thread that ends. After a fork the key may still hold the parent's slot: not ours to close. */
 TAUT_COLD static void taut_close_slot_(void *slot) {
+  if (slot != (void *)taut_thread_.slot) return;
   taut_thread_.slot = NULL;
   taut_thread_.refused = 1;
   __atomic_store_n(&((taut_slot_t *)slot)->state, (uint32_t)TAUT_SLOT_CLOSED, __ATOMIC_RELEASE);
+}
+
+/* The C library keeps the addresses of the two functions above: the shared object they are in must stay
+ * when it is dlclosed. Weak, because before glibc 2.34 these two lived in libdl; who needs them has it. */
+typedef struct { /* Dl_info, which needs _GNU_SOURCE */
+  const char *path;
+  void *base;
+  const char *symbol;
+  void *address;
+} taut_object_t;
+static int taut_dladdr_(const void *address, taut_object_t *object) __attribute__((weakref("dladdr"), unused));
+static void *taut_dlopen_(const char *path, int flags) __attribute__((weakref("dlopen"), unused));
+
+TAUT_COLD static void taut_stay_loaded_(void) {
+#if defined(__PIC__) && !defined(__PIE__) /* a program is never unloaded */
+  taut_object_t object;
+  void *address;
+  void (*function)(void *) = taut_close_slot_;
+  memcpy(&address, &function, sizeof address);
+  if (taut_dladdr_ && taut_dlopen_ && taut_dladdr_(address, &object) && object.path)
+    (void)taut_dlopen_(object.path, RTLD_LAZY | 4 /* RTLD_NOLOAD */ | 0x1000 /* RTLD_NODELETE */);
+#endif
 }
 
 /* With the mutex held. */
 TAUT_COLD static void taut_attach_locked_(void) {
   const char *session = taut_process_.session ? taut_process_.session : getenv("TAUT_SESSION");
   uint32_t state = TAUT_IS_OFF;
-  if (!taut_process_.has_handlers) {
-    taut_process_.has_handlers = 1;
-    pthread_atfork(taut_before_fork_, taut_after_fork_in_parent_, taut_after_fork_in_child_);
-    if (pthread_key_create(&taut_process_.closer, taut_close_slot_)) session = NULL;
-  }
   if (session && *session) {
-    taut_header_t *header = taut_build_(session);
+    taut_header_t *header = NULL;
+    if (!taut_process_.has_handlers) {
+      taut_stay_loaded_();
+      taut_process_.has_handlers = !pthread_key_create(&taut_process_.closer, taut_close_slot_) &&
+                                   !pthread_atfork(taut_before_fork_, taut_after_fork_in_parent_, taut_after_fork_in_child_);
+    }
+    if (taut_process_.has_handlers) header = taut_build_(session);
     if (header) __atomic_store_n(&taut_process_.header, header, __ATOMIC_RELEASE);
     state = header ? TAUT_ON : TAUT_FAILED;
   }
@@ -349,9 +436,11 @@ TAUT_COLD static void taut_attach_locked_(void) {
 /* The ring file's header, attaching if nobody has tried yet; NULL when off or failed. */
 TAUT_COLD static taut_header_t *taut_header_(void) {
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) {
+    const taut_aside_t aside = taut_step_aside_();
     pthread_mutex_lock(&taut_mutex_);
     if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) taut_attach_locked_();
     pthread_mutex_unlock(&taut_mutex_);
+    taut_step_back_(aside);
   }
   return __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON
              ? __atomic_load_n(&taut_process_.header, __ATOMIC_ACQUIRE)
@@ -366,11 +455,11 @@ TAUT_COLD static uint32_t taut_point(const char *name) {
   size_t length = strlen(name);
   taut_name_t *names;
   uint32_t count, i;
-  if (!header || !length) return 0;
   if (length > TAUT_NAME_MAX) { /* Cut before a character, not inside one. */
     length = TAUT_NAME_MAX;
     while (length && ((unsigned char)name[length] & 0xC0) == 0x80) length--;
   }
+  if (!header || !length) return 0;
   names = (taut_name_t *)(void *)((char *)header + header->names_offset);
   count = __atomic_load_n(&header->name_count, __ATOMIC_ACQUIRE);
   for (i = 0; i < count && i < TAUT_NAME_CAPACITY; i++)
@@ -396,26 +485,25 @@ TAUT_COLD static void taut_count_lost_(void) {
 TAUT_COLD static taut_record_t *taut_map_ring_(taut_header_t *header, size_t index) {
   const size_t length = (size_t)header->ring_records * sizeof(taut_record_t);
   const size_t offset = (size_t)header->rings_offset + index * (size_t)header->ring_stride;
-  char *ring = (char *)header + offset;
+  taut_record_t *ring = __atomic_load_n(&taut_process_.rings[index], __ATOMIC_ACQUIRE);
   size_t page;
-  if (fallocate(taut_process_.fd, 0, (off_t)offset, (off_t)length)) return NULL;
+  if (ring) return ring; /* An earlier thread's of this slot. */
+  if (!taut_fd_is_ours_() || syscall(SYS_fallocate, taut_process_.fd, 0, (off_t)offset, (off_t)length)) return NULL;
+  ring = (taut_record_t *)mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, taut_process_.fd, (off_t)offset);
+  if (ring == MAP_FAILED) return NULL;
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-  if (madvise(ring, length, MADV_POPULATE_WRITE)) /* Before Linux 5.14. */
-    for (page = 0; page < length; page += TAUT_PAGE) *(volatile char *)(ring + page) = *(volatile char *)(ring + page);
-  return (taut_record_t *)(void *)ring;
+  if (madvise((void *)ring, length, MADV_POPULATE_WRITE)) /* Before Linux 5.14. */
+    for (page = 0; page < length; page += TAUT_PAGE) ((volatile char *)ring)[page] = 0;
+  __atomic_store_n(&taut_process_.rings[index], ring, __ATOMIC_RELEASE);
+  return ring;
 }
 
-/* Gives this thread a slot if it has none; 1 when it has one. */
-TAUT_COLD static int taut_claim_(void) {
-  taut_header_t *header;
+/* Gives this thread the first free slot; 0 when there is none. */
+TAUT_COLD static int taut_claim_of_(taut_header_t *header) {
   size_t i;
-  if (taut_thread_.slot) return 1;
-  if (taut_thread_.refused) return 0;
-  header = taut_header_();
-  if (!header && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
-  for (i = 0; header && i < TAUT_SLOT_COUNT; i++) {
+  for (i = 0; i < TAUT_SLOT_COUNT; i++) {
     taut_slot_t *slot = (taut_slot_t *)(void *)((char *)header + header->slots_offset) + i;
     uint32_t expected = TAUT_SLOT_FREE;
     taut_record_t *ring;
@@ -424,7 +512,7 @@ TAUT_COLD static int taut_claim_(void) {
     ring = taut_map_ring_(header, i);
     if (!ring || pthread_setspecific(taut_process_.closer, slot)) {
       __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_FREE, __ATOMIC_RELEASE);
-      break;
+      return 0;
     }
     __atomic_store_n(&slot->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
     __atomic_store_n(&slot->generation, slot->generation + 1, __ATOMIC_RELAXED);
@@ -436,8 +524,21 @@ TAUT_COLD static int taut_claim_(void) {
     taut_thread_.slot = slot;
     return 1;
   }
-  taut_thread_.refused = 1;
   return 0;
+}
+
+/* Gives this thread a slot if it has none; 1 when it has one. */
+TAUT_COLD static int taut_claim_(void) {
+  taut_header_t *header;
+  taut_aside_t aside;
+  if (taut_thread_.slot) return 1;
+  if (taut_thread_.refused) return 0;
+  header = taut_header_();
+  if (!header && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
+  aside = taut_step_aside_();
+  if (!header || !taut_claim_of_(header)) taut_thread_.refused = 1;
+  taut_step_back_(aside);
+  return taut_thread_.slot != NULL;
 }
 
 /* --- the hot path ----------------------------------------------------------------------------------- */
@@ -487,14 +588,17 @@ static inline uint64_t taut_bits_(double value) {
   return bits;
 }
 
-/* The id of a call site's name, looked up once; 0 is "not yet". */
-static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
-  uint32_t point = __atomic_load_n(cached, __ATOMIC_RELAXED);
-  if (!TAUT_LIKELY(point)) {
-    point = taut_point(name);
-    __atomic_store_n(cached, point, __ATOMIC_RELAXED);
-  }
+/* Looks a call site's name up and keeps id + 1; a name that the table refused keeps 1, for "no name". */
+TAUT_COLD static uint32_t taut_look_up_(uint32_t *cached, const char *name) {
+  const uint32_t point = taut_point(name);
+  if (point || taut_header_()) __atomic_store_n(cached, point + 1, __ATOMIC_RELAXED);
   return point;
+}
+
+/* The id of a call site's name, looked up once; 0 in the cache is "not yet". */
+static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
+  const uint32_t kept = __atomic_load_n(cached, __ATOMIC_RELAXED);
+  return TAUT_LIKELY(kept) ? kept - 1 : taut_look_up_(cached, name);
 }
 
 #define TAUT_AT_SITE_(name, write)                          \
@@ -532,17 +636,21 @@ static inline void taut_outcome(uint64_t message_id, const char *reason) {
 /* Takes this thread's one slow step now: claims its ring and maps it in. 1 when the thread will stamp. */
 static inline int taut_prepare_thread(void) { return !taut_is_off_() && taut_claim_(); }
 
-/* Uses this session directory instead of TAUT_SESSION; the string must stay. 1 when attached. */
-static inline int taut_attach(const char *session) {
+/* Uses this session directory instead of TAUT_SESSION. 1 when attached; a process that already is stays
+ * where it is, and threads that were refused before stay refused, but for the caller. */
+TAUT_COLD static int taut_attach(const char *session) {
+  const taut_aside_t aside = taut_step_aside_();
   int attached;
   pthread_mutex_lock(&taut_mutex_);
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) != TAUT_ON) {
-    taut_process_.session = session;
+    free(taut_process_.session);
+    taut_process_.session = strdup(session);
     taut_attach_locked_();
     taut_thread_.refused = 0;
   }
   attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
   pthread_mutex_unlock(&taut_mutex_);
+  taut_step_back_(aside);
   return attached;
 }
 
