@@ -36,7 +36,12 @@ fn generate(path: &Path, stamps: u64) -> Result<(), Box<dyn Error>> {
         };
         writer.write(&Record::Name(Name { id, name }))?;
     }
-    let empty = |thread: u32| StampBatch { pid: 1, tid: thread as i32 + 1, counter: Counter::Tsc as u8, ..StampBatch::default() };
+    let empty = |thread: u32| StampBatch {
+        pid: 1,
+        tid: thread as i32 + 1,
+        counter: Counter::Tsc as u8,
+        ..StampBatch::default()
+    };
     let mut batches: Vec<StampBatch> = (0..THREADS).map(empty).collect();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let (mut written, mut message, mut end_ns) = (0, 0u64, 0);
@@ -101,7 +106,13 @@ fn analyse(path: &Path) -> Result<(), Box<dyn Error>> {
     let total_s = start.elapsed().as_secs_f64();
     println!("{} stamps: read {read_s:.2} s, read and analysed {total_s:.2} s", analysis.totals.stamps);
     for chain in &analysis.chains {
-        println!("{}: {} messages, {} hops, {:?}", chain.name, chain.messages, chain.hops.len(), chain.outcomes.dropped);
+        println!(
+            "{}: {} messages, {} hops, {:?}",
+            chain.name,
+            chain.messages,
+            chain.hops.len(),
+            chain.outcomes.dropped
+        );
     }
     Ok(())
 }

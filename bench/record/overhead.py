@@ -16,8 +16,8 @@ NAMES = ["wakeup p50", "wakeup p99", "cycle p50", "cycle p99"]
 
 
 def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
-    line = [line for line in done.stdout.splitlines() if re.fullmatch(r"\d+( \d+){3}", line)][0]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    line = next(line for line in done.stdout.splitlines() if re.fullmatch(r"\d+( \d+){3}", line))
     return [int(word) for word in line.split()], done.stderr
 
 
@@ -51,14 +51,18 @@ def main():
     duration_s = options.cycles / 1000
     print(f"{options.pairs} pairs of {options.cycles} cycles; ratio recorded/bare, median [95 %]")
     for column, name in enumerate(NAMES):
-        median, low, high = interval([r[column] / b[column] for r, b in zip(recorded, bare)])
+        median, low, high = interval([r[column] / b[column] for r, b in zip(recorded, bare, strict=False)])
         typical = statistics.median(b[column] for b in bare)
         print(f"{name:11} bare {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
     cost = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
     print(f"recorder CPU {cost['cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
-    print(f"{cost['kernel_events']:.0f} kernel events, {cost['stamps']:.0f} stamps, {cost['bytes']:.0f} bytes a run of {duration_s:g} s")
+    print(
+        f"{cost['kernel_events']:.0f} kernel events, {cost['stamps']:.0f} stamps, {cost['bytes']:.0f} bytes a run of {duration_s:g} s"
+    )
     # Everything in the file is charged to the kernel events, so this is an upper bound.
-    print(f"at most {cost['bytes'] / cost['kernel_events']:.1f} bytes a kernel event; lost {sum(run['lost'] for run in costs)}")
+    print(
+        f"at most {cost['bytes'] / cost['kernel_events']:.1f} bytes a kernel event; lost {sum(run['lost'] for run in costs)}"
+    )
 
 
 if __name__ == "__main__":

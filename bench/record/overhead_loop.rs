@@ -56,7 +56,8 @@ fn now_ns() -> u64 {
 }
 
 fn sleep_until(deadline_ns: u64) {
-    let time = libc::timespec { tv_sec: (deadline_ns / 1_000_000_000) as i64, tv_nsec: (deadline_ns % 1_000_000_000) as i64 };
+    let time =
+        libc::timespec { tv_sec: (deadline_ns / 1_000_000_000) as i64, tv_nsec: (deadline_ns % 1_000_000_000) as i64 };
     // SAFETY: reads a value that lives through the call; nothing is written without a remainder.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
 }

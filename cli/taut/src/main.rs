@@ -14,7 +14,12 @@ use clap::{Parser, Subcommand};
 /// taut records where each message was and when, and says how late the loop runs,
 /// hop by hop, and where its setpoints ended.
 #[derive(Parser)]
-#[command(name = "taut", version, arg_required_else_help = true, after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged.")]
+#[command(
+    name = "taut",
+    version,
+    arg_required_else_help = true,
+    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

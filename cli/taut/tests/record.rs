@@ -208,7 +208,17 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
         return;
     }
     let output = bench
-        .taut(&["record", "--tier", "stamps", "-o", "small/run.mcap", "--", "sh", "-c", "./robot 20000 20; echo done > ran"])
+        .taut(&[
+            "record",
+            "--tier",
+            "stamps",
+            "-o",
+            "small/run.mcap",
+            "--",
+            "sh",
+            "-c",
+            "./robot 20000 20; echo done > ran",
+        ])
         .output()
         .unwrap();
     let report = bench.report("small/run.mcap");
@@ -222,13 +232,19 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
 #[test]
 fn what_cannot_be_recorded_is_one_line_and_no_file() {
     let bench = Bench::new();
-    let line = |text: &str| predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1));
+    let line = |text: &str| {
+        predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1))
+    };
     bench.taut(&["record", "--", "no-such-command"]).assert().code(2).stderr(line("\"no-such-command\" not found"));
     bench.taut(&["record", "--", "./robot.c"]).assert().code(predicate::ne(0)).stderr(line("does not start"));
     bench.taut(&["record", "--pid", "4194303"]).assert().code(2).stderr(line("no process 4194303"));
     bench.taut(&["record"]).assert().code(2).stderr(line("nothing to record"));
     assert!(!bench.path("taut-run.mcap").exists());
-    bench.taut(&["record", "-o", "no/such/folder.mcap", "--", "./robot"]).assert().code(2).stderr(line("no/such/folder.mcap"));
+    bench
+        .taut(&["record", "-o", "no/such/folder.mcap", "--", "./robot"])
+        .assert()
+        .code(2)
+        .stderr(line("no/such/folder.mcap"));
 }
 
 #[test]

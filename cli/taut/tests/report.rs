@@ -50,10 +50,9 @@ impl Folder {
 
     /// One line on stderr that holds `text`, nothing on stdout, exit code 2.
     fn refuses(&self, arguments: &[&str], text: &str) {
-        self.taut(arguments)
-            .code(2)
-            .stdout("")
-            .stderr(predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)));
+        self.taut(arguments).code(2).stdout("").stderr(
+            predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)),
+        );
     }
 }
 
@@ -76,7 +75,10 @@ fn the_figures_are_the_recordings() {
 fn every_form_names_the_chain() {
     let folder = Folder::new();
     for format in ["terminal", "markdown", "json", "html"] {
-        folder.taut(&["report", "run.mcap", "--format", format]).success().stdout(predicate::str::contains("a.written"));
+        folder
+            .taut(&["report", "run.mcap", "--format", format])
+            .success()
+            .stdout(predicate::str::contains("a.written"));
     }
 }
 
@@ -92,7 +94,8 @@ fn a_file_is_written_whole_or_not_at_all() {
 #[test]
 fn a_declared_chain_has_its_name_and_deadline() {
     let folder = Folder::new();
-    std::fs::write(folder.path("taut.toml"), "[[chain]]\nname='plan'\npoints=['a.read','a.written']\ndeadline_ms=5\n").unwrap();
+    std::fs::write(folder.path("taut.toml"), "[[chain]]\nname='plan'\npoints=['a.read','a.written']\ndeadline_ms=5\n")
+        .unwrap();
     let output = folder.taut(&["report", "run.mcap", "--format", "json"]).success().get_output().stdout.clone();
     let report: serde_json::Value = serde_json::from_slice(&output).unwrap();
     assert_eq!(report["chains"][0]["name"], "plan");
@@ -124,7 +127,8 @@ fn bad_input_is_one_line_that_names_the_file() {
 fn damage_is_said_and_has_its_exit_code() {
     let folder = Folder::new();
     let mut bytes = std::fs::read(folder.path("run.mcap")).unwrap();
-    let frames: Vec<usize> = (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
+    let frames: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
     bytes[frames[frames.len() - 1] + 20] ^= 0xff;
     std::fs::write(folder.path("damaged.mcap"), bytes).unwrap();
     folder.taut(&["report", "damaged.mcap"]).code(5).stdout(predicate::str::contains("fails its checksum"));

@@ -106,12 +106,8 @@ impl Analyzer {
         let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns);
         let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
         let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
-        let context = Context {
-            threads: self.thread_names(),
-            names: std::mem::take(&mut self.names),
-            start_ns,
-            end_ns,
-        };
+        let context =
+            Context { threads: self.thread_names(), names: std::mem::take(&mut self.names), start_ns, end_ns };
         let totals = Totals {
             duration_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
             stamps: self.all_stamps,

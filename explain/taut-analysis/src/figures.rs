@@ -162,10 +162,10 @@ fn crossings(table: &Table<'_>, line: &Line) -> Vec<bool> {
     let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
     for (_, passes) in &table.rows {
         for pair in passes.windows(2) {
-            if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point)) {
-                if from + 1 == *to {
-                    balance[*from] += if pair[0].thread == pair[1].thread { -1 } else { 1 };
-                }
+            if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point))
+                && from + 1 == *to
+            {
+                balance[*from] += if pair[0].thread == pair[1].thread { -1 } else { 1 };
             }
         }
     }
@@ -233,7 +233,10 @@ fn branches(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Branch> {
     }
     let branch = |(point, after): (&u32, &HashMap<u32, u64>)| Branch {
         point: context.name(*point),
-        after: by_count(Some(after)).first().filter(|id| **id != 0).map_or("the start".to_owned(), |id| context.name(*id)),
+        after: by_count(Some(after))
+            .first()
+            .filter(|id| **id != 0)
+            .map_or("the start".to_owned(), |id| context.name(*id)),
         messages: after.values().sum(),
     };
     let mut branches: Vec<Branch> = seen.iter().map(branch).collect();

@@ -38,9 +38,7 @@ pub struct DeclaredChain {
 #[non_exhaustive]
 pub enum Error {
     /// Nothing was stamped.
-    #[error(
-        "holds no stamps: did the command stamp, and was it started by `taut record` (or with TAUT_SESSION set)?"
-    )]
+    #[error("holds no stamps: did the command stamp, and was it started by `taut record` (or with TAUT_SESSION set)?")]
     Empty,
     /// `taut.toml` names points that nobody stamped.
     #[error("chain {chain:?} of taut.toml: nothing was stamped at {point:?}; {hint}")]

@@ -116,8 +116,7 @@ mod tests {
 
     #[test]
     fn an_id_that_begins_anew_is_another_message() {
-        let (paths, messages) =
-            paths(vec![stamp(1, 1, 1), stamp(1, 2, 2), stamp(1, 1000, 1), stamp(1, 1001, 2)]);
+        let (paths, messages) = paths(vec![stamp(1, 1, 1), stamp(1, 2, 2), stamp(1, 1000, 1), stamp(1, 1001, 2)]);
         assert_eq!(paths, [vec![1, 2], vec![1, 2]]);
         assert_eq!(messages.split, 1);
     }
@@ -131,7 +130,8 @@ mod tests {
 
     #[test]
     fn the_first_outcome_counts_and_the_second_is_told() {
-        let (_, messages) = paths(vec![stamp(1, 1, 1), stamp(1, 2, OUTCOME | 7), stamp(1, 3, OUTCOME | 8), stamp(9, 1, OUTCOME | 7)]);
+        let (_, messages) =
+            paths(vec![stamp(1, 1, 1), stamp(1, 2, OUTCOME | 7), stamp(1, 3, OUTCOME | 8), stamp(9, 1, OUTCOME | 7)]);
         let (message, _) = messages.iter().next().unwrap();
         assert_eq!((message.outcome, message.more_outcomes), (Some(7), 1));
         assert_eq!(messages.outcomes_only, 1);

@@ -86,9 +86,17 @@ fn balance(chain: &Chain) -> u64 {
 #[test]
 fn the_shape_of_the_source_report() {
     let points = [
-        "publish.pre_read", "publish.got_state", "ssm.deserialized", "sysstate.pre_callback", "orch.cb_enter",
-        "orch.cb_converted", "orch.cb_pre_serialize", "follower.command_parsed",
-        "follower.command_pre_hardware_write", "follower.command_pre_lock", "follower.command_lock_acquired",
+        "publish.pre_read",
+        "publish.got_state",
+        "ssm.deserialized",
+        "sysstate.pre_callback",
+        "orch.cb_enter",
+        "orch.cb_converted",
+        "orch.cb_pre_serialize",
+        "follower.command_parsed",
+        "follower.command_pre_hardware_write",
+        "follower.command_pre_lock",
+        "follower.command_lock_acquired",
         "follower.command_applied",
     ];
     let mut stream = Stream::default();
@@ -148,7 +156,10 @@ fn a_detour_of_a_minority_is_a_branch() {
     }
     let chain = &stream.chains()[0];
     assert_eq!(point_names(chain), ["in", "out"]);
-    assert_eq!((chain.branches[0].point.as_str(), chain.branches[0].after.as_str(), chain.branches[0].messages), ("retry", "in", 20));
+    assert_eq!(
+        (chain.branches[0].point.as_str(), chain.branches[0].after.as_str(), chain.branches[0].messages),
+        ("retry", "in", 20)
+    );
     assert_eq!(chain.hops[0].delay.distribution.max_ns, Some(10));
 }
 

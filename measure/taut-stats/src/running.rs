@@ -105,6 +105,9 @@ mod tests {
     #[test]
     fn nothing_counted_has_no_extremes() {
         let nothing = Running::default();
-        assert_eq!((nothing.min_ns(), nothing.max_ns(), nothing.mean_ns(), nothing.quantile_ns(0.5)), (None, None, None, None));
+        assert_eq!(
+            (nothing.min_ns(), nothing.max_ns(), nothing.mean_ns(), nothing.quantile_ns(0.5)),
+            (None, None, None, None)
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int};
 
 use pyo3::{
-    ffi::{self, PyObject, Py_ssize_t},
+    ffi::{self, Py_ssize_t, PyObject},
     prelude::*,
 };
 
@@ -55,7 +55,11 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// # Safety
 /// As CPython calls a METH_FASTCALL function: `arguments` holds `count` valid references.
 #[inline(always)]
-unsafe fn take<const N: usize>(arguments: *mut *mut PyObject, count: Py_ssize_t, usage: &CStr) -> Option<[*mut PyObject; N]> {
+unsafe fn take<const N: usize>(
+    arguments: *mut *mut PyObject,
+    count: Py_ssize_t,
+    usage: &CStr,
+) -> Option<[*mut PyObject; N]> {
     if count != N as Py_ssize_t {
         // SAFETY: the caller holds the GIL (or is attached).
         unsafe { ffi::PyErr_SetString(ffi::PyExc_TypeError, usage.as_ptr()) };

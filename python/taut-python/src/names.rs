@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError, atomic::{AtomicPtr, AtomicU32, Ordering}},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicPtr, AtomicU32, Ordering},
+    },
 };
 
 use pyo3::ffi::{self, PyObject};
@@ -73,4 +76,3 @@ unsafe fn look_up(object: *mut PyObject, place: &Place) -> Option<u32> {
     }
     Some(id)
 }
-

@@ -25,7 +25,11 @@ fn lateness(chain: &Chain) -> String {
         return format!("None of {} messages went all the way {ends}.", count(chain.messages));
     };
     let Some(p50) = d.p50_ns else {
-        return format!("{} messages went {ends}, too few for a median; the slowest took {}.", count(d.n), duration(max));
+        return format!(
+            "{} messages went {ends}, too few for a median; the slowest took {}.",
+            count(d.n),
+            duration(max)
+        );
     };
     let tail = match (d.p999_ns, d.p99_ns, d.p95_ns, d.p90_ns) {
         (Some(q), ..) => format!("one in 1000 over {}", duration(q)),
@@ -48,7 +52,11 @@ fn ended(chain: &Chain) -> Option<String> {
     let outcomes = &chain.outcomes;
     let dropped: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum();
     if outcomes.unexplained > 0 {
-        return Some(format!("{} of {} messages vanished without a reason.", count(outcomes.unexplained), count(chain.messages)));
+        return Some(format!(
+            "{} of {} messages vanished without a reason.",
+            count(outcomes.unexplained),
+            count(chain.messages)
+        ));
     }
     let (reason, _) = outcomes.dropped.first()?;
     let share = percent(dropped as f64 / chain.messages.max(1) as f64);

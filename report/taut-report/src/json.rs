@@ -317,12 +317,26 @@ mod tests {
         let analysis = sample::teleop();
         let value = json(&[Named { name: "run.mcap", analysis: &analysis }]);
         for field in [
-            "/schema_version", "/recording/duration_s", "/recording/stamps", "/recording/lost_stamps",
-            "/recording/kernel_events", "/recording/lost_kernel_events", "/recording/tier",
-            "/recording/clock_error_ns", "/recording/host", "/chains/0/name", "/chains/0/messages",
-            "/chains/0/end_to_end/p999_ns", "/chains/0/hops/0/from", "/chains/0/hops/0/to",
-            "/chains/0/hops/0/p50_ns", "/chains/0/hops/0/pdv_p99_ns", "/chains/0/hops/0/tail_share",
-            "/chains/0/outcomes/applied", "/chains/0/outcomes/in_flight", "/chains/0/outcomes/dropped/speed_limit",
+            "/schema_version",
+            "/recording/duration_s",
+            "/recording/stamps",
+            "/recording/lost_stamps",
+            "/recording/kernel_events",
+            "/recording/lost_kernel_events",
+            "/recording/tier",
+            "/recording/clock_error_ns",
+            "/recording/host",
+            "/chains/0/name",
+            "/chains/0/messages",
+            "/chains/0/end_to_end/p999_ns",
+            "/chains/0/hops/0/from",
+            "/chains/0/hops/0/to",
+            "/chains/0/hops/0/p50_ns",
+            "/chains/0/hops/0/pdv_p99_ns",
+            "/chains/0/hops/0/tail_share",
+            "/chains/0/outcomes/applied",
+            "/chains/0/outcomes/in_flight",
+            "/chains/0/outcomes/dropped/speed_limit",
         ] {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }
@@ -344,6 +358,9 @@ mod tests {
             std::fs::write(path, &text).unwrap();
         }
         let documented = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(documented == text, "docs/report.schema.json is stale: run TAUT_UPDATE=1 cargo test -p taut-report schema");
+        assert!(
+            documented == text,
+            "docs/report.schema.json is stale: run TAUT_UPDATE=1 cargo test -p taut-report schema"
+        );
     }
 }

@@ -6,8 +6,13 @@ use taut_stats::Distribution;
 
 /// Five points, four hops, 3021 messages of which 869 reach the arm.
 pub fn teleop() -> Analysis {
-    let names =
-        ["publish.pre_read", "sysstate.pre_callback", "orch.cb_enter", "follower.command_pre_lock", "follower.command_applied"];
+    let names = [
+        "publish.pre_read",
+        "sysstate.pre_callback",
+        "orch.cb_enter",
+        "follower.command_pre_lock",
+        "follower.command_applied",
+    ];
     let hops = [
         (120_000, 1_930_000, 45_300_000, 0.11),
         (1_220_000, 6_450_000, 9_240_000, 0.52),

@@ -76,12 +76,8 @@ fn section(chain: &Chain, style: Style) -> String {
     out += &indent(&outcomes(&chain.outcomes, chain.messages));
     out += &format!("  {}\n", style.dim(&balance(&chain.outcomes, chain.messages)));
     for branch in &chain.branches {
-        out += &format!(
-            "  branch: {} after {}, {} messages\n",
-            branch.point,
-            branch.after,
-            words::count(branch.messages)
-        );
+        out +=
+            &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));
     }
     out
 }
@@ -183,7 +179,7 @@ fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH * 8.0).round() as usize;
     let mut text = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         text.push(EIGHTHS[eighths % 8]);
     }
     text

@@ -44,7 +44,7 @@ pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push('\u{202f}');
         }
         text.push(digit);
@@ -85,8 +85,14 @@ mod tests {
     #[test]
     fn durations_have_three_digits_and_a_unit() {
         let cases = [
-            (0, "0 ns"), (740, "740 ns"), (1_060, "1.06 µs"), (999_400, "999 µs"), (999_600, "1.00 ms"),
-            (12_345_678, "12.3 ms"), (123_456_789, "123 ms"), (2_500_000_000, "2.50 s"),
+            (0, "0 ns"),
+            (740, "740 ns"),
+            (1_060, "1.06 µs"),
+            (999_400, "999 µs"),
+            (999_600, "1.00 ms"),
+            (12_345_678, "12.3 ms"),
+            (123_456_789, "123 ms"),
+            (2_500_000_000, "2.50 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(duration(ns), text);

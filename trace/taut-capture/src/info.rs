@@ -22,7 +22,10 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
         ("sched_rt_runtime_us", line("/proc/sys/kernel/sched_rt_runtime_us")),
         ("kernel_command_line", line("/proc/cmdline")),
         ("realtime_kernel", line("/sys/kernel/realtime")),
-        ("hypervisor", if of_cpuinfo("flags").split(' ').any(|f| f == "hypervisor") { "yes".into() } else { String::new() }),
+        (
+            "hypervisor",
+            if of_cpuinfo("flags").split(' ').any(|f| f == "hypervisor") { "yes".into() } else { String::new() },
+        ),
         ("container", container()),
     ]
     .into_iter()
@@ -50,7 +53,10 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
 
 fn git_revision() -> String {
     let output = Command::new("git").args(["describe", "--always", "--dirty", "--tags"]).output();
-    output.ok().filter(|o| o.status.success()).map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+    output
+        .ok()
+        .filter(|o| o.status.success())
+        .map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
 fn container() -> String {

@@ -30,6 +30,8 @@ use crate::{
 const ROUND: Duration = Duration::from_millis(5);
 /// Between two looks for new processes and threads.
 const SCAN_NS: u64 = 250_000_000;
+/// Between two looks for new ring files: a process may use up its thread slots before its file is known.
+const DISCOVER_NS: u64 = 10_000_000;
 /// Between calibrations and samples.
 const SECOND_NS: u64 = 1_000_000_000;
 /// Between two calls of `progress`.
@@ -192,6 +194,7 @@ struct Recording {
     recorded_threads: usize,
     strangers: HashSet<i32>,
     next_scan_ns: u64,
+    next_discover_ns: u64,
     next_second_ns: u64,
     next_progress_ns: u64,
     last_progress: (u64, u64),
@@ -210,12 +213,8 @@ impl Recording {
         let info: Info = info::gather(command, &options.taut_version, &chosen);
         let mut writer = Writer::create(&options.output, &info)?;
         writer.set_durable(options.durable);
-        let started = Started {
-            pid,
-            tier: chosen.tier,
-            kernel_source: chosen.kernel_source,
-            tier_reason: chosen.tier_reason,
-        };
+        let started =
+            Started { pid, tier: chosen.tier, kernel_source: chosen.kernel_source, tier_reason: chosen.tier_reason };
         let own_pid = std::process::id() as i32;
         let mut recording = Recording {
             output: options.output.clone(),
@@ -234,6 +233,7 @@ impl Recording {
             recorded_threads: 0,
             strangers: HashSet::new(),
             next_scan_ns: 0,
+            next_discover_ns: 0,
             next_second_ns: 0,
             next_progress_ns: 0,
             last_progress: (info.start_monotonic_ns, 0),
@@ -326,6 +326,10 @@ impl Recording {
             self.calibrate();
             self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
         }
+        if now_ns >= self.next_discover_ns {
+            self.next_discover_ns = now_ns + DISCOVER_NS;
+            self.discover();
+        }
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
         let busy = drained.batches.iter().any(|batch| batch.ticks.len() > 32_768);
         self.take(drained);
@@ -339,13 +343,19 @@ impl Recording {
         busy
     }
 
-    /// Looks for new rings, and for threads of the tree that are new or were renamed.
-    fn scan(&mut self, now_ns: u64) {
+    fn discover(&mut self) {
+        let mut drained = Drained::default();
         if let Some(session) = &mut self.session {
-            let mut drained = session.reap();
             session.discover(&mut drained);
-            self.take(drained);
         }
+        self.take(drained);
+    }
+
+    /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
+    /// or were renamed.
+    fn scan(&mut self, now_ns: u64) {
+        let drained = self.session.as_mut().map(Session::reap).unwrap_or_default();
+        self.take(drained);
         let mut pids = proc::tree(self.root);
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
@@ -459,12 +469,13 @@ impl Recording {
 
     /// Takes what is left everywhere and closes the file.
     fn finish(mut self, exit_code: Option<i32>, reason: &str) -> Result<Recorded, Error> {
-        if let Some(source) = &mut self.source {
-            if let Err(error) = source.stop() {
-                self.warnings.push(format!("kernel events: {error}"));
-            }
+        if let Some(source) = &mut self.source
+            && let Err(error) = source.stop()
+        {
+            self.warnings.push(format!("kernel events: {error}"));
         }
         self.drain_kernel();
+        self.discover();
         self.scan(monotonic_ns());
         loop {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();

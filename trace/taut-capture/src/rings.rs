@@ -112,7 +112,7 @@ impl Session {
         self.rings.values().map(|ring| ring.pid).collect()
     }
 
-    /// Looks for new ring files; cheap enough for ten times a second.
+    /// Looks for new ring files: one listing of a small directory.
     pub fn discover(&mut self, drained: &mut Drained) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
@@ -291,7 +291,10 @@ impl RingFile {
         let waiting = head.wrapping_sub(tail);
         if waiting > self.ring_records {
             // No producer does this. Believe nothing of it, and go on from its head.
-            drained.refused.push(format!("process {}: slot {slot} states {waiting} records in a ring of {}", self.pid, self.ring_records));
+            drained.refused.push(format!(
+                "process {}: slot {slot} states {waiting} records in a ring of {}",
+                self.pid, self.ring_records
+            ));
             self.u64(at + 128).store(head, Ordering::Release);
             return 0;
         }
@@ -418,7 +421,8 @@ fn host_pid(own: i32, namespace: u64) -> i32 {
         return own;
     }
     let in_namespace = |pid: &i32| {
-        inode(&format!("/proc/{pid}/ns/pid")) == namespace && crate::proc::innermost_pid(&format!("/proc/{pid}/status")) == Some(own)
+        inode(&format!("/proc/{pid}/ns/pid")) == namespace
+            && crate::proc::innermost_pid(&format!("/proc/{pid}/status")) == Some(own)
     };
     crate::proc::pids().into_iter().find(in_namespace).unwrap_or(own)
 }

@@ -56,7 +56,7 @@ impl Sampler {
                 }
             }
         }
-        for line in self.cpu_stat.iter().flat_map(|path| fs::read_to_string(path)).flat_map(|t| lines(&t)) {
+        for line in self.cpu_stat.iter().flat_map(fs::read_to_string).flat_map(|t| lines(&t)) {
             if let Some((key, value)) = line.split_once(' ').filter(|(key, _)| key.contains("throttled")) {
                 push(format!("cgroup.{key}"), value.trim().parse().unwrap_or(0.0));
             }
@@ -90,7 +90,10 @@ fn cgroup_cpu_stat(pid: i32) -> Vec<PathBuf> {
         let mut parts = line.splitn(3, ':');
         let (controllers, group) = (parts.nth(1)?, parts.next()?.trim_start_matches('/'));
         if controllers.is_empty() {
-            return Some(vec![format!("/sys/fs/cgroup/{group}/cpu.stat"), format!("/sys/fs/cgroup/unified/{group}/cpu.stat")]);
+            return Some(vec![
+                format!("/sys/fs/cgroup/{group}/cpu.stat"),
+                format!("/sys/fs/cgroup/unified/{group}/cpu.stat"),
+            ]);
         }
         controllers.split(',').any(|c| c == "cpu").then(|| vec![format!("/sys/fs/cgroup/cpu/{group}/cpu.stat")])
     });

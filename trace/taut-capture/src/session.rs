@@ -56,7 +56,9 @@ fn fresh() -> PathBuf {
 fn remove_stale() {
     for entry in fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some((pid, start)) = name.to_str().and_then(|n| n.strip_prefix("taut-session-")?.split_once('-')) else { continue };
+        let Some((pid, start)) = name.to_str().and_then(|n| n.strip_prefix("taut-session-")?.split_once('-')) else {
+            continue;
+        };
         let lives = proc::start_time(&proc::line(format!("/proc/{pid}/stat"))).is_some_and(|s| s.to_string() == start);
         if !lives {
             let _ = fs::remove_dir_all(entry.path());

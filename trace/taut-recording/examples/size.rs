@@ -124,7 +124,14 @@ fn made_up() -> Vec<Record> {
                         let call = [45, 202][half];
                         event(cpu, now_ns + 500, KernelEvent::SyscallEnter, 0, tid, [call, 0x7f3a_1c00_2a40, 128]);
                         let result = noise.below(64) as i64;
-                        event(cpu, now_ns + 2_500 + noise.delay_ns(800), KernelEvent::SyscallExit, 0, tid, [call, result, 0]);
+                        event(
+                            cpu,
+                            now_ns + 2_500 + noise.delay_ns(800),
+                            KernelEvent::SyscallExit,
+                            0,
+                            tid,
+                            [call, result, 0],
+                        );
                     }
                 }
                 event(cpu, now_ns + 2_000, KernelEvent::SchedSwitch, 0x00, tid, [0, 1, (120 << 16) | 19]);

@@ -46,7 +46,8 @@ pub struct Contents {
 /// by one chunk. A record of a chunk whose checksum is wrong is never given.
 pub fn read(bytes: &[u8], sink: &mut dyn FnMut(Record)) -> Result<Contents, Error> {
     check_head(bytes)?;
-    let mut reader = Reader { bytes, contents: Contents::default(), sink, chunks: 0, has_info: false, buffer: Vec::new() };
+    let mut reader =
+        Reader { bytes, contents: Contents::default(), sink, chunks: 0, has_info: false, buffer: Vec::new() };
     reader.run();
     if reader.chunks == 0 {
         return Err(no_chunks(bytes));
@@ -324,9 +325,12 @@ fn string(bytes: &[u8]) -> Option<(String, &[u8])> {
 
 fn no_chunks(bytes: &[u8]) -> Error {
     match bytes.strip_prefix(&MAGIC) {
-        None if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) || mentions_us(bytes) => Error::Truncated { bytes: bytes.len() },
+        None if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) || mentions_us(bytes) => {
+            Error::Truncated { bytes: bytes.len() }
+        }
         None => Error::NotMcap,
-        Some(rest) => match split_record(rest).and_then(|(opcode, body, _)| profile(body).filter(|_| opcode == HEADER)) {
+        Some(rest) => match split_record(rest).and_then(|(opcode, body, _)| profile(body).filter(|_| opcode == HEADER))
+        {
             Some(profile) if profile != "taut" => Error::Foreign { profile },
             _ => Error::Truncated { bytes: bytes.len() },
         },

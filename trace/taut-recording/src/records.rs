@@ -138,8 +138,22 @@ impl KernelEvent {
     pub const ALL: [KernelEvent; 16] = {
         use KernelEvent::*;
         [
-            SchedSwitch, SchedWaking, SchedWakeupNew, SchedMigrate, SchedFork, SchedExec, SchedExit, SyscallEnter,
-            SyscallExit, PageFault, IrqEnter, IrqExit, CpuIdle, CpuFrequency, SwitchIn, SwitchOut,
+            SchedSwitch,
+            SchedWaking,
+            SchedWakeupNew,
+            SchedMigrate,
+            SchedFork,
+            SchedExec,
+            SchedExit,
+            SyscallEnter,
+            SyscallExit,
+            PageFault,
+            IrqEnter,
+            IrqExit,
+            CpuIdle,
+            CpuFrequency,
+            SwitchIn,
+            SwitchOut,
         ]
     };
 

@@ -27,9 +27,15 @@ pub enum Channel {
 /// What shares a chunk: one group's chunks read without the others' bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
+    Slow,
     Stamps,
     Kernel,
-    Slow,
+    Views,
+}
+
+impl Group {
+    /// In the order they are flushed: names and clocks stand before the stamps that need them.
+    pub const ALL: [Group; 4] = [Group::Slow, Group::Stamps, Group::Kernel, Group::Views];
 }
 
 /// id, topic, schema name, schema text.
@@ -263,7 +269,8 @@ fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
         arg2,
     };
     let n = batch.time_ns.len();
-    let lengths = [batch.event.len(), batch.flags.len(), batch.tid.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
+    let lengths =
+        [batch.event.len(), batch.flags.len(), batch.tid.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
     lengths.iter().all(|length| *length == n).then_some(batch)
 }
 

@@ -26,11 +26,15 @@ const CHUNK_AGE_NS: u64 = 200_000_000;
 /// What a late reader needs is said again this often.
 const REPEAT_NS: u64 = 30_000_000_000;
 const SYNC_NS: u64 = 1_000_000_000;
+/// Plotting tools list every channel; a program with more signals than this has its raw stamps.
+const MOST_VIEWS: usize = 1000;
 /// Rows of a batch: large enough to compress, small enough to plot around.
 const BATCH_ROWS: usize = 4096;
 /// Bytes of one row as encoded, about: for the chunk size.
 const STAMP_ROW_BYTES: usize = 13;
 const KERNEL_ROW_BYTES: usize = 34;
+/// Of a message, what stands before its data.
+const MESSAGE_HEAD_BYTES: usize = 31;
 
 /// One recording being written.
 pub struct Writer {
@@ -42,17 +46,24 @@ pub struct Writer {
     stamps: BTreeMap<(i32, i32), StampBatch>,
     kernel: BTreeMap<u16, KernelBatch>,
     /// By group: encoded messages (channel, log time, bytes) of the chunk to come.
-    queued: [Vec<(u16, u64, Vec<u8>)>; 3],
+    queued: [Vec<(u16, u64, Vec<u8>)>; 4],
     /// By group: about what the chunk to come will hold, and since when.
-    pending_bytes: [usize; 3],
-    opened_ns: [Option<u64>; 3],
+    pending_bytes: [usize; 4],
+    opened_ns: [Option<u64>; 4],
     now_ns: u64,
     repeated_ns: u64,
     synced_ns: u64,
     sequence: u32,
     names: HashMap<u32, String>,
-    views: HashMap<u32, u16>,
+    views: HashMap<u32, View>,
     clocks: HashMap<u8, Vec<ClockPair>>,
+}
+
+/// The plain channel of one signal.
+#[derive(Clone)]
+struct View {
+    channel: u16,
+    topic: String,
 }
 
 impl Writer {
@@ -82,8 +93,8 @@ impl Writer {
             stamps: BTreeMap::new(),
             kernel: BTreeMap::new(),
             queued: Default::default(),
-            pending_bytes: [0; 3],
-            opened_ns: [None; 3],
+            pending_bytes: [0; 4],
+            opened_ns: [None; 4],
             now_ns: start_ns,
             repeated_ns: start_ns,
             synced_ns: start_ns,
@@ -114,16 +125,17 @@ impl Writer {
     /// Closes the chunks that are large or old enough. `now_ns` is CLOCK_MONOTONIC.
     pub fn flush_due(&mut self, now_ns: u64) -> Result<(), Error> {
         self.now_ns = self.now_ns.max(now_ns);
-        for group in [Group::Slow, Group::Stamps, Group::Kernel] {
-            if self.opened_ns[group as usize].is_some_and(|opened| now_ns >= opened + CHUNK_AGE_NS) {
+        for group in Group::ALL {
+            if self.opened_ns[group as usize].is_some_and(|opened| is_due(now_ns, opened, CHUNK_AGE_NS)) {
                 self.flush_group(group)?;
             }
         }
-        if now_ns >= self.repeated_ns + REPEAT_NS {
+        if is_due(now_ns, self.repeated_ns, REPEAT_NS) {
             self.repeated_ns = now_ns;
             self.push_record(Channel::Info, self.info_bytes())?;
+            self.describe()?;
         }
-        if self.durable && now_ns >= self.synced_ns + SYNC_NS {
+        if self.durable && is_due(now_ns, self.synced_ns, SYNC_NS) {
             self.synced_ns = now_ns;
             self.file.sync_data().map_err(|source| self.io(source))?;
         }
@@ -133,14 +145,15 @@ impl Writer {
     /// Writes what is left, the ending and the summary; returns the file's length in bytes.
     pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
         self.now_ns = self.now_ns.max(ending.end_monotonic_ns);
-        self.flush_group(Group::Stamps)?;
-        self.flush_group(Group::Kernel)?;
         self.push_record(Channel::Info, self.info_bytes())?;
         self.push_record(Channel::Ending, schemas::encode_json(ending))?;
-        self.flush_group(Group::Slow)?;
-        self.metadata("taut.ending", ending)?;
+        for group in Group::ALL {
+            self.flush_group(group)?;
+        }
+        self.metadata("taut.ending", facts(ending))?;
         self.mcap.finish().map_err(|source| Error::Mcap { path: self.path.clone(), source })?;
-        std::io::Write::flush(&mut self.mcap.into_inner()).map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        std::io::Write::flush(&mut self.mcap.into_inner())
+            .map_err(|source| Error::Io { path: self.path.clone(), source })?;
         let io = |source| Error::Io { path: self.path.clone(), source };
         if self.durable {
             self.file.sync_all().map_err(io)?;
@@ -156,12 +169,27 @@ impl Writer {
             let id = id.map_err(|source| self.mcap_error(source))?;
             debug_assert_eq!(id, channel as u16, "fixed channel ids are part of the format");
         }
-        let format = BTreeMap::from([("version", FORMAT_VERSION.to_string()), ("required_features", String::new())]);
-        self.metadata("taut.format", &format)?;
-        self.metadata("taut.info", &self.info.clone())?;
+        self.describe()?;
         self.push_record(Channel::Info, self.info_bytes())?;
         self.flush_group(Group::Slow)?;
         self.file.sync_data().map_err(|source| self.io(source))
+    }
+
+    /// Says in Metadata, which lies open between the chunks, what a reader must know. Metadata has no
+    /// checksum, therefore the format is said twice: one flipped bit must not get a file refused.
+    fn describe(&mut self) -> Result<(), Error> {
+        for _ in 0..2 {
+            let format = [("version", FORMAT_VERSION.to_string()), ("required_features", String::new())];
+            self.metadata("taut.format", format.map(|(key, value)| (key.to_owned(), value)).into())?;
+        }
+        let raw = CHANNELS.iter().map(|(id, topic, schema, text)| (*id as u16, format!("{topic} {schema}\n{text}")));
+        let (schema, text) = VALUE_SCHEMA;
+        let views = self.views.values().map(|view| (view.channel, format!("{} {schema}\n{text}", view.topic)));
+        let channels = raw.chain(views).map(|(id, said)| (id.to_string(), said)).collect();
+        self.metadata("taut.channels", channels)?;
+        let mut info = facts(&self.info);
+        info.insert("json".to_owned(), serde_json::to_string(&self.info).unwrap_or_default());
+        self.metadata("taut.info", info)
     }
 
     fn take_stamps(&mut self, batch: &StampBatch) -> Result<(), Error> {
@@ -180,9 +208,10 @@ impl Writer {
             pending.message_id.extend_from_slice(&batch.message_id[run.clone()]);
             pending.point.extend_from_slice(&batch.point[run.clone()]);
             pending.kind.extend_from_slice(&batch.kind[run.clone()]);
-            pending.value.extend_from_slice(&batch.value[run]);
+            pending.value.extend_from_slice(&batch.value[run.clone()]);
+            self.arrived(Group::Stamps, run.len() * STAMP_ROW_BYTES)?;
         }
-        self.arrived(Group::Stamps, batch.ticks.len() * STAMP_ROW_BYTES)
+        Ok(())
     }
 
     fn take_kernel(&mut self, batch: &KernelBatch) -> Result<(), Error> {
@@ -201,9 +230,10 @@ impl Writer {
             pending.tid.extend_from_slice(&batch.tid[run.clone()]);
             pending.arg0.extend_from_slice(&batch.arg0[run.clone()]);
             pending.arg1.extend_from_slice(&batch.arg1[run.clone()]);
-            pending.arg2.extend_from_slice(&batch.arg2[run]);
+            pending.arg2.extend_from_slice(&batch.arg2[run.clone()]);
+            self.arrived(Group::Kernel, run.len() * KERNEL_ROW_BYTES)?;
         }
-        self.arrived(Group::Kernel, batch.time_ns.len() * KERNEL_ROW_BYTES)
+        Ok(())
     }
 
     fn take_slow(&mut self, record: &Record) -> Result<(), Error> {
@@ -229,12 +259,13 @@ impl Writer {
     fn view_values(&mut self, batch: &StampBatch) -> Result<(), Error> {
         for at in (0..batch.kind.len()).filter(|at| batch.kind[*at] == Kind::Value as u8) {
             let channel = match self.views.get(&batch.point[at]) {
-                Some(channel) => *channel,
+                Some(view) => view.channel,
+                None if self.views.len() >= MOST_VIEWS => continue,
                 None => self.add_view(batch.point[at])?,
             };
             let log_time = self.log_time(self.monotonic(batch.counter, batch.ticks[at]));
             let message = crate::cdr::Encoder::new().number(f64::from_bits(batch.value[at])).finish();
-            self.push_slow(channel, log_time, message)?;
+            self.push(Group::Views, channel, log_time, message)?;
         }
         Ok(())
     }
@@ -243,9 +274,10 @@ impl Writer {
         let name = self.names.get(&point).cloned().unwrap_or_else(|| format!("point_{point}"));
         let schema = self.mcap.add_schema(VALUE_SCHEMA.0, "ros2msg", VALUE_SCHEMA.1.as_bytes());
         let schema = schema.map_err(|source| self.mcap_error(source))?;
-        let channel = self.mcap.add_channel(schema, &format!("/value/{name}"), "cdr", &BTreeMap::new());
+        let topic = format!("/value/{name}");
+        let channel = self.mcap.add_channel(schema, &topic, "cdr", &BTreeMap::new());
         let channel = channel.map_err(|source| self.mcap_error(source))?;
-        self.views.insert(point, channel);
+        self.views.insert(point, View { channel, topic });
         Ok(channel)
     }
 
@@ -264,13 +296,13 @@ impl Writer {
     }
 
     fn push_record(&mut self, channel: Channel, bytes: Vec<u8>) -> Result<(), Error> {
-        self.push_slow(channel as u16, self.log_time(self.now_ns), bytes)
+        self.push(Group::Slow, channel as u16, self.log_time(self.now_ns), bytes)
     }
 
-    fn push_slow(&mut self, channel: u16, log_time: u64, bytes: Vec<u8>) -> Result<(), Error> {
-        let length = bytes.len();
-        self.queued[Group::Slow as usize].push((channel, log_time, bytes));
-        self.arrived(Group::Slow, length)
+    fn push(&mut self, group: Group, channel: u16, log_time: u64, bytes: Vec<u8>) -> Result<(), Error> {
+        let length = bytes.len() + MESSAGE_HEAD_BYTES;
+        self.queued[group as usize].push((channel, log_time, bytes));
+        self.arrived(group, length)
     }
 
     /// Notes that a group grew, and closes its chunk when that is large enough.
@@ -285,7 +317,7 @@ impl Writer {
         match group {
             Group::Stamps => std::mem::take(&mut self.stamps).into_values().for_each(|batch| self.queue_stamps(batch)),
             Group::Kernel => std::mem::take(&mut self.kernel).into_values().for_each(|batch| self.queue_kernel(batch)),
-            Group::Slow => {}
+            Group::Slow | Group::Views => {}
         }
         self.opened_ns[group as usize] = None;
         self.pending_bytes[group as usize] = 0;
@@ -301,16 +333,8 @@ impl Writer {
         self.mcap.write_to_known_channel(&header, data).map_err(|source| self.mcap_error(source))
     }
 
-    fn metadata(&mut self, name: &str, value: &impl serde::Serialize) -> Result<(), Error> {
-        let fields = match serde_json::to_value(value) {
-            Ok(serde_json::Value::Object(fields)) => fields,
-            _ => Default::default(),
-        };
-        let text = |value: serde_json::Value| match value {
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
-        };
-        let metadata = fields.into_iter().map(|(key, value)| (key, text(value))).collect();
+    /// Also closes the open chunk, if there is one.
+    pub(crate) fn metadata(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<(), Error> {
         let metadata = mcap::records::Metadata { name: name.to_owned(), metadata };
         self.mcap.write_metadata(&metadata).map_err(|source| self.mcap_error(source))
     }
@@ -342,6 +366,24 @@ impl Writer {
             source => Error::Mcap { path: self.path.clone(), source },
         }
     }
+}
+
+/// The fields of a record as text, as Metadata holds them: strings as they are, the rest as JSON.
+fn facts(value: &impl serde::Serialize) -> BTreeMap<String, String> {
+    let fields = match serde_json::to_value(value) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => Default::default(),
+    };
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    fields.into_iter().map(|(key, value)| (key, text(value))).collect()
+}
+
+/// Whether `age_ns` have passed; times from a damaged file may be anything.
+fn is_due(now_ns: u64, since_ns: u64, age_ns: u64) -> bool {
+    now_ns.saturating_sub(since_ns) >= age_ns
 }
 
 /// Cuts times into stretches that a batch can hold: at most [`BATCH_ROWS`] long, each step from 0 to 2^32 − 1.

@@ -106,7 +106,10 @@ impl Process {
     pub fn slots(self) -> &'static [Slot] {
         // SAFETY: the file was laid out by `build` with `slot_count` slots at this offset, zeroed, and stays mapped.
         unsafe {
-            core::slice::from_raw_parts(self.base().add(self.header.slots_offset as usize).cast(), self.header.slot_count as usize)
+            core::slice::from_raw_parts(
+                self.base().add(self.header.slots_offset as usize).cast(),
+                self.header.slot_count as usize,
+            )
         }
     }
 

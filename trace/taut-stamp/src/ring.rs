@@ -1,16 +1,22 @@
 //! The single-producer single-consumer ring: the algorithm of `docs/protocol.md` "Write"
 //! and "Consume", generic over where the counters live so that loom can walk its interleavings.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
 
 /// Where in the ring the next record goes, or `None` when it is full (then `lost` has grown).
 ///
 /// `capacity` is a power of two. The record must be written before [`publish`].
 #[inline(always)]
-pub fn reserve(head: &AtomicU64, cached_tail: &AtomicU64, tail: &AtomicU64, lost: &AtomicU64, capacity: u64) -> Option<u64> {
+pub fn reserve(
+    head: &AtomicU64,
+    cached_tail: &AtomicU64,
+    tail: &AtomicU64,
+    lost: &AtomicU64,
+    capacity: u64,
+) -> Option<u64> {
     let position = head.load(Ordering::Relaxed);
     if position.wrapping_sub(cached_tail.load(Ordering::Relaxed)) >= capacity {
         // Acquire pairs with the release in `release`: the consumer has read what we will overwrite. SYNC POINT tail

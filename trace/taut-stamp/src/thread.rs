@@ -1,10 +1,6 @@
 //! The thread's side: its slot, and the hot path of a stamp.
 
-use core::{
-    cell::Cell,
-    ptr::null,
-    sync::atomic::Ordering,
-};
+use core::{cell::Cell, ptr::null, sync::atomic::Ordering};
 
 use taut_clock::{Counter, monotonic_ns};
 

@@ -15,7 +15,9 @@ use crate::exit::Done;
 /// The command's exit code is passed on. Ctrl-C reaches the command; the recording
 /// stays readable whatever ends it.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10")]
+#[command(
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10"
+)]
 pub struct Args {
     /// The recording to write.
     #[arg(short, long, default_value = "taut-run.mcap", value_name = "FILE")]
@@ -57,11 +59,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Done> {
     let options = options(args)?;
     let live = Live::new(args.quiet);
-    let recorded = taut_capture::record(
-        &options,
-        &mut |started| live.started(started),
-        &mut |progress| live.show(progress),
-    );
+    let recorded =
+        taut_capture::record(&options, &mut |started| live.started(started), &mut |progress| live.show(progress));
     live.clear();
     let recorded = recorded.with_context(|| subject(args))?;
     if !args.quiet {
@@ -146,7 +145,8 @@ struct Live {
 
 impl Live {
     fn new(quiet: bool) -> Live {
-        let bar = if quiet || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let bar =
+            if quiet || !std::io::stderr().is_terminal() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         Live { bar, quiet }
     }

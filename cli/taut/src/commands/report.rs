@@ -16,7 +16,9 @@ use crate::{config, exit::Done, output};
 
 /// Say how late the loop runs, hop by hop, and where its messages ended.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json")]
+#[command(
+    after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json"
+)]
 pub struct Args {
     /// Recordings made by `taut record`; torn and damaged ones are read as far as they go.
     #[arg(required = true, value_name = "RUN")]

@@ -53,7 +53,7 @@ fn is_system_call_number(name: &str) -> bool {
 }
 
 impl Field {
-    /// Reads a line like `field:pid_t pid;	offset:24;	size:4;	signed:1;`.
+    /// Reads a line like `field:pid_t pid; offset:24; size:4; signed:1;`.
     pub fn parse(line: &str) -> Option<Field> {
         let line = line.trim();
         let declaration = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:"))?;

@@ -106,7 +106,8 @@ impl Ftrace {
         if fs::create_dir(&path).is_err() {
             // Left by a recorder that died with the process id we have now.
             let _ = fs::remove_dir(&path);
-            fs::create_dir(&path).map_err(|error| io::Error::new(error.kind(), format!("tracefs {folder}: {error}")))?;
+            fs::create_dir(&path)
+                .map_err(|error| io::Error::new(error.kind(), format!("tracefs {folder}: {error}")))?;
         }
         // From here on dropping the source removes it.
         self.instances.push(Instance { what, folder: folder.clone(), rings: Vec::new() });
@@ -135,7 +136,8 @@ impl Ftrace {
         self.tracefs.write(&format!("{}/options/event-fork", instance.folder), "1")?;
         // The list may miss a thread that is born while it is read; from the second look on its parent is followed.
         for _ in 0..2 {
-            let tids: Vec<String> = machine::of_tree(wanted.pid, wanted.follow_existing_threads).iter().map(i32::to_string).collect();
+            let tids: Vec<String> =
+                machine::of_tree(wanted.pid, wanted.follow_existing_threads).iter().map(i32::to_string).collect();
             self.tracefs.write(&format!("{}/set_event_pid", instance.folder), &tids.join(" "))?;
         }
         Ok(())
@@ -176,7 +178,9 @@ impl Ftrace {
                     Err(error) => return Err(error),
                 };
                 let decoder = &self.decoder;
-                let end = read_page(&self.layout, &self.page[..length], |time_ns, record| rows.extend(decoder.row(time_ns, record)));
+                let end = read_page(&self.layout, &self.page[..length], |time_ns, record| {
+                    rows.extend(decoder.row(time_ns, record))
+                });
                 self.bytes_read += end.bytes as u64;
                 ring.missed += end.missed + u64::from(end.torn);
             }
@@ -232,7 +236,8 @@ impl Source for Ftrace {
         self.losses_read = Some(Instant::now());
         let losses = self.count_losses();
         let mut increments = Vec::new();
-        let rings = self.instances.iter_mut().flat_map(|instance| instance.rings.iter_mut().map(|ring| (instance.what, ring)));
+        let rings =
+            self.instances.iter_mut().flat_map(|instance| instance.rings.iter_mut().map(|ring| (instance.what, ring)));
         for ((what, ring), total) in rings.zip(losses) {
             if total > ring.reported {
                 increments.push((format!("cpu {} ftrace {what}", ring.cpu), total - ring.reported));
@@ -246,7 +251,8 @@ impl Source for Ftrace {
 impl Ftrace {
     /// Losses of every ring since the start: the kernel's counters, and at least what the pages told.
     fn count_losses(&self) -> Vec<u64> {
-        let rings = self.instances.iter().flat_map(|instance| instance.rings.iter().map(|ring| (&instance.folder, ring)));
+        let rings =
+            self.instances.iter().flat_map(|instance| instance.rings.iter().map(|ring| (&instance.folder, ring)));
         let count = |(folder, ring): (&String, &Ring)| {
             let stats = match self.stopped {
                 true => String::new(),

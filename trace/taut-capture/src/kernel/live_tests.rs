@@ -1,5 +1,7 @@
 //! The sources against the running kernel. Those that need privilege say so when they are passed over.
 
+#![expect(clippy::zombie_processes, reason = "a failed assertion ends the test process and with it the child")]
+
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -99,12 +101,12 @@ fn ping_pong_is_seen(source: &str) {
     let left = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.tid == tid);
     // A reader that is not yet asleep needs no waking: on one CPU only one of the two is woken each round.
     assert!(woken > ROUNDS / 4 && came > ROUNDS / 4 && left > ROUNDS / 4, "{woken} waking, {came} in, {left} out");
-    let reads = |event| {
-        count(&rows_inside, |row| row.event == event && row.tid == tid && row.args[0] == libc::SYS_read)
-    };
+    let reads =
+        |event| count(&rows_inside, |row| row.event == event && row.tid == tid && row.args[0] == libc::SYS_read);
     // The first was entered before the clock was read, and the last may be entered after.
     assert!(reads(KernelEvent::SyscallEnter) >= ROUNDS - 1 && reads(KernelEvent::SyscallExit) >= ROUNDS);
-    let strangers = count(&rows, |row| matches!(row.event, KernelEvent::SyscallEnter | KernelEvent::PageFault) && row.tid != tid);
+    let strangers =
+        count(&rows, |row| matches!(row.event, KernelEvent::SyscallEnter | KernelEvent::PageFault) && row.tid != tid);
     assert_eq!(strangers, 0, "system calls of threads outside the recorded tree");
     assert_eq!(count(&rows, |row| row.event == KernelEvent::SchedExit && row.tid == tid), 1);
 }
@@ -122,7 +124,10 @@ fn perf_sees_a_ping_pong_on_the_monotonic_clock() {
 fn fork_is_followed(source: &str) {
     // The shell waits for a line, so that tracing stands before it forks.
     let mut shell = Command::new("sh");
-    shell.args(["-c", "read line; sh -c 'cat /proc/self/stat; exit 0'; exit 0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    shell
+        .args(["-c", "read line; sh -c 'cat /proc/self/stat; exit 0'; exit 0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
     let root = shell.id() as i32;
     let Some(chosen) = full(source, Depth::Syscalls, root) else { return shell.kill().unwrap() };
@@ -167,7 +172,8 @@ fn losses_are_counted(mut source: Box<dyn Source>) {
 
 #[test]
 fn ftrace_counts_what_a_full_ring_drops() {
-    match super::ftrace::Ftrace::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, Some(8)) {
+    match super::ftrace::Ftrace::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, Some(8))
+    {
         Ok(source) => losses_are_counted(Box::new(source)),
         Err(error) => pass_over::<()>(&error.to_string()).unwrap_or_default(),
     }

@@ -122,8 +122,7 @@ const SELF_COSTS: &str = "only context switches of the recorded threads are seen
     which system call it waited in stay unknown";
 /// The same for the stamps tier.
 const STAMPS_COST: &str = "no kernel events: every wait inside a hop stays unknown";
-const GRANT_FULL: &str =
-    "for more: sudo setcap cap_sys_admin,cap_perfmon,cap_dac_override,cap_ipc_lock+ep \"$(readlink -f \"$(command -v taut)\")\", or run as root";
+const GRANT_FULL: &str = "for more: sudo setcap cap_sys_admin,cap_perfmon,cap_dac_override,cap_ipc_lock+ep \"$(readlink -f \"$(command -v taut)\")\", or run as root";
 const GRANT_SELF: &str = "for more: sudo sysctl kernel.perf_event_paranoid=2";
 
 /// Starts the best source that is permitted, and says in one sentence why not a better one.

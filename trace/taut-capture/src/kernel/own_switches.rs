@@ -51,7 +51,9 @@ impl OwnSwitches {
                 match cpu.add(&attribute, tid, RING_KIB) {
                     Ok(_) => {}
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != wanted.pid => {}
-                    Err(error) => return Err(io::Error::new(error.kind(), format!("perf_event_open of thread {tid}: {error}"))),
+                    Err(error) => {
+                        return Err(io::Error::new(error.kind(), format!("perf_event_open of thread {tid}: {error}")));
+                    }
                 }
             }
             cpus.push(cpu);

@@ -155,7 +155,11 @@ impl Perf {
 }
 
 /// perf's view of the tracepoints that this kernel has and taut can read; scheduling is not optional.
-fn attributes(tracefs: &Tracefs, points: &[Tracepoint], decoder: &mut Decoder) -> io::Result<Vec<(String, perf_event_attr)>> {
+fn attributes(
+    tracefs: &Tracefs,
+    points: &[Tracepoint],
+    decoder: &mut Decoder,
+) -> io::Result<Vec<(String, perf_event_attr)>> {
     let mut attributes = Vec::new();
     for point in points {
         let place = format!("events/{}/{}/format", point.group, point.name);

@@ -29,7 +29,13 @@ pub fn open(attribute: &perf_event_attr, pid: i32, cpu: u16) -> io::Result<Owned
     loop {
         // SAFETY: the attribute is initialised and lives through the call, which reads it and may write its size.
         let fd = unsafe {
-            perf_event_open_sys::perf_event_open(&mut attribute, pid, i32::from(cpu), -1, u64::from(bindings::PERF_FLAG_FD_CLOEXEC))
+            perf_event_open_sys::perf_event_open(
+                &mut attribute,
+                pid,
+                i32::from(cpu),
+                -1,
+                u64::from(bindings::PERF_FLAG_FD_CLOEXEC),
+            )
         };
         if fd >= 0 {
             // SAFETY: the kernel just gave this descriptor, nobody else owns it.
@@ -120,7 +126,9 @@ impl Ring {
             let mapped_bytes = (pages + 1) * page_bytes;
             let access = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: a fresh shared mapping of an open descriptor at a place the kernel chooses.
-            let base = unsafe { libc::mmap(std::ptr::null_mut(), mapped_bytes, access, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+            let base = unsafe {
+                libc::mmap(std::ptr::null_mut(), mapped_bytes, access, libc::MAP_SHARED, event.as_raw_fd(), 0)
+            };
             if let Some(base) = NonNull::new(base).filter(|base| base.as_ptr() != libc::MAP_FAILED) {
                 return Ok(Ring { base: base.cast(), mapped_bytes, page_bytes, whole: Vec::new() });
             }

@@ -39,9 +39,13 @@ impl PageLayout {
     /// Whether `events/header_event` describes the event headers that this parser reads.
     pub fn knows_event_header(header_event: &str) -> bool {
         let says = |name: &str, value: &str| {
-            header_event.lines().any(|line| line.split_once([':', '=']).is_some_and(|(key, _)| key.trim() == name) && line.contains(value))
+            header_event.lines().any(|line| {
+                line.split_once([':', '=']).is_some_and(|(key, _)| key.trim() == name) && line.contains(value)
+            })
         };
-        says("type_len", " 5 bits") && says("time_delta", " 27 bits") && says("array", " 32 bits")
+        says("type_len", " 5 bits")
+            && says("time_delta", " 27 bits")
+            && says("array", " 32 bits")
             && says("data max type_len", " 28")
     }
 }
@@ -153,18 +157,27 @@ pub mod tests {
 
     fn events(page: &[u8]) -> (Vec<(u64, usize)>, PageEnd) {
         let mut seen = Vec::new();
-        let end = read_page(&PageLayout::parse(HEADER_PAGE).unwrap(), page, |time, record| seen.push((time, record.len())));
+        let end =
+            read_page(&PageLayout::parse(HEADER_PAGE).unwrap(), page, |time, record| seen.push((time, record.len())));
         (seen, end)
     }
 
     #[test]
     fn times_add_up_over_short_long_and_extended_events() {
         let data = words(&[
-            2 | 7 << 5, 0, 0, // 8 bytes, 7 ns later
-            30 | 5 << 5, 2, // 5 + 2 << 27 ns
-            11 << 5, 12, 0, 0, // long form: length word 12 holds 8 bytes of data
-            31 | 9 << 5, 3, // absolute: 9 + 3 << 27
-            1, 0,
+            2 | 7 << 5,
+            0,
+            0, // 8 bytes, 7 ns later
+            30 | 5 << 5,
+            2, // 5 + 2 << 27 ns
+            11 << 5,
+            12,
+            0,
+            0, // long form: length word 12 holds 8 bytes of data
+            31 | 9 << 5,
+            3, // absolute: 9 + 3 << 27
+            1,
+            0,
         ]);
         let (seen, end) = events(&page(1000, 0, &data, &[]));
         let extended = 1007 + 5 + (2 << 27) + 11;

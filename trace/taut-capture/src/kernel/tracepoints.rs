@@ -20,8 +20,8 @@ enum Argument {
     Pair(&'static str, &'static str),
     /// Number of a named system call.
     CallNumber,
-    /// Argument of a named system call, by place.
-    CallArgument(usize),
+    /// Parameter of a named system call, by place.
+    CallParameter(usize),
     /// Element of the array of the raw system call event.
     Element(&'static str, usize),
 }
@@ -142,7 +142,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
     };
     let calls = SYSTEM_CALLS.iter().flat_map(|(name, _)| {
         [
-            call("enter", name, SyscallEnter, [CallNumber, CallArgument(0), CallArgument(1)]),
+            call("enter", name, SyscallEnter, [CallNumber, CallParameter(0), CallParameter(1)]),
             call("exit", name, SyscallExit, [CallNumber, Field("ret"), None]),
         ]
     });
@@ -155,7 +155,8 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
     if depth < Depth::Syscalls {
         return Vec::new();
     }
-    let raw = |name: &str, event, arguments| Tracepoint { group: "raw_syscalls".into(), name: name.into(), event, arguments };
+    let raw =
+        |name: &str, event, arguments| Tracepoint { group: "raw_syscalls".into(), name: name.into(), event, arguments };
     vec![
         raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Element("args", 1)]),
         raw("sys_exit", SyscallExit, [Field("id"), Field("ret"), None]),
@@ -256,7 +257,7 @@ impl Argument {
             Signed(name) => BoundArgument::Field(format::Field { signed: true, ..field(name)? }),
             Pair(first, second) => BoundArgument::Pair(field(first)?, field(second)?),
             CallNumber => BoundArgument::Field(format.system_call_number()?.clone()),
-            CallArgument(index) => match format.system_call_argument(index) {
+            CallParameter(index) => match format.system_call_argument(index) {
                 Some(field) => BoundArgument::Field(field.clone()),
                 Option::None => BoundArgument::Constant(0),
             },

@@ -1,0 +1,163 @@
+"""The installed wheel: module and command together, read back with stock tools."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import taut
+
+TAUT = Path(sys.executable).with_name("taut")
+STOCK = Path(__file__).parents[2] / "trace/taut-recording/tests/stock_reader.py"
+
+
+def record(folder: Path, program: str, *options: str) -> dict:
+    """Records a Python program and returns its JSON report."""
+    (folder / "robot.py").write_text(textwrap.dedent(program))
+    run = folder / "run.mcap"
+    env = {k: v for k, v in os.environ.items() if k != "TAUT_SESSION"}
+    command = [TAUT, "record", "-q", "-o", run, *options, "--", sys.executable, folder / "robot.py"]
+    subprocess.run(command, check=True, env=env)
+    report = subprocess.run([TAUT, "report", run, "--format", "json"], capture_output=True, check=True)
+    return json.loads(report.stdout)
+
+
+def test_module_and_command_are_one_version() -> None:
+    version = subprocess.run([TAUT, "--version"], capture_output=True, text=True, check=True).stdout
+    assert version == f"taut {taut.__version__}\n"
+
+
+def test_without_a_session_nothing_happens() -> None:
+    taut.stamp("a", 1)
+    taut.drop(1, "reason")
+    taut.value("x", 1.5)
+    assert taut.status() == {"attached": False, "lost": 0}
+    assert taut.prepare_thread() is False
+
+
+@pytest.mark.parametrize(
+    "call", ["taut.stamp('a')", "taut.stamp(1, 1)", "taut.stamp('a', 'b')", "taut.drop('a', 1)"]
+)
+def test_wrong_types_are_type_errors(tmp_path: Path, call: str) -> None:
+    program = f"import taut\ntaut.stamp('a', 1); taut.stamp('b', 1)\ntry:\n    {call}\nexcept TypeError:\n    taut.applied(1)\n"
+    assert record(tmp_path, program)["chains"][0]["outcomes"]["applied"] == 1
+
+
+def test_ids_span_64_bits_and_no_more(tmp_path: Path) -> None:
+    program = """
+        import taut
+        for i in (0, 2**63, 2**64 - 1):
+            taut.stamp("a", i); taut.stamp("b", i); taut.applied(i)
+        for i in (-1, 2**64):
+            try:
+                taut.stamp("a", i)
+            except OverflowError:
+                taut.stamp("refused", 7)
+    """
+    report = record(tmp_path, program)
+    assert report["chains"][0]["outcomes"]["applied"] == 3
+    assert report["recording"]["stamps"] == 3 * 3 + 2
+
+
+def test_threads_and_forks_are_recorded(tmp_path: Path) -> None:
+    program = """
+        import multiprocessing, threading, taut
+
+        def work(start):
+            for i in range(start, start + 100):
+                taut.stamp("work.begin", i); taut.stamp("work.end", i); taut.applied(i)
+
+        work(0)
+        threads = [threading.Thread(target=work, args=(1000 * n,)) for n in range(1, 4)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        children = [multiprocessing.get_context("fork").Process(target=work, args=(1000 * n,)) for n in range(4, 7)]
+        for c in children: c.start()
+        for c in children: c.join()
+    """
+    report = record(tmp_path, program)
+    assert report["chains"][0]["messages"] == 700
+    assert report["chains"][0]["outcomes"]["applied"] == 700
+    assert report["recording"]["lost_stamps"] == 0
+
+
+def test_more_threads_than_slots_are_counted(tmp_path: Path) -> None:
+    program = """
+        import threading, taut
+        everybody = threading.Barrier(80)
+
+        def work(n):
+            taut.stamp("a", n); everybody.wait(); taut.stamp("b", n)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(80)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+    """
+    recording = record(tmp_path, program, "--ring-records", "64")["recording"]
+    assert recording["stamps"] + recording["lost_stamps"] == 160
+    assert recording["lost_stamps"] >= 2 * (80 - 64)
+
+
+def test_threads_one_after_another_reuse_slots(tmp_path: Path) -> None:
+    program = """
+        import threading, time, taut
+        for n in range(200):
+            t = threading.Thread(target=lambda: (taut.stamp("a", n), taut.stamp("b", n)))
+            t.start(); t.join()
+            time.sleep(0.002)
+    """
+    recording = record(tmp_path, program, "--ring-records", "64")["recording"]
+    assert (recording["stamps"], recording["lost_stamps"]) == (400, 0)
+
+
+def test_values_and_marks_do_not_disturb_the_chain(tmp_path: Path) -> None:
+    program = """
+        import taut
+        for i in range(50):
+            taut.begin("plan"); taut.stamp("a", i); taut.value("speed", i / 2); taut.lock_wait("l"); taut.lock_acquired("l")
+            taut.stamp("b", i); taut.end("plan")
+    """
+    report = record(tmp_path, program)
+    assert [hop["from"] for hop in report["chains"][0]["hops"]] == ["a"]
+
+
+def test_a_stock_reader_reads_stamps_and_values(tmp_path: Path) -> None:
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    record(
+        tmp_path,
+        'import taut\nfor i in range(100): taut.stamp("a", i); taut.value("speed", i / 4); taut.stamp("b", i)\n',
+    )
+    out = subprocess.run(
+        [sys.executable, STOCK, tmp_path / "run.mcap"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split() for line in out.splitlines()]
+    stamps = [(int(row[1]), row[2]) for row in rows if row[-1] == "1"]
+    assert stamps == [(i, name) for i in range(100) for name in "ab"]
+    times = [int(row[0]) for row in rows]
+    assert times == sorted(times)
+    with open(tmp_path / "run.mcap", "rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()])
+        values = [m.value for *_, m in reader.iter_decoded_messages(topics=["/value/speed"])]
+    assert values == [i / 4 for i in range(100)]
+
+
+def test_the_page_of_the_docs_shows_the_reader_that_is_tested() -> None:
+    docs = (Path(__file__).parents[2] / "docs/recording.md").read_text()
+    shown = docs.split("```python\n")[1].split("```")[0]
+    tested = "".join(line for line in STOCK.read_text().splitlines(True) if not line.startswith("#"))
+    assert shown.split() == tested.split()
+
+
+def test_a_bad_session_never_raises(tmp_path: Path) -> None:
+    program = "import taut\nfor i in range(10): taut.stamp('a', i)\nprint(*taut.status().values())"
+    for session in ("/no/such/directory", "/proc", "/dev/null"):
+        env = os.environ | {"TAUT_SESSION": session}
+        out = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env
+        )
+        assert out.stdout == "False 10\n"
