@@ -24,7 +24,7 @@ demo: setup ## Record a leader→follower teleoperation loop for 30 s and report
 
 test: setup ## Pass every test (what CI runs)
 	scripts/machine test
-	cargo test --workspace --exclude taut-python --locked
+	cargo test --workspace --exclude taut-python --locked --quiet
 	$(BIN)/pytest
 	cd $(WEB) && npm test
 

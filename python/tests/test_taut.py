@@ -38,9 +38,7 @@ def test_without_a_session_nothing_happens() -> None:
     assert taut.prepare_thread() is False
 
 
-@pytest.mark.parametrize(
-    "call", ["taut.stamp('a')", "taut.stamp(1, 1)", "taut.stamp('a', 'b')", "taut.drop('a', 1)"]
-)
+@pytest.mark.parametrize("call", ["taut.stamp('a')", "taut.stamp(1, 1)", "taut.stamp('a', 'b')", "taut.drop('a', 1)"])
 def test_wrong_types_are_type_errors(tmp_path: Path, call: str) -> None:
     program = f"import taut\ntaut.stamp('a', 1); taut.stamp('b', 1)\ntry:\n    {call}\nexcept TypeError:\n    taut.applied(1)\n"
     assert record(tmp_path, program)["chains"][0]["outcomes"]["applied"] == 1
@@ -157,7 +155,5 @@ def test_a_bad_session_never_raises(tmp_path: Path) -> None:
     program = "import taut\nfor i in range(10): taut.stamp('a', i)\nprint(*taut.status().values())"
     for session in ("/no/such/directory", "/proc", "/dev/null"):
         env = os.environ | {"TAUT_SESSION": session}
-        out = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env
-        )
+        out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env)
         assert out.stdout == "False 10\n"

@@ -69,17 +69,11 @@ def _seconds(text: str) -> float:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workloads.teleop", description=__doc__)
     parser.add_argument("--duration", type=_seconds, default=30.0, metavar="S", help="seconds to run (30)")
-    parser.add_argument(
-        "--arrangement", choices=["source"], default="source", help="how nodes share processes"
-    )
-    parser.add_argument(
-        "--receiver", choices=RECEIVERS, default="framed", help="how the state stream is read"
-    )
+    parser.add_argument("--arrangement", choices=["source"], default="source", help="how nodes share processes")
+    parser.add_argument("--receiver", choices=RECEIVERS, default="framed", help="how the state stream is read")
     parser.add_argument("--validator", choices=VALIDATORS, default="reject", help="what a broken limit does")
     parser.add_argument("--guard", choices=["naive"], default="naive", help="how speed is estimated")
-    parser.add_argument(
-        "--wire", choices=["plain", "rough"], default="plain", help="rough: joins and cuts frames"
-    )
+    parser.add_argument("--wire", choices=["plain", "rough"], default="plain", help="rough: joins and cuts frames")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser.parse_args()
 

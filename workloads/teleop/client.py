@@ -132,9 +132,7 @@ class ArmClient:
             for frame in answers.feed(read):
                 if frame.kind == cnde.MESSAGE:
                     if frame.data[:1] != b"\x00":
-                        raise TransportError(
-                            f"the controller refused: {frame.data[1:].decode(errors='replace')}"
-                        )
+                        raise TransportError(f"the controller refused: {frame.data[1:].decode(errors='replace')}")
                     return
 
     def _receive(self) -> None:

@@ -49,9 +49,7 @@ class Servo:
         for i in range(6):
             error = target[i] - self.joints_deg[i]
             # The fastest speed from which the joint can still brake onto the target.
-            wanted = min(
-                abs(error) / FOLLOW_TIME_S, sqrt(2.0 * self._max_accel * abs(error)), self._max_speed[i]
-            )
+            wanted = min(abs(error) / FOLLOW_TIME_S, sqrt(2.0 * self._max_accel * abs(error)), self._max_speed[i])
             change = copysign(wanted, error) - self.speeds_deg_s[i]
             self.speeds_deg_s[i] += max(-reach, min(reach, change))
             self.joints_deg[i] += self.speeds_deg_s[i] * STEP_S

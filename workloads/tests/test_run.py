@@ -67,9 +67,7 @@ def test_ledger_balances_and_finds_a_second_outcome() -> None:
     assert ledger.balance()["in_flight"] == 0
 
 
-@pytest.mark.parametrize(
-    "choice", [["--receiver", "sdk", "--wire", "rough"], ["--validator", "clamp"]], ids=" ".join
-)
+@pytest.mark.parametrize("choice", [["--receiver", "sdk", "--wire", "rough"], ["--validator", "clamp"]], ids=" ".join)
 def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
     run = start("--duration", "3", "--json", *choice)
     out, err = run.communicate(timeout=60)

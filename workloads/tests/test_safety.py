@@ -19,9 +19,7 @@ def test_steady_motion_within_the_limits_passes() -> None:
 def test_the_same_motion_is_rejected_when_a_late_setpoint_is_followed_closely() -> None:
     validator = RejectValidator(FR20, Limits(), HOME_DEG)
     arrivals_ms = [20, 40, 72, 80, 100]  # the third came 12 ms late, the fourth in time
-    reasons = [
-        validator.validate(HOME_DEG + i * STEP_DEG, t * MS).reason for i, t in enumerate(arrivals_ms, 1)
-    ]
+    reasons = [validator.validate(HOME_DEG + i * STEP_DEG, t * MS).reason for i, t in enumerate(arrivals_ms, 1)]
     assert reasons == [None, None, None, "joint_speed_limit", None]
 
 

@@ -55,7 +55,7 @@ pub const CHANNELS: [(Channel, &str, &str, &str); 9] = [
 pub const VALUE_SCHEMA: (&str, &str) = ("taut/msg/Value", "float64 value\n");
 
 const STAMP_BATCH: &str = "\
-# Stamps of one thread, column by column. ticks = first_ticks + cumsum(delta_ticks + 65536 * delta_ticks_high);
+# Stamps of one thread, column by column. ticks = first_ticks + cumsum(delta_ticks);
 # message_id = first_message_id + cumsum(delta_message_id or, where ids jump, wide_delta_message_id).
 # Stamp value_at[i] has the value value_bits[i]; every other value is 0.
 uint64 first_ticks
@@ -64,23 +64,21 @@ int64[] wide_delta_message_id
 uint64[] value_bits
 int32 pid
 int32 tid
+uint32[] delta_ticks
 int32[] delta_message_id
 uint32[] point
 uint32[] value_at
-uint16[] delta_ticks
-uint16[] delta_ticks_high
 uint8[] kind
 uint8 counter
 ";
 const KERNEL_BATCH: &str = "\
-# Kernel events of one CPU. time_ns = first_ns + cumsum(delta_ns + 65536 * delta_ns_high), CLOCK_MONOTONIC.
+# Kernel events of one CPU. time_ns = first_ns + cumsum(delta_ns), CLOCK_MONOTONIC.
 uint64 first_ns
 int64[] arg0
 int64[] arg1
 int64[] arg2
+uint32[] delta_ns
 int32[] tid
-uint16[] delta_ns
-uint16[] delta_ns_high
 uint16 cpu
 uint8[] event
 uint8[] flags
@@ -188,6 +186,7 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
 
 fn encode_stamps(batch: &StampBatch) -> Vec<u8> {
     let id_deltas = || deltas(&batch.message_id).map(|d| d as i64);
+    let ticks = sums(first_ticks, from.sequence::<u32>()?.map(u64::from));
     let narrow = id_deltas().all(|d| i32::try_from(d).is_ok());
     let length = if narrow { batch.ticks.len() } else { 0 };
     let wide_length = batch.ticks.len() - length;
@@ -201,11 +200,10 @@ fn encode_stamps(batch: &StampBatch) -> Vec<u8> {
         .sequence(values.into_iter())
         .number(batch.pid)
         .number(batch.tid)
+        .sequence(deltas(&batch.ticks).map(|d| d as u32))
         .sequence(id_deltas().map(|d| d as i32).take(length))
         .sequence(batch.point.iter().copied())
         .sequence(places.into_iter())
-        .sequence(deltas(&batch.ticks).map(|d| d as u16))
-        .sequence(deltas(&batch.ticks).map(|d| (d >> 16) as u16))
         .sequence(batch.kind.iter().copied())
         .number(batch.counter)
         .finish()
@@ -216,6 +214,7 @@ fn decode_stamps(from: &mut Decoder<'_>) -> Option<StampBatch> {
     let wide = from.sequence::<i64>()?;
     let values = from.sequence::<u64>()?;
     let (pid, tid) = (from.number()?, from.number()?);
+    let ticks = sums(first_ticks, from.sequence::<u32>()?.map(u64::from));
     let narrow = from.sequence::<i32>()?;
     let message_id = match narrow.len() {
         0 => sums(first_id, wide.map(|d| d as u64)),
@@ -223,7 +222,6 @@ fn decode_stamps(from: &mut Decoder<'_>) -> Option<StampBatch> {
     };
     let point: Vec<u32> = from.sequence()?.collect();
     let places = from.sequence::<u32>()?;
-    let ticks = wide_sums(first_ticks, from)?;
     let mut value = vec![0; ticks.len()];
     if places.len() != values.len() {
         return None;
@@ -243,9 +241,8 @@ fn encode_kernel(batch: &KernelBatch) -> Vec<u8> {
         .sequence(batch.arg0.iter().copied())
         .sequence(batch.arg1.iter().copied())
         .sequence(batch.arg2.iter().copied())
+        .sequence(deltas(&batch.time_ns).map(|d| d as u32))
         .sequence(batch.tid.iter().copied())
-        .sequence(deltas(&batch.time_ns).map(|d| d as u16))
-        .sequence(deltas(&batch.time_ns).map(|d| (d >> 16) as u16))
         .number(batch.cpu)
         .sequence(batch.event.iter().copied())
         .sequence(batch.flags.iter().copied())
@@ -255,8 +252,8 @@ fn encode_kernel(batch: &KernelBatch) -> Vec<u8> {
 fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
     let first_ns = from.number()?;
     let (arg0, arg1, arg2) = (from.sequence()?.collect(), from.sequence()?.collect(), from.sequence()?.collect());
+    let time_ns = sums(first_ns, from.sequence::<u32>()?.map(u64::from));
     let tid = from.sequence()?.collect();
-    let time_ns = wide_sums(first_ns, from)?;
     let cpu = from.number()?;
     let batch = KernelBatch {
         cpu,
@@ -278,14 +275,6 @@ fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
 fn deltas(values: &[u64]) -> impl ExactSizeIterator<Item = u64> {
     let mut last = values.first().copied().unwrap_or(0);
     values.iter().map(move |value| value.wrapping_sub(std::mem::replace(&mut last, *value)))
-}
-
-/// Sums of steps that lie as two columns: their low 16 bits, then their high 16. Apart, because the
-/// low ones are noise and the high ones nearly all alike, and zstd packs each better by itself.
-fn wide_sums(first: u64, from: &mut Decoder<'_>) -> Option<Vec<u64>> {
-    let (low, high) = (from.sequence::<u16>()?, from.sequence::<u16>()?);
-    let equal = low.len() == high.len();
-    equal.then(|| sums(first, low.zip(high).map(|(low, high)| u64::from(high) << 16 | u64::from(low))))
 }
 
 fn sums(first: u64, deltas: impl Iterator<Item = u64>) -> Vec<u64> {
