@@ -186,7 +186,6 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
 
 fn encode_stamps(batch: &StampBatch) -> Vec<u8> {
     let id_deltas = || deltas(&batch.message_id).map(|d| d as i64);
-    let ticks = sums(first_ticks, from.sequence::<u32>()?.map(u64::from));
     let narrow = id_deltas().all(|d| i32::try_from(d).is_ok());
     let length = if narrow { batch.ticks.len() } else { 0 };
     let wide_length = batch.ticks.len() - length;
