@@ -1,0 +1,74 @@
+//! The header compiles without a warning wherever a robot's code may include it.
+
+use std::{path::Path, process::Command};
+
+use crate::build::{compile, scratch, source};
+
+const C: [&str; 4] = ["-std=c11", "-std=gnu11", "-std=c17", "-std=c2x"];
+const CPP: [&str; 3] = ["-std=c++17", "-std=gnu++17", "-std=c++20"];
+const MODES: [&[&str]; 6] = [
+    &["-O0"],
+    &["-O2"],
+    &["-O2", "-fPIC"],
+    &["-O2", "-fno-exceptions"],
+    &["-O2", "-DTAUT_OFF"],
+    &["-O0", "-DTAUT_OFF", "-fPIC"],
+];
+
+#[test]
+fn gcc_has_no_complaint() {
+    matrix("gcc", &C, &[]);
+    matrix("g++", &CPP, &["-x", "c++"]);
+}
+
+#[test]
+fn clang_has_no_complaint() {
+    matrix("clang", &C, &[]);
+    matrix("clang++", &CPP, &["-x", "c++"]);
+}
+
+fn matrix(compiler: &str, standards: &[&str], language: &[&str]) {
+    let object = scratch("matrix").join(format!("{compiler}.o"));
+    for standard in standards {
+        for mode in MODES {
+            let command = [&[compiler, standard], mode, language].concat();
+            compile(&command, &["-c", &source("every_call.c"), "-o", object.to_str().unwrap()]);
+        }
+    }
+}
+
+/// Includes before the header are the users' business, in any mode but strict C.
+#[test]
+fn the_order_of_includes_does_not_matter() {
+    let folder = scratch("order");
+    let file = folder.join("late.c");
+    std::fs::write(&file, "#include <stdio.h>\n#include <pthread.h>\n#include \"taut.h\"\nvoid f(void);\nvoid f(void) { TAUT_STAMP(\"a\", 1); }\n").unwrap();
+    let object = folder.join("late.o");
+    for compiler in
+        [&["gcc"][..], &["gcc", "-std=gnu11"], &["gcc", "-std=c11", "-D_GNU_SOURCE"], &["clang"], &["g++", "-x", "c++"]]
+    {
+        compile(compiler, &["-c", file.to_str().unwrap(), "-o", object.to_str().unwrap()]);
+    }
+}
+
+/// With -DTAUT_OFF nothing is left: no symbol of ours, none that we would need.
+#[test]
+fn switched_off_it_leaves_nothing() {
+    let symbols = |mode: &[&str], name: &str| {
+        let object = scratch("off").join(name);
+        compile(
+            &[&["gcc", "-std=c11", "-O2"], mode].concat(),
+            &["-c", &source("every_call.c"), "-o", object.to_str().unwrap()],
+        );
+        names_in(&object)
+    };
+    assert_eq!(symbols(&["-DTAUT_OFF"], "off.o"), ["main"]);
+    assert!(symbols(&[], "on.o").iter().any(|name| name.starts_with("taut_process_")));
+}
+
+fn names_in(object: &Path) -> Vec<String> {
+    let output = Command::new("nm").args(["--format=posix"]).arg(object).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
