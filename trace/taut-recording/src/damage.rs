@@ -15,6 +15,8 @@ pub enum Damage {
         start_ns: u64,
         /// As above.
         end_ns: u64,
+        /// By channel: topic and messages that the index behind the chunk lists; empty when that is gone too.
+        held: Vec<(&'static str, u64)>,
     },
     /// The last chunk, of which the end is missing.
     Torn {
@@ -34,29 +36,50 @@ pub enum Damage {
         /// Behind the last byte.
         end: usize,
     },
-    /// A verified message that does not decode: a defect of whoever wrote it.
+    /// No verified copy of what was recorded where is left.
+    Info {
+        /// Whether a copy without a checksum stands in for it.
+        has_copy: bool,
+    },
+    /// Verified messages that do not decode: a defect of whoever wrote them.
     Message {
-        /// Its topic.
+        /// Their topic.
         topic: &'static str,
+        /// How many.
+        count: u64,
     },
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Chunk { start, end, start_ns, end_ns } => {
+            Damage::Chunk { start, end, start_ns, end_ns, held } => {
                 let span_ms = end_ns.saturating_sub(*start_ns) as f64 / 1e6;
                 write!(f, "the chunk at bytes {start} to {end} fails its checksum and was left out")?;
+                for (at, (topic, messages)) in held.iter().enumerate() {
+                    let (before, plural) = (if at == 0 { ": " } else { ", " }, if *messages == 1 { "" } else { "s" });
+                    write!(f, "{before}{messages} message{plural} of {topic}")?;
+                }
                 // A damaged header may state anything; only a chunk-like span is worth saying.
-                if span_ms < 10_000.0 { write!(f, " (about {span_ms:.0} ms of one channel group)") } else { Ok(()) }
+                if span_ms < 10_000.0 { write!(f, ", about {span_ms:.0} ms") } else { Ok(()) }
             }
             Damage::Torn { start, missing, stamps, kernel_events } => write!(
                 f,
                 "the last chunk, at byte {start}, is torn: {missing} bytes are missing; {stamps} stamps and \
                  {kernel_events} kernel events were salvaged from it without a checksum"
             ),
-            Damage::Bytes { start, end } => write!(f, "bytes {start} to {end} are no records and were skipped"),
-            Damage::Message { topic } => write!(f, "a message on {topic} does not decode and was skipped"),
+            Damage::Bytes { start, end } => {
+                write!(f, "bytes {start} to {end} are no readable records and were skipped")
+            }
+            Damage::Info { has_copy: true } => {
+                write!(f, "what was recorded where is known only from a copy without a checksum")
+            }
+            Damage::Info { has_copy: false } => {
+                write!(f, "what was recorded where is lost; host, command and wall-clock times are unknown")
+            }
+            Damage::Message { topic, count } => {
+                write!(f, "{count} messages of {topic} do not decode and were skipped")
+            }
         }
     }
 }

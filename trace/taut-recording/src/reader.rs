@@ -8,7 +8,7 @@ use memchr::memmem;
 use crate::{
     Damage, Ending, Error, Info,
     records::Record,
-    schemas::{self, Channel, Content},
+    schemas::{self, CHANNELS, Channel, Content},
 };
 
 const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
@@ -20,10 +20,16 @@ const TO_SIGNATURE: usize = 37;
 const TO_RECORDS: usize = 53;
 /// Of a chunk's declared length, what is not compressed records.
 const CHUNK_FIXED: u64 = 44;
-/// No chunk of ours is larger; a hostile file must not ask for more memory.
-const MAX_CHUNK_BYTES: usize = 64 << 20;
+/// Chunks of ours are closed at 1 MiB; a hostile file must not ask for more memory than this.
+const MAX_CHUNK_BYTES: usize = 16 << 20;
+/// The frame of a torn chunk may not ask for a larger window either.
+const MAX_WINDOW_LOG: u32 = 24;
 
 const MESSAGE: u8 = 0x05;
+const CHUNK: u8 = 0x06;
+const MESSAGE_INDEX: u8 = 0x07;
+/// A message's time and place in the chunk.
+const MESSAGE_INDEX_ENTRY: u64 = 16;
 const HEADER: u8 = 0x01;
 const METADATA: u8 = 0x0c;
 
@@ -46,18 +52,15 @@ pub struct Contents {
 /// by one chunk. A record of a chunk whose checksum is wrong is never given.
 pub fn read(bytes: &[u8], sink: &mut dyn FnMut(Record)) -> Result<Contents, Error> {
     check_head(bytes)?;
-    let mut reader =
-        Reader { bytes, contents: Contents::default(), sink, chunks: 0, has_info: false, buffer: Vec::new() };
-    reader.run();
-    if reader.chunks == 0 {
-        return Err(no_chunks(bytes));
-    }
-    Ok(reader.contents)
+    Reader::new(bytes, sink).read()
 }
 
-/// What was recorded where, without giving the records to anybody.
+/// What was recorded where; reads no further than it must, usually one chunk.
 pub fn info(bytes: &[u8]) -> Result<Info, Error> {
-    read(bytes, &mut |_| {}).map(|contents| contents.info)
+    check_head(bytes)?;
+    let mut sink = |_| {};
+    let reader = Reader { only_info: true, ..Reader::new(bytes, &mut sink) };
+    reader.read().map(|contents| contents.info)
 }
 
 struct Reader<'a> {
@@ -66,6 +69,14 @@ struct Reader<'a> {
     sink: &'a mut dyn FnMut(Record),
     chunks: u64,
     has_info: bool,
+    /// Stop as soon as there is an Info.
+    only_info: bool,
+    /// From a Metadata record, which no checksum vouches for.
+    unverified_info: Option<Info>,
+    /// Messages by channel that a verified chunk holds and that do not decode.
+    undecodable: [u64; CHANNELS.len()],
+    /// None only when zstd cannot get memory; then no chunk is readable.
+    decompressor: Option<zstd::bulk::Decompressor<'static>>,
     buffer: Vec<u8>,
 }
 
@@ -79,8 +90,39 @@ struct Candidate {
     crc: u32,
 }
 
-impl Reader<'_> {
-    fn run(&mut self) {
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8], sink: &'a mut dyn FnMut(Record)) -> Reader<'a> {
+        Reader {
+            bytes,
+            contents: Contents::default(),
+            sink,
+            chunks: 0,
+            has_info: false,
+            only_info: false,
+            unverified_info: None,
+            undecodable: [0; CHANNELS.len()],
+            decompressor: zstd::bulk::Decompressor::new().ok(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn read(mut self) -> Result<Contents, Error> {
+        self.walk();
+        if self.chunks == 0 {
+            return Err(no_chunks(self.bytes));
+        }
+        if !self.has_info {
+            let copy = self.unverified_info.take();
+            self.contents.damage.push(Damage::Info { has_copy: copy.is_some() });
+            self.contents.info = copy.unwrap_or_default();
+        }
+        for ((_, topic, ..), count) in CHANNELS.into_iter().zip(self.undecodable).filter(|(_, count)| *count > 0) {
+            self.contents.damage.push(Damage::Message { topic, count });
+        }
+        Ok(self.contents)
+    }
+
+    fn walk(&mut self) {
         let finder = memmem::Finder::new(SIGNATURE);
         // Up to here the file is accounted for.
         let mut done = 0;
@@ -90,27 +132,44 @@ impl Reader<'_> {
             from = signature + 1;
             let Some(candidate) = self.candidate(signature, done) else { continue };
             self.gap(done, candidate.start);
-            if candidate.end > self.bytes.len() {
+            let is_cut = candidate.end > self.bytes.len();
+            if !is_cut && self.chunk(&candidate) {
+                if self.only_info && self.has_info {
+                    return;
+                }
+                done = candidate.end;
+                from = done;
+                continue;
+            }
+            // Its length may be what is wrong: look on inside it.
+            let next = self.next_start(&finder, from);
+            if is_cut && next.is_none() {
                 self.torn(&candidate);
                 return;
             }
-            if self.chunk(&candidate) {
-                done = candidate.end;
-                from = done;
-            } else {
-                // Its length may be what is wrong: look on inside it.
-                let next = self.next_start(&finder, from);
-                let upto = next.unwrap_or(self.bytes.len()).min(candidate.end);
-                self.contents.damage.push(Damage::Chunk {
-                    start: candidate.start,
-                    end: upto,
-                    start_ns: candidate.start_ns,
-                    end_ns: candidate.end_ns,
-                });
-                done = upto;
-            }
+            done = next.unwrap_or(self.bytes.len()).min(candidate.end);
+            self.quarantine(&candidate, done);
         }
         self.gap(done, self.bytes.len());
+    }
+
+    /// Says which chunk is left out; what it held is known from the message indexes behind it.
+    fn quarantine(&mut self, candidate: &Candidate, end: usize) {
+        let mut held = Vec::new();
+        let mut rest = self.bytes.get(candidate.end..).unwrap_or_default();
+        while let Some((MESSAGE_INDEX, body, after)) = split_record(rest) {
+            let Some((id, entries)) = body.split_at_checked(6) else { break };
+            let channel = Channel::from_id(u16::from_le_bytes([id[0], id[1]]));
+            held.push((channel.map_or("/value/…", topic), entries.len() as u64 / MESSAGE_INDEX_ENTRY));
+            rest = after;
+        }
+        self.contents.damage.push(Damage::Chunk {
+            start: candidate.start,
+            end,
+            start_ns: candidate.start_ns,
+            end_ns: candidate.end_ns,
+            held,
+        });
     }
 
     /// The start of the next place that looks like a chunk, from byte `from`.
@@ -126,19 +185,20 @@ impl Reader<'_> {
         let start = signature.checked_sub(TO_SIGNATURE).filter(|start| *start >= not_before)?;
         let number = |at: usize| self.u64_at(start + at);
         let (length, records) = (number(1)?, number(45)?);
-        // Either length may be the damaged one; the checksum decides.
-        let records = match length.checked_sub(CHUNK_FIXED) {
-            Some(rest) if rest == records => records,
-            Some(rest) if self.plausible_end(start, records).is_none() => rest,
-            _ => records,
-        };
         if self.bytes.get(start + TO_RECORDS..start + TO_RECORDS + 4) != Some(&ZSTD_MAGIC) {
             return None;
         }
-        let end = (start + TO_RECORDS).checked_add(usize::try_from(records).ok()?)?;
+        // When the two lengths disagree one of them is damaged; the zstd frame knows its own end.
+        let records = match length.checked_sub(CHUNK_FIXED) {
+            Some(rest) if rest == records => usize::try_from(records).ok()?,
+            _ => match zstd::zstd_safe::find_frame_compressed_size(&self.bytes[start + TO_RECORDS..]) {
+                Ok(size) => size,
+                Err(_) => usize::try_from(records).ok()?,
+            },
+        };
         Some(Candidate {
             start,
-            end,
+            end: (start + TO_RECORDS).checked_add(records)?,
             start_ns: number(9)?,
             end_ns: number(17)?,
             uncompressed: usize::try_from(number(25)?).ok()?,
@@ -146,26 +206,19 @@ impl Reader<'_> {
         })
     }
 
-    fn plausible_end(&self, start: usize, records: u64) -> Option<usize> {
-        let end = (start + TO_RECORDS).checked_add(usize::try_from(records).ok()?)?;
-        (end <= self.bytes.len()).then_some(end)
-    }
-
     /// Gives the chunk's records to the sink if its bytes are what was written.
     fn chunk(&mut self, candidate: &Candidate) -> bool {
-        if candidate.uncompressed > MAX_CHUNK_BYTES {
+        let Some(decompressor) = self.decompressor.as_mut().filter(|_| candidate.uncompressed <= MAX_CHUNK_BYTES)
+        else {
             return false;
-        }
+        };
         let compressed = &self.bytes[candidate.start + TO_RECORDS..candidate.end];
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.reserve(candidate.uncompressed);
-        let mut decoder = match zstd::bulk::Decompressor::new() {
-            Ok(decoder) => decoder,
-            Err(_) => return false,
-        };
-        let whole = decoder.decompress_to_buffer(compressed, &mut buffer).is_ok_and(|n| n == candidate.uncompressed)
-            && crc32fast::hash(&buffer) == candidate.crc;
+        let whole =
+            decompressor.decompress_to_buffer(compressed, &mut buffer).is_ok_and(|n| n == candidate.uncompressed)
+                && crc32fast::hash(&buffer) == candidate.crc;
         if whole {
             self.chunks += 1;
             self.records(&buffer);
@@ -180,7 +233,9 @@ impl Reader<'_> {
         use std::io::Read;
         let compressed = &self.bytes[candidate.start + TO_RECORDS..];
         let mut buffer = Vec::new();
-        if let Ok(decoder) = zstd::stream::read::Decoder::with_buffer(compressed) {
+        if let Ok(mut decoder) = zstd::stream::read::Decoder::with_buffer(compressed)
+            && decoder.window_log_max(MAX_WINDOW_LOG).is_ok()
+        {
             // The error is the tear itself; what came before it is in the buffer.
             let _ = decoder.take(MAX_CHUNK_BYTES as u64).read_to_end(&mut buffer);
         }
@@ -221,7 +276,7 @@ impl Reader<'_> {
                 self.has_info = true;
             }
             Some(Content::Ending(ending)) => self.contents.ending = Some(ending),
-            None => self.contents.damage.push(Damage::Message { topic: topic(channel) }),
+            None => self.undecodable[channel as usize - 1] += 1,
         }
     }
 
@@ -236,7 +291,13 @@ impl Reader<'_> {
                 return;
             }
             match split_record(&self.bytes[at..end]) {
-                Some((opcode, _, rest)) if is_known(opcode) => at = end - rest.len(),
+                Some((opcode, body, rest)) if is_known(opcode) => {
+                    at = end - rest.len();
+                    if opcode == METADATA && self.unverified_info.is_none() {
+                        self.unverified_info =
+                            metadata_value(body, "taut.info", "json").and_then(|json| serde_json::from_str(&json).ok());
+                    }
+                }
                 _ => {
                     self.contents.damage.push(Damage::Bytes { start: at, end });
                     return;
@@ -251,7 +312,7 @@ impl Reader<'_> {
 }
 
 fn topic(channel: Channel) -> &'static str {
-    schemas::CHANNELS.iter().find(|(c, ..)| *c == channel).map_or("", |(_, topic, ..)| topic)
+    CHANNELS.iter().find(|(c, ..)| *c == channel).map_or("", |(_, topic, ..)| topic)
 }
 
 /// Opcodes that may stand between our chunks: all of MCAP's but the chunk, and private ones.
@@ -266,25 +327,29 @@ fn split_record(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((head[0], body, rest))
 }
 
-/// Refuses what is certainly not ours; a damaged head is left to the chunks to prove.
+/// Refuses what is certainly not ours; a damaged head is left to the chunks to prove. Nothing
+/// vouches for Metadata, so the format is refused only if every copy of it in the head says so.
 fn check_head(bytes: &[u8]) -> Result<(), Error> {
     let Some(mut rest) = bytes.strip_prefix(&MAGIC) else { return Ok(()) };
+    let mut verdicts = Vec::new();
     while let Some((opcode, body, next)) = split_record(rest) {
         match opcode {
             HEADER if profile(body).is_some_and(|p| p != "taut") && !mentions_us(bytes) => {
                 return Err(Error::Foreign { profile: profile(body).unwrap_or_default() });
             }
-            METADATA => {
-                if let Some(feature) = unknown_feature(body) {
-                    return Err(Error::UnknownFeature { feature });
-                }
+            METADATA if string(body).is_some_and(|(name, _)| name == "taut.format") => {
+                verdicts.push(unknown_feature(body));
             }
-            0x06 => break,
+            CHUNK => break,
             _ => {}
         }
         rest = next;
     }
-    Ok(())
+    let refusals: Option<Vec<String>> = verdicts.into_iter().collect();
+    match refusals.and_then(|features| features.into_iter().next()) {
+        Some(feature) => Err(Error::UnknownFeature { feature }),
+        None => Ok(()),
+    }
 }
 
 /// One damaged byte in the profile must not turn a recording into a stranger's file.
@@ -296,25 +361,27 @@ fn profile(header: &[u8]) -> Option<String> {
     string(header).map(|(text, _)| text)
 }
 
-/// The first required feature of a `taut.format` Metadata record that this reader lacks.
+/// The first required feature of a `taut.format` Metadata record that this reader lacks; it lacks all.
 fn unknown_feature(metadata: &[u8]) -> Option<String> {
-    let (name, rest) = string(metadata)?;
-    if name != "taut.format" {
-        return None;
-    }
-    let mut rest = rest.get(4..)?;
-    while let Some((key, after)) = string(rest) {
+    let features = metadata_value(metadata, "taut.format", "required_features").unwrap_or_default();
+    let version = metadata_value(metadata, "taut.format", "version").unwrap_or_default();
+    let is_newer = version.parse::<u32>().is_ok_and(|version| version > crate::FORMAT_VERSION);
+    let feature = features.split_whitespace().next().map(str::to_owned);
+    feature.or_else(|| is_newer.then(|| format!("format version {version}")))
+}
+
+/// The value of a key in the Metadata record of that name.
+fn metadata_value(metadata: &[u8], name: &str, key: &str) -> Option<String> {
+    let (said, rest) = string(metadata)?;
+    let mut rest = rest.get(4..).filter(|_| said == name)?;
+    loop {
+        let (at, after) = string(rest)?;
         let (value, after) = string(after)?;
+        if at == key {
+            return Some(value);
+        }
         rest = after;
-        let features = value.split_whitespace().find(|_| key == "required_features");
-        if let Some(feature) = features {
-            return Some(feature.to_owned());
-        }
-        if key == "version" && value.parse::<u32>().is_ok_and(|v| v > crate::FORMAT_VERSION && v < 1000) {
-            return Some(format!("format version {value}"));
-        }
     }
-    None
 }
 
 fn string(bytes: &[u8]) -> Option<(String, &[u8])> {

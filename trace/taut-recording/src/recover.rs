@@ -1,6 +1,6 @@
 //! A clean recording from a torn or damaged one.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::{Contents, Damage, Ending, Error, Record, Writer, read};
 
@@ -18,15 +18,18 @@ pub struct Recovered {
 }
 
 /// Writes everything readable of `bytes` to a clean recording at `to`, by way of a neighbour that
-/// replaces it only when whole. The clean file says among its facts that it was recovered.
+/// replaces it only when whole. The clean file says among its facts that it was recovered,
+/// and in the Metadata `taut.recovered` what was lost.
 pub fn recover(bytes: &[u8], to: &Path) -> Result<Recovered, Error> {
     // Two passes: the head of the clean file needs what the damaged one may say only at its end.
     let mut end_ns = 0;
     let Contents { mut info, ending, .. } = read(bytes, &mut |record| end_ns = end_ns.max(time_ns(&record)))?;
-    let partial = to.with_extension("partial");
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
     let result = (|| {
         info.facts.push(("recovered_by".to_owned(), format!("taut {}", env!("CARGO_PKG_VERSION"))));
-        let mut writer = Writer::create(&partial, &info)?;
+        let mut writer = Writer::create(partial, &info)?;
         let mut failed = None;
         let contents = read(bytes, &mut |record| {
             if failed.is_none() {
@@ -44,13 +47,23 @@ pub fn recover(bytes: &[u8], to: &Path) -> Result<Recovered, Error> {
             reason: "recovered".to_owned(),
             ..Ending::default()
         });
+        let mut said = BTreeMap::from([("by".to_owned(), format!("taut {}", env!("CARGO_PKG_VERSION")))]);
+        said.extend(
+            contents
+                .damage
+                .iter()
+                .take(1000)
+                .zip(1..)
+                .map(|(damage, n)| (format!("damage_{n:04}"), damage.to_string())),
+        );
+        writer.metadata("taut.recovered", said)?;
         let file_bytes = writer.finish(&ending)?;
-        std::fs::rename(&partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
+        std::fs::rename(partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
         let Contents { damage, stamps, kernel_events, .. } = contents;
         Ok(Recovered { damage, stamps, kernel_events, file_bytes })
     })();
     if result.is_err() {
-        let _ = std::fs::remove_file(&partial);
+        let _ = std::fs::remove_file(partial);
     }
     result
 }

@@ -162,6 +162,7 @@ impl Writer {
     }
 
     fn write_head(&mut self) -> Result<(), Error> {
+        self.describe()?;
         for (channel, topic, schema_name, schema) in CHANNELS {
             let schema_id = self.mcap.add_schema(schema_name, "ros2msg", schema.as_bytes());
             let schema_id = schema_id.map_err(|source| self.mcap_error(source))?;
@@ -169,7 +170,6 @@ impl Writer {
             let id = id.map_err(|source| self.mcap_error(source))?;
             debug_assert_eq!(id, channel as u16, "fixed channel ids are part of the format");
         }
-        self.describe()?;
         self.push_record(Channel::Info, self.info_bytes())?;
         self.flush_group(Group::Slow)?;
         self.file.sync_data().map_err(|source| self.io(source))
