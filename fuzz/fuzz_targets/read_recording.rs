@@ -30,13 +30,16 @@ fn check(file: &[u8]) {
     recovers(file, stamps, kernel_events);
 }
 
-/// What is recovered is whole, and all that could be read.
+/// What is recovered is whole, and all that could be read. One file in 64, because it goes by the disk.
 fn recovers(file: &[u8], stamps: u64, kernel_events: u64) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let to = folder.path().join("clean.mcap");
+    if crc32fast::hash(file) % 64 != 0 {
+        return;
+    }
+    let to = std::env::temp_dir().join(format!("taut-fuzz-{}.mcap", std::process::id()));
     let recovered = recover(file, &to).expect("what reads recovers");
     assert_eq!((recovered.stamps, recovered.kernel_events), (stamps, kernel_events));
     let clean = read(&std::fs::read(&to).expect("the clean file"), &mut |_| {}).expect("a recording");
+    std::fs::remove_file(&to).expect("the clean file is ours");
     assert_eq!((clean.stamps, clean.kernel_events, clean.damage.len()), (stamps, kernel_events, 0));
 }
 
