@@ -21,6 +21,7 @@ impl Folder {
             let pair = ClockPair { ticks: Ticks(at), monotonic_ns: at, realtime_ns: at, window_ticks: 30 };
             writer.write(&Record::Clock(Counter::Tsc, pair)).unwrap();
         }
+        writer.flush_due(1_000_000_000).unwrap();
         let mut batch = StampBatch { pid: 1, tid: 1, counter: 1, ..StampBatch::default() };
         for id in 0..2000u64 {
             let start = 1_000_000 + id * 20_000_000;
@@ -35,7 +36,19 @@ impl Folder {
                 batch.value.push(value);
             }
         }
-        writer.write(&Record::Stamps(batch)).unwrap();
+        for half in [0..4000, 4000..8000] {
+            let half = StampBatch {
+                ticks: batch.ticks[half.clone()].to_vec(),
+                message_id: batch.message_id[half.clone()].to_vec(),
+                point: batch.point[half.clone()].to_vec(),
+                kind: batch.kind[half.clone()].to_vec(),
+                value: batch.value[half].to_vec(),
+                ..batch
+            };
+            let at_ns = half.ticks[half.ticks.len() - 1];
+            writer.write(&Record::Stamps(half)).unwrap();
+            writer.flush_due(at_ns + 1_000_000_000).unwrap();
+        }
         writer.finish(&Ending { end_monotonic_ns: 41_000_000_000, ..Ending::default() }).unwrap();
         folder
     }
@@ -127,9 +140,10 @@ fn bad_input_is_one_line_that_names_the_file() {
 fn damage_is_said_and_has_its_exit_code() {
     let folder = Folder::new();
     let mut bytes = std::fs::read(folder.path("run.mcap")).unwrap();
-    let frames: Vec<usize> =
-        (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
-    bytes[frames[frames.len() - 1] + 20] ^= 0xff;
+    // Chunks in the order of Folder::new: the head, names and clock, then two of stamps.
+    let mut frames = (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]);
+    let first_stamps = frames.nth(2).unwrap();
+    bytes[first_stamps + 20] ^= 0xff;
     std::fs::write(folder.path("damaged.mcap"), bytes).unwrap();
     folder.taut(&["report", "damaged.mcap"]).code(5).stdout(predicate::str::contains("fails its checksum"));
 }
