@@ -270,7 +270,7 @@ impl Ftrace {
             for ring in &mut instance.rings {
                 ring.raw = None;
             }
-            if let Err(error) = fs::remove_dir(self.tracefs.path(&instance.folder))
+            if let Err(error) = remove_when_free(&self.tracefs.path(&instance.folder))
                 && error.kind() != io::ErrorKind::NotFound
             {
                 result = Err(error);
@@ -278,6 +278,20 @@ impl Ftrace {
         }
         result
     }
+}
+
+/// Removes an instance. A child that another thread forked a moment ago holds copies of our files until
+/// its exec closes them, and the kernel says "busy" until then: wait for that, bounded.
+fn remove_when_free(path: &Path) -> io::Result<()> {
+    for _ in 0..200 {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+    fs::remove_dir(path)
 }
 
 impl Drop for Ftrace {
