@@ -1,67 +1,90 @@
-/* Cost of one stamp, in batches interleaved with batches of what it is compared with.
- * Prints: name batch_median_ns n_batches [p99.9_ns]. Run under `taut record` for "on", bare for "off". */
+/* C's batches: reading the TSC, stamping from a program, stamping from a shared object, and the
+ * distribution of single stamps. With TAUT_SESSION they are recorded, without it they are off. */
 #include "taut.h"
-#ifdef WITH_LTTNG
-#include "lttng_provider.h"
-#endif
-#include <stdio.h>
+
 #include <stdlib.h>
+#include <x86intrin.h>
 
-enum { CALLS = 20000, BATCHES = 60, SINGLES = 20000 };
-static volatile uint64_t sink;
+#include "batch.h"
 
-static double cpu_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+void stamp_in_object(uint64_t count);
+
+static void read_tsc(uint64_t count) {
+  uint64_t i, sum = 0;
+  for (i = 0; i < count; i++) {
+    sum += __rdtsc();
+    EACH_TIME();
+  }
+  __asm__ volatile("" ::"r"(sum));
 }
-static int less(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
+
+static void stamp(uint64_t count) {
+  uint64_t i;
+  for (i = 0; i < count; i++) {
+    TAUT_STAMP("control.received", i);
+    EACH_TIME();
+  }
+}
+
+static void nothing(uint64_t count) {
+  uint64_t i;
+  for (i = 0; i < count; i++) EACH_TIME();
+}
+
+static int by_size(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return (x > y) - (x < y);
 }
-static double at(double *values, int n, double q) {
-  qsort(values, (size_t)n, sizeof *values, less);
-  return values[(int)(q * (n - 1))];
+
+static double ticks_per_ns(void) {
+  const uint64_t from_ns = taut_monotonic_ns_(), from = __rdtsc();
+  while (taut_monotonic_ns_() - from_ns < 50000000) {
+  }
+  return (double)(__rdtsc() - from) / (double)(taut_monotonic_ns_() - from_ns);
 }
-#define BATCH(out, call)                                        \
-  do {                                                          \
-    double t0 = cpu_ns();                                       \
-    for (uint64_t i = 0; i < CALLS; i++) { call; }              \
-    (out)[batch] = (cpu_ns() - t0) / CALLS;                     \
-  } while (0)
+
+/* Each stamp between two TSC reads, less the median of two reads with nothing between. */
+static void single_stamps(uint64_t count, double per_ns) {
+  uint64_t *spans = (uint64_t *)malloc(count * sizeof *spans), i, overhead;
+  static const double quantiles[] = {0.5, 0.9, 0.99, 0.999, 0.9999};
+  for (i = 0; i < count; i++) {
+    const uint64_t from = __rdtsc();
+    EACH_TIME();
+    spans[i] = __rdtsc() - from;
+  }
+  qsort(spans, count, sizeof *spans, by_size);
+  overhead = spans[count / 2];
+  for (i = 0; i < count; i++) {
+    const uint64_t from = __rdtsc();
+    TAUT_STAMP("control.received", i);
+    EACH_TIME();
+    spans[i] = __rdtsc() - from;
+  }
+  qsort(spans, count, sizeof *spans, by_size);
+  for (i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+    const uint64_t span = spans[(uint64_t)((double)count * quantiles[i])];
+    printf("%.2f ", span > overhead ? (double)(span - overhead) / per_ns : 0.0);
+  }
+  printf("\n");
+  fflush(stdout);
+  free(spans);
+}
 
 int main(void) {
-  static double tsc[BATCHES], stamp[BATCHES], single[SINGLES], empty[SINGLES];
-  taut_prepare_thread();
-  uint64_t before = taut_lost();
-  for (int batch = 0; batch < BATCHES; batch++) {
-    BATCH(tsc, sink = __rdtsc());
-#ifdef WITH_LTTNG
-    BATCH(stamp, lttng_ust_tracepoint(taut_bench, stamp, i, 7, 0));
-#else
-    BATCH(stamp, TAUT_STAMP("bench.point", i));
-#endif
-    usleep(20000); /* Time for the recorder: the ring must not fill. */
+  char mode[32];
+  uint64_t count;
+  const double per_ns = ticks_per_ns();
+  while (next_batch(mode, &count)) {
+    const uint64_t begin = thread_ns();
+    if (!strcmp(mode, "single")) {
+      single_stamps(count, per_ns);
+      continue;
+    }
+    if (!strcmp(mode, "tsc")) read_tsc(count);
+    else if (!strcmp(mode, "stamp")) stamp(count);
+    else if (!strcmp(mode, "object")) stamp_in_object(count);
+    else nothing(count);
+    answer_ns_each(begin, count);
   }
-  double mhz = 0;
-  { uint64_t c = __rdtsc(); double t = (double)taut_monotonic_ns_(); usleep(100000);
-    mhz = (double)(__rdtsc() - c) / ((double)taut_monotonic_ns_() - t); }
-  for (int i = 0; i < SINGLES; i++) {
-    unsigned aux;
-    uint64_t a = __rdtscp(&aux), b = __rdtscp(&aux);
-    empty[i] = (double)(b - a) / mhz;
-    a = __rdtscp(&aux);
-#ifdef WITH_LTTNG
-    lttng_ust_tracepoint(taut_bench, stamp, (uint64_t)i, 7, 0);
-#else
-    TAUT_STAMP("bench.single", (uint64_t)i);
-#endif
-    b = __rdtscp(&aux);
-    single[i] = (double)(b - a) / mhz;
-  }
-  double floor = at(empty, SINGLES, 0.5);
-  printf("tsc %.2f %d\n", at(tsc, BATCHES, 0.5), BATCHES);
-  printf("stamp %.2f %d %.1f\n", at(stamp, BATCHES, 0.5), BATCHES, at(single, SINGLES, 0.999) - floor);
-  printf("lost %llu\n", (unsigned long long)(taut_lost() - before));
   return 0;
 }
