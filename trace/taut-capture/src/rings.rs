@@ -13,6 +13,7 @@ use std::{
 };
 
 use memmap2::{MmapOptions, MmapRaw};
+use taut_clock::Counter;
 use taut_recording::{Name, StampBatch};
 
 const MAGIC: &[u8; 8] = b"TAUTRING";
@@ -24,9 +25,14 @@ const SLOT_BYTES: usize = 256;
 const OUTCOME: u8 = 4;
 /// More than any producer lays out; bounds what a damaged header can ask for.
 const SLOTS_MAX: u32 = 4096;
+const RING_RECORDS_MAX: u32 = 1 << 24;
 const NAMES_MAX: u32 = 1 << 20;
 /// Stamps taken from one slot in one go, so that one busy thread does not starve the others.
 const BATCH_MAX: u64 = 65_536;
+/// Header bytes that are written once, before the file gets its name; atomics follow.
+const FIXED_HEADER_BYTES: usize = 80;
+/// Looks for a process of another PID namespace, one at each [`Session::reap`], before it is given up.
+const LOOKS_FOR_PID: u32 = 8;
 
 const FREE: u32 = 0;
 const OPEN: u32 = 1;
@@ -75,6 +81,7 @@ pub struct Session {
     rings: HashMap<PathBuf, RingFile>,
     refused: HashSet<PathBuf>,
     late: bool,
+    processes: usize,
 }
 
 impl Session {
@@ -90,6 +97,7 @@ impl Session {
             rings: HashMap::new(),
             refused: HashSet::new(),
             late: false,
+            processes: 0,
         })
     }
 
@@ -112,6 +120,11 @@ impl Session {
         self.rings.values().map(|ring| ring.pid).collect()
     }
 
+    /// How many processes made a ring file so far, the dead ones too.
+    pub fn processes(&self) -> usize {
+        self.processes
+    }
+
     /// Looks for new ring files: one listing of a small directory.
     pub fn discover(&mut self, drained: &mut Drained) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
@@ -122,6 +135,7 @@ impl Session {
             }
             match RingFile::open(&path, self.late) {
                 Ok(ring) => {
+                    self.processes += 1;
                     self.rings.insert(path, ring);
                 }
                 Err(error) => {
@@ -135,9 +149,16 @@ impl Session {
     /// Takes what all rings hold.
     pub fn drain(&mut self) -> Drained {
         let mut drained = Drained::default();
-        for ring in self.rings.values_mut() {
-            ring.drain(&mut self.names, &mut drained);
-        }
+        let (names, refused) = (&mut self.names, &mut self.refused);
+        self.rings.retain(|path, ring| {
+            if !ring.is_whole() {
+                drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
+                refused.insert(path.clone());
+                return false;
+            }
+            ring.drain(names, &mut drained);
+            true
+        });
         drained
     }
 
@@ -145,15 +166,22 @@ impl Session {
     /// drained. To be called now and then, not in each round: it asks /proc.
     pub fn reap(&mut self) -> Drained {
         let mut drained = Drained::default();
-        let names = &mut self.names;
+        let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
+            // A file that was cut short is told by `drain`.
+            if !ring.is_whole() {
+                return true;
+            }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.
             if ring.is_alive() {
                 ring.close_dead_slots();
                 return true;
             }
-            while ring.drain(names, &mut drained) > 0 {}
-            let _ = fs::remove_file(path);
+            ring.drain_all(names, &mut drained);
+            if fs::remove_file(path).is_err() {
+                // It stays in the directory and must not be found anew.
+                refused.insert(path.clone());
+            }
             false
         });
         drained
@@ -162,10 +190,15 @@ impl Session {
 
 /// One process's ring file, mapped.
 struct RingFile {
+    file: File,
     map: MmapRaw,
     pid: i32,
-    /// As the process sees itself; differs from `pid` in a PID namespace.
-    own_pid: i32,
+    /// Inode of the PID namespace, when it is not ours.
+    foreign_namespace: Option<u64>,
+    /// Whether `pid` is the host's; in a foreign namespace it is the process's own word until it is found.
+    is_found: bool,
+    /// Looks for it that are left.
+    looks_left: u32,
     start_time: u64,
     counter: u8,
     slot_count: usize,
@@ -177,9 +210,22 @@ struct RingFile {
     ring_stride: usize,
     /// Recording-wide numbers by the file's name ids, from 1.
     numbers: Vec<u32>,
-    lost_by_slot: Vec<u64>,
+    slots: Vec<Slot>,
     lost_without_slot: u64,
     lost_names: u64,
+}
+
+/// What is remembered of a slot, so that nothing of it is believed twice.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Records consumed; the file's copy is for the producer.
+    tail: u64,
+    /// The lost counter as last seen.
+    lost: u64,
+    /// It stated more records than its ring has; told once.
+    is_told: bool,
+    /// Of a foreign namespace: generation and tid, and the host tid they stand for.
+    known_tid: Option<((u32, i32), i32)>,
 }
 
 impl RingFile {
@@ -190,8 +236,7 @@ impl RingFile {
             return Err(bad("shorter than a header"));
         }
         let map = MmapOptions::new().map_raw(&file)?;
-        let length = map.len();
-        let ring = RingFile::check(map, length)?;
+        let ring = RingFile::check(file, map)?;
         if late {
             return Ok(ring.skip());
         }
@@ -199,11 +244,11 @@ impl RingFile {
     }
 
     /// Reads the header and believes it only as far as it fits the file.
-    fn check(map: MmapRaw, length: usize) -> io::Result<RingFile> {
-        // SAFETY: the mapping is at least 4096 bytes long, page-aligned, and lives in `map`. Fields written
-        // once before the rename are read as plain bytes; a hostile writer can only make them nonsense,
-        // which the checks below refuse.
-        let header = unsafe { std::slice::from_raw_parts(map.as_ptr(), 4096) };
+    fn check(file: File, map: MmapRaw) -> io::Result<RingFile> {
+        let length = map.len();
+        // SAFETY: the mapping is at least 4096 bytes long and lives in `map`. These fields were written once,
+        // before the file got its name; a hostile writer can only make them nonsense, which is refused below.
+        let header: [u8; FIXED_HEADER_BYTES] = unsafe { map.as_ptr().cast::<[u8; FIXED_HEADER_BYTES]>().read() };
         let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         let size_at = |at: usize| usize::try_from(u64_at(at)).unwrap_or(usize::MAX);
@@ -223,6 +268,9 @@ impl RingFile {
         let sound = (1..=SLOTS_MAX).contains(&slot_count)
             && (1..=NAMES_MAX).contains(&name_capacity)
             && ring_records.is_power_of_two()
+            && ring_records <= RING_RECORDS_MAX
+            && rings.is_multiple_of(4096)
+            && stride.is_multiple_of(4096)
             && stride >= ring_records as usize * RECORD_BYTES
             && fits(names, name_capacity as usize, NAME_ENTRY_BYTES)
             && fits(slots, slot_count as usize, SLOT_BYTES)
@@ -230,12 +278,18 @@ impl RingFile {
         if !sound {
             return Err(bad("its header does not fit the file"));
         }
-        let own_pid = u32_at(16) as i32;
-        Ok(RingFile {
-            pid: host_pid(own_pid, u64_at(40)),
-            own_pid,
+        let counter = u8::try_from(u32_at(12)).ok().and_then(Counter::from_number);
+        let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", u32_at(12))))?;
+        let ours = namespace_of("self");
+        let foreign_namespace = Some(u64_at(40)).filter(|theirs| *theirs != 0 && ours != 0 && *theirs != ours);
+        let mut ring = RingFile {
+            file,
+            pid: u32_at(16) as i32,
+            foreign_namespace,
+            is_found: foreign_namespace.is_none(),
+            looks_left: LOOKS_FOR_PID,
             start_time: u64_at(32),
-            counter: u32_at(12) as u8,
+            counter: counter as u8,
             slot_count: slot_count as usize,
             ring_records: u64::from(ring_records),
             name_capacity,
@@ -244,19 +298,31 @@ impl RingFile {
             rings_offset: rings,
             ring_stride: stride,
             numbers: Vec::new(),
-            lost_by_slot: vec![0; slot_count as usize],
+            slots: vec![Slot::default(); slot_count as usize],
             lost_without_slot: 0,
             lost_names: 0,
             map,
-        })
+        };
+        ring.look_for_pid();
+        for slot in 0..ring.slot_count {
+            // An earlier consumer may have taken some.
+            ring.slots[slot].tail = ring.u64(ring.slot(slot) + 128).load(Ordering::Relaxed);
+        }
+        Ok(ring)
+    }
+
+    /// Whether the file still is as long as it was: beyond its end the mapping ends too, with a SIGBUS.
+    /// (Whoever cuts it between this look and the read is the recorder's own user.)
+    fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
     }
 
     /// For a consumer that comes late: nothing before now counts.
     fn skip(mut self) -> RingFile {
         for slot in 0..self.slot_count {
-            let head = self.u64(self.slot(slot) + 64).load(Ordering::Acquire);
-            self.u64(self.slot(slot) + 128).store(head, Ordering::Release);
-            self.lost_by_slot[slot] = self.u64(self.slot(slot) + 72).load(Ordering::Relaxed);
+            let at = self.slot(slot);
+            self.slots[slot].lost = self.u64(at + 72).load(Ordering::Relaxed);
+            self.consumed(slot, self.u64(at + 64).load(Ordering::Acquire));
         }
         self.lost_without_slot = self.u64(192).load(Ordering::Relaxed);
         self.lost_names = self.u64(200).load(Ordering::Relaxed);
@@ -281,33 +347,45 @@ impl RingFile {
         taken
     }
 
+    /// Takes everything that a process left which writes no more; bounded, in case it does.
+    fn drain_all(&mut self, names: &mut Names, drained: &mut Drained) {
+        for _ in 0..=self.ring_records.div_ceil(BATCH_MAX) {
+            if self.drain(names, drained) == 0 {
+                break;
+            }
+        }
+    }
+
     fn drain_slot(&mut self, slot: usize, names: &mut Names, drained: &mut Drained) -> u64 {
         let at = self.slot(slot);
         // State before head: a slot seen closed has no more records than its head says.
         let state = self.u32(at).load(Ordering::Acquire);
-        let tail = self.u64(at + 128).load(Ordering::Relaxed);
+        let tail = self.slots[slot].tail;
         // SYNC POINT head
         let head = self.u64(at + 64).load(Ordering::Acquire);
         let waiting = head.wrapping_sub(tail);
         if waiting > self.ring_records {
             // No producer does this. Believe nothing of it, and go on from its head.
-            drained.refused.push(format!(
-                "process {}: slot {slot} states {waiting} records in a ring of {}",
-                self.pid, self.ring_records
-            ));
-            self.u64(at + 128).store(head, Ordering::Release);
+            if !std::mem::replace(&mut self.slots[slot].is_told, true) {
+                drained.refused.push(format!(
+                    "process {}: slot {slot} states {waiting} records in a ring of {}; they are not recorded",
+                    self.pid, self.ring_records
+                ));
+            }
+            self.consumed(slot, head);
             return 0;
         }
-        let tid = self.host_tid(self.u32(at + 4).load(Ordering::Relaxed) as i32);
         let take = waiting.min(BATCH_MAX);
         if take > 0 {
-            drained.batches.push(self.copy(slot, tail..tail + take, tid, names));
+            let batch = self.copy(slot, tail, take, names);
+            drained.batches.push(batch);
             // SYNC POINT tail
-            self.u64(at + 128).store(tail + take, Ordering::Release);
+            self.consumed(slot, tail.wrapping_add(take));
         }
         let lost = self.u64(at + 72).load(Ordering::Relaxed);
-        let more = lost.saturating_sub(std::mem::replace(&mut self.lost_by_slot[slot], lost));
+        let more = lost.saturating_sub(std::mem::replace(&mut self.slots[slot].lost, lost));
         if more > 0 {
+            let tid = self.host_tid(slot);
             drained.lost.push((format!("{}/{tid}", self.pid), more));
         }
         if state == CLOSED && take == waiting {
@@ -316,8 +394,15 @@ impl RingFile {
         take
     }
 
-    fn copy(&mut self, slot: usize, positions: std::ops::Range<u64>, tid: i32, names: &mut Names) -> StampBatch {
-        let n = (positions.end - positions.start) as usize;
+    /// Gives the producer the room of what was read.
+    fn consumed(&mut self, slot: usize, tail: u64) {
+        self.slots[slot].tail = tail;
+        self.u64(self.slot(slot) + 128).store(tail, Ordering::Release);
+    }
+
+    fn copy(&mut self, slot: usize, tail: u64, take: u64, names: &mut Names) -> StampBatch {
+        let n = take as usize;
+        let tid = self.host_tid(slot);
         let mut batch = StampBatch { pid: self.pid, tid, counter: self.counter, ..StampBatch::default() };
         batch.ticks.reserve(n);
         batch.message_id.reserve(n);
@@ -326,19 +411,21 @@ impl RingFile {
         batch.value.reserve(n);
         let ring = self.rings_offset + slot * self.ring_stride;
         let mut last = 0;
-        for position in positions {
+        for position in (0..take).map(|i| tail.wrapping_add(i)) {
             let at = ring + (position & (self.ring_records - 1)) as usize * RECORD_BYTES;
             // SAFETY: `check` saw that the ring lies in the mapping, and the mask keeps the position in the ring.
             // The producer finished the record before it published head; any bytes are a valid [u64; 4].
             let [ticks, id, point_kind, value] = unsafe { self.map.as_ptr().add(at).cast::<[u64; 4]>().read() };
-            let kind = (point_kind >> 32) as u8;
+            // A kind beyond the format's byte is unknown, whatever it is, and must not look like a known one.
+            let kind = u8::try_from(point_kind >> 32).unwrap_or(u8::MAX);
             // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
             last = ticks.max(last);
             batch.ticks.push(last);
             batch.message_id.push(id);
             batch.point.push(self.number(point_kind as u32, names));
             batch.kind.push(kind);
-            batch.value.push(if kind == OUTCOME { u64::from(self.number(value as u32, names)) } else { value });
+            let name_of = |value| u32::try_from(value).unwrap_or(0);
+            batch.value.push(if kind == OUTCOME { u64::from(self.number(name_of(value), names)) } else { value });
         }
         batch
     }
@@ -357,9 +444,11 @@ impl RingFile {
         if length == 0 || length > NAME_BYTES {
             return 0;
         }
-        // SAFETY: `check` saw that the table lies in the mapping; a published name is not written again.
-        let bytes = unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(entry + 8), length) };
-        let number = names.number(&String::from_utf8_lossy(bytes));
+        let mut bytes = [0; NAME_BYTES];
+        // SAFETY: `check` saw that the table lies in the mapping, and `length` is at most NAME_BYTES. A published
+        // name is not written again; should it be, the copy is nonsense and stays one.
+        unsafe { self.map.as_ptr().add(entry + 8).copy_to_nonoverlapping(bytes.as_mut_ptr(), length) };
+        let number = names.number(&String::from_utf8_lossy(&bytes[..length]));
         if self.numbers.len() <= index {
             self.numbers.resize(index + 1, 0);
         }
@@ -367,29 +456,62 @@ impl RingFile {
         number
     }
 
-    /// Whether the process that made the file still runs.
-    fn is_alive(&self) -> bool {
+    /// Whether the process that made the file still runs; one that cannot be found may.
+    fn is_alive(&mut self) -> bool {
+        if !self.look_for_pid() {
+            return true;
+        }
         fs::read_to_string(format!("/proc/{}/stat", self.pid))
             .ok()
             .and_then(|stat| crate::proc::start_time(&stat))
             .is_some_and(|start| self.start_time == 0 || start == self.start_time)
     }
 
+    /// Whether the host pid is known; in a foreign PID namespace it has to be looked for.
+    fn look_for_pid(&mut self) -> bool {
+        if !self.is_found && self.looks_left > 0 {
+            self.looks_left -= 1;
+            let found = self.foreign_namespace.and_then(|namespace| host_pid(self.pid, namespace));
+            self.is_found = found.is_some();
+            self.pid = found.unwrap_or(self.pid);
+        }
+        self.is_found
+    }
+
     /// A killed thread never closes its slot: do it in its name.
-    fn close_dead_slots(&self) {
+    fn close_dead_slots(&mut self) {
+        if !self.look_for_pid() {
+            return;
+        }
         for slot in 0..self.slot_count {
-            let state = self.u32(self.slot(slot));
-            let tid = self.host_tid(self.u32(self.slot(slot) + 4).load(Ordering::Relaxed) as i32);
-            if state.load(Ordering::Acquire) == OPEN && !Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists() {
-                let _ = state.compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
+            let state = self.slot(slot);
+            // State before tid: an open slot keeps its tid, a free one may be claimed at any moment.
+            if self.u32(state).load(Ordering::Acquire) != OPEN {
+                continue;
+            }
+            let tid = self.host_tid(slot);
+            if !Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists() {
+                let _ = self.u32(state).compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
 
-    /// Host tid of a tid as the process sees it.
-    fn host_tid(&self, tid: i32) -> i32 {
-        // Within one process, pid and tids are shifted alike only by luck; ask only when namespaces differ.
-        if self.pid == self.own_pid { tid } else { host_tid_in(self.pid, tid) }
+    /// Host tid of a slot's thread.
+    fn host_tid(&mut self, slot: usize) -> i32 {
+        let at = self.slot(slot);
+        let own = self.u32(at + 4).load(Ordering::Relaxed) as i32;
+        if self.foreign_namespace.is_none() || !self.is_found {
+            return own;
+        }
+        let key = (self.u32(at + 8).load(Ordering::Relaxed), own);
+        match self.slots[slot].known_tid {
+            Some((known, tid)) if known == key => tid,
+            _ => {
+                let tid = host_tid_in(self.pid, own);
+                self.slots[slot].known_tid = Some((key, tid));
+                tid
+            }
+        }
     }
 
     fn slot(&self, slot: usize) -> usize {
@@ -413,21 +535,24 @@ fn bad(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
-/// The pid as we see it of a process that calls itself `own` in PID namespace `namespace`.
-fn host_pid(own: i32, namespace: u64) -> i32 {
-    use std::os::unix::fs::MetadataExt;
-    let inode = |path: &str| fs::metadata(path).map_or(0, |m| m.ino());
-    if namespace == 0 || namespace == inode("/proc/self/ns/pid") {
-        return own;
-    }
-    let in_namespace = |pid: &i32| {
-        inode(&format!("/proc/{pid}/ns/pid")) == namespace
+/// The pid as we see it of a process that calls itself `own` in the PID namespace with this inode.
+fn host_pid(own: i32, namespace: u64) -> Option<i32> {
+    crate::proc::pids().into_iter().find(|pid| {
+        namespace_of(&pid.to_string()) == namespace
             && crate::proc::innermost_pid(&format!("/proc/{pid}/status")) == Some(own)
-    };
-    crate::proc::pids().into_iter().find(in_namespace).unwrap_or(own)
+    })
+}
+
+/// Inode of a process's PID namespace; 0 when it may not be read.
+pub(crate) fn namespace_of(process: &str) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{process}/ns/pid")).map_or(0, |m| m.ino())
 }
 
 fn host_tid_in(pid: i32, own: i32) -> i32 {
     let innermost = |tid: &i32| crate::proc::innermost_pid(&format!("/proc/{pid}/task/{tid}/status"));
     crate::proc::tids(pid).into_iter().find(|tid| innermost(tid) == Some(own)).unwrap_or(own)
 }
+
+#[cfg(test)]
+mod tests;

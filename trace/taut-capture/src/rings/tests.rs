@@ -1,0 +1,528 @@
+//! The consumer against ring files built by hand, as a producer, a killed one or a hostile one leaves them.
+
+use std::{
+    os::unix::fs::FileExt,
+    process::{Child, Command, Stdio},
+};
+
+use proptest::{prelude::*, sample::Index};
+
+use super::*;
+
+const SLOTS: u64 = 2;
+const RECORDS: u64 = 64;
+const NAMES: u64 = 4;
+const NAMES_AT: u64 = 4096;
+const SLOTS_AT: u64 = 4096 + NAMES * 128 + 512;
+const RINGS_AT: u64 = 8192;
+const STRIDE: u64 = 4096;
+const LENGTH: u64 = RINGS_AT + SLOTS * STRIDE;
+
+const HEAD: u64 = 64;
+const LOST: u64 = 72;
+const TAIL: u64 = 128;
+
+/// A ring file of this process, and the session it lies in.
+struct Written {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+    file: File,
+}
+
+impl Written {
+    fn by(pid: u32) -> Written {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{pid}-0.taut"));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        file.set_len(LENGTH).unwrap();
+        let written = Written { folder, path, file };
+        written.bytes(0, MAGIC);
+        for (at, value) in [(8, 1), (12, 2), (16, pid), (20, SLOTS as u32), (24, RECORDS as u32), (28, NAMES as u32)] {
+            written.u32(at, value);
+        }
+        for (at, value) in [(48, NAMES_AT), (56, SLOTS_AT), (64, RINGS_AT), (72, STRIDE)] {
+            written.u64(at, value);
+        }
+        written
+    }
+
+    fn by_us() -> Written {
+        Written::by(std::process::id())
+    }
+
+    fn bytes(&self, at: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, at).unwrap();
+    }
+
+    fn u32(&self, at: u64, value: u32) {
+        self.bytes(at, &value.to_le_bytes());
+    }
+
+    fn u64(&self, at: u64, value: u64) {
+        self.bytes(at, &value.to_le_bytes());
+    }
+
+    fn read_u64(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, at).unwrap();
+        u64::from_le_bytes(bytes)
+    }
+
+    fn name(&self, id: u64, name: &str) {
+        let at = NAMES_AT + (id - 1) * 128;
+        self.bytes(at + 8, name.as_bytes());
+        self.u32(at, name.len() as u32);
+    }
+
+    /// An open slot of a thread, with its ring filled from `tail` to `head`: message id = position.
+    fn slot(&self, slot: u64, tid: i32, tail: u64, head: u64) {
+        let at = SLOTS_AT + slot * 256;
+        for position in tail..head {
+            self.record(slot, position, [position * 10, position, 1 | 1 << 32, 0]);
+        }
+        self.u32(at, OPEN);
+        self.u32(at + 4, tid as u32);
+        self.u64(at + HEAD, head);
+        self.u64(at + TAIL, tail);
+    }
+
+    fn record(&self, slot: u64, position: u64, words: [u64; 4]) {
+        let at = RINGS_AT + slot * STRIDE + position % RECORDS * 32;
+        words.iter().enumerate().for_each(|(i, word)| self.u64(at + i as u64 * 8, *word));
+    }
+
+    fn at_slot(&self, slot: u64, field: u64) -> u64 {
+        self.read_u64(SLOTS_AT + slot * 256 + field)
+    }
+
+    fn state(&self, slot: u64) -> u32 {
+        self.at_slot(slot, 0) as u32
+    }
+
+    fn session(&self) -> Session {
+        let mut session = Session::open(self.folder.path()).unwrap();
+        let mut drained = Drained::default();
+        session.discover(&mut drained);
+        assert_eq!(drained.refused, Vec::<String>::new());
+        session
+    }
+
+    /// What a consumer says that looks at this file.
+    fn refusal(&self) -> String {
+        let mut session = Session::open(self.folder.path()).unwrap();
+        let mut drained = Drained::default();
+        session.discover(&mut drained);
+        assert!(session.pids().is_empty());
+        session.discover(&mut drained);
+        assert_eq!(drained.refused.len(), 1, "told once");
+        drained.refused.remove(0)
+    }
+}
+
+fn own_tid() -> i32 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::gettid() }
+}
+
+fn ids(drained: &Drained) -> Vec<u64> {
+    drained.batches.iter().flat_map(|batch| batch.message_id.clone()).collect()
+}
+
+#[test]
+fn records_are_taken_once_and_their_room_is_given_back() {
+    let file = Written::by_us();
+    file.name(1, "arm.read");
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    let drained = session.drain();
+    assert_eq!((drained.batches[0].tid, &drained.batches[0].ticks), (77, &vec![0, 10, 20]));
+    assert_eq!(drained.batches[0].counter, Counter::Monotonic as u8);
+    assert_eq!(session.names().take_fresh(), [Name { id: 1, name: "arm.read".into() }]);
+    assert_eq!(file.at_slot(0, TAIL), 3);
+    assert!(session.drain().batches.is_empty());
+}
+
+#[test]
+fn a_ring_is_read_across_its_end() {
+    let file = Written::by_us();
+    file.slot(0, 77, RECORDS - 2, RECORDS + 3);
+    assert_eq!(ids(&file.session().drain()), (RECORDS - 2..RECORDS + 3).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_ring_is_taken_whole() {
+    let file = Written::by_us();
+    file.slot(0, 77, 5, 5 + RECORDS);
+    assert_eq!(ids(&file.session().drain()).len() as u64, RECORDS);
+}
+
+#[test]
+fn equal_names_of_two_ids_and_two_files_are_one() {
+    let [one, other] = [Written::by_us(), Written::by(1)];
+    one.name(1, "lift");
+    one.name(2, "lift");
+    other.name(1, "grip");
+    other.name(2, "lift");
+    for file in [&one, &other] {
+        file.slot(0, 7, 0, 0);
+        file.record(0, 0, [1, 1, 1 | 1 << 32, 0]);
+        file.record(0, 1, [2, 1, 2 | 1 << 32, 0]);
+        file.u64(SLOTS_AT + HEAD, 2);
+    }
+    fs::copy(&other.path, one.folder.path().join("1-0.taut")).unwrap();
+    let mut session = one.session();
+    let drained = session.drain();
+    let names: HashMap<u32, String> = session.names().take_fresh().into_iter().map(|n| (n.id, n.name)).collect();
+    let point = |pid: i32| -> Vec<&str> {
+        let batch = drained.batches.iter().find(|b| b.pid == pid).unwrap();
+        batch.point.iter().map(|id| names[id].as_str()).collect()
+    };
+    assert_eq!((point(std::process::id() as i32), point(1)), (vec!["lift", "lift"], vec!["grip", "lift"]));
+    assert_eq!(names.len(), 2);
+}
+
+#[test]
+fn an_outcome_carries_the_reasons_number() {
+    let file = Written::by_us();
+    file.name(3, "speed_limit");
+    file.slot(0, 7, 0, 0);
+    file.record(0, 0, [1, 9, 4 << 32, 3]);
+    file.u64(SLOTS_AT + HEAD, 1);
+    let mut session = file.session();
+    let drained = session.drain();
+    assert_eq!((drained.batches[0].point[0], drained.batches[0].value[0]), (0, 1));
+    assert_eq!(session.names().take_fresh()[0].name, "speed_limit");
+}
+
+#[test]
+fn an_unknown_kind_never_looks_like_a_known_one() {
+    let file = Written::by_us();
+    file.slot(0, 7, 0, 0);
+    file.record(0, 0, [1, 9, 0x0101 << 32, 5]);
+    file.record(0, 1, [1, 9, 0x42 << 32, 5]);
+    file.u64(SLOTS_AT + HEAD, 2);
+    let batch = file.session().drain().batches.remove(0);
+    assert_eq!((batch.kind, batch.value), (vec![u8::MAX, 0x42], vec![5, 5]));
+}
+
+#[test]
+fn names_that_are_not_there_are_no_name() {
+    let file = Written::by_us();
+    file.name(2, "long");
+    file.u32(NAMES_AT + 128, 121);
+    file.slot(0, 7, 0, 0);
+    // Not published, longer than the entry, beyond the table, the largest id there is.
+    for (position, id) in [1, 2, NAMES + 1, u64::from(u32::MAX)].into_iter().enumerate() {
+        file.record(0, position as u64, [1, 9, id | 1 << 32, 0]);
+    }
+    file.u64(SLOTS_AT + HEAD, 4);
+    assert_eq!(file.session().drain().batches[0].point, [0; 4]);
+}
+
+#[test]
+fn a_name_that_is_no_text_is_kept_readable() {
+    let file = Written::by_us();
+    file.bytes(NAMES_AT + 8, b"a\xffb");
+    file.u32(NAMES_AT, 3);
+    file.slot(0, 7, 0, 1);
+    let mut session = file.session();
+    session.drain();
+    assert_eq!(session.names().take_fresh()[0].name, "a\u{fffd}b");
+}
+
+#[test]
+fn losses_are_told_as_they_grow() {
+    let file = Written::by_us();
+    file.slot(1, 77, 0, 0);
+    let mut session = file.session();
+    let us = std::process::id();
+    file.u64(SLOTS_AT + 256 + LOST, 4);
+    file.u64(192, 2);
+    file.u64(200, 1);
+    let expected = [
+        (format!("{us}/77"), 4),
+        (format!("process {us}, no free slot"), 2),
+        (format!("process {us}, name table full"), 1),
+    ];
+    assert_eq!(session.drain().lost, expected);
+    assert_eq!(session.drain().lost, []);
+    file.u64(SLOTS_AT + 256 + LOST, 9);
+    assert_eq!(session.drain().lost, [(format!("{us}/77"), 5)]);
+}
+
+#[test]
+fn a_late_consumer_counts_from_now() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 9);
+    file.u64(SLOTS_AT + LOST, 4);
+    file.u64(192, 2);
+    let mut session = Session::open_late(file.folder.path()).unwrap();
+    let drained = session.drain();
+    assert!(drained.batches.is_empty() && drained.lost.is_empty());
+    assert_eq!(file.at_slot(0, TAIL), 9);
+    file.slot(0, 77, 9, 11);
+    assert_eq!(ids(&session.drain()), [9, 10]);
+}
+
+#[test]
+fn a_closed_slot_is_freed_when_it_is_empty() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 2);
+    file.u32(SLOTS_AT, CLOSED);
+    assert_eq!(ids(&file.session().drain()), [0, 1]);
+    assert_eq!(file.state(0), FREE);
+}
+
+#[test]
+fn the_slot_of_a_killed_thread_is_freed_and_a_living_ones_is_not() {
+    let file = Written::by_us();
+    let gone = std::thread::spawn(own_tid).join().unwrap();
+    while Path::new(&format!("/proc/self/task/{gone}")).exists() {
+        std::thread::yield_now();
+    }
+    file.slot(0, gone, 0, 2);
+    file.slot(1, own_tid(), 0, 2);
+    let mut session = file.session();
+    session.reap();
+    assert_eq!(ids(&session.drain()), [0, 1, 0, 1]);
+    assert_eq!((file.state(0), file.state(1)), (FREE, OPEN));
+}
+
+#[test]
+fn the_file_of_a_dead_process_is_drained_and_removed() {
+    let mut child = sleeper();
+    let file = Written::by(child.id());
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    assert!(session.reap().batches.is_empty() && file.path.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ids(&session.reap()), [0, 1, 2]);
+    assert!(!file.path.exists());
+    assert_eq!((session.pids(), session.processes()), (vec![], 1));
+}
+
+#[test]
+fn a_reused_pid_is_another_process() {
+    let file = Written::by_us();
+    file.u64(32, 1);
+    let mut session = file.session();
+    session.reap();
+    assert!(!file.path.exists(), "a process of another start time made it and is gone");
+}
+
+#[test]
+fn a_process_of_an_unknown_namespace_is_not_taken_for_dead() {
+    // No process has this pid here; in its own namespace it may live.
+    let file = Written::by(4_194_304);
+    file.u64(40, 1);
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    for _ in 0..2 * LOOKS_FOR_PID {
+        session.reap();
+    }
+    assert!(file.path.exists());
+    assert_eq!(ids(&session.drain()), [0, 1, 2]);
+}
+
+#[test]
+fn more_records_than_the_ring_has_are_told_once_and_not_believed() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 0);
+    let mut session = file.session();
+    file.u64(SLOTS_AT + HEAD, RECORDS + 1);
+    let drained = session.drain();
+    assert_eq!((drained.refused.len(), drained.batches.len()), (1, 0));
+    file.u64(SLOTS_AT + HEAD, 3 * RECORDS + 1);
+    assert_eq!(session.drain().refused.len(), 0);
+    file.slot(0, 77, 3 * RECORDS + 1, 3 * RECORDS + 2);
+    assert_eq!(ids(&session.drain()), [3 * RECORDS + 1]);
+}
+
+#[test]
+fn a_tail_that_somebody_else_moved_is_ignored() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    session.drain();
+    file.u64(SLOTS_AT + TAIL, 0);
+    assert!(session.drain().batches.is_empty());
+}
+
+#[test]
+fn positions_may_run_over() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 0);
+    file.u64(SLOTS_AT + TAIL, u64::MAX - 1);
+    file.u64(SLOTS_AT + HEAD, 2);
+    assert_eq!(ids(&file.session().drain()).len(), 4);
+    assert_eq!(file.at_slot(0, TAIL), 2);
+}
+
+#[test]
+fn a_file_that_is_cut_short_is_told_and_left() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    file.file.set_len(5000).unwrap();
+    assert!(session.drain().refused[0].contains("cut short"));
+    let mut again = session.drain();
+    session.discover(&mut again);
+    assert!(again.refused.is_empty() && session.pids().is_empty());
+}
+
+#[test]
+fn headers_that_the_protocol_does_not_know_are_refused() {
+    let refused = |at: u64, value: u32, why: &str| {
+        let file = Written::by_us();
+        file.u32(at, value);
+        let refusal = file.refusal();
+        assert!(refusal.contains(why) && refusal.contains("-0.taut"), "{at}: {refusal}");
+    };
+    refused(0, 0, "not a ring file");
+    refused(8, 2, "protocol version 2");
+    refused(12, 9, "counter 9");
+    refused(12, 0x101, "counter 257");
+    for (at, value) in [
+        (20, 0),
+        (20, SLOTS as u32 + 1),
+        (20, u32::MAX),
+        (24, 63),
+        (24, 0),
+        (24, 256),
+        (24, 1 << 31),
+        (28, 0),
+        (28, 1 << 30),
+        (48, 8),
+        (48, 4097),
+        (56, LENGTH as u32),
+        (60, u32::MAX),
+        (64, RINGS_AT as u32 + 64),
+        (64, RINGS_AT as u32 + 4096),
+        (72, 2049),
+        (72, 0),
+        (76, 1 << 20),
+    ] {
+        refused(at, value, "does not fit");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_a_header_is_refused() {
+    let file = Written::by_us();
+    file.file.set_len(4095).unwrap();
+    assert!(file.refusal().contains("shorter than a header"));
+    fs::remove_file(&file.path).unwrap();
+    fs::create_dir(&file.path).unwrap();
+    file.refusal();
+    fs::remove_dir(&file.path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file.path).unwrap();
+    file.refusal();
+    fs::remove_file(&file.path).unwrap();
+    assert!(Command::new("mkfifo").arg(&file.path).status().unwrap().success());
+    file.refusal();
+}
+
+#[test]
+fn other_files_are_not_the_protocols() {
+    let file = Written::by_us();
+    fs::rename(&file.path, file.folder.path().join(".1-0.tmp")).unwrap();
+    assert!(file.session().pids().is_empty());
+}
+
+/// A process in a PID namespace of its own, found by the inode; skipped where one may not be made.
+#[test]
+fn a_process_in_a_namespace_is_found_by_its_host_pid() {
+    let shell = "readlink /proc/self/ns/pid; exec sleep 100";
+    let mut child = Command::new("unshare");
+    let child =
+        child.args(["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", shell]).stdout(Stdio::piped());
+    let Ok(mut child) = child.spawn() else { return };
+    let mut link = String::new();
+    let read = io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut link);
+    let inode = link.trim().trim_start_matches("pid:[").trim_end_matches(']').parse::<u64>();
+    if read.is_ok()
+        && let Ok(inode) = inode
+    {
+        let file = Written::by(1);
+        file.u64(40, inode);
+        file.slot(0, 1, 0, 2);
+        let mut session = file.session();
+        let pids = session.pids();
+        assert_eq!(crate::proc::parent(&crate::proc::line(format!("/proc/{}/stat", pids[0]))), Some(child.id() as i32));
+        let batch = session.drain().batches.remove(0);
+        assert_eq!((batch.pid, batch.tid), (pids[0], pids[0]));
+        session.reap();
+        assert_eq!((file.path.exists(), file.state(0)), (true, OPEN));
+    } else {
+        eprintln!("skipped: needs the right to make a PID namespace");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn sleeper() -> Child {
+    Command::new("sleep").arg("100").spawn().unwrap()
+}
+
+/// Bytes where they hurt: mostly zero or small numbers, sometimes anything.
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![0..300u64, (0..64u32).prop_map(|bit| 1 << bit), Just(u64::MAX), any::<u64>()]
+}
+
+proptest! {
+    /// Whatever stands in header, table and slots: no panic, no read outside the mapping, nothing
+    /// endless, and no batch longer than its ring.
+    #[test]
+    fn any_damage_is_survived(
+        damage in proptest::collection::vec((any::<Index>(), word(), any::<bool>()), 0..24),
+        states in proptest::array::uniform2(0..4u32),
+        late in any::<bool>(),
+    ) {
+        let file = Written::by_us();
+        file.name(1, "arm.read");
+        file.slot(0, own_tid(), 0, RECORDS);
+        file.slot(1, 3, 7, 9);
+        (0..SLOTS).for_each(|slot| file.u32(SLOTS_AT + slot * 256, states[slot as usize]));
+        for (place, value, in_header) in damage {
+            // Half of it in the 22 words of the header and the slots that decide everything.
+            let words = if in_header { 26 } else { LENGTH as usize / 8 };
+            file.u64(place.index(words) as u64 * 8, value);
+        }
+        let mut session = match late {
+            true => Session::open_late(file.folder.path()).unwrap(),
+            false => Session::open(file.folder.path()).unwrap(),
+        };
+        let mut drained = Drained::default();
+        session.discover(&mut drained);
+        for round in [session.drain(), session.reap(), session.drain()] {
+            for batch in round.batches {
+                let n = batch.ticks.len();
+                prop_assert!(n as u64 <= BATCH_MAX && n > 0);
+                prop_assert!([batch.message_id.len(), batch.point.len(), batch.kind.len(), batch.value.len()] == [n; 4]);
+                prop_assert!(batch.ticks.is_sorted());
+                prop_assert!(batch.point.iter().all(|point| *point as usize <= session.names.numbers.len()));
+            }
+        }
+    }
+
+    /// A slot's numbers alone, over a file that is otherwise sound.
+    #[test]
+    fn any_slot_is_survived(head in word(), tail in word(), lost in word(), state in 0..5u32, tid in any::<i32>()) {
+        let file = Written::by_us();
+        file.slot(0, tid, 0, 0);
+        for (field, value) in [(HEAD, head), (TAIL, tail), (LOST, lost)] {
+            file.u64(SLOTS_AT + field, value);
+        }
+        file.u32(SLOTS_AT, state);
+        let mut session = file.session();
+        let drained = session.drain();
+        let waiting = head.wrapping_sub(tail);
+        prop_assert_eq!(ids(&drained).len() as u64, if waiting <= RECORDS { waiting } else { 0 });
+        prop_assert_eq!(drained.refused.len(), usize::from(waiting > RECORDS));
+        // A slot that is not believed tells its losses at the next round.
+        let told = drained.lost.into_iter().chain(session.drain().lost);
+        prop_assert_eq!(told.map(|(_, n)| n).sum::<u64>(), lost);
+        prop_assert_eq!(file.at_slot(0, TAIL), head);
+    }
+}
