@@ -48,6 +48,18 @@ pub enum Error {
     /// The file.
     #[error(transparent)]
     Recording(#[from] taut_recording::Error),
+    /// The file could not be written to the end; the command was not hurt by it.
+    #[error(
+        "{source}; the recording ends there, after {file_bytes} bytes that can be read; what it recorded ran on undisturbed"
+    )]
+    Stopped {
+        /// What the writer said.
+        source: taut_recording::Error,
+        /// Length of the file.
+        file_bytes: u64,
+        /// Of the command; `None` when attached.
+        exit_code: Option<i32>,
+    },
     /// Anything else that the system refused.
     #[error("{what}: {source}")]
     System {

@@ -1,11 +1,19 @@
 //! What was recorded where: the facts that make a recording comparable with another.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::Read,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::Info;
 
 use crate::{kernel::Chosen, proc::line};
+
+/// The command is held meanwhile; a large repository may take longer than that is worth.
+const GIT_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Facts of this machine and this run.
 pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info {
@@ -14,7 +22,8 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
         let found = cpuinfo.lines().find(|l| l.starts_with(key)).and_then(|l| l.split_once(':'));
         found.map_or(String::new(), |(_, value)| value.trim().to_owned())
     };
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    // SAFETY: sysconf has no preconditions.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u32;
     let mut facts: Vec<(String, String)> = [
         ("clocksource", line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         ("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
@@ -51,15 +60,55 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
     }
 }
 
+/// `git describe --always --dirty`; empty outside a repository, without git, or when git takes too long.
 fn git_revision() -> String {
-    let output = Command::new("git").args(["describe", "--always", "--dirty", "--tags"]).output();
-    output
-        .ok()
-        .filter(|o| o.status.success())
-        .map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+    let mut git = Command::new("git");
+    // Without optional locks: another git in the same repository must not fail because of us.
+    git.args(["--no-optional-locks", "describe", "--always", "--dirty", "--tags"]);
+    first_line_of(git, GIT_PATIENCE).unwrap_or_default()
+}
+
+/// What a command that succeeds in time says.
+fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let until = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    let mut text = String::new();
+    child.stdout?.take(1000).read_to_string(&mut text).ok()?;
+    status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
 fn container() -> String {
     let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
     marks.into_iter().find(|(mark, _)| Path::new(mark).exists()).map_or(String::new(), |(_, name)| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_command_that_hangs_or_fails_says_nothing() {
+        let patience = Duration::from_secs(60);
+        assert_eq!(first_line_of(shell("echo v1.2-dirty; echo more"), patience).as_deref(), Some("v1.2-dirty"));
+        assert_eq!(first_line_of(shell("echo v1.2; exit 128"), patience), None);
+        assert_eq!(first_line_of(shell("exec sleep 1000"), Duration::from_millis(20)), None);
+        assert_eq!(first_line_of(Command::new("/no/such/git"), patience), None);
+    }
 }

@@ -9,7 +9,9 @@ mod record;
 pub mod rings;
 mod samples;
 mod session;
+mod signals;
 mod target;
+mod threads;
 
 pub use error::Error;
 pub use kernel::Depth;

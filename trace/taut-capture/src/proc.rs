@@ -14,6 +14,19 @@ pub fn parent(stat: &str) -> Option<i32> {
     field(stat, 4)
 }
 
+/// Field 3: what it is doing, in one letter.
+fn state(stat: &str) -> Option<char> {
+    field(stat, 3)
+}
+
+/// Whether the process runs that started then (any, if that is not known). A zombie runs no more, unless
+/// it is only the first of several threads.
+pub fn runs(pid: i32, started: Option<u64>) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let is_it = started.is_none_or(|started| start_time(&stat) == Some(started));
+    is_it && (!matches!(state(&stat), Some('Z' | 'X')) || tids(pid).len() > 1)
+}
+
 /// A field of a stat file by its number in proc(5), 3 or more; the name in field 2 may hold anything.
 fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)?.parse().ok()
@@ -54,6 +67,25 @@ pub fn tree(root: i32) -> Vec<i32> {
         at += 1;
     }
     tree
+}
+
+/// Waits for children that ended, except `child`: orphans of the recorded tree, which its subreaper gets.
+/// Unwaited they would stay, and count as outliving the command.
+pub fn bury_orphans(child: i32) {
+    loop {
+        // SAFETY: all zeros is a valid siginfo_t to write to. NOWAIT leaves the status where it is: that of
+        // `child` is for its owner. `si_pid` is 0 when there was none.
+        let ended = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            if libc::waitid(libc::P_ALL, 0, &mut info, look) == 0 { info.si_pid() } else { 0 }
+        };
+        if ended == 0 || ended == child {
+            return;
+        }
+        // SAFETY: waits for a child of ours and wants no status.
+        unsafe { libc::waitpid(ended, std::ptr::null_mut(), libc::WNOHANG) };
+    }
 }
 
 /// What is known of a thread; `None` when it is gone.
@@ -99,7 +131,23 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_confuse_the_fields() {
         let stat = "12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
-        assert_eq!((parent(stat), start_time(stat)), (Some(7), Some(98_765)));
+        assert_eq!((state(stat), parent(stat), start_time(stat)), (Some('S'), Some(7), Some(98_765)));
+    }
+
+    #[test]
+    fn a_zombie_runs_no_more() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        let started = start_time(&line(format!("/proc/{pid}/stat")));
+        assert!(runs(pid, started) && runs(pid, None) && !runs(pid, Some(1)));
+        child.kill().unwrap();
+        // Its parent has not waited for it, so /proc still has it.
+        while !line(format!("/proc/{pid}/stat")).contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert!(!runs(pid, started));
+        child.wait().unwrap();
+        assert!(!runs(pid, None));
     }
 
     #[test]

@@ -2,19 +2,14 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
-    collections::{HashMap, HashSet},
-    path::PathBuf,
+    ffi::OsString,
+    path::{Path, PathBuf},
     process::Child,
     time::{Duration, Instant},
 };
 
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2},
-    iterator::{SignalsInfo, exfiltrator::WithOrigin},
-    low_level::siginfo::Cause,
-};
 use taut_clock::{ClockPair, Counter, monotonic_ns};
-use taut_recording::{Ending, Info, KernelBatch, KernelEvent, Lost, LostWhat, Record, Thread, Tier, Writer};
+use taut_recording::{Ending, Info, Lost, LostWhat, Record, Tier, Writer};
 
 use crate::{
     Error, Target, info,
@@ -23,7 +18,9 @@ use crate::{
     rings::{Drained, Session},
     samples::Sampler,
     session::SessionDir,
+    signals::{Signals, send},
     target::{Held, exit_code, session_of},
+    threads::Threads,
 };
 
 /// Between two drains: short enough for small rings, long enough to cost nothing.
@@ -38,6 +35,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PROGRESS_NS: u64 = 200_000_000;
 /// After SIGTERM at the end of `duration`, until SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// At the end, for stamps that are still in the rings; processes that outlive the command may go on for ever.
+const LAST_DRAIN: Duration = Duration::from_millis(200);
+/// Different sentences kept; a process that writes nonsense must not fill our memory with them.
+const MOST_WARNINGS: usize = 100;
 
 /// What to record, and how.
 #[derive(Clone, Debug)]
@@ -75,6 +76,8 @@ pub struct Started {
     pub kernel_source: String,
     /// Why not a better tier; also why an attached process has no stamps.
     pub tier_reason: String,
+    /// Where the rings lie; `None` when the attached process has no session.
+    pub session: Option<PathBuf>,
 }
 
 /// Told about five times a second.
@@ -94,7 +97,7 @@ pub struct Progress {
     pub lost_kernel_events: u64,
     /// Length of the file.
     pub file_bytes: u64,
-    /// Processes that stamped.
+    /// Processes that stamped so far.
     pub processes: usize,
     /// Threads of the recorded tree seen.
     pub threads: usize,
@@ -116,60 +119,100 @@ pub struct Recorded {
 }
 
 /// Records until the command ends, the duration is over, or a signal says stop.
+///
+/// One at a time in a process: it listens to signals, and with a command it becomes the subreaper of
+/// the command's tree and waits for all children that it finds.
+///
+/// # Errors
+/// Nothing could be recorded, and then there is no file; or, [`Error::Stopped`], not to the end.
 pub fn record(
     options: &Options,
     started: &mut dyn FnMut(&Started),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Recorded, Error> {
-    let signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]);
-    let mut signals = signals.map_err(|source| Error::System { what: "signal handlers", source })?;
-    // Orphaned grandchildren become ours, so that the tree stays a tree.
-    // SAFETY: a plain prctl.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    let mut signals = Signals::listen().map_err(|source| Error::System { what: "signal handlers", source })?;
     match &options.target {
-        Target::Command(words) => {
-            let directory = SessionDir::new(options.session.as_deref())?;
-            let held = Held::fork(words, directory.path(), options.ring_records)?;
-            let pid = held.pid;
-            let text = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
-            let opened = || -> Result<Recording, Error> {
-                let session = Session::open(directory.path());
-                let session = session.map_err(|source| Error::Session { path: directory.path().into(), source })?;
-                Recording::open(options, pid, text, Some(session))
-            };
-            let mut recording = match opened() {
-                Ok(recording) => recording,
-                Err(error) => {
-                    held.cancel();
-                    return Err(error);
-                }
-            };
-            let child = held.release();
-            let mut child = child.inspect_err(|_| recording.discard())?;
-            started(&recording.started);
-            let ended = recording.follow_child(&mut child, &mut signals, options.duration, progress);
-            recording.finish(Some(ended.0), ended.1)
+        Target::Command(words) => record_command(options, words, &mut signals, started, progress),
+        Target::Pid(pid) => record_process(options, *pid, &mut signals, started, progress),
+    }
+}
+
+fn record_command(
+    options: &Options,
+    words: &[OsString],
+    signals: &mut Signals,
+    started: &mut dyn FnMut(&Started),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Recorded, Error> {
+    let _subreaper = Subreaper::new();
+    let mut directory = SessionDir::new(options.session.as_deref())?;
+    let held = Held::fork(words, directory.path(), options.ring_records)?;
+    let pid = held.pid;
+    let text = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let opened = open_session(directory.path(), Session::open)
+        .and_then(|session| Recording::open(options, pid, text, Some(session), directory.path()));
+    let mut recording = match opened {
+        Ok(recording) => recording,
+        Err(error) => {
+            held.cancel();
+            return Err(error);
         }
-        Target::Pid(pid) => {
-            let path = session_of(*pid)?;
-            let session = match &path {
-                Some(path) => {
-                    let session = Session::open_late(path);
-                    Some(session.map_err(|source| Error::Session { path: path.clone(), source })?)
-                }
-                None => None,
-            };
-            let mut recording = Recording::open(options, *pid, Vec::new(), session)?;
-            if path.is_none() {
-                recording.started.tier_reason += &format!(
-                    "{}process {pid} was started without TAUT_SESSION, so it does not stamp: kernel events only",
-                    if recording.started.tier_reason.is_empty() { "" } else { "; " }
-                );
-            }
-            started(&recording.started);
-            let reason = recording.follow_pid(*pid, &mut signals, options.duration, progress);
-            recording.finish(None, reason)
-        }
+    };
+    directory.take_warning().into_iter().for_each(|warning| recording.warn(warning));
+    let missed = signals.while_held();
+    let mut child = held.release().inspect_err(|_| recording.discard())?;
+    missed.into_iter().for_each(|signal| send(pid, signal));
+    started(&recording.started);
+    let (exit_code, reason) = recording.follow_child(&mut child, signals, options.duration, progress);
+    recording.finish(Some(exit_code), reason)
+}
+
+fn record_process(
+    options: &Options,
+    pid: i32,
+    signals: &mut Signals,
+    started: &mut dyn FnMut(&Started),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Recorded, Error> {
+    let path = session_of(pid)?;
+    let (session, no_stamps) = match &path {
+        None => (None, Some("was started without TAUT_SESSION".to_owned())),
+        Some(path) => match open_session(path, Session::open_late) {
+            Ok(session) => (Some(session), None),
+            Err(error) => (None, Some(format!("has a session that cannot be read ({error})"))),
+        },
+    };
+    let directory = path.as_deref().unwrap_or(Path::new(""));
+    let mut recording = Recording::open(options, pid, Vec::new(), session, directory)?;
+    if let Some(why) = no_stamps {
+        let reason = &mut recording.started.tier_reason;
+        *reason += if reason.is_empty() { "" } else { "; " };
+        *reason += &format!("process {pid} {why}, so its stamps are not recorded");
+    }
+    started(&recording.started);
+    let reason = recording.follow_pid(pid, signals, options.duration, progress);
+    recording.finish(None, reason)
+}
+
+fn open_session(path: &Path, open: fn(&Path) -> std::io::Result<Session>) -> Result<Session, Error> {
+    open(path).map_err(|source| Error::Session { path: path.to_owned(), source })
+}
+
+/// While this lives, orphaned grandchildren become ours, so that the tree stays a tree.
+struct Subreaper;
+
+impl Subreaper {
+    fn new() -> Subreaper {
+        // SAFETY: a plain prctl.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+        Subreaper
+    }
+}
+
+impl Drop for Subreaper {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 0) };
     }
 }
 
@@ -190,9 +233,7 @@ struct Recording {
     began: Instant,
     ending: Ending,
     warnings: Vec<String>,
-    threads: HashMap<i32, (u64, String)>,
-    recorded_threads: usize,
-    strangers: HashSet<i32>,
+    threads: Threads,
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
@@ -201,7 +242,13 @@ struct Recording {
 }
 
 impl Recording {
-    fn open(options: &Options, pid: i32, command: Vec<String>, session: Option<Session>) -> Result<Recording, Error> {
+    fn open(
+        options: &Options,
+        pid: i32,
+        command: Vec<String>,
+        session: Option<Session>,
+        directory: &Path,
+    ) -> Result<Recording, Error> {
         let wanted = Wanted {
             tier: options.tier,
             source: options.kernel_source.clone(),
@@ -213,9 +260,13 @@ impl Recording {
         let info: Info = info::gather(command, &options.taut_version, &chosen);
         let mut writer = Writer::create(&options.output, &info)?;
         writer.set_durable(options.durable);
-        let started =
-            Started { pid, tier: chosen.tier, kernel_source: chosen.kernel_source, tier_reason: chosen.tier_reason };
-        let own_pid = std::process::id() as i32;
+        let started = Started {
+            pid,
+            tier: chosen.tier,
+            kernel_source: chosen.kernel_source,
+            tier_reason: chosen.tier_reason,
+            session: session.as_ref().map(|_| directory.to_owned()),
+        };
         let mut recording = Recording {
             output: options.output.clone(),
             writer: Some(writer),
@@ -224,14 +275,12 @@ impl Recording {
             source: chosen.source,
             sampler: Sampler::new(pid),
             counters: native_counters(),
-            root: if wanted.follow_existing_threads { pid } else { own_pid },
+            root: if wanted.follow_existing_threads { pid } else { own_pid() },
             started,
             began: Instant::now(),
             ending: Ending::default(),
             warnings: Vec::new(),
-            threads: HashMap::new(),
-            recorded_threads: 0,
-            strangers: HashSet::new(),
+            threads: Threads::default(),
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
@@ -254,11 +303,12 @@ impl Recording {
     fn follow_child(
         &mut self,
         child: &mut Child,
-        signals: &mut SignalsInfo<WithOrigin>,
+        signals: &mut Signals,
         duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
     ) -> (i32, &'static str) {
-        let mut stop_at: Option<Instant> = None;
+        let pid = child.id() as i32;
+        let mut kill_at: Option<Instant> = None;
         let mut reason = "command exited";
         loop {
             let busy = self.round(progress);
@@ -267,24 +317,22 @@ impl Recording {
                 Ok(None) => {}
                 Err(_) => return (1, "the command could not be waited for"),
             }
-            for origin in signals.pending() {
-                reason = if origin.signal == SIGUSR1 || origin.signal == SIGUSR2 { reason } else { "signal" };
-                // What the terminal sends reaches the whole foreground group by itself.
-                if origin.cause != Cause::Kernel {
-                    // SAFETY: the child is not yet waited for, so its pid is its own.
-                    unsafe { libc::kill(child.id() as i32, origin.signal) };
+            let asked = signals.take(Some(pid));
+            let is_over = duration.is_some_and(|d| self.began.elapsed() >= d);
+            reason = match () {
+                () if asked.to_end => "signal",
+                () if is_over && kill_at.is_none() => "duration",
+                () => reason,
+            };
+            if is_over || asked.impatiently {
+                match kill_at {
+                    None => {
+                        kill_at = Some(Instant::now() + GRACE);
+                        send(pid, libc::SIGTERM);
+                    }
+                    Some(at) if Instant::now() >= at => send(pid, libc::SIGKILL),
+                    Some(_) => {}
                 }
-            }
-            if duration.is_some_and(|d| self.began.elapsed() >= d) {
-                let signal = match stop_at {
-                    None => libc::SIGTERM,
-                    Some(at) if Instant::now() >= at => libc::SIGKILL,
-                    Some(_) => 0,
-                };
-                stop_at.get_or_insert(Instant::now() + GRACE);
-                reason = "duration";
-                // SAFETY: as above; signal 0 sends nothing.
-                unsafe { libc::kill(child.id() as i32, signal) };
             }
             rest(busy);
         }
@@ -293,18 +341,17 @@ impl Recording {
     fn follow_pid(
         &mut self,
         pid: i32,
-        signals: &mut SignalsInfo<WithOrigin>,
+        signals: &mut Signals,
         duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
     ) -> &'static str {
-        let stat = || proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
-        let born = stat();
+        let born = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
         loop {
             let busy = self.round(progress);
-            if stat() != born {
+            if born.is_none() || !proc::runs(pid, born) {
                 return "process exited";
             }
-            if signals.pending().any(|o| o.signal != SIGUSR1 && o.signal != SIGUSR2) {
+            if signals.take(None).to_end {
                 return "signal";
             }
             if duration.is_some_and(|d| self.began.elapsed() >= d) {
@@ -354,34 +401,20 @@ impl Recording {
     /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
     /// or were renamed.
     fn scan(&mut self, now_ns: u64) {
+        if self.root == own_pid() {
+            proc::bury_orphans(self.started.pid);
+        }
         let drained = self.session.as_mut().map(Session::reap).unwrap_or_default();
         self.take(drained);
         let mut pids = proc::tree(self.root);
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
         pids.dedup();
-        pids.retain(|pid| *pid != std::process::id() as i32);
+        pids.retain(|pid| *pid != own_pid());
         for pid in pids {
-            for tid in proc::tids(pid) {
-                if let Some(thread) = proc::thread(pid, tid, true, now_ns) {
-                    self.remember(thread);
-                }
+            for thread in self.threads.scan(pid, now_ns) {
+                self.write(&Record::Thread(thread));
             }
-        }
-        for tid in std::mem::take(&mut self.strangers) {
-            let pid = proc::thread_group(tid).unwrap_or(tid);
-            if let Some(thread) = proc::thread(pid, tid, false, now_ns) {
-                self.remember(thread);
-            }
-        }
-    }
-
-    fn remember(&mut self, thread: Thread) {
-        let known = (thread.start_time, thread.comm.clone());
-        let before = self.threads.insert(thread.tid, known.clone());
-        if before.as_ref() != Some(&known) {
-            self.recorded_threads += usize::from(thread.recorded && before.is_none_or(|b| b.0 != known.0));
-            self.write(&Record::Thread(thread));
         }
     }
 
@@ -395,17 +428,17 @@ impl Recording {
         for (place, count) in drained.lost {
             self.lost(LostWhat::Stamps, place, count);
         }
-        self.warnings.extend(drained.refused);
+        drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
     fn drain_kernel(&mut self) {
         let Some(mut source) = self.source.take() else { return };
         let mut batches = Vec::new();
         if let Err(error) = source.drain(&mut |batch| batches.push(batch)) {
-            self.warnings.push(format!("kernel events: {error}"));
+            self.warn(format!("kernel events: {error}"));
         }
         for batch in batches {
-            self.notice_strangers(&batch);
+            self.threads.notice(&batch);
             self.ending.kernel_events += batch.time_ns.len() as u64;
             self.write(&Record::Kernel(batch));
         }
@@ -413,24 +446,25 @@ impl Recording {
             self.lost(LostWhat::KernelEvents, place, count);
         }
         self.source = Some(source);
-    }
-
-    /// Threads that took a CPU and are not known yet get their name at the next scan.
-    fn notice_strangers(&mut self, batch: &KernelBatch) {
-        for (event, next) in batch.event.iter().zip(&batch.arg0) {
-            let tid = *next as i32;
-            if *event == KernelEvent::SchedSwitch as u8 && tid != 0 && !self.threads.contains_key(&tid) {
-                self.strangers.insert(tid);
-            }
+        for thread in self.threads.look_up(monotonic_ns()) {
+            self.write(&Record::Thread(thread));
         }
     }
 
     fn lost(&mut self, what: LostWhat, place: String, count: u64) {
-        match what {
-            LostWhat::Stamps => self.ending.lost_stamps += count,
-            LostWhat::KernelEvents => self.ending.lost_kernel_events += count,
-        }
+        let total = match what {
+            LostWhat::Stamps => &mut self.ending.lost_stamps,
+            LostWhat::KernelEvents => &mut self.ending.lost_kernel_events,
+        };
+        // A counter in foreign memory may say anything.
+        *total = total.saturating_add(count);
         self.write(&Record::Lost(Lost { time_ns: monotonic_ns(), what, place, count }));
+    }
+
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
     }
 
     fn calibrate(&mut self) {
@@ -461,9 +495,9 @@ impl Recording {
             kernel_events: self.ending.kernel_events,
             lost_stamps: self.ending.lost_stamps,
             lost_kernel_events: self.ending.lost_kernel_events,
-            file_bytes: std::fs::metadata(&self.output).map_or(0, |m| m.len()),
-            processes: self.session.as_ref().map_or(0, |s| s.pids().len()),
-            threads: self.recorded_threads,
+            file_bytes: length_of(&self.output),
+            processes: self.session.as_ref().map_or(0, Session::processes),
+            threads: self.threads.recorded(),
         }
     }
 
@@ -472,37 +506,64 @@ impl Recording {
         if let Some(source) = &mut self.source
             && let Err(error) = source.stop()
         {
-            self.warnings.push(format!("kernel events: {error}"));
+            self.warn(format!("kernel events: {error}"));
         }
         self.drain_kernel();
         self.discover();
         self.scan(monotonic_ns());
+        let until = Instant::now() + LAST_DRAIN;
         loop {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
             let done = drained.batches.is_empty();
             self.take(drained);
-            if done {
+            if done || Instant::now() >= until {
                 break;
             }
         }
         self.calibrate();
-        let left = proc::tree(self.root).len() - 1;
-        if exit_code.is_some() && left > 0 {
-            self.warnings.push(format!("{left} processes of the tree outlive the command and are no longer recorded"));
-        }
+        self.warn_of_outliving(exit_code);
         self.ending.end_monotonic_ns = monotonic_ns();
         self.ending.exit_code = exit_code;
         self.ending.reason = reason.to_owned();
         self.ending.recorder_cpu_ns = own_cpu_ns();
-        if let Some(error) = self.failed {
-            return Err(error.into());
-        }
-        let file_bytes = match self.writer.take() {
-            Some(writer) => writer.finish(&self.ending)?,
-            None => 0,
+        let written = match (self.failed, self.writer) {
+            (Some(error), _) => Err(error),
+            (None, Some(writer)) => writer.finish(&self.ending),
+            (None, None) => Ok(0),
         };
-        Ok(Recorded { exit_code, ending: self.ending, file_bytes, tier: self.started.tier, warnings: self.warnings })
+        let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
+        match written {
+            Ok(file_bytes) => Ok(Recorded { exit_code, ending, file_bytes, tier, warnings }),
+            Err(source) => Err(Error::Stopped { source, file_bytes: length_of(&self.output), exit_code }),
+        }
     }
+
+    fn warn_of_outliving(&mut self, exit_code: Option<i32>) {
+        if exit_code.is_none() {
+            return;
+        }
+        proc::bury_orphans(0);
+        let left: Vec<i32> =
+            proc::tree(own_pid()).into_iter().filter(|p| *p != own_pid() && proc::runs(*p, None)).collect();
+        let name = |pid: &i32| format!("{} ({pid})", proc::line(format!("/proc/{pid}/comm")));
+        match left.as_slice() {
+            [] => {}
+            [one] => self.warn(format!("{} outlives the command and is no longer recorded", name(one))),
+            [one, ..] => self.warn(format!(
+                "{} processes of the tree outlive the command and are no longer recorded, among them {}",
+                left.len(),
+                name(one)
+            )),
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}
+
+fn length_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
 fn rest(busy: bool) {

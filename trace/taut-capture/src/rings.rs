@@ -461,10 +461,7 @@ impl RingFile {
         if !self.look_for_pid() {
             return true;
         }
-        fs::read_to_string(format!("/proc/{}/stat", self.pid))
-            .ok()
-            .and_then(|stat| crate::proc::start_time(&stat))
-            .is_some_and(|start| self.start_time == 0 || start == self.start_time)
+        crate::proc::runs(self.pid, Some(self.start_time).filter(|start| *start != 0))
     }
 
     /// Whether the host pid is known; in a foreign PID namespace it has to be looked for.

@@ -2,38 +2,67 @@
 
 use std::{
     fs,
+    io::{self, ErrorKind},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
-use crate::{Error, proc};
+use crate::{Error, proc, rings};
 
 /// Where rings live: a tmpfs, so that stamps never wait for a disk.
 const SHARED_MEMORY: &str = "/dev/shm";
+const PREFIX: &str = "taut-session-";
 
 /// A directory that goes when this goes, unless it was the user's.
 pub struct SessionDir {
     path: PathBuf,
     ours: bool,
+    warning: Option<String>,
 }
 
 impl SessionDir {
     /// The user's directory (made if missing), or a fresh private one.
     pub fn new(wanted: Option<&Path>) -> Result<SessionDir, Error> {
-        let (path, ours) = match wanted {
-            Some(path) => (path.to_owned(), false),
-            None => {
-                remove_stale();
-                (fresh(), true)
-            }
-        };
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|source| Error::Session { path: path.clone(), source })?;
-        Ok(SessionDir { path, ours })
+        match wanted {
+            Some(path) => SessionDir::of_user(path),
+            None => SessionDir::fresh_in(&[PathBuf::from(SHARED_MEMORY), std::env::temp_dir()]),
+        }
     }
 
+    /// Absolute: the command may change its directory before it stamps.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Why it does not lie where it should.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
+    }
+
+    fn of_user(path: &Path) -> Result<SessionDir, Error> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let absolute = made.and_then(|()| fs::canonicalize(path));
+        let path = absolute.map_err(|source| Error::Session { path: path.to_owned(), source })?;
+        Ok(SessionDir { path, ours: false, warning: None })
+    }
+
+    /// In the first of these folders that takes one.
+    fn fresh_in(folders: &[PathBuf]) -> Result<SessionDir, Error> {
+        let mut refused: Option<(PathBuf, io::Error)> = None;
+        for folder in folders {
+            remove_stale(folder);
+            match fresh(folder) {
+                Ok(path) => {
+                    let warning = refused.map(|(wanted, error)| {
+                        format!("{}: {error}; stamps pass through {} instead", wanted.display(), folder.display())
+                    });
+                    return Ok(SessionDir { path, ours: true, warning });
+                }
+                Err(error) => refused = refused.or(Some((folder.clone(), error))),
+            }
+        }
+        let (path, source) = refused.unwrap_or_else(|| (SHARED_MEMORY.into(), ErrorKind::NotFound.into()));
+        Err(Error::Session { path, source })
     }
 }
 
@@ -45,23 +74,98 @@ impl Drop for SessionDir {
     }
 }
 
-/// The name carries the recorder's pid and start time, so that the next run can tell whether it still lives.
-fn fresh() -> PathBuf {
-    let pid = std::process::id();
+/// Never a directory that is there already: in a folder that everybody may write it could be anybody's.
+fn fresh(folder: &Path) -> io::Result<PathBuf> {
     let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);
-    let root = if Path::new(SHARED_MEMORY).is_dir() { PathBuf::from(SHARED_MEMORY) } else { std::env::temp_dir() };
-    root.join(format!("taut-session-{pid}-{start}"))
+    let recorder = format!("{PREFIX}{}-{}-{start}", rings::namespace_of("self"), std::process::id());
+    for n in 0..1000 {
+        let path = folder.join(format!("{recorder}-{n}"));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| path),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }
 
-fn remove_stale() {
-    for entry in fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some((pid, start)) = name.to_str().and_then(|n| n.strip_prefix("taut-session-")?.split_once('-')) else {
-            continue;
-        };
-        let lives = proc::start_time(&proc::line(format!("/proc/{pid}/stat"))).is_some_and(|s| s.to_string() == start);
-        if !lives {
+/// Removes what killed recorders left.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_stale) {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// The name says whose it is: PID namespace, pid and start time of the recorder. Those of another
+/// namespace (a container that shares /dev/shm) may live where we cannot see them.
+fn is_stale(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).map(|rest| rest.split('-').map(str::parse).collect());
+    let Some(Ok::<Vec<u64>, _>(numbers)) = numbers else { return false };
+    let [namespace, pid, start, _] = numbers[..] else { return false };
+    let now = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
+    namespace == rings::namespace_of("self") && now != Some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_private_and_goes_with_its_recorder() {
+        use std::os::unix::fs::PermissionsExt;
+        let session = SessionDir::new(None).unwrap();
+        let path = session.path().to_owned();
+        assert!(path.is_absolute());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        drop(session);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn two_sessions_of_one_process_are_apart() {
+        let [one, other] = [SessionDir::new(None).unwrap(), SessionDir::new(None).unwrap()];
+        assert_ne!(one.path(), other.path());
+    }
+
+    #[test]
+    fn a_user_s_directory_is_made_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = folder.path().join("a/b");
+        drop(SessionDir::new(Some(&wanted)).unwrap());
+        assert!(wanted.exists());
+    }
+
+    #[test]
+    fn without_shared_memory_the_next_folder_serves_and_it_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = SessionDir::fresh_in(&["/no/such".into(), folder.path().into()]).unwrap();
+        assert!(session.path().starts_with(folder.path()));
+        assert!(session.take_warning().unwrap().starts_with("/no/such: "));
+        let error = SessionDir::fresh_in(&["/no/such".into(), "/nor/this".into()]).err().unwrap();
+        assert!(error.to_string().starts_with("session directory /no/such: "));
+    }
+
+    #[test]
+    fn only_what_a_dead_recorder_of_ours_left_is_removed() {
+        let namespace = rings::namespace_of("self");
+        let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap();
+        let (pid, other) = (std::process::id(), start + 1);
+        let folder = tempfile::tempdir().unwrap();
+        let stale = [format!("{PREFIX}{namespace}-{pid}-{other}-0"), format!("{PREFIX}{namespace}-4194304-1-3")];
+        let kept = [
+            format!("{PREFIX}{namespace}-{pid}-{start}-0"),
+            format!("{PREFIX}{}-4194304-1-0", namespace + 1),
+            format!("{PREFIX}{namespace}-4194304-1"),
+            format!("{PREFIX}{namespace}-4194304-1-x"),
+            "taut-session".into(),
+        ];
+        for name in stale.iter().chain(&kept) {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("1-0.taut"), "").unwrap();
+        }
+        remove_stale(folder.path());
+        let is_there = |name: &String| folder.path().join(name).exists();
+        assert!(!stale.iter().any(is_there) && kept.iter().all(is_there));
     }
 }

@@ -2,14 +2,14 @@
 //! process that runs already.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::File,
-    io::{ErrorKind, Read, Write},
+    io::{self, ErrorKind, Read, Write},
     os::{
         fd::{AsRawFd, FromRawFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command},
     thread::JoinHandle,
 };
@@ -30,20 +30,21 @@ pub struct Held {
     pub pid: i32,
     command: String,
     gate: File,
-    spawning: JoinHandle<std::io::Result<Child>>,
+    spawning: JoinHandle<io::Result<Child>>,
 }
 
 impl Held {
     /// Forks for the command and holds it before exec.
     pub fn fork(words: &[OsString], session: &Path, ring_records: Option<u32>) -> Result<Held, Error> {
-        let name = words[0].to_string_lossy().into_owned();
-        if !is_command(&words[0]) {
-            return Err(Error::CommandNotFound { command: name });
-        }
+        let [word, arguments @ ..] = words else {
+            return Err(Error::CommandNotFound { command: String::new() });
+        };
+        let name = word.to_string_lossy().into_owned();
+        check(word).map_err(|source| failed(&name, source))?;
         let (mut report, reporter) = pipe()?;
         let (gate_out, gate) = pipe()?;
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env("TAUT_SESSION", session);
+        let mut command = Command::new(word);
+        command.args(arguments).env("TAUT_SESSION", session);
         if let Some(records) = ring_records {
             command.env("TAUT_RING_RECORDS", records.to_string());
         }
@@ -59,7 +60,7 @@ impl Held {
                 // End of file: the recorder is gone or gave up; the command must not run unrecorded.
                 match libc::read(gate_fd, (&raw mut go).cast(), 1) {
                     1 => Ok(()),
-                    _ => Err(std::io::Error::from_raw_os_error(libc::ECANCELED)),
+                    _ => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
                 }
             });
         }
@@ -70,8 +71,13 @@ impl Held {
             child
         });
         let mut pid = [0; 4];
-        let told = report.read_exact(&mut pid);
-        told.map_err(|source| Error::System { what: "fork", source })?;
+        if let Err(source) = report.read_exact(&mut pid) {
+            // Nobody reported, so there was no fork; spawn knows why.
+            return Err(match spawning.join() {
+                Ok(Err(source)) => failed(&name, source),
+                _ => Error::System { what: "fork", source },
+            });
+        }
         Ok(Held { pid: i32::from_ne_bytes(pid), command: name, gate, spawning })
     }
 
@@ -79,14 +85,11 @@ impl Held {
     pub fn release(mut self) -> Result<Child, Error> {
         let opened = self.gate.write_all(&[1]);
         drop(self.gate);
-        let failed = |source: std::io::Error| match source.kind() {
-            ErrorKind::NotFound => Error::CommandNotFound { command: self.command.clone() },
-            _ => Error::CommandFailed { command: self.command.clone(), source },
-        };
+        let failed = |source| failed(&self.command, source);
         opened.map_err(failed)?;
         match self.spawning.join() {
             Ok(child) => child.map_err(failed),
-            Err(_) => Err(Error::System { what: "spawn", source: std::io::Error::other("its thread panicked") }),
+            Err(_) => Err(Error::System { what: "spawn", source: io::Error::other("its thread panicked") }),
         }
     }
 
@@ -103,26 +106,61 @@ pub fn exit_code(status: std::process::ExitStatus) -> i32 {
 }
 
 /// The session directory of a running process, if it was started with one.
-pub fn session_of(pid: i32) -> Result<Option<std::path::PathBuf>, Error> {
-    if !Path::new(&format!("/proc/{pid}")).exists() {
+pub fn session_of(pid: i32) -> Result<Option<PathBuf>, Error> {
+    if pid <= 0 || !Path::new(&format!("/proc/{pid}")).exists() {
         return Err(Error::NoProcess { pid });
     }
     let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match source.kind() {
         ErrorKind::NotFound => Error::NoProcess { pid },
         _ => Error::NotPermitted { pid, source },
     })?;
-    // A relative directory is relative to where the process runs.
-    Ok(session.filter(|s| !s.is_empty()).map(|s| Path::new(&format!("/proc/{pid}/cwd")).join(s)))
+    Ok(session.filter(|s| !s.is_empty()).map(|session| as_seen_by(pid, Path::new(&session))))
 }
 
-/// Whether exec would find it: a path, or a name in PATH.
-fn is_command(word: &OsString) -> bool {
+/// A path of that process: relative to where it runs, and perhaps in a file system of its own.
+fn as_seen_by(pid: i32, path: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{pid}/root"));
+    match path.strip_prefix("/") {
+        Ok(inside) if !path.is_dir() && root.join(inside).is_dir() => root.join(inside),
+        _ => Path::new(&format!("/proc/{pid}/cwd")).join(path),
+    }
+}
+
+/// Whether exec would find a file it may run: a path, or a name in PATH. What exec says besides (no
+/// such interpreter, wrong architecture) is told when it is tried.
+fn check(word: &OsStr) -> io::Result<()> {
     let path = Path::new(word);
     if path.components().count() > 1 || path.is_absolute() {
-        return path.exists();
+        return executable(path);
     }
     let search = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&search).any(|folder| folder.join(path).is_file())
+    let mut tries = std::env::split_paths(&search).map(|folder| executable(&folder.join(path)));
+    // As exec does: the first that may be run; one that is there and may not is told before "not found".
+    let mut refused = None;
+    tries
+        .find_map(|tried| match tried {
+            Ok(()) => Some(Ok(())),
+            Err(error) => {
+                refused = refused.take().or(Some(error).filter(|e| e.kind() == ErrorKind::PermissionDenied));
+                None
+            }
+        })
+        .unwrap_or_else(|| Err(refused.unwrap_or_else(|| ErrorKind::NotFound.into())))
+}
+
+fn executable(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
+}
+
+fn failed(command: &str, source: io::Error) -> Error {
+    let command = command.to_owned();
+    match source.kind() {
+        ErrorKind::NotFound => Error::CommandNotFound { command },
+        _ => Error::CommandFailed { command, source },
+    }
 }
 
 fn pipe() -> Result<(File, File), Error> {
@@ -130,7 +168,7 @@ fn pipe() -> Result<(File, File), Error> {
     // SAFETY: `ends` has room for two descriptors, which become ours alone.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Error::System { what: "pipe", source: std::io::Error::last_os_error() });
+            return Err(Error::System { what: "pipe", source: io::Error::last_os_error() });
         }
         Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
     }

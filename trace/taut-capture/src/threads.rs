@@ -1,0 +1,154 @@
+//! Who is who: names of the recorded tree's threads and of those that took their CPU.
+
+use std::collections::HashMap;
+
+use taut_recording::{KernelBatch, KernelEvent, Thread};
+
+use crate::proc;
+
+/// Newcomers looked up in one round; at the start a whole machine is new.
+const LOOKUPS_MAX: usize = 64;
+
+/// Threads as they were told last, and those whose name is still to be asked.
+#[derive(Default)]
+pub struct Threads {
+    known: HashMap<i32, Known>,
+    /// Whether it belongs to the recorded tree, by tid.
+    newcomers: HashMap<i32, bool>,
+    recorded: usize,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Known {
+    start_time: u64,
+    comm: String,
+    recorded: bool,
+}
+
+impl Threads {
+    /// Threads of the recorded tree seen so far.
+    pub fn recorded(&self) -> usize {
+        self.recorded
+    }
+
+    /// Notes whom kernel events name, so that they are asked for their name before they are gone.
+    pub fn notice(&mut self, batch: &KernelBatch) {
+        const SWITCH: u8 = KernelEvent::SchedSwitch as u8;
+        const FORK: u8 = KernelEvent::SchedFork as u8;
+        const EXEC: u8 = KernelEvent::SchedExec as u8;
+        for (at, event) in batch.event.iter().enumerate() {
+            let (Some(tid), Some(other)) = (batch.tid.get(at).copied(), batch.arg0.get(at)) else { return };
+            let other = *other as i32;
+            match *event {
+                SWITCH if other != 0 && !self.known.contains_key(&other) => {
+                    self.newcomers.entry(other).or_insert(false);
+                }
+                FORK => {
+                    // The number may have been another thread's before.
+                    self.known.remove(&other);
+                    self.newcomers.insert(other, self.is_recorded(tid));
+                }
+                EXEC => {
+                    self.newcomers.insert(tid, self.is_recorded(tid));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks newcomers for their names; the entries that are new.
+    pub fn look_up(&mut self, now_ns: u64) -> Vec<Thread> {
+        let some: Vec<(i32, bool)> = self.newcomers.iter().map(|(tid, is)| (*tid, *is)).take(LOOKUPS_MAX).collect();
+        let mut told = Vec::new();
+        for (tid, recorded) in some {
+            self.newcomers.remove(&tid);
+            let found = proc::thread_group(tid).and_then(|pid| proc::thread(pid, tid, recorded, now_ns));
+            told.extend(found.and_then(|thread| self.remember(thread)));
+        }
+        told
+    }
+
+    /// The threads of a recorded process that are new or were renamed.
+    pub fn scan(&mut self, pid: i32, now_ns: u64) -> Vec<Thread> {
+        let threads = proc::tids(pid).into_iter().filter_map(|tid| proc::thread(pid, tid, true, now_ns));
+        threads.filter_map(|thread| self.remember(thread)).collect()
+    }
+
+    fn is_recorded(&self, tid: i32) -> bool {
+        let known = self.known.get(&tid).map(|known| known.recorded);
+        known.or(self.newcomers.get(&tid).copied()).unwrap_or(false)
+    }
+
+    /// Gives the thread back if it says something new.
+    fn remember(&mut self, mut thread: Thread) -> Option<Thread> {
+        let before = self.known.get(&thread.tid).filter(|known| known.start_time == thread.start_time);
+        let was_recorded = before.is_some_and(|known| known.recorded);
+        thread.recorded |= was_recorded;
+        let now = Known { start_time: thread.start_time, comm: thread.comm.clone(), recorded: thread.recorded };
+        if before == Some(&now) {
+            return None;
+        }
+        self.recorded += usize::from(thread.recorded && !was_recorded);
+        self.known.insert(thread.tid, now);
+        Some(thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(rows: &[(KernelEvent, i32, i32)]) -> KernelBatch {
+        KernelBatch {
+            event: rows.iter().map(|row| row.0 as u8).collect(),
+            tid: rows.iter().map(|row| row.1).collect(),
+            arg0: rows.iter().map(|row| i64::from(row.2)).collect(),
+            ..KernelBatch::default()
+        }
+    }
+
+    fn thread(tid: i32, start_time: u64, comm: &str, recorded: bool) -> Thread {
+        Thread { tid, start_time, comm: comm.into(), recorded, ..Thread::default() }
+    }
+
+    #[test]
+    fn a_child_of_a_recorded_thread_is_recorded() {
+        let mut threads = Threads::default();
+        threads.remember(thread(10, 1, "robot", true));
+        threads.notice(&events(&[
+            (KernelEvent::SchedFork, 10, 11),
+            (KernelEvent::SchedFork, 11, 12),
+            (KernelEvent::SchedFork, 20, 21),
+            (KernelEvent::SchedSwitch, 10, 22),
+            (KernelEvent::SchedSwitch, 22, 0),
+        ]));
+        let mut newcomers: Vec<_> = threads.newcomers.into_iter().collect();
+        newcomers.sort_unstable();
+        assert_eq!(newcomers, [(11, true), (12, true), (21, false), (22, false)]);
+    }
+
+    #[test]
+    fn a_thread_is_told_again_when_it_is_another_or_has_another_name() {
+        let mut threads = Threads::default();
+        let told = |threads: &mut Threads, thread| threads.remember(thread).is_some();
+        assert!(told(&mut threads, thread(10, 1, "sh", true)));
+        assert!(!told(&mut threads, thread(10, 1, "sh", true)));
+        assert!(!told(&mut threads, thread(10, 1, "sh", false)), "once recorded it stays so");
+        assert!(told(&mut threads, thread(10, 1, "robot", true)));
+        assert!(told(&mut threads, thread(10, 2, "robot", true)));
+        assert_eq!(threads.recorded(), 2);
+    }
+
+    #[test]
+    fn a_living_newcomer_gets_its_name_and_a_dead_one_none() {
+        let mut threads = Threads::default();
+        let us = std::process::id() as i32;
+        threads.notice(&events(&[(KernelEvent::SchedSwitch, 1, us), (KernelEvent::SchedExec, 4_194_304, 0)]));
+        let told = threads.look_up(7);
+        assert_eq!(
+            told.iter().map(|t| (t.tid, t.pid, t.recorded, t.time_ns)).collect::<Vec<_>>(),
+            [(us, us, false, 7)]
+        );
+        assert!(threads.newcomers.is_empty() && threads.look_up(8).is_empty());
+    }
+}
