@@ -49,7 +49,7 @@ fn parse(text: &str) -> Result<Config> {
         anyhow::anyhow!("line {line}: {}", error.message())
     })?;
     let chains = file.chain.into_iter().map(declared).collect::<Result<_>>()?;
-    Ok(Config { chains })
+    Ok(Config { chains, ..Config::default() })
 }
 
 fn declared(chain: Chain) -> Result<DeclaredChain> {

@@ -96,6 +96,7 @@ pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context) -> Chai
         series: (0..n)
             .filter_map(|row| Some((table.row(row)[0].checked_sub(context.start_ns)?, table.delay(row, 0, last)?)))
             .collect(),
+        explained: Default::default(),
     }
 }
 

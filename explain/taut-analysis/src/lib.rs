@@ -5,6 +5,7 @@
 //! (`figures`, `startup`, `outcomes`). `docs/analysis.md` says how in words.
 
 mod collect;
+mod explained;
 mod figures;
 mod line;
 mod messages;
@@ -13,6 +14,7 @@ mod result;
 mod startup;
 
 pub use collect::Analyzer;
+pub use explained::*;
 pub use result::*;
 
 /// What the user declares in `taut.toml`.
@@ -20,6 +22,25 @@ pub use result::*;
 pub struct Config {
     /// Declared chains; points that none of them names are still inferred into chains.
     pub chains: Vec<DeclaredChain>,
+    /// What to explain beyond the usual.
+    pub explain: Wanted,
+}
+
+/// What `taut explain` is asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many of the worst messages come with their path.
+    pub worst: usize,
+    /// Messages that come with their path besides.
+    pub messages: Vec<u64>,
+    /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
+    pub suspects: Vec<String>,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { worst: 10, messages: Vec::new(), suspects: Vec::new() }
+    }
 }
 
 /// A chain by the user's word.
@@ -40,6 +61,24 @@ pub enum Error {
     /// Nothing was stamped.
     #[error("holds no stamps: did the command stamp, and was it started by `taut record` (or with TAUT_SESSION set)?")]
     Empty,
+    /// `--suspect` names nothing that the recording knows.
+    #[error("suspect {suspect:?} is unknown; {hint}")]
+    UnknownSuspect {
+        /// As given.
+        suspect: String,
+        /// What can be named.
+        hint: String,
+    },
+    /// `--message` names no message of a chain.
+    #[error("message {id} passed no chain of this recording from end to end; ids go from {first} to {last}")]
+    UnknownMessage {
+        /// As given.
+        id: u64,
+        /// Smallest explained id.
+        first: u64,
+        /// Largest explained id.
+        last: u64,
+    },
     /// `taut.toml` names points that nobody stamped.
     #[error("chain {chain:?} of taut.toml: nothing was stamped at {point:?}; {hint}")]
     UnknownPoint {

@@ -69,6 +69,8 @@ pub struct Chain {
     pub branches: Vec<Branch>,
     /// End-to-end latency over time, for plots: (start of message in ns since the recording's start, latency ns); all messages that completed, start-up included.
     pub series: Vec<(u64, u64)>,
+    /// Whose time it was.
+    pub explained: crate::Explained,
 }
 
 /// A point of a chain.

@@ -1,0 +1,287 @@
+//! What the time of a chain's messages was spent on, as plain data in the user's words.
+//! All times in nanoseconds; moments are nanoseconds since the recording's start.
+
+use taut_stats::Distribution;
+
+/// What a stretch of time was spent on. The words are those of reports and of `--suspect`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cause {
+    /// The thread computed.
+    Work,
+    /// The thread was on the CPU inside a system call.
+    Syscall,
+    /// The kernel brought in a page; a major fault waits for a disk.
+    PageFault,
+    /// An interrupt or softirq ran on the thread's CPU.
+    Irq,
+    /// Another thread was given the CPU although this one could run on.
+    Preempted,
+    /// Woken, but not yet running: run queue, or a CPU that leaves its idle state.
+    Wakeup,
+    /// Kept from running by a CPU quota or by real-time throttling.
+    Throttled,
+    /// Waited for a lock.
+    Lock,
+    /// Waited for CPython's global interpreter lock.
+    Gil,
+    /// Waited for data: a pipe, a socket, a terminal, another process.
+    Io,
+    /// Slept, as it had asked for.
+    Sleep,
+    /// Slept longer than asked for.
+    TimerSlack,
+    /// The thread that had to handle the message was busy with another one.
+    Queued,
+    /// Waited for a disk.
+    Disk,
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// The whole virtual machine was held up.
+    Hypervisor,
+    /// The recording does not say.
+    #[default]
+    Unknown,
+}
+
+impl Cause {
+    /// All causes.
+    pub const ALL: [Cause; 17] = {
+        use Cause::*;
+        [
+            Work, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued,
+            Disk, Stopped, Hypervisor, Unknown,
+        ]
+    };
+
+    /// The word in reports, files and `--suspect`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Cause::Work => "work",
+            Cause::Syscall => "syscall",
+            Cause::PageFault => "page_fault",
+            Cause::Irq => "irq",
+            Cause::Preempted => "preempted",
+            Cause::Wakeup => "wakeup",
+            Cause::Throttled => "throttled",
+            Cause::Lock => "lock",
+            Cause::Gil => "gil",
+            Cause::Io => "io",
+            Cause::Sleep => "sleep",
+            Cause::TimerSlack => "timer_slack",
+            Cause::Queued => "queued",
+            Cause::Disk => "disk",
+            Cause::Stopped => "stopped",
+            Cause::Hypervisor => "hypervisor",
+            Cause::Unknown => "unknown",
+        }
+    }
+
+    /// The cause of that word.
+    pub fn from_word(word: &str) -> Option<Cause> {
+        Cause::ALL.into_iter().find(|cause| cause.word() == word)
+    }
+}
+
+/// Whose time it was, in one chain.
+#[derive(Clone, Debug, Default)]
+pub struct Explained {
+    /// Messages whose way from the first to the last point was explained, start-up apart.
+    pub messages: u64,
+    /// Of them, those in the tail.
+    pub tail_messages: u64,
+    /// Quantile above which the tail begins, e.g. 0.99; `None` when there are too few messages for a tail.
+    pub tail_quantile: Option<f64>,
+    /// Its value, end to end.
+    pub tail_limit_ns: u64,
+    /// Cause shares of the tail, largest first; their `tail_share`s sum to 1 when there is a tail.
+    pub causes: Vec<CauseShare>,
+    /// The same for each hop, in the order of the chain's hops; all shares of all hops sum to 1.
+    pub hops: Vec<Vec<CauseShare>>,
+    /// Who stole the tail's time, most first.
+    pub culprits: Vec<Culprit>,
+    /// Judged unasked: every registered lock and every cause with time in the tail; then those asked for.
+    pub verdicts: Vec<Verdict>,
+    /// Predictions, most gain first.
+    pub what_if: Vec<WhatIf>,
+    /// What to do, most gain first.
+    pub recommendations: Vec<Recommendation>,
+    /// Every explained message in order of its start.
+    pub budgets: Vec<Budget>,
+    /// The worst messages, worst first, with their path; then those asked for.
+    pub paths: Vec<MessagePath>,
+}
+
+/// One cause, with the place or party it is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CauseShare {
+    /// The cause.
+    pub cause: Cause,
+    /// Which lock, thread, descriptor …; empty when the cause says it all.
+    pub detail: String,
+    /// Of the time by which the tail's messages exceed usual ones, the share spent so (0..1).
+    pub tail_share: f64,
+    /// Time spent so in the tail's messages altogether.
+    pub time_ns: u64,
+    /// Time spent so in the usual message (mean over the middle half of the messages).
+    pub usual_ns: u64,
+}
+
+/// A party that took time from the tail's messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Culprit {
+    /// "thread", "process", "lock" or "irq".
+    pub kind: String,
+    /// E.g. "python3/1234", "sdk_lock", "softirq NET_RX".
+    pub name: String,
+    /// Time it took from the tail's messages.
+    pub time_ns: u64,
+    /// How many of the tail's messages it touched.
+    pub messages: u64,
+    /// How it took the time: the causes, largest first.
+    pub causes: Vec<Cause>,
+}
+
+/// Guilty or not.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// "lock:sdk_lock", "gil", "hop:a → b", "process:NAME", "irq" …
+    pub suspect: String,
+    /// Whether it makes the tail: the lower bound of `tail_share` is at least 5 %.
+    pub contended: bool,
+    /// Time that each message lost to the suspect; messages that lost none count as 0.
+    pub wait: Distribution,
+    /// Messages that lost any time to it.
+    pub touched: u64,
+    /// Share of the tail (0..1).
+    pub tail_share: f64,
+    /// 95 % interval of that share, by bootstrap over the tail's messages.
+    pub tail_share_interval: (f64, f64),
+    /// What a colleague would say.
+    pub sentence: String,
+}
+
+/// The chain without a cause: a prediction.
+#[derive(Clone, Debug, Default)]
+pub struct WhatIf {
+    /// The cause, as a suspect: "gil", "lock:sdk_lock", "preempted" …
+    pub without: String,
+    /// Predicted quantiles; `None` where the messages cannot carry them.
+    pub p50_ns: Option<u64>,
+    /// As above.
+    pub p99_ns: Option<u64>,
+    /// Change of the highest quantile that is carried (up to p99), as a share of it (0..1).
+    pub gain: f64,
+    /// What the prediction assumes.
+    pub assumption: String,
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recommendation {
+    /// The cause it is against, as in [`WhatIf::without`].
+    pub against: String,
+    /// What was seen.
+    pub evidence: String,
+    /// What to do.
+    pub remedy: String,
+    /// Expected change of p99 (or the highest carried quantile) as a share of it (0..1).
+    pub gain: f64,
+    /// How to see whether it helped.
+    pub verify: String,
+}
+
+/// What one message's time was spent on.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// Message id.
+    pub id: u64,
+    /// When it passed the first point.
+    pub start_ns: u64,
+    /// First to last point; the sum of `pieces`.
+    pub total_ns: u64,
+    /// Largest first.
+    pub pieces: Vec<BudgetPiece>,
+}
+
+/// One line of a budget.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BudgetPiece {
+    /// The cause.
+    pub cause: Cause,
+    /// As in [`CauseShare::detail`].
+    pub detail: String,
+    /// Time.
+    pub ns: u64,
+}
+
+/// A message's critical path, and what the threads on it did.
+#[derive(Clone, Debug, Default)]
+pub struct MessagePath {
+    /// Its budget.
+    pub budget: Budget,
+    /// Moments at which it passed the chain's points: (index of the point, moment).
+    pub passes: Vec<(usize, u64)>,
+    /// The path in order of time, without gaps and overlaps.
+    pub path: Vec<PathPiece>,
+    /// The threads on the path, in order of their first appearance on it.
+    pub lanes: Vec<Lane>,
+}
+
+/// One piece of a critical path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathPiece {
+    /// Where it begins.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// Index of the hop.
+    pub hop: usize,
+    /// Index in [`MessagePath::lanes`] of the thread whose time it was.
+    pub lane: usize,
+    /// The cause.
+    pub cause: Cause,
+    /// As in [`CauseShare::detail`].
+    pub detail: String,
+    /// Everything else that is known: holder, system call, who ran instead, what the holder did.
+    pub note: String,
+}
+
+/// What one thread did during a message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lane {
+    /// "comm/tid", with the process where it differs.
+    pub thread: String,
+    /// Stretches in order of time: from, to, state.
+    pub states: Vec<(u64, u64, State)>,
+}
+
+/// A thread's state as a lane shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// On a CPU.
+    Running,
+    /// Could run on, but another was given the CPU.
+    Preempted,
+    /// Woken, not yet on a CPU.
+    Woken,
+    /// Waits.
+    Blocked,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+impl State {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Preempted => "preempted",
+            State::Woken => "woken",
+            State::Blocked => "blocked",
+            State::Unknown => "unknown",
+        }
+    }
+}
