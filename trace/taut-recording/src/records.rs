@@ -131,11 +131,14 @@ pub enum KernelEvent {
     SwitchIn = 15,
     /// Self tier: tid left the CPU; arg0 = 1 when it was preempted.
     SwitchOut = 16,
+    /// tid arms a high-resolution timer, as sleeping does: arg0 = moment asked for, arg1 = that plus the timer slack (both ns
+    /// of the timer's own clock, mostly CLOCK_MONOTONIC), arg2 = the kernel's mode.
+    TimerStart = 17,
 }
 
 impl KernelEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [KernelEvent; 16] = {
+    pub const ALL: [KernelEvent; 17] = {
         use KernelEvent::*;
         [
             SchedSwitch,
@@ -154,6 +157,7 @@ impl KernelEvent {
             CpuFrequency,
             SwitchIn,
             SwitchOut,
+            TimerStart,
         ]
     };
 

@@ -146,7 +146,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
             call("exit", name, SyscallExit, [CallNumber, Field("ret"), None]),
         ]
     });
-    calls.chain([page_fault()]).collect()
+    calls.chain([page_fault(), timer()]).collect()
 }
 
 /// The same through the two raw tracepoints. For perf, where each event per thread costs at every
@@ -161,6 +161,7 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
         raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Element("args", 1)]),
         raw("sys_exit", SyscallExit, [Field("id"), Field("ret"), None]),
         page_fault(),
+        timer(),
     ]
 }
 
@@ -172,6 +173,12 @@ pub fn raw_filter() -> String {
 fn page_fault() -> Tracepoint {
     let arguments = [Field("address"), Field("ip"), Field("error_code")];
     Tracepoint { group: "exceptions".into(), name: "page_fault_user".into(), event: PageFault, arguments }
+}
+
+/// How long a sleep was asked for stands behind a pointer in the call's arguments; the timer tells it.
+fn timer() -> Tracepoint {
+    let arguments = [Field("softexpires"), Field("expires"), Field("mode")];
+    Tracepoint { group: "timer".into(), name: "hrtimer_start".into(), event: TimerStart, arguments }
 }
 
 fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Tracepoint> {
