@@ -5,7 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Ending, Info, Kind, LostWhat, Record, StampBatch, Tier};
 
-use crate::{Analysis, Config, Error, Totals, figures, line, messages::Messages};
+use crate::{
+    Analysis, Config, Error, Totals, explain, figures,
+    kernel::{Events, Futexes, Machine, Objects},
+    line,
+    marks::{Mark, Marks, Stamped},
+    messages::Messages,
+    names::Names,
+    walk::Walker,
+};
 
 /// Collects a recording record by record, then analyses it.
 #[derive(Default)]
@@ -15,7 +23,11 @@ pub struct Analyzer {
     /// By index of `Stamp::thread`.
     threads: Vec<ThreadKey>,
     thread_index: HashMap<ThreadKey, u32>,
-    comms: HashMap<i32, String>,
+    objects: Objects,
+    events: Events,
+    /// (CPU, when it was noticed) of lost kernel events.
+    kernel_losses: Vec<(u16, u64)>,
+    marks: Vec<RawMark>,
     names: HashMap<u32, String>,
     clocks: BTreeMap<u8, Vec<ClockPair>>,
     lost_stamps: u64,
@@ -37,11 +49,22 @@ pub(crate) struct Stamp {
     pub thread: u32,
 }
 
+/// A stamp that is no message's, until the clocks are mapped and the names known.
+struct RawMark {
+    ticks: u64,
+    thread: u32,
+    kind: Kind,
+    name: u32,
+    id: u64,
+    value: u64,
+}
+
 /// Marks a stamp as an outcome; name ids stay far below.
 pub(crate) const OUTCOME: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ThreadKey {
+    pid: i32,
     tid: i32,
     counter: u8,
 }
@@ -51,6 +74,8 @@ pub(crate) struct Context {
     pub names: HashMap<u32, String>,
     /// "comm/tid" by `Stamp::thread`.
     pub threads: Vec<String>,
+    /// The same as host tids.
+    pub tids: Vec<i32>,
     pub start_ns: u64,
     pub end_ns: u64,
 }
@@ -74,17 +99,21 @@ impl Analyzer {
             Record::Kernel(batch) => {
                 self.kernel_events += batch.time_ns.len() as u64;
                 self.kernel_end_ns = self.kernel_end_ns.max(batch.time_ns.last().copied().unwrap_or(0));
+                self.events.add(batch);
             }
             Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),
             Record::Name(name) => {
                 self.names.insert(name.id, name.name.clone());
             }
             Record::Thread(thread) => {
-                self.comms.insert(thread.tid, thread.comm.clone());
+                self.objects.thread(thread);
             }
             Record::Lost(lost) => match lost.what {
                 LostWhat::Stamps => self.lost_stamps += lost.count,
-                LostWhat::KernelEvents => self.lost_kernel_events += lost.count,
+                LostWhat::KernelEvents => {
+                    self.lost_kernel_events += lost.count;
+                    self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
+                }
             },
             Record::Sample(_) => {}
         }
@@ -106,8 +135,13 @@ impl Analyzer {
         let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns);
         let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
         let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
-        let context =
-            Context { threads: self.thread_names(), names: std::mem::take(&mut self.names), start_ns, end_ns };
+        let context = Context {
+            threads: self.thread_names(),
+            tids: self.threads.iter().map(|key| key.tid).collect(),
+            names: std::mem::take(&mut self.names),
+            start_ns,
+            end_ns,
+        };
         let totals = Totals {
             duration_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
             stamps: self.all_stamps,
@@ -117,40 +151,125 @@ impl Analyzer {
             clock_error_ns,
             file_bytes,
         };
+        let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
+        self.explain(&mut chains, &lines, &messages, &marks, &context)?;
         chains.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
         let notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
         Ok(Analysis { info, ending, totals, chains, damage, notes })
     }
 
+    /// Whose time it was, chain by chain.
+    fn explain(
+        &mut self,
+        chains: &mut [crate::Chain],
+        lines: &[line::Line],
+        messages: &Messages,
+        marks: &Marks,
+        context: &Context,
+    ) -> Result<(), Error> {
+        let events = std::mem::take(&mut self.events).sorted();
+        let machine = Machine::replay(&events, &self.kernel_losses);
+        drop(events);
+        let futexes = Futexes::of(&machine, &self.objects);
+        let mut names = Names::default();
+        let mut walker = Walker {
+            machine: &machine,
+            objects: &self.objects,
+            futexes: &futexes,
+            marks,
+            names: &mut names,
+            verbose: false,
+        };
+        let wanted = &self.config.explain;
+        let mut refused = Vec::new();
+        for (chain, line) in chains.iter_mut().zip(lines) {
+            refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted));
+        }
+        // A suspect may be at home in one chain only; one that no chain knows is a mistake.
+        for word in &wanted.suspects {
+            let is_it = |error: &Error| matches!(error, Error::UnknownSuspect { suspect, .. } if suspect == word);
+            if refused.iter().filter(|error| is_it(error)).count() == chains.len()
+                && let Some(at) = refused.iter().position(is_it)
+            {
+                return Err(refused.swap_remove(at));
+            }
+        }
+        let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
+        match wanted.messages.iter().find(|id| !explained(id)) {
+            Some(id) => Err(Error::UnknownMessage { id: *id }),
+            None => Ok(()),
+        }
+    }
+
+    /// Each thread's stamps and marks; the stamps only if there are kernel events to read them with.
+    fn marks(&mut self, context: &Context) -> Marks {
+        let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::new();
+        if !self.events.is_empty() {
+            for stamp in self.stamps.iter().filter(|s| s.point & OUTCOME == 0) {
+                let tid = context.tids[stamp.thread as usize];
+                stamps.entry(tid).or_default().push(Stamped { time_ns: stamp.time, id: stamp.id });
+            }
+        }
+        let mappings = self.mappings();
+        let mut marks: HashMap<i32, Vec<Mark>> = HashMap::new();
+        for mark in &self.marks {
+            let ThreadKey { tid, pid, counter } = self.threads[mark.thread as usize];
+            let name = context.name(mark.name);
+            if mark.kind == Kind::LockNamed {
+                self.objects.lock(pid, mark.value, mark.id, name);
+                continue;
+            }
+            let time_ns = mappings.get(&counter).map_or(mark.ticks, |m| m.to_monotonic(Ticks(mark.ticks)).0);
+            marks.entry(tid).or_default().push(Mark { time_ns, kind: mark.kind, name });
+        }
+        Marks::new(stamps, marks)
+    }
+
     fn stamps(&mut self, batch: &StampBatch) {
         self.all_stamps += batch.ticks.len() as u64;
-        let key = ThreadKey { tid: batch.tid, counter: batch.counter };
+        let key = ThreadKey { pid: batch.pid, tid: batch.tid, counter: batch.counter };
         let next = self.thread_index.len() as u32;
         let thread = *self.thread_index.entry(key).or_insert_with(|| {
             self.threads.push(key);
             next
         });
+        let marks = &mut self.marks;
         self.stamps.extend((0..batch.ticks.len()).filter_map(|at| {
             let point = match Kind::from_number(batch.kind[at])? {
                 Kind::Stamp => batch.point[at],
                 Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
-                _ => return None,
+                Kind::Value => return None,
+                kind => {
+                    marks.push(RawMark {
+                        ticks: batch.ticks[at],
+                        thread,
+                        kind,
+                        name: batch.point[at],
+                        id: batch.message_id[at],
+                        value: batch.value[at],
+                    });
+                    return None;
+                }
             };
             Some(Stamp { id: batch.message_id[at], time: batch.ticks[at], point, thread })
         }));
     }
 
+    /// By counter; none for CLOCK_MONOTONIC itself.
+    fn mappings(&self) -> BTreeMap<u8, Mapping> {
+        let counters = self.clocks.iter().filter(|(counter, _)| **counter != Counter::Monotonic as u8);
+        counters.map(|(counter, pairs)| (*counter, Mapping::new(pairs.iter().copied()))).collect()
+    }
+
     /// Ticks become CLOCK_MONOTONIC in place; returns the bound of the error.
     fn map_clocks(&mut self) -> Option<f64> {
-        let mappings: BTreeMap<u8, Mapping> =
-            self.clocks.iter().map(|(counter, pairs)| (*counter, Mapping::new(pairs.iter().copied()))).collect();
+        let mappings = self.mappings();
         let monotonic = Counter::Monotonic as u8;
         for stamp in &mut self.stamps {
-            let counter = self.threads[stamp.thread as usize].counter;
-            if let Some(mapping) = mappings.get(&counter).filter(|_| counter != monotonic) {
+            if let Some(mapping) = mappings.get(&self.threads[stamp.thread as usize].counter) {
                 stamp.time = mapping.to_monotonic(Ticks(stamp.time)).0;
             }
         }
@@ -162,12 +281,13 @@ impl Analyzer {
     }
 
     fn thread_names(&self) -> Vec<String> {
-        let name = |key: &ThreadKey| match self.comms.get(&key.tid) {
-            Some(comm) => format!("{comm}/{}", key.tid),
-            None => key.tid.to_string(),
-        };
-        self.threads.iter().map(name).collect()
+        self.threads.iter().map(|key| self.objects.name(key.tid, u64::MAX)).collect()
     }
+}
+
+/// The CPU in a place like "cpu 1 ftrace".
+fn cpu_of(place: &str) -> Option<u16> {
+    place.strip_prefix("cpu ")?.split(' ').next()?.parse().ok()
 }
 
 /// Sentences that a reader must know to trust the figures.

@@ -106,7 +106,7 @@ pub struct Explained {
     pub what_if: Vec<WhatIf>,
     /// What to do, most gain first.
     pub recommendations: Vec<Recommendation>,
-    /// Every explained message in order of its start.
+    /// Every explained message in order of its start; only when asked for.
     pub budgets: Vec<Budget>,
     /// The worst messages, worst first, with their path; then those asked for.
     pub paths: Vec<MessagePath>,

@@ -2,16 +2,27 @@
 //!
 //! The way through: [`Analyzer`] collects stamps (`collect`), cuts them into messages (`messages`),
 //! finds the line that most messages of a chain follow (`line`), and works out its figures
-//! (`figures`, `startup`, `outcomes`). `docs/analysis.md` says how in words.
+//! (`figures`, `startup`, `outcomes`). Then whose time it was: kernel events become timelines
+//! (`kernel`), each message's critical path is walked on them (`walk`) and summed up (`ledger`), and the
+//! tail is compared with the usual messages (`explain`, `suspects`, `advice`).
+//! `docs/analysis.md` and `docs/causes.md` say how in words.
 
+mod advice;
 mod collect;
+mod explain;
 mod explained;
 mod figures;
+mod kernel;
+mod ledger;
 mod line;
+mod marks;
 mod messages;
+mod names;
 mod outcomes;
 mod result;
 mod startup;
+mod suspects;
+mod walk;
 
 pub use collect::Analyzer;
 pub use explained::*;
@@ -35,11 +46,13 @@ pub struct Wanted {
     pub messages: Vec<u64>,
     /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
     pub suspects: Vec<String>,
+    /// Whether every message's budget is wanted.
+    pub budgets: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { worst: 10, messages: Vec::new(), suspects: Vec::new() }
+        Wanted { worst: 10, messages: Vec::new(), suspects: Vec::new(), budgets: false }
     }
 }
 
@@ -70,14 +83,10 @@ pub enum Error {
         hint: String,
     },
     /// `--message` names no message of a chain.
-    #[error("message {id} passed no chain of this recording from end to end; ids go from {first} to {last}")]
+    #[error("message {id} passed no chain of this recording from end to end; `taut explain RUN --worst 10` names some")]
     UnknownMessage {
         /// As given.
         id: u64,
-        /// Smallest explained id.
-        first: u64,
-        /// Largest explained id.
-        last: u64,
     },
     /// `taut.toml` names points that nobody stamped.
     #[error("chain {chain:?} of taut.toml: nothing was stamped at {point:?}; {hint}")]

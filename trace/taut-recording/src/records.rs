@@ -63,13 +63,15 @@ pub enum Kind {
     LockWait = 6,
     /// The lock that the point names is taken.
     LockAcquired = 7,
+    /// From now on the point names the lock at the address in `value`, which spans as many bytes as the message id says.
+    LockNamed = 8,
 }
 
 impl Kind {
     /// The kind with this protocol number.
     pub fn from_number(number: u8) -> Option<Kind> {
         use Kind::*;
-        [Stamp, Begin, End, Outcome, Value, LockWait, LockAcquired].into_iter().find(|k| *k as u8 == number)
+        [Stamp, Begin, End, Outcome, Value, LockWait, LockAcquired, LockNamed].into_iter().find(|k| *k as u8 == number)
     }
 }
 
@@ -193,6 +195,34 @@ pub struct Thread {
     pub cmdline: String,
     /// True when it belongs to the recorded tree.
     pub recorded: bool,
+}
+
+/// What an address range or a descriptor of a recorded process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    /// CLOCK_MONOTONIC when this was known; later entries of the same place supersede.
+    pub time_ns: u64,
+    /// Host pid of the process.
+    pub pid: i32,
+    /// What it is.
+    pub kind: ObjectKind,
+    /// First address, or the descriptor's number.
+    pub start: u64,
+    /// Bytes; 0 for a descriptor.
+    pub size: u64,
+    /// E.g. "CPython 3.11", "pipe:[77]", "tcp 127.0.0.1:4000→127.0.0.1:5123".
+    pub name: String,
+}
+
+/// Kinds of [`Object`]; the numbers are part of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ObjectKind {
+    /// CPython's runtime state (`_PyRuntime`), in which the GIL lies.
+    #[default]
+    Gil = 1,
+    /// A file descriptor.
+    Descriptor = 2,
 }
 
 /// A count of what was lost, as an increment.

@@ -1,0 +1,261 @@
+//! Whose time it was: walks the critical path of every message of a chain, sums it up, and asks what the
+//! tail has that the usual messages have not.
+
+use std::collections::HashMap;
+
+use crate::{
+    Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece, State,
+    Wanted, advice,
+    collect::{Context, Stamp},
+    kernel,
+    ledger::{Kind, Ledger},
+    line::Line,
+    messages::Messages,
+    suspects,
+    walk::{Pass, Piece, Walker},
+};
+
+/// A message's passes of the chain's points: (column, pass), in order.
+struct Passage {
+    id: u64,
+    passes: Vec<(usize, Pass)>,
+}
+
+impl Passage {
+    fn start_ns(&self) -> u64 {
+        self.passes[0].1.time_ns
+    }
+
+    fn total_ns(&self) -> u64 {
+        self.passes[self.passes.len() - 1].1.time_ns - self.start_ns()
+    }
+
+    /// The pieces of the whole way, each with its hop: that which ends at the next point passed.
+    fn pieces(&self, walker: &mut Walker<'_>) -> Vec<(u16, Piece)> {
+        let mut pieces = Vec::new();
+        for pair in self.passes.windows(2) {
+            let hop = pair[1].0 as u16 - 1;
+            pieces.extend(walker.hop(self.id, pair[0].1, pair[1].1).into_iter().map(|piece| (hop, piece)));
+        }
+        pieces
+    }
+}
+
+/// Fills in `chain.explained`. Returns the suspects that this chain does not know.
+pub(crate) fn explain(
+    chain: &mut Chain,
+    messages: &Messages,
+    line: &Line,
+    context: &Context,
+    walker: &mut Walker<'_>,
+    wanted: &Wanted,
+) -> Vec<Error> {
+    let passages = passages(chain, messages, line, context);
+    let mut ledger = Ledger::default();
+    walker.verbose = false;
+    for passage in &passages {
+        let pieces = passage.pieces(walker);
+        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter());
+    }
+    let limit = chain.end_to_end.distribution.highest_to_p99();
+    ledger.close(limit.map(|(_, ns)| ns));
+    let mut explained = Explained {
+        messages: passages.len() as u64,
+        tail_messages: ledger.tail.len() as u64,
+        tail_quantile: limit.map(|(quantile, _)| quantile),
+        tail_limit_ns: limit.map_or(0, |(_, ns)| ns),
+        causes: causes(&ledger, walker),
+        hops: hops(&ledger, walker, line.points.len() - 1),
+        culprits: culprits(&ledger, walker),
+        ..Explained::default()
+    };
+    let refused = suspects::judge(&mut explained, chain, &ledger, walker, wanted);
+    explained.recommendations = advice::recommend(&explained);
+    if wanted.budgets {
+        explained.budgets = ledger.rows.iter().map(|row| budget(row, &ledger, walker, context)).collect();
+    }
+    walker.verbose = true;
+    explained.paths = chosen(&ledger, wanted)
+        .into_iter()
+        .map(|at| path(&passages[at], budget(&ledger.rows[at], &ledger, walker, context), walker, context))
+        .collect();
+    chain.explained = explained;
+    refused
+}
+
+/// The messages that passed the first and the last point, start-up apart, in order of their start.
+fn passages(chain: &Chain, messages: &Messages, line: &Line, context: &Context) -> Vec<Passage> {
+    let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages as usize);
+    let mut rows: Vec<&[Stamp]> =
+        messages.iter().map(|(_, passes)| passes).filter(|passes| line.family.contains(&passes[0].point)).collect();
+    rows.sort_by_key(|passes| passes[0].time);
+    let passage = |stamps: &&[Stamp]| {
+        let of_column = |s: &Stamp| {
+            let pass = Pass { time_ns: s.time, tid: context.tids[s.thread as usize] };
+            Some((*column.get(&s.point)?, pass))
+        };
+        let mut passes: Vec<(usize, Pass)> = stamps.iter().filter_map(of_column).collect();
+        passes.sort_by_key(|(column, _)| *column);
+        // As in the figures: who seems to reach a point before the one ahead of it took no time.
+        let mut latest = 0;
+        for (_, pass) in &mut passes {
+            latest = latest.max(pass.time_ns);
+            pass.time_ns = latest;
+        }
+        let whole = passes.first()?.0 == 0 && passes.last()?.0 == line.points.len() - 1;
+        whole.then(|| Passage { id: stamps[0].id, passes })
+    };
+    rows.iter().skip(warm).filter_map(passage).collect()
+}
+
+fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
+    let groups = ledger.groups(|kind| (kind.cause, kind.detail));
+    let line = |line: &crate::ledger::Line<(Cause, u32)>| CauseShare {
+        cause: line.group.0,
+        detail: walker.names.text(line.group.1).to_owned(),
+        tail_share: groups.share(line),
+        time_ns: line.time_ns,
+        usual_ns: line.usual_ns,
+    };
+    groups.lines.iter().map(line).collect()
+}
+
+fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
+    let groups = ledger.groups(|kind| (kind.hop, kind.cause, kind.detail));
+    let mut shares = vec![Vec::new(); hops];
+    for line in &groups.lines {
+        let (hop, cause, detail) = line.group;
+        shares[usize::from(hop)].push(CauseShare {
+            cause,
+            detail: walker.names.text(detail).to_owned(),
+            tail_share: groups.share(line),
+            time_ns: line.time_ns,
+            usual_ns: line.usual_ns,
+        });
+    }
+    shares
+}
+
+/// Threads, processes, locks and interrupts that took time from the tail.
+fn culprits(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Culprit> {
+    let mut culprits: HashMap<(&'static str, String), Culprit> = HashMap::new();
+    for at in &ledger.tail {
+        let row = &ledger.rows[*at];
+        let mut touched: Vec<(&'static str, String)> = Vec::new();
+        for (number, ns) in &row.amounts {
+            let kind = &ledger.kinds[*number as usize];
+            for (what, name) in parties(kind, walker, row.start_ns) {
+                let culprit = culprits.entry((what, name.clone())).or_default();
+                culprit.time_ns += ns;
+                if !culprit.causes.contains(&kind.cause) {
+                    culprit.causes.push(kind.cause);
+                }
+                if !touched.contains(&(what, name.clone())) {
+                    culprit.messages += 1;
+                    touched.push((what, name));
+                }
+            }
+        }
+    }
+    let mut all: Vec<Culprit> = culprits
+        .into_iter()
+        .map(|((kind, name), culprit)| Culprit { kind: kind.to_owned(), name, ..culprit })
+        .collect();
+    all.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| (&a.kind, &a.name).cmp(&(&b.kind, &b.name))));
+    all.truncate(20);
+    all
+}
+
+/// Who took a piece's time.
+fn parties(kind: &Kind, walker: &Walker<'_>, time_ns: u64) -> Vec<(&'static str, String)> {
+    let mut parties = Vec::new();
+    match kind.cause {
+        Cause::Lock => parties.push(("lock", walker.names.text(kind.detail).to_owned())),
+        Cause::Irq => parties.push(("irq", walker.names.text(kind.detail).to_owned())),
+        _ => {}
+    }
+    if kind.other != 0 {
+        parties.push(("thread", walker.objects.name(kind.other, time_ns)));
+        parties.push(("process", walker.objects.process(kind.other)));
+    }
+    parties
+}
+
+/// Rows whose path is shown: the worst, worst first, then those asked for.
+fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
+    let mut by_total: Vec<usize> = (0..ledger.rows.len()).collect();
+    by_total.sort_by_key(|at| (std::cmp::Reverse(ledger.rows[*at].total_ns), *at));
+    by_total.truncate(wanted.worst);
+    let asked = (0..ledger.rows.len()).filter(|at| wanted.messages.contains(&ledger.rows[*at].id));
+    let asked: Vec<usize> = asked.filter(|at| !by_total.contains(at)).collect();
+    by_total.extend(asked);
+    by_total
+}
+
+fn budget(row: &crate::ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context) -> Budget {
+    let mut sums: HashMap<(Cause, u32), u64> = HashMap::new();
+    for (number, ns) in &row.amounts {
+        let kind = &ledger.kinds[*number as usize];
+        *sums.entry((kind.cause, kind.detail)).or_default() += ns;
+    }
+    let mut pieces: Vec<((Cause, u32), u64)> = sums.into_iter().collect();
+    pieces.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), *key));
+    let piece = |((cause, detail), ns): ((Cause, u32), u64)| BudgetPiece {
+        cause,
+        detail: walker.names.text(detail).to_owned(),
+        ns,
+    };
+    Budget {
+        id: row.id,
+        start_ns: row.start_ns.saturating_sub(context.start_ns),
+        total_ns: row.total_ns,
+        pieces: pieces.into_iter().map(piece).collect(),
+    }
+}
+
+fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Context) -> MessagePath {
+    let since = |time_ns: u64| time_ns.saturating_sub(context.start_ns);
+    let pieces = passage.pieces(walker);
+    let mut tids: Vec<i32> = Vec::new();
+    for (_, piece) in &pieces {
+        if !tids.contains(&piece.tid) {
+            tids.push(piece.tid);
+        }
+    }
+    let path = pieces.iter().map(|(hop, piece)| PathPiece {
+        from_ns: since(piece.from_ns),
+        to_ns: since(piece.to_ns),
+        hop: usize::from(*hop),
+        lane: tids.iter().position(|tid| *tid == piece.tid).unwrap_or(0),
+        cause: piece.cause,
+        detail: walker.names.text(piece.detail).to_owned(),
+        note: piece.note.clone(),
+    });
+    let path = path.collect();
+    let margin = passage.total_ns() / 10;
+    let (from, to) = (passage.start_ns().saturating_sub(margin), passage.start_ns() + passage.total_ns() + margin);
+    let lane = |tid: &i32| Lane {
+        thread: walker.objects.name(*tid, passage.start_ns()),
+        states: walker.machine.threads.get(tid).map_or(Vec::new(), |timeline| {
+            let states = timeline.between(from, to);
+            states.map(|(at, start, end)| (since(start), since(end), state(timeline.segments[at].state))).collect()
+        }),
+    };
+    MessagePath {
+        budget,
+        passes: passage.passes.iter().map(|(column, pass)| (*column, since(pass.time_ns))).collect(),
+        path,
+        lanes: tids.iter().map(lane).collect(),
+    }
+}
+
+fn state(state: kernel::State) -> State {
+    match state {
+        kernel::State::Running => State::Running,
+        kernel::State::Preempted => State::Preempted,
+        kernel::State::Woken => State::Woken,
+        kernel::State::Blocked | kernel::State::Uninterruptible | kernel::State::Stopped => State::Blocked,
+        kernel::State::Unknown | kernel::State::Gone => State::Unknown,
+    }
+}

@@ -1,0 +1,346 @@
+//! Replays kernel events into timelines of threads and CPUs.
+
+use std::collections::HashMap;
+
+use taut_recording::KernelEvent;
+
+use super::{
+    events::Event,
+    timeline::{Segment, State, SystemCall, Timeline, Timer},
+};
+
+/// `common_flags`: the event came from a hard interrupt.
+pub(crate) const HARD_IRQ: u8 = 0x08;
+/// The event came from a softirq, or with softirqs off.
+pub(crate) const SOFT_IRQ: u8 = 0x10;
+
+/// Bits of `prev_state` that this analysis reads; the kernel has kept their places since 4.14.
+const INTERRUPTIBLE: i64 = 0x01;
+const UNINTERRUPTIBLE: i64 = 0x02;
+const STOPPED_OR_TRACED: i64 = 0x04 | 0x08;
+const DEAD_OR_ZOMBIE: i64 = 0x10 | 0x20;
+/// Everything below the kernel's "preempted" marker.
+const STATES: i64 = 0xff;
+
+/// A wake may be seen this long before the switch-out it undoes: the waker's CPU was quicker.
+const EARLY_WAKE_NS: u64 = 50_000;
+
+/// What every thread and CPU did.
+#[derive(Default)]
+pub(crate) struct Machine {
+    pub threads: HashMap<i32, Timeline>,
+    pub cpus: Vec<Cpu>,
+    /// No event was seen before and after these.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Switches out of an idle task that the kernel did not record, and were told from what followed.
+    pub from_idle: u64,
+    /// Other switches that are missing: what happened around them is unknown.
+    pub breaks: u64,
+    /// How long a page fault of the recorded threads takes, by those that follow each other closely.
+    pub fault_ns: u64,
+}
+
+/// One CPU: who ran on it, and its interrupts.
+#[derive(Default)]
+pub(crate) struct Cpu {
+    /// (since, tid) in order of time; tid 0 idles.
+    pub occupants: Vec<(u64, i32)>,
+    /// The outermost ones, not overlapping.
+    pub interrupts: Vec<Interrupt>,
+    /// Stretches in which events were lost.
+    pub blind: Vec<(u64, u64)>,
+}
+
+/// An interrupt or softirq that ran on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupt {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub number: i32,
+    /// 0 device, 1 softirq, 2 vector.
+    pub kind: u8,
+}
+
+/// State of the replay that the result does not need.
+#[derive(Default)]
+struct Replay {
+    machine: Machine,
+    /// Of each CPU: interrupts begun and not ended.
+    nested: Vec<Vec<Interrupt>>,
+    /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
+    early_wakes: HashMap<i32, Segment>,
+}
+
+impl Machine {
+    /// `events` in order of time; `lost` are (CPU, when the loss was noticed), in any order.
+    pub fn replay(events: &[Event], lost: &[(u16, u64)]) -> Machine {
+        let mut replay = Replay::default();
+        replay.machine.start_ns = events.first().map_or(0, |e| e.time_ns);
+        replay.machine.end_ns = events.last().map_or(0, |e| e.time_ns);
+        for event in events {
+            replay.take(event);
+        }
+        let mut machine = replay.machine;
+        for (cpu, noticed_ns) in lost {
+            machine.blind(usize::from(*cpu), *noticed_ns);
+        }
+        machine.fault_ns = machine.usual_fault_ns();
+        machine
+    }
+
+    /// Who ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
+    pub fn ran(&self, cpu: u16, from_ns: u64, to_ns: u64) -> Vec<(i32, u64)> {
+        let mut sums: Vec<(i32, u64)> = Vec::new();
+        for (tid, start, end) in self.stays(cpu, from_ns, to_ns) {
+            match sums.iter_mut().find(|(known, _)| *known == tid) {
+                Some((_, sum)) => *sum += end - start,
+                None => sums.push((tid, end - start)),
+            }
+        }
+        sums.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
+        sums
+    }
+
+    /// The longest the CPU idled at a time in that stretch.
+    pub fn longest_idle_ns(&self, cpu: u16, from_ns: u64, to_ns: u64) -> u64 {
+        let idle = self.stays(cpu, from_ns, to_ns).filter(|(tid, _, _)| *tid == 0);
+        idle.map(|(_, start, end)| end - start).max().unwrap_or(0)
+    }
+
+    /// Interrupts on the CPU that overlap that stretch.
+    pub fn interrupts(&self, cpu: u16, from_ns: u64, to_ns: u64) -> &[Interrupt] {
+        let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return &[] };
+        let first = cpu.interrupts.partition_point(|i| i.end_ns <= from_ns);
+        let last = cpu.interrupts.partition_point(|i| i.start_ns < to_ns);
+        &cpu.interrupts[first..last.max(first)]
+    }
+
+    /// Stretches of lost events on any CPU that overlap this one.
+    pub fn blind_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let all = self.cpus.iter().flat_map(|cpu| cpu.blind.iter());
+        all.filter(move |(from, to)| *from < to_ns && from_ns < *to).copied()
+    }
+
+    fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
+        let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
+        let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
+        (first..all.len())
+            .map_while(move |at| {
+                let (since, tid) = all[at];
+                let end = all.get(at + 1).map_or(u64::MAX, |next| next.0);
+                (since < to_ns).then_some((tid, since.max(from_ns), end.min(to_ns)))
+            })
+            .filter(|(_, start, end)| start < end)
+    }
+
+    /// A full buffer drops the newest: what is lost lies between the CPU's last switch and the moment
+    /// at which the loss was noticed.
+    fn blind(&mut self, cpu: usize, noticed_ns: u64) {
+        let Some(cpu) = self.cpus.get_mut(cpu) else { return };
+        let at = cpu.occupants.partition_point(|(since, _)| *since <= noticed_ns);
+        let from = at.checked_sub(1).map_or(self.start_ns, |at| cpu.occupants[at].0);
+        cpu.blind.push((from, noticed_ns.max(from + 1)));
+    }
+
+    /// The median gap between faults that follow each other within 20 µs: little else can have happened
+    /// between those, so that the gap is the fault. 1 µs where there are none.
+    fn usual_fault_ns(&self) -> u64 {
+        const CLOSE_NS: u64 = 20_000;
+        let gaps = self.threads.values().flat_map(|t| t.faults.windows(2)).map(|pair| pair[1] - pair[0]);
+        let mut gaps: Vec<u64> = gaps.filter(|gap| *gap <= CLOSE_NS).collect();
+        gaps.sort_unstable();
+        taut_stats::rank(&gaps, 0.5).unwrap_or(1000)
+    }
+}
+
+impl Replay {
+    fn take(&mut self, event: &Event) {
+        use KernelEvent::*;
+        let time = event.time_ns;
+        let kind = KernelEvent::from_number(event.event);
+        if !matches!(kind, Some(SwitchIn | SwitchOut)) {
+            self.check_current(event, kind == Some(SchedSwitch));
+        }
+        match kind {
+            Some(SchedSwitch) => self.switch(event),
+            Some(SchedWaking | SchedWakeupNew) => self.wake(event),
+            Some(SyscallEnter) => self.thread(event.tid).calls.push(SystemCall {
+                start_ns: time,
+                end_ns: u64::MAX,
+                number: event.arg0 as i32,
+                result: 0,
+                arg0: event.arg1 as u64,
+                arg1: event.arg2 as u32 as u64,
+            }),
+            Some(SyscallExit) => {
+                let open = self.thread(event.tid).calls.last_mut();
+                if let Some(call) = open.filter(|c| c.end_ns == u64::MAX && i64::from(c.number) == event.arg0) {
+                    call.end_ns = time;
+                    call.result = event.arg1 as i32;
+                }
+            }
+            Some(PageFault) => self.thread(event.tid).faults.push(time),
+            // The tick is armed in interrupts; only what the thread itself arms is its sleep.
+            Some(TimerStart) if event.flags & (HARD_IRQ | SOFT_IRQ) == 0 => {
+                let timer = Timer { armed_ns: time, asked_ns: event.arg0 as u64, latest_ns: event.arg1 as u64 };
+                self.thread(event.tid).timers.push(timer);
+            }
+            Some(IrqEnter) => {
+                let kind = event.arg1 as u8;
+                let begun = Interrupt { start_ns: time, end_ns: time, number: event.arg0 as i32, kind };
+                self.nested(event.cpu).push(begun);
+            }
+            Some(IrqExit) => self.interrupt_ends(event),
+            Some(SwitchIn) => self.state(event.tid, time, State::Running, 0, event.cpu, 0),
+            Some(SwitchOut) => {
+                let state = if event.arg0 == 1 { State::Preempted } else { State::Blocked };
+                self.state(event.tid, time, state, 0, event.cpu, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Every event names the thread that is current on its CPU. If that is not the one that was switched to
+    /// last, switches are missing: full buffers lose them, and some kernels record none out of a CPU's idle
+    /// task. Then the newcomer runs since now for certain; what it and the other did before is not known,
+    /// except that a thread which was woken while the CPU idled waited for it until now.
+    fn check_current(&mut self, event: &Event, leaves: bool) {
+        let (cpu, tid) = (usize::from(event.cpu), event.tid);
+        let Some(expected) = self.machine.cpus.get(cpu).and_then(|c| c.occupants.last()).map(|(_, tid)| *tid) else {
+            return;
+        };
+        if expected == tid {
+            return;
+        }
+        let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
+        let mut since_ns = event.time_ns;
+        match (expected, last) {
+            (0, Some((Segment { state: State::Woken, start_ns, .. }, is_stranger))) => {
+                self.machine.from_idle += 1;
+                if leaves && is_stranger {
+                    // No sign of it since its wake: it gave none, so that it ran from about then on.
+                    since_ns = start_ns;
+                } else if leaves {
+                    self.forget(tid);
+                }
+            }
+            _ => {
+                self.machine.breaks += 1;
+                self.forget(expected);
+                self.forget(tid);
+            }
+        }
+        if tid != 0 {
+            self.state(tid, since_ns, State::Running, expected, event.cpu, 0);
+        }
+        let occupants = &mut self.cpu(event.cpu).occupants;
+        let since_ns = since_ns.max(occupants.last().map_or(0, |(since, _)| *since));
+        occupants.push((since_ns, tid));
+    }
+
+    fn switch(&mut self, event: &Event) {
+        let (time, cpu, previous, next) = (event.time_ns, event.cpu, event.tid, event.arg0 as i32);
+        let occupants = &mut self.cpu(cpu).occupants;
+        let is_first = occupants.is_empty();
+        occupants.push((time, next));
+        if previous != 0 {
+            let state = match event.arg1 & STATES {
+                s if s & DEAD_OR_ZOMBIE != 0 => State::Gone,
+                s if s & STOPPED_OR_TRACED != 0 => State::Stopped,
+                s if s & UNINTERRUPTIBLE != 0 => State::Uninterruptible,
+                s if s & INTERRUPTIBLE != 0 => State::Blocked,
+                0 => State::Preempted,
+                _ => State::Blocked,
+            };
+            if is_first {
+                // The first event of this CPU: it ran until now, since when is not known.
+                self.state_since_start(previous, cpu);
+            }
+            let is_off = state != State::Preempted;
+            self.state(previous, time, state, next, cpu, 0);
+            let early = self.early_wakes.remove(&previous);
+            if let Some(wake) = early.filter(|wake| is_off && time - wake.start_ns < EARLY_WAKE_NS) {
+                self.state(previous, time, State::Woken, wake.other, wake.cpu, wake.flags);
+            }
+        }
+        if next != 0 {
+            self.early_wakes.remove(&next);
+            self.state(next, time, State::Running, previous, cpu, 0);
+        }
+    }
+
+    /// A wake counts only if the thread sleeps: `sched_waking` fires for running ones too.
+    fn wake(&mut self, event: &Event) {
+        let woken = event.arg0 as i32;
+        let wake = Segment {
+            start_ns: event.time_ns,
+            other: event.tid,
+            cpu: event.arg1 as u16,
+            state: State::Woken,
+            flags: event.flags,
+        };
+        match self.thread(woken).segments.last().map(|s| s.state) {
+            Some(State::Running) => {
+                self.early_wakes.insert(woken, wake);
+            }
+            Some(State::Preempted | State::Woken) => {}
+            _ => self.state(woken, event.time_ns, State::Woken, event.tid, wake.cpu, event.flags),
+        }
+    }
+
+    fn interrupt_ends(&mut self, event: &Event) {
+        let nested = self.nested(event.cpu);
+        let same = |i: &Interrupt| i.number == event.arg0 as i32 && i.kind == event.arg1 as u8;
+        let Some(at) = nested.iter().rposition(same) else { return };
+        let mut ended = nested[at];
+        nested.truncate(at);
+        if nested.is_empty() {
+            ended.end_ns = event.time_ns;
+            self.cpu(event.cpu).interrupts.push(ended);
+        }
+    }
+
+    /// The thread enters a state. Clocks of CPUs may step by some ns: starts never decrease.
+    fn state(&mut self, tid: i32, time_ns: u64, state: State, other: i32, cpu: u16, flags: u8) {
+        let segments = &mut self.thread(tid).segments;
+        let start_ns = time_ns.max(segments.last().map_or(0, |s| s.start_ns));
+        segments.push(Segment { start_ns, other, cpu, state, flags });
+    }
+
+    fn state_since_start(&mut self, tid: i32, cpu: u16) {
+        let start_ns = self.machine.start_ns;
+        if self.thread(tid).segments.is_empty() {
+            self.state(tid, start_ns, State::Running, 0, cpu, 0);
+        }
+    }
+
+    /// What the thread did since its last event is not known after all.
+    fn forget(&mut self, tid: i32) {
+        if tid != 0
+            && let Some(last) = self.thread(tid).segments.last_mut()
+        {
+            last.state = State::Unknown;
+        }
+    }
+
+    fn thread(&mut self, tid: i32) -> &mut Timeline {
+        self.machine.threads.entry(tid).or_default()
+    }
+
+    fn cpu(&mut self, cpu: u16) -> &mut Cpu {
+        let at = usize::from(cpu);
+        if self.machine.cpus.len() <= at {
+            self.machine.cpus.resize_with(at + 1, Cpu::default);
+        }
+        &mut self.machine.cpus[at]
+    }
+
+    fn nested(&mut self, cpu: u16) -> &mut Vec<Interrupt> {
+        let at = usize::from(cpu);
+        if self.nested.len() <= at {
+            self.nested.resize_with(at + 1, Vec::new);
+        }
+        &mut self.nested[at]
+    }
+}

@@ -1,0 +1,16 @@
+//! What the kernel saw, on one clock: who was in which state when, and why it left it.
+//!
+//! [`Events`] collects the recorded batches; [`Machine`] replays them once, in order of time, into a
+//! timeline for each thread and each CPU. Nothing here knows messages.
+
+mod events;
+mod futex;
+mod machine;
+mod objects;
+mod timeline;
+
+pub(crate) use events::Events;
+pub(crate) use futex::Futexes;
+pub(crate) use machine::{HARD_IRQ, Machine, SOFT_IRQ};
+pub(crate) use objects::{Call, Objects};
+pub(crate) use timeline::{Segment, State, SystemCall, Timeline, call_at};

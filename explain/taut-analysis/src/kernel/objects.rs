@@ -1,0 +1,191 @@
+//! What numbers mean: threads' names and processes, registered locks, CPython's runtime, descriptors,
+//! system calls.
+
+use std::collections::HashMap;
+
+use taut_recording::{Object, ObjectKind, Thread};
+
+/// Collected from the recording's records, asked by tid, pid and address.
+#[derive(Default)]
+pub(crate) struct Objects {
+    threads: HashMap<i32, Vec<Thread>>,
+    locks: Vec<Lock>,
+    runtimes: Vec<Object>,
+    descriptors: HashMap<(i32, u64), Vec<Object>>,
+}
+
+struct Lock {
+    pid: i32,
+    address: u64,
+    size: u64,
+    name: String,
+}
+
+/// What a thread does in a system call, as far as waiting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Futex,
+    /// Sleeps for a time asked for.
+    Sleep,
+    /// Waits for, or moves, data of the descriptor in its first argument.
+    Data,
+    /// Sends data: a softirq that runs meanwhile delivers it.
+    Send,
+    /// Waits for one of several descriptors, or for a time.
+    Poll,
+    /// Makes a file durable.
+    Sync,
+    /// Waits for a child.
+    Child,
+    Other,
+}
+
+impl Objects {
+    pub fn thread(&mut self, thread: &Thread) {
+        self.threads.entry(thread.tid).or_default().push(thread.clone());
+    }
+
+    pub fn object(&mut self, object: &Object) {
+        match object.kind {
+            ObjectKind::Gil => self.runtimes.push(object.clone()),
+            ObjectKind::Descriptor => {
+                self.descriptors.entry((object.pid, object.start)).or_default().push(object.clone());
+            }
+        }
+    }
+
+    pub fn lock(&mut self, pid: i32, address: u64, size: u64, name: String) {
+        self.locks.push(Lock { pid, address, size: size.max(4), name });
+    }
+
+    pub fn pid(&self, tid: i32) -> Option<i32> {
+        self.threads.get(&tid)?.last().map(|thread| thread.pid)
+    }
+
+    /// Whether the thread belongs to the recorded tree, so that its system calls were seen.
+    pub fn is_recorded(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|all| all.iter().any(|thread| thread.recorded))
+    }
+
+    /// "comm/tid" by the name it had then.
+    pub fn name(&self, tid: i32, time_ns: u64) -> String {
+        if tid == 0 {
+            return "idle".into();
+        }
+        let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}") };
+        let then = all.iter().rev().find(|thread| thread.time_ns <= time_ns).unwrap_or(&all[0]);
+        format!("{}/{tid}", then.comm)
+    }
+
+    /// Name of the process's main thread, for "process:NAME".
+    pub fn process(&self, tid: i32) -> String {
+        let pid = self.pid(tid).unwrap_or(tid);
+        let main = self.threads.get(&pid).and_then(|all| all.last());
+        main.map_or_else(|| format!("process {pid}"), |thread| format!("{}/{pid}", thread.comm))
+    }
+
+    /// Whether any thread has that name, number, or "name/number".
+    pub fn has_thread(&self, name: &str) -> bool {
+        self.threads.keys().any(|tid| self.thread_is(*tid, name))
+    }
+
+    /// Whether the thread has that name, number, or "name/number".
+    pub fn thread_is(&self, tid: i32, name: &str) -> bool {
+        let same = |thread: &Thread| thread.comm == name || name == format!("{}/{tid}", thread.comm);
+        name == tid.to_string() || self.threads.get(&tid).is_some_and(|all| all.iter().any(same))
+    }
+
+    /// The same of the thread's process: its main thread, or a word of its command line.
+    pub fn process_is(&self, tid: i32, name: &str) -> bool {
+        let pid = self.pid(tid).unwrap_or(tid);
+        let main = self.threads.get(&pid).and_then(|all| all.last());
+        self.thread_is(pid, name) || main.is_some_and(|m| m.cmdline.split(' ').any(|word| word == name))
+    }
+
+    /// The registered lock that holds this address; a later registration of the same place supersedes.
+    pub fn lock_name(&self, pid: i32, address: u64) -> Option<&str> {
+        let holds = |lock: &&Lock| lock.pid == pid && (lock.address..lock.address + lock.size).contains(&address);
+        self.locks.iter().rev().find(holds).map(|lock| lock.name.as_str())
+    }
+
+    /// Names of all registered locks, each once.
+    pub fn lock_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.locks.iter().map(|lock| lock.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Whether the address lies in CPython's runtime state, where the GIL is.
+    pub fn is_gil(&self, pid: i32, address: u64) -> bool {
+        self.runtimes.iter().any(|r| r.pid == pid && (r.start..r.start + r.size).contains(&address))
+    }
+
+    /// "fd 5 (pipe:[77])".
+    pub fn descriptor(&self, pid: i32, fd: u64, time_ns: u64) -> String {
+        let Some(all) = self.descriptors.get(&(pid, fd)) else { return format!("fd {fd}") };
+        let then = all.iter().rev().find(|d| d.time_ns <= time_ns).unwrap_or(&all[0]);
+        format!("fd {fd} ({})", then.name)
+    }
+}
+
+impl Call {
+    pub fn of(number: i32) -> Call {
+        CALLS.iter().find(|(n, _, _)| *n == i64::from(number)).map_or(Call::Other, |(_, call, _)| *call)
+    }
+
+    /// The call's name, or its number.
+    pub fn name(number: i32) -> String {
+        let known = CALLS.iter().find(|(n, _, _)| *n == i64::from(number));
+        known.map_or_else(|| format!("system call {number}"), |(_, _, name)| (*name).to_owned())
+    }
+}
+
+/// Calls in which a thread of a control loop waits.
+const CALLS: &[(i64, Call, &str)] = &[
+    (libc::SYS_futex, Call::Futex, "futex"),
+    (449, Call::Futex, "futex_waitv"),
+    (454, Call::Futex, "futex_wake"),
+    (455, Call::Futex, "futex_wait"),
+    (libc::SYS_nanosleep, Call::Sleep, "nanosleep"),
+    (libc::SYS_clock_nanosleep, Call::Sleep, "clock_nanosleep"),
+    (libc::SYS_read, Call::Data, "read"),
+    (libc::SYS_readv, Call::Data, "readv"),
+    (libc::SYS_pread64, Call::Data, "pread64"),
+    (libc::SYS_preadv, Call::Data, "preadv"),
+    (libc::SYS_recvfrom, Call::Data, "recvfrom"),
+    (libc::SYS_recvmsg, Call::Data, "recvmsg"),
+    (libc::SYS_recvmmsg, Call::Data, "recvmmsg"),
+    (libc::SYS_accept, Call::Data, "accept"),
+    (libc::SYS_accept4, Call::Data, "accept4"),
+    (libc::SYS_connect, Call::Send, "connect"),
+    (libc::SYS_flock, Call::Data, "flock"),
+    (libc::SYS_ioctl, Call::Data, "ioctl"),
+    (libc::SYS_openat, Call::Other, "openat"),
+    (libc::SYS_write, Call::Send, "write"),
+    (libc::SYS_writev, Call::Send, "writev"),
+    (libc::SYS_pwrite64, Call::Send, "pwrite64"),
+    (libc::SYS_pwritev, Call::Send, "pwritev"),
+    (libc::SYS_sendto, Call::Send, "sendto"),
+    (libc::SYS_sendmsg, Call::Send, "sendmsg"),
+    (libc::SYS_sendmmsg, Call::Send, "sendmmsg"),
+    (libc::SYS_ppoll, Call::Poll, "ppoll"),
+    (libc::SYS_pselect6, Call::Poll, "pselect6"),
+    (libc::SYS_epoll_pwait, Call::Poll, "epoll_pwait"),
+    (441, Call::Poll, "epoll_pwait2"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_poll, Call::Poll, "poll"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_select, Call::Poll, "select"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_epoll_wait, Call::Poll, "epoll_wait"),
+    (libc::SYS_fsync, Call::Sync, "fsync"),
+    (libc::SYS_fdatasync, Call::Sync, "fdatasync"),
+    (libc::SYS_msync, Call::Sync, "msync"),
+    (libc::SYS_sync_file_range, Call::Sync, "sync_file_range"),
+    (libc::SYS_sync, Call::Sync, "sync"),
+    (libc::SYS_wait4, Call::Child, "wait4"),
+    (libc::SYS_waitid, Call::Child, "waitid"),
+    (libc::SYS_sched_yield, Call::Other, "sched_yield"),
+    (426, Call::Poll, "io_uring_enter"),
+];

@@ -1,0 +1,99 @@
+//! One thread's life: its states, system calls, page faults and armed timers, each in order of time.
+
+/// What a thread did when.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    /// Contiguous: each ends where the next begins.
+    pub segments: Vec<Segment>,
+    /// Not overlapping.
+    pub calls: Vec<SystemCall>,
+    /// Moments of page faults from user code.
+    pub faults: Vec<u64>,
+    /// Timers armed by the thread itself: sleeps and time-outs.
+    pub timers: Vec<Timer>,
+}
+
+/// A state from `start_ns` to the start of the next segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub start_ns: u64,
+    /// Woken: who woke it. Preempted: who was switched to.
+    pub other: i32,
+    /// Running: on which CPU. Else: on which it ran last, or which it was woken for.
+    pub cpu: u16,
+    pub state: State,
+    /// Woken: the waker's `common_flags`, so that an interrupted innocent is not taken for the waker.
+    pub flags: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    Preempted,
+    Woken,
+    /// Interruptible: may end by a signal or a time-out.
+    Blocked,
+    /// Uninterruptible: disk, major fault, kernel-internal lock.
+    Uninterruptible,
+    /// By a signal or a debugger.
+    Stopped,
+    Unknown,
+    /// Not yet born, or dead.
+    Gone,
+}
+
+/// A system call; `end_ns` is [`u64::MAX`] while its end was not seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SystemCall {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub number: i32,
+    pub result: i32,
+    pub arg0: u64,
+    pub arg1: u64,
+}
+
+/// An armed timer, in its own clock's nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timer {
+    pub armed_ns: u64,
+    /// When it was asked for.
+    pub asked_ns: u64,
+    /// That plus the timer slack.
+    pub latest_ns: u64,
+}
+
+impl Timeline {
+    /// The segments that overlap `from..to`, with their bounds cut to it, in order of time.
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> impl DoubleEndedIterator<Item = (usize, u64, u64)> + '_ {
+        let first = self.segments.partition_point(|s| s.start_ns <= from_ns).saturating_sub(1);
+        let last = self.segments.partition_point(|s| s.start_ns < to_ns);
+        (first..last.max(first)).filter_map(move |at| {
+            let start = self.segments[at].start_ns.max(from_ns);
+            let end = self.end_ns(at).min(to_ns);
+            (start < end).then_some((at, start, end))
+        })
+    }
+
+    /// Where the segment ends.
+    pub fn end_ns(&self, at: usize) -> u64 {
+        self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns)
+    }
+
+    /// The system call under way at that moment.
+    pub fn call(&self, time_ns: u64) -> Option<&SystemCall> {
+        call_at(&self.calls, time_ns)
+    }
+
+    /// The timer armed last before `time_ns`, and not before `since_ns`.
+    pub fn timer(&self, since_ns: u64, time_ns: u64) -> Option<&Timer> {
+        let at = self.timers.partition_point(|t| t.armed_ns <= time_ns).checked_sub(1)?;
+        Some(&self.timers[at]).filter(|t| t.armed_ns >= since_ns)
+    }
+}
+
+/// The call under way at that moment, of calls in order of time.
+pub(crate) fn call_at(calls: &[SystemCall], time_ns: u64) -> Option<&SystemCall> {
+    let at = calls.partition_point(|c| c.start_ns <= time_ns).checked_sub(1)?;
+    Some(&calls[at]).filter(|c| time_ns < c.end_ns)
+}

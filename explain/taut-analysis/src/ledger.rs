@@ -1,0 +1,164 @@
+//! The time of a chain's messages in one table: a row for each message, an amount for each kind of piece.
+//! All questions about the tail are sums over it.
+
+use std::collections::HashMap;
+
+use crate::{Cause, walk::Piece};
+
+/// What makes two pieces the same for sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub hop: u16,
+    pub cause: Cause,
+    pub detail: u32,
+    pub tid: i32,
+    pub other: i32,
+    pub after: Option<(Cause, u32)>,
+}
+
+/// One message's row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    pub id: u64,
+    pub start_ns: u64,
+    pub total_ns: u64,
+    /// (number of the kind, time).
+    pub amounts: Vec<(u32, u64)>,
+}
+
+/// All rows, in order of the messages' starts.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    pub rows: Vec<Row>,
+    pub kinds: Vec<Kind>,
+    numbers: HashMap<Kind, u32>,
+    /// Mean of each kind over the middle half of the rows by total.
+    usual: Vec<f64>,
+    /// Indices of the rows in the tail.
+    pub tail: Vec<usize>,
+}
+
+impl Ledger {
+    pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, pieces: impl Iterator<Item = (u16, Piece)>) {
+        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new() };
+        for (hop, piece) in pieces {
+            let Piece { cause, detail, tid, other, after, .. } = piece;
+            let kind = Kind { hop, cause, detail, tid, other, after };
+            let next = self.kinds.len() as u32;
+            let number = *self.numbers.entry(kind).or_insert_with(|| {
+                self.kinds.push(kind);
+                next
+            });
+            let ns = piece.to_ns - piece.from_ns;
+            match row.amounts.iter_mut().find(|(known, _)| *known == number) {
+                Some((_, sum)) => *sum += ns,
+                None => row.amounts.push((number, ns)),
+            }
+        }
+        self.rows.push(row);
+    }
+
+    /// Once all rows are in: the tail are those above `limit_ns`.
+    pub fn close(&mut self, limit_ns: Option<u64>) {
+        let mut by_total: Vec<usize> = (0..self.rows.len()).collect();
+        by_total.sort_by_key(|at| self.rows[*at].total_ns);
+        let middle = &by_total[by_total.len() / 4..by_total.len() - by_total.len() / 4];
+        self.usual = vec![0.0; self.kinds.len()];
+        for (kind, ns) in middle.iter().flat_map(|at| &self.rows[*at].amounts) {
+            self.usual[*kind as usize] += *ns as f64 / middle.len() as f64;
+        }
+        let is_late = |at: &usize| limit_ns.is_some_and(|limit| self.rows[*at].total_ns > limit);
+        self.tail = (0..self.rows.len()).filter(is_late).collect();
+    }
+
+    /// Time of the usual message in the kinds that `of` picks.
+    pub fn usual_ns(&self, of: impl Fn(&Kind) -> bool) -> f64 {
+        self.kinds.iter().zip(&self.usual).filter(|(kind, _)| of(kind)).map(|(_, ns)| ns).sum()
+    }
+
+    /// Each row's time in the kinds that `of` picks.
+    pub fn amounts(&self, of: impl Fn(&Kind) -> bool) -> Vec<u64> {
+        let picked: Vec<bool> = self.kinds.iter().map(of).collect();
+        let amount = |row: &Row| row.amounts.iter().filter(|(kind, _)| picked[*kind as usize]).map(|(_, ns)| ns).sum();
+        self.rows.iter().map(amount).collect()
+    }
+
+    /// Sums of the tail by group, and by how much each tail message exceeds the usual one in each.
+    pub fn groups<G: Copy + Eq + std::hash::Hash + Ord>(&self, group: impl Fn(&Kind) -> G) -> Groups<G> {
+        let of: Vec<G> = self.kinds.iter().map(group).collect();
+        let mut usual: HashMap<G, f64> = HashMap::new();
+        for (group, ns) in of.iter().zip(&self.usual) {
+            *usual.entry(*group).or_default() += ns;
+        }
+        let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
+        let mut lines: HashMap<G, Line<G>> = HashMap::new();
+        for at in &self.tail {
+            let mut sums: HashMap<G, u64> = HashMap::new();
+            for (kind, ns) in &self.rows[*at].amounts {
+                *sums.entry(of[*kind as usize]).or_default() += ns;
+            }
+            let mut excess = 0.0;
+            for (group, ns) in sums {
+                let beyond = (ns as f64 - usual[&group]).max(0.0);
+                let usual_ns = usual[&group] as u64;
+                let line = lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, usual_ns });
+                line.time_ns += ns;
+                line.excess_ns += beyond;
+                excess += beyond;
+            }
+            groups.excess.push(excess);
+        }
+        groups.lines = lines.into_values().collect();
+        groups.lines.sort_by(|a, b| b.excess_ns.total_cmp(&a.excess_ns).then(a.group.cmp(&b.group)));
+        groups
+    }
+}
+
+/// The tail's time by group.
+pub(crate) struct Groups<G> {
+    /// Most excess first.
+    pub lines: Vec<Line<G>>,
+    /// Of each tail message: the sum of its groups' excess.
+    pub excess: Vec<f64>,
+}
+
+/// One group.
+pub(crate) struct Line<G> {
+    pub group: G,
+    pub time_ns: u64,
+    /// By how much the tail's messages exceed the usual one, none counted negative.
+    pub excess_ns: f64,
+    pub usual_ns: u64,
+}
+
+impl<G> Groups<G> {
+    /// The line's share of all excess.
+    pub fn share(&self, line: &Line<G>) -> f64 {
+        let total: f64 = self.lines.iter().map(|l| l.excess_ns).sum();
+        if total > 0.0 { line.excess_ns / total } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(from_ns: u64, to_ns: u64, cause: Cause) -> (u16, Piece) {
+        (0, Piece { from_ns, to_ns, cause, tid: 1, detail: 0, other: 0, after: None, note: String::new() })
+    }
+
+    #[test]
+    fn what_everybody_has_is_nobodys_fault() {
+        let mut ledger = Ledger::default();
+        for id in 0..100 {
+            let late = if id < 3 { 50 } else { 0 };
+            let pieces = [piece(0, 100, Cause::Work), piece(100, 100 + late, Cause::Lock)];
+            ledger.add(id, id, 100 + late, pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns));
+        }
+        ledger.close(Some(120));
+        let groups = ledger.groups(|kind| kind.cause);
+        let shares: Vec<_> = groups.lines.iter().map(|l| (l.group, groups.share(l), l.time_ns, l.usual_ns)).collect();
+        assert_eq!(shares, [(Cause::Lock, 1.0, 150, 0), (Cause::Work, 0.0, 300, 100)]);
+        assert_eq!(groups.excess, [50.0; 3]);
+    }
+}

@@ -1,0 +1,116 @@
+//! What each thread stamped when: which message it handled, which work and which lock it was at.
+
+use std::collections::HashMap;
+
+use taut_recording::Kind;
+
+/// Stamps and marks of each thread in order of time.
+#[derive(Default)]
+pub(crate) struct Marks {
+    stamps: HashMap<i32, Vec<Stamped>>,
+    work: HashMap<i32, Vec<Mark>>,
+    locks: HashMap<i32, Vec<LockWait>>,
+}
+
+/// A message passed a point in this thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamped {
+    pub time_ns: u64,
+    pub id: u64,
+}
+
+/// A stamp that is no message's.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub time_ns: u64,
+    pub kind: Kind,
+    pub name: String,
+}
+
+struct LockWait {
+    start_ns: u64,
+    end_ns: u64,
+    name: String,
+}
+
+impl Marks {
+    /// Each thread's stamps and marks in any order, with the names of the points.
+    pub fn new(mut stamps: HashMap<i32, Vec<Stamped>>, mut marks: HashMap<i32, Vec<Mark>>) -> Marks {
+        stamps.values_mut().for_each(|all| all.sort_by_key(|s| s.time_ns));
+        marks.values_mut().for_each(|all| all.sort_by_key(|m| m.time_ns));
+        let locks = marks.iter().map(|(tid, all)| (*tid, lock_waits(all))).filter(|(_, waits)| !waits.is_empty());
+        Marks { locks: locks.collect(), stamps, work: marks }
+    }
+
+    /// The last stamp of another message by that thread strictly between two moments: (when, which).
+    pub fn last_foreign(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, u64)> {
+        let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id)?;
+        Some((foreign.time_ns, foreign.id))
+    }
+
+    /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
+    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, u64)> {
+        let pairs = self.between(tid, from_ns, to_ns).windows(2);
+        let pairs = pairs.filter(|pair| pair[0].id == pair[1].id && pair[0].id != id);
+        pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, pair[0].id)).collect()
+    }
+
+    /// Stretches in which the thread waited for a lock by its own word: (from, to, which).
+    pub fn lock_waits(&self, tid: i32, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64, &str)> {
+        let all = self.locks.get(&tid).map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|w| w.end_ns <= from_ns);
+        let overlapping = all[first..].iter().take_while(move |w| w.start_ns < to_ns);
+        overlapping.map(move |w| (w.start_ns.max(from_ns), w.end_ns.min(to_ns), w.name.as_str()))
+    }
+
+    /// "in work NAME" or "with message N" at that moment, as far as stamps say.
+    pub fn doing(&self, tid: i32, time_ns: u64) -> Option<String> {
+        if let Some(work) = self.work.get(&tid) {
+            let until = work.partition_point(|m| m.time_ns <= time_ns);
+            let mut open: Vec<&str> = Vec::new();
+            for mark in &work[until.saturating_sub(64)..until] {
+                match mark.kind {
+                    Kind::Begin => open.push(&mark.name),
+                    Kind::End => {
+                        open.iter().rposition(|name| *name == mark.name).map(|at| open.remove(at));
+                    }
+                    _ => {}
+                }
+            }
+            if let Some(name) = open.last() {
+                return Some(format!("in {name}"));
+            }
+        }
+        let stamps = self.stamps.get(&tid)?;
+        let last = stamps[..stamps.partition_point(|s| s.time_ns <= time_ns)].last()?;
+        Some(format!("its last stamp was of message {}", last.id))
+    }
+
+    /// Strictly between.
+    fn between(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[Stamped] {
+        let Some(stamps) = self.stamps.get(&tid) else { return &[] };
+        let first = stamps.partition_point(|s| s.time_ns <= from_ns);
+        let last = stamps.partition_point(|s| s.time_ns < to_ns);
+        &stamps[first..last.max(first)]
+    }
+}
+
+fn lock_waits(marks: &[Mark]) -> Vec<LockWait> {
+    let mut waits = Vec::new();
+    let mut since: HashMap<&str, u64> = HashMap::new();
+    for mark in marks {
+        match mark.kind {
+            Kind::LockWait => {
+                since.insert(&mark.name, mark.time_ns);
+            }
+            Kind::LockAcquired => {
+                if let Some(start_ns) = since.remove(mark.name.as_str()) {
+                    waits.push(LockWait { start_ns, end_ns: mark.time_ns, name: mark.name.clone() });
+                }
+            }
+            _ => {}
+        }
+    }
+    waits.sort_by_key(|wait| wait.end_ns);
+    waits
+}

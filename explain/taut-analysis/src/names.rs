@@ -1,0 +1,36 @@
+//! Texts by number: details repeat thousands of times.
+
+use std::collections::HashMap;
+
+/// Number 0 is the empty text.
+pub(crate) struct Names {
+    by_text: HashMap<String, u32>,
+    texts: Vec<String>,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names { by_text: HashMap::from([(String::new(), 0)]), texts: vec![String::new()] }
+    }
+}
+
+impl Names {
+    pub fn of(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.by_text.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u32;
+        self.texts.push(text.to_owned());
+        self.by_text.insert(text.to_owned(), number);
+        number
+    }
+
+    /// All texts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
+    pub fn text(&self, number: u32) -> &str {
+        &self.texts[number as usize]
+    }
+}

@@ -1,0 +1,587 @@
+//! The critical path of a hop: from its end back to its start, through the thread that ended it and, where
+//! that one waited for another thread of the recording, through that one. The pieces partition the hop.
+//!
+//! A wait for a lock or the GIL is a cause by itself and names its holder. A wait for data or for a signal
+//! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
+//! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
+
+use crate::{
+    Cause,
+    kernel::{Call, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
+    marks::Marks,
+    names::Names,
+};
+
+/// Wakes followed from one wait; deeper ones stay with the wait that they explain.
+const DEPTH_MAX: usize = 16;
+/// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
+const THROTTLED_IDLE_NS: u64 = 200_000;
+/// The same for a thread just woken: an idle CPU of a virtual machine may take this long to come back.
+const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
+/// A page fault this shortly before an uninterruptible sleep is its reason.
+const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
+/// Timers whose moment is further off are in another clock than the recording.
+const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
+
+/// A stretch of a critical path, of one thread and one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub cause: Cause,
+    /// Whose time it was.
+    pub tid: i32,
+    /// Number of the detail in [`Names`]; 0 is none.
+    pub detail: u32,
+    /// Who is to blame: holder, who ran instead, awaited peer; 0 is nobody known.
+    pub other: i32,
+    /// A wait to run that follows a wait for a lock or the GIL belongs to that one in a what-if.
+    pub after: Option<(Cause, u32)>,
+    /// For people; only when asked for.
+    pub note: String,
+}
+
+/// A moment at which a thread stamped the message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    pub time_ns: u64,
+    pub tid: i32,
+}
+
+/// Everything the walk looks at.
+pub(crate) struct Walker<'a> {
+    pub machine: &'a Machine,
+    pub objects: &'a Objects,
+    pub futexes: &'a Futexes,
+    pub marks: &'a Marks,
+    pub names: &'a mut Names,
+    /// Whether pieces carry notes.
+    pub verbose: bool,
+}
+
+/// The walk's bounds that do not change on its way.
+#[derive(Clone, Copy)]
+struct Hop {
+    from: Pass,
+    /// Threads whose time needs no name: the two that stamped.
+    own: [i32; 2],
+}
+
+/// What a blocked stretch was.
+enum Wait {
+    /// For what that thread did meanwhile.
+    For(i32),
+    /// For itself.
+    Is(Vec<Piece>),
+}
+
+/// A stretch of one thread's timeline, or a wait for the GIL that spans several of its segments.
+enum Stretch {
+    Segment(usize),
+    Gil { holder: i32 },
+}
+
+impl Walker<'_> {
+    /// What the time between two passes of the message `id` was spent on, in order of time.
+    pub fn hop(&mut self, id: u64, from: Pass, to: Pass) -> Vec<Piece> {
+        if from.time_ns >= to.time_ns {
+            return Vec::new();
+        }
+        let hop = Hop { from, own: [from.tid, to.tid] };
+        let pieces = if from.tid == to.tid {
+            let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
+            for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
+                self.queued(&mut pieces, to.tid, start, end, other);
+            }
+            pieces
+        } else {
+            let busy = self.marks.last_foreign(to.tid, id, from.time_ns, to.time_ns);
+            let start = busy.map_or(from.time_ns, |(until, _)| until);
+            let (mut pieces, reached) = self.walk(to.tid, start, to.time_ns, Some(from.tid), hop, 0);
+            if let Some((until, other)) = busy.filter(|_| !reached) {
+                let mut before = vec![self.piece(from.time_ns, until, Cause::Unknown, to.tid)];
+                self.queued(&mut before, to.tid, from.time_ns, until, other);
+                before.append(&mut pieces);
+                pieces = before;
+            }
+            pieces
+        };
+        let pieces = self.lock_marks(pieces);
+        joined(self.blind(pieces))
+    }
+
+    /// The path that ends with `tid` at `to_ns`, back to `from_ns`, or, if it meets the thread `home`, back to
+    /// where the hop starts; then the second value is true. In order of time.
+    fn walk(
+        &mut self,
+        tid: i32,
+        from_ns: u64,
+        to_ns: u64,
+        home: Option<i32>,
+        hop: Hop,
+        depth: usize,
+    ) -> (Vec<Piece>, bool) {
+        let machine = self.machine;
+        let Some(timeline) = machine.threads.get(&tid) else {
+            return (vec![self.piece(from_ns, to_ns, Cause::Unknown, tid)], false);
+        };
+        let mut chunks: Vec<Vec<Piece>> = Vec::new();
+        let mut reached = false;
+        for (from, to, stretch) in self.stretches(tid, timeline, from_ns, to_ns).into_iter().rev() {
+            let chunk = match stretch {
+                Stretch::Gil { holder } => vec![self.gil(tid, from, to, holder)],
+                Stretch::Segment(at) => match timeline.segments[at].state {
+                    State::Blocked | State::Uninterruptible | State::Stopped => {
+                        match self.wait(tid, timeline, at, from, to, hop) {
+                            Wait::Is(pieces) => pieces,
+                            Wait::For(other) if Some(other) == home => {
+                                reached = true;
+                                self.walk(other, hop.from.time_ns, to, None, hop, depth + 1).0
+                            }
+                            Wait::For(other) if depth < DEPTH_MAX => {
+                                let (pieces, is_home) = self.walk(other, from, to, home, hop, depth + 1);
+                                reached = is_home;
+                                pieces
+                            }
+                            Wait::For(other) => vec![Piece { other, ..self.piece(from, to, Cause::Unknown, tid) }],
+                        }
+                    }
+                    _ => self.awake(tid, timeline, at, from, to, hop),
+                },
+            };
+            chunks.push(chunk);
+            if reached {
+                break;
+            }
+        }
+        (chunks.into_iter().rev().flatten().collect(), reached)
+    }
+
+    /// The thread's segments between two moments, waits for the GIL merged, without gaps.
+    fn stretches(&self, tid: i32, timeline: &Timeline, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, Stretch)> {
+        let mut stretches = Vec::new();
+        let mut at = from_ns;
+        while at < to_ns {
+            let gil = self.futexes.gil_wait(tid, at, to_ns);
+            let until = gil.map_or(to_ns, |wait| wait.start_ns.max(at));
+            stretches.extend(timeline.between(at, until).map(|(s, from, to)| (from, to, Stretch::Segment(s))));
+            at = until;
+            if let Some(wait) = gil {
+                let end = wait.woken_ns.min(to_ns);
+                stretches.push((at, end, Stretch::Gil { holder: wait.holder }));
+                at = end;
+            }
+        }
+        // Before the thread's first event nothing is known of it.
+        let known = stretches.first().map_or(to_ns, |(from, _, _)| *from);
+        if known > from_ns && timeline.segments.first().is_none_or(|s| s.start_ns >= known) {
+            stretches.insert(0, (from_ns, known, Stretch::Segment(usize::MAX)));
+        }
+        stretches
+    }
+
+    /// On a CPU, or waiting for one.
+    fn awake(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Vec<Piece> {
+        let Some(segment) = timeline.segments.get(at) else {
+            return vec![self.piece(from, to, Cause::Unknown, tid)];
+        };
+        match segment.state {
+            State::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
+            State::Preempted => vec![self.preempted(tid, timeline, at, from, to)],
+            State::Woken => vec![self.woken(tid, timeline, at, from, to, hop)],
+            _ => vec![self.piece(from, to, Cause::Unknown, tid)],
+        }
+    }
+
+    /// Work, system calls, page faults and interrupts of a thread on a CPU, by one sweep.
+    fn running(&mut self, tid: i32, timeline: &Timeline, cpu: u16, from: u64, to: u64, hop: Hop) -> Vec<Piece> {
+        let machine = self.machine;
+        let interrupts = machine.interrupts(cpu, from, to);
+        let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
+        let faults = &timeline.faults[timeline.faults.partition_point(|f| *f < from).saturating_sub(1)..];
+        let (mut i, mut c, mut f) = (0, 0, 0);
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut now = from;
+        while now < to {
+            while interrupts.get(i).is_some_and(|x| x.end_ns <= now) {
+                i += 1;
+            }
+            while calls.get(c).is_some_and(|x| x.end_ns <= now) {
+                c += 1;
+            }
+            while faults.get(f).is_some_and(|x| self.fault_end(faults, f).max(*x) <= now) {
+                f += 1;
+            }
+            let interrupt = interrupts.get(i).map(|x| (x.start_ns, x.end_ns));
+            let call = calls.get(c).map(|x| (x.start_ns, x.end_ns));
+            let fault = faults.get(f).map(|x| (*x, self.fault_end(faults, f)));
+            let in_call = call.filter(|x| x.0 <= now).and(calls.get(c));
+            let next = [interrupt, call, fault].into_iter().flatten().flat_map(|(start, end)| [start, end]);
+            let until = next.filter(|x| *x > now).min().unwrap_or(to).min(to);
+            let delivers = in_call.is_some_and(|x| Call::of(x.number) == Call::Send);
+            let (cause, detail) = if let Some(x) =
+                interrupt.filter(|x| x.0 <= now && !(delivers && interrupts[i].kind == 1)).map(|_| &interrupts[i])
+            {
+                (Cause::Irq, interrupt_name(x.kind, x.number))
+            } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
+                (Cause::PageFault, String::new())
+            } else if let Some(call) = in_call {
+                (Cause::Syscall, Call::name(call.number))
+            } else {
+                (Cause::Work, String::new())
+            };
+            let detail = self.of_thread(detail, tid, now, hop);
+            match pieces.last_mut() {
+                Some(last) if last.cause == cause && last.detail == detail => last.to_ns = until,
+                _ => pieces.push(Piece { detail, ..self.piece(now, until, cause, tid) }),
+            }
+            now = until;
+        }
+        pieces
+    }
+
+    /// Where the fault's handling ends: at the next fault if that follows closely, else after the usual time.
+    fn fault_end(&self, faults: &[u64], at: usize) -> u64 {
+        const CLOSE_NS: u64 = 20_000;
+        let next = faults.get(at + 1).filter(|next| **next - faults[at] <= CLOSE_NS);
+        next.copied().unwrap_or(faults[at] + self.machine.fault_ns)
+    }
+
+    fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {
+        let segment = timeline.segments[at];
+        let (start, end) = (segment.start_ns, timeline.end_ns(at).min(self.machine.end_ns));
+        if self.machine.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
+            return self.throttled(tid, from, to);
+        }
+        let ran = self.machine.ran(segment.cpu, from, to);
+        self.ran_instead(Cause::Preempted, tid, &ran, from, to)
+    }
+
+    fn woken(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Piece {
+        let segment = timeline.segments[at];
+        let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
+        let end = timeline.end_ns(at).min(self.machine.end_ns);
+        if self.machine.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
+            return self.throttled(tid, from, to);
+        }
+        let ran = self.machine.ran(cpu, from, to);
+        let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);
+        piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
+            Some((Cause::Gil, 0))
+        } else if at > 0 && timeline.segments[at - 1].state == State::Blocked {
+            let before = timeline.segments[at - 1].start_ns;
+            match self.wait(tid, timeline, at - 1, before, segment.start_ns, hop) {
+                Wait::Is(pieces) => pieces.last().filter(|p| p.cause == Cause::Lock).map(|p| (p.cause, p.detail)),
+                Wait::For(_) => None,
+            }
+        } else {
+            None
+        };
+        piece
+    }
+
+    fn throttled(&mut self, tid: i32, from: u64, to: u64) -> Piece {
+        let note = self.note(|_| "could run while its CPU idled: a CPU quota or real-time throttling".into());
+        Piece { note, ..self.piece(from, to, Cause::Throttled, tid) }
+    }
+
+    /// Who held the CPU; if mostly nobody, it was about to leave its idle state.
+    fn ran_instead(&mut self, cause: Cause, tid: i32, ran: &[(i32, u64)], from: u64, to: u64) -> Piece {
+        let mut others = ran.iter().filter(|(other, _)| *other != tid);
+        let other = others.next().map_or(0, |(other, _)| *other);
+        let detail = if other == 0 { 0 } else { self.names.of(&format!("by {}", self.objects.name(other, from))) };
+        let note = self.note(|walker| {
+            let parts = ran.iter().filter(|(other, _)| *other != tid).take(4);
+            let parts = parts.map(|(t, ns)| format!("{} {:.0} µs", walker.objects.name(*t, from), *ns as f64 / 1e3));
+            format!("on its CPU ran {}", parts.collect::<Vec<_>>().join(", "))
+        });
+        Piece { detail, other, note, ..self.piece(from, to, cause, tid) }
+    }
+
+    fn gil(&mut self, tid: i32, from: u64, to: u64, holder: i32) -> Piece {
+        let held = if holder == 0 { String::new() } else { format!("held by {}", self.objects.name(holder, to)) };
+        let detail = self.names.of(&held);
+        let note = self.note(|walker| walker.doing(holder, from, to));
+        Piece { detail, other: holder, note, ..self.piece(from, to, Cause::Gil, tid) }
+    }
+
+    /// What a blocked stretch was, by the system call it is in, and by who ended it.
+    fn wait(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Wait {
+        let segment = timeline.segments[at];
+        let waker = timeline.segments.get(at + 1).filter(|next| next.state == State::Woken);
+        let call = timeline.call(segment.start_ns);
+        let pid = self.objects.pid(tid).unwrap_or(tid);
+        if segment.state == State::Stopped {
+            return self.is(Cause::Stopped, String::new(), tid, from, to, 0, hop);
+        }
+        let kind = call.map(|call| Call::of(call.number));
+        if segment.state == State::Uninterruptible {
+            return self.uninterruptible(tid, timeline, &segment, waker, from, to, hop);
+        }
+        if let (Some(Call::Futex), Some(call)) = (kind, call) {
+            let other = self.thread_waker(waker).unwrap_or(0);
+            let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
+            let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(|| format!("{:#x}", call.arg0)));
+            if let Some(name) = lock {
+                return self.is(Cause::Lock, name, tid, from, to, other, hop);
+            }
+        }
+        if let Some(pieces) = self.timed(tid, timeline, kind, at, from, to, hop) {
+            return Wait::Is(pieces);
+        }
+        if let Some(other) = self.thread_waker(waker) {
+            if self.objects.is_recorded(other) && other != tid {
+                return Wait::For(other);
+            }
+            let place = self.place(call, pid, to);
+            let who = format!("{place} from {} (not recorded)", self.objects.name(other, to));
+            return self.is(Cause::Io, who.trim_start().to_owned(), tid, from, to, other, hop);
+        }
+        match kind {
+            Some(Call::Data | Call::Send | Call::Poll | Call::Child) => {
+                let place = self.place(call, pid, to);
+                self.is(Cause::Io, place, tid, from, to, 0, hop)
+            }
+            Some(Call::Sleep) => self.is(Cause::Sleep, String::new(), tid, from, to, 0, hop),
+            Some(Call::Sync) => self.is(Cause::Disk, Call::name(call.map_or(0, |c| c.number)), tid, from, to, 0, hop),
+            _ => self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
+        }
+    }
+
+    /// Disk, major fault, or a lock inside the kernel.
+    #[allow(clippy::too_many_arguments)]
+    fn uninterruptible(
+        &mut self,
+        tid: i32,
+        timeline: &Timeline,
+        segment: &Segment,
+        waker: Option<&Segment>,
+        from: u64,
+        to: u64,
+        hop: Hop,
+    ) -> Wait {
+        let faults = timeline.faults.partition_point(|f| *f <= segment.start_ns);
+        let fault = faults.checked_sub(1).map(|at| timeline.faults[at]);
+        let call = timeline.call(segment.start_ns);
+        if call.is_none() && fault.is_some_and(|f| segment.start_ns - f < FAULT_BEFORE_SLEEP_NS) {
+            return self.is(Cause::PageFault, "major".into(), tid, from, to, 0, hop);
+        }
+        if let Some(other) = self.thread_waker(waker).filter(|o| self.objects.is_recorded(*o) && *o != tid) {
+            return Wait::For(other);
+        }
+        let detail = call.map_or(String::new(), |call| Call::name(call.number));
+        self.is(Cause::Disk, detail, tid, from, to, 0, hop)
+    }
+
+    /// A wait that its own timer ended: asked for until the timer's moment, overslept from then on.
+    #[allow(clippy::too_many_arguments)]
+    fn timed(
+        &mut self,
+        tid: i32,
+        timeline: &Timeline,
+        kind: Option<Call>,
+        at: usize,
+        from: u64,
+        to: u64,
+        hop: Hop,
+    ) -> Option<Vec<Piece>> {
+        let segment = timeline.segments[at];
+        let waker = timeline.segments.get(at + 1).filter(|next| next.state == State::Woken);
+        let by_interrupt = waker.is_some_and(|w| w.flags & crate::kernel::HARD_IRQ != 0);
+        if kind != Some(Call::Sleep) && !by_interrupt {
+            return None;
+        }
+        let since = timeline.call(segment.start_ns).map_or(segment.start_ns.saturating_sub(1_000_000), |c| c.start_ns);
+        let timer = timeline.timer(since, segment.start_ns)?;
+        let end = timeline.end_ns(at).min(self.machine.end_ns);
+        if timer.asked_ns.abs_diff(end) > SAME_CLOCK_NS || (kind != Some(Call::Sleep) && end < timer.asked_ns) {
+            return None;
+        }
+        let asked = timer.asked_ns.clamp(from, to);
+        let latest = timer.latest_ns.clamp(asked, to);
+        let what = match kind {
+            Some(Call::Sleep) => String::new(),
+            _ => "time-out".into(),
+        };
+        let detail = self.of_thread(what, tid, from, hop);
+        let late = self.of_thread("timer interrupt came late".into(), tid, from, hop);
+        let cuts = [
+            (from, asked, Cause::Sleep, detail),
+            (asked, latest, Cause::TimerSlack, self.of_thread(String::new(), tid, from, hop)),
+            (latest, to, Cause::TimerSlack, late),
+        ];
+        let pieces = cuts.into_iter().filter(|(start, end, _, _)| start < end);
+        Some(pieces.map(|(start, end, cause, detail)| Piece { detail, ..self.piece(start, end, cause, tid) }).collect())
+    }
+
+    /// The thread that woke this one by its own doing. In a hard interrupt the current thread is an innocent;
+    /// in a softirq it is the sender, if it is in a sending call: the loopback delivers in its context.
+    fn thread_waker(&self, wake: Option<&Segment>) -> Option<i32> {
+        let wake = wake.filter(|w| w.other != 0 && w.flags & crate::kernel::HARD_IRQ == 0)?;
+        if wake.flags & crate::kernel::SOFT_IRQ == 0 {
+            return Some(wake.other);
+        }
+        let calls = &self.machine.threads.get(&wake.other)?.calls;
+        let call = call_at(calls, wake.start_ns)?;
+        (Call::of(call.number) == Call::Send).then_some(wake.other)
+    }
+
+    fn place(&self, call: Option<&crate::kernel::SystemCall>, pid: i32, time_ns: u64) -> String {
+        let Some(call) = call else { return String::new() };
+        match Call::of(call.number) {
+            Call::Data | Call::Send | Call::Sync => {
+                format!("{} {}", Call::name(call.number), self.objects.descriptor(pid, call.arg0, time_ns))
+            }
+            _ => Call::name(call.number),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn is(&mut self, cause: Cause, detail: String, tid: i32, from: u64, to: u64, other: i32, hop: Hop) -> Wait {
+        // A lock is the same lock whoever waits for it.
+        let detail = match cause {
+            Cause::Lock => self.names.of(&detail),
+            _ => self.of_thread(detail, tid, from, hop),
+        };
+        let note = self.note(|walker| if other == 0 { String::new() } else { walker.doing(other, from, to) });
+        Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
+    }
+
+    /// What a thread was doing, by its stamps and marks, and how much of the time it ran.
+    fn doing(&self, tid: i32, from: u64, to: u64) -> String {
+        if tid == 0 {
+            return String::new();
+        }
+        let ran: u64 = (0..self.machine.cpus.len())
+            .flat_map(|cpu| self.machine.ran(cpu as u16, from, to))
+            .filter(|(other, _)| *other == tid)
+            .map(|(_, ns)| ns)
+            .sum();
+        let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
+        let doing = self.marks.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
+        format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
+    }
+
+    /// The detail, with the thread's name where it is neither of the two that stamped.
+    fn of_thread(&mut self, detail: String, tid: i32, time_ns: u64, hop: Hop) -> u32 {
+        if hop.own.contains(&tid) {
+            return self.names.of(&detail);
+        }
+        let name = self.objects.name(tid, time_ns);
+        let space = if detail.is_empty() { "" } else { " " };
+        self.names.of(&format!("{detail}{space}in {name}"))
+    }
+
+    /// Overlays what lies in `start..end` as waiting behind another message.
+    fn queued(&mut self, pieces: &mut Vec<Piece>, tid: i32, start: u64, end: u64, behind: u64) {
+        let note = self.note(|_| format!("behind message {behind}"));
+        let detail = self.names.of(&format!("{} was busy", self.objects.name(tid, start)));
+        overlay(pieces, start, end, |from, to, _| {
+            Some(Piece {
+                from_ns: from,
+                to_ns: to,
+                cause: Cause::Queued,
+                tid,
+                detail,
+                other: tid,
+                after: None,
+                note: note.clone(),
+            })
+        });
+    }
+
+    /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait
+    /// looks like work to the kernel.
+    fn lock_marks(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+        let mut tids: Vec<(i32, u64, u64)> = pieces.iter().map(|p| (p.tid, p.from_ns, p.to_ns)).collect();
+        tids.dedup_by(|next, first| {
+            let same = next.0 == first.0 && next.1 == first.2;
+            if same {
+                first.2 = next.2;
+            }
+            same
+        });
+        for (tid, from, to) in tids {
+            for (start, end, name) in self.marks.lock_waits(tid, from, to) {
+                let detail = self.names.of(name);
+                overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
+                    let keeps = old.tid != tid || matches!(old.cause, Cause::Gil | Cause::Lock);
+                    (!keeps).then(|| Piece { from_ns, to_ns, cause: Cause::Lock, detail, ..old.clone() })
+                });
+            }
+        }
+        pieces
+    }
+
+    /// What lies in a stretch of lost kernel events is not known.
+    fn blind(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return pieces };
+        let stretches: Vec<(u64, u64)> = self.machine.blind_between(first.from_ns, last.to_ns).collect();
+        for (start, end) in stretches {
+            let detail = self.names.of("kernel events were lost");
+            overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
+                Some(Piece { detail, ..Piece { from_ns, to_ns, cause: Cause::Unknown, ..old.clone() } })
+            });
+        }
+        pieces
+    }
+
+    fn piece(&self, from_ns: u64, to_ns: u64, cause: Cause, tid: i32) -> Piece {
+        Piece { from_ns, to_ns, cause, tid, detail: 0, other: 0, after: None, note: String::new() }
+    }
+
+    fn note(&self, text: impl FnOnce(&Self) -> String) -> String {
+        if self.verbose { text(self) } else { String::new() }
+    }
+}
+
+/// Replaces what lies in `start..end` by what `change` makes of it, cut where that begins and ends.
+fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u64, &Piece) -> Option<Piece>) {
+    let mut result = Vec::with_capacity(pieces.len() + 2);
+    for old in pieces.drain(..) {
+        let (from, to) = (old.from_ns.max(start), old.to_ns.min(end));
+        match (from < to).then(|| change(from, to, &old)).flatten() {
+            None => result.push(old),
+            Some(new) => {
+                let before = Piece { to_ns: from, ..old.clone() };
+                let after = Piece { from_ns: to, ..old };
+                result.extend([before, new, after].into_iter().filter(|p| p.from_ns < p.to_ns));
+            }
+        }
+    }
+    *pieces = result;
+}
+
+/// Neighbours that say the same become one.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut result: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match result.last_mut() {
+            Some(last)
+                if (last.cause, last.tid, last.detail, last.other, last.after)
+                    == (piece.cause, piece.tid, piece.detail, piece.other, piece.after)
+                    && last.note == piece.note =>
+            {
+                last.to_ns = piece.to_ns;
+            }
+            _ => result.push(piece),
+        }
+    }
+    result
+}
+
+/// "softirq NET_RX", "irq 24", "vector 236".
+fn interrupt_name(kind: u8, number: i32) -> String {
+    const SOFTIRQS: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    match kind {
+        1 => format!("softirq {}", usize::try_from(number).ok().and_then(|n| SOFTIRQS.get(n)).unwrap_or(&"?")),
+        2 => match number {
+            0xec => "local timer".into(),
+            0xfd => "reschedule".into(),
+            0xfc | 0xfb => "call from another CPU".into(),
+            _ => format!("vector {number}"),
+        },
+        _ => format!("irq {number}"),
+    }
+}
