@@ -130,8 +130,8 @@ impl Walker<'_> {
         for (from, to, stretch) in self.stretches(tid, timeline, from_ns, to_ns).into_iter().rev() {
             let chunk = match stretch {
                 Stretch::Gil { holder } => vec![self.gil(tid, from, to, holder)],
-                Stretch::Segment(at) => match timeline.segments[at].state {
-                    State::Blocked | State::Uninterruptible | State::Stopped => {
+                Stretch::Segment(at) => match timeline.segments.get(at).map(|s| s.state) {
+                    Some(State::Blocked | State::Uninterruptible | State::Stopped) => {
                         match self.wait(tid, timeline, at, from, to, hop) {
                             Wait::Is(pieces) => pieces,
                             Wait::For(other) if Some(other) == home => {

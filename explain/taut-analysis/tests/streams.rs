@@ -191,6 +191,7 @@ fn deadlines_are_counted_and_unknown_points_told() {
             points: points.map(str::to_owned).to_vec(),
             deadline_ns: Some(70),
         }],
+        ..Config::default()
     };
     let analysis = stream.analyse_with(declared(["read", "write"]), false, 1_000_000).unwrap();
     assert_eq!(analysis.chains[0].missed, Some(3));

@@ -1,0 +1,468 @@
+//! Small scenes of threads on CPUs, with the critical path they must give, and what holds for every scene.
+
+use proptest::prelude::*;
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Wanted};
+use taut_clock::Counter;
+use taut_recording::{Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch, Thread};
+
+const US: u64 = 1_000;
+/// Interruptible and uninterruptible sleep, stopped, and "preempted", as `prev_state` has them.
+const S: i64 = 1;
+const D: i64 = 2;
+const T: i64 = 4;
+const R: i64 = 0x100;
+/// Flags of events in hard interrupts.
+const IRQ: u8 = 0x08;
+const SOFTIRQ: u8 = 0x10;
+const WAIT: i64 = 0x80;
+const WAIT_BITSET: i64 = 0x189;
+const WAKE: i64 = 0x81;
+
+/// Events under construction; times in µs.
+#[derive(Clone, Debug, Default)]
+struct Scene {
+    events: Vec<(u16, u64, KernelEvent, u8, i32, [i64; 3])>,
+    stamps: Vec<(i32, u64, u64, u32, Kind, u64)>,
+    names: Vec<String>,
+    threads: Vec<Thread>,
+    lost: Vec<Lost>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let mut scene = Scene::default();
+        for tid in [10, 11, 12] {
+            scene.thread(10, tid, "robot", true);
+        }
+        scene.thread(20, 20, "peer", true);
+        scene.thread(30, 30, "hog", false);
+        scene
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32, comm: &str, recorded: bool) {
+        self.threads.push(Thread { pid, tid, comm: comm.into(), recorded, ..Thread::default() });
+    }
+
+    fn event(&mut self, cpu: u16, us: u64, event: KernelEvent, tid: i32, args: [i64; 3]) -> &mut Scene {
+        self.events.push((cpu, us * US, event, 0, tid, args));
+        self
+    }
+
+    fn switch(&mut self, cpu: u16, us: u64, previous: i32, state: i64, next: i32) -> &mut Scene {
+        self.event(cpu, us, KernelEvent::SchedSwitch, previous, [next.into(), state, 0])
+    }
+
+    fn wake(&mut self, cpu: u16, us: u64, waker: i32, flags: u8, woken: i32) -> &mut Scene {
+        let args = [woken.into(), cpu.into(), 0];
+        self.events.push((cpu, us * US, KernelEvent::SchedWaking, flags, waker, args));
+        self
+    }
+
+    fn enter(&mut self, cpu: u16, us: u64, tid: i32, call: i64, arg0: i64, arg1: i64) -> &mut Scene {
+        self.event(cpu, us, KernelEvent::SyscallEnter, tid, [call, arg0, arg1])
+    }
+
+    fn exit(&mut self, cpu: u16, us: u64, tid: i32, call: i64) -> &mut Scene {
+        self.event(cpu, us, KernelEvent::SyscallExit, tid, [call, 0, 0])
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        let at = self.names.iter().position(|n| n == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    fn mark(&mut self, tid: i32, us: u64, id: u64, name: &str, kind: Kind, value: u64) -> &mut Scene {
+        let name = self.name(name);
+        self.stamps.push((tid, us * US, id, name, kind, value));
+        self
+    }
+
+    fn stamp(&mut self, tid: i32, us: u64, id: u64, point: &str) -> &mut Scene {
+        self.mark(tid, us, id, point, Kind::Stamp, 0)
+    }
+
+    fn analyse(&self, wanted: Wanted) -> Analysis {
+        let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
+        for (id, name) in (1..).zip(&self.names) {
+            analyzer.record(&Record::Name(Name { id, name: name.clone() }));
+        }
+        self.threads.iter().for_each(|thread| analyzer.record(&Record::Thread(thread.clone())));
+        for (cpu, time_ns, event, flags, tid, args) in &self.events {
+            analyzer.record(&Record::Kernel(KernelBatch {
+                cpu: *cpu,
+                time_ns: vec![*time_ns],
+                event: vec![*event as u8],
+                flags: vec![*flags],
+                tid: vec![*tid],
+                arg0: vec![args[0]],
+                arg1: vec![args[1]],
+                arg2: vec![args[2]],
+            }));
+        }
+        for (tid, time, id, name, kind, value) in &self.stamps {
+            analyzer.record(&Record::Stamps(StampBatch {
+                pid: self.threads.iter().find(|t| t.tid == *tid).map_or(1, |t| t.pid),
+                tid: *tid,
+                counter: Counter::Monotonic as u8,
+                ticks: vec![*time],
+                message_id: vec![*id],
+                point: vec![*name],
+                kind: vec![*kind as u8],
+                value: vec![*value],
+            }));
+        }
+        self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
+        analyzer.finish(Info::default(), None, Vec::new(), 0).unwrap()
+    }
+
+    fn explained(&self) -> Explained {
+        let wanted = Wanted { budgets: true, ..Wanted::default() };
+        self.analyse(wanted).chains[0].explained.clone()
+    }
+
+    /// The path of the only message as (µs, cause, detail).
+    fn path(&self) -> Vec<(u64, Cause, String)> {
+        let explained = self.explained();
+        let path = &explained.paths[0].path;
+        path.iter().map(|p| ((p.to_ns - p.from_ns) / US, p.cause, p.detail.clone())).collect()
+    }
+}
+
+fn is(us: u64, cause: Cause, detail: &str) -> (u64, Cause, String) {
+    (us, cause, detail.into())
+}
+
+/// One message in thread 10, from 100 to 1000 µs, alone on CPU 0 since 0.
+fn alone() -> Scene {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 30, R, 0);
+    scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b");
+    scene
+}
+
+#[test]
+fn a_thread_alone_works() {
+    assert_eq!(alone().switch(0, 2000, 10, S, 0).path(), [is(900, Cause::Work, "")]);
+}
+
+#[test]
+fn a_hog_that_runs_instead_is_named() {
+    let mut scene = alone();
+    scene.switch(0, 300, 10, R, 30).switch(0, 500, 30, R, 10).switch(0, 2000, 10, S, 0);
+    let expected = [is(200, Cause::Work, ""), is(200, Cause::Preempted, "by hog/30"), is(500, Cause::Work, "")];
+    assert_eq!(scene.path(), expected);
+    let notes = &scene.explained().paths[0].path[1].note;
+    assert_eq!(notes, "on its CPU ran hog/30 200 µs");
+}
+
+#[test]
+fn runnable_while_the_cpu_idles_is_throttled() {
+    let mut scene = alone();
+    scene.switch(0, 300, 10, R, 0).switch(0, 800, 0, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path()[1], is(500, Cause::Throttled, ""));
+}
+
+#[test]
+fn an_interrupt_and_a_call_are_told_from_work() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_write, 3, 0).exit(0, 300, 10, libc::SYS_write);
+    scene.event(0, 400, KernelEvent::IrqEnter, 10, [0xec, 2, 0]).event(0, 450, KernelEvent::IrqExit, 10, [0xec, 2, 0]);
+    scene.switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(100, Cause::Work, ""),
+        is(100, Cause::Syscall, "write"),
+        is(100, Cause::Work, ""),
+        is(50, Cause::Irq, "local timer"),
+        is(550, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn a_sleep_ends_when_it_was_asked_to_and_the_rest_is_slack() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_clock_nanosleep, 1, 0);
+    scene.event(0, 201, KernelEvent::TimerStart, 10, [500_000, 550_000, 0]);
+    scene.switch(0, 202, 10, S, 0).wake(0, 560, 0, IRQ, 10).switch(0, 570, 0, R, 10);
+    scene.exit(0, 575, 10, libc::SYS_clock_nanosleep).switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(100, Cause::Work, ""),
+        is(2, Cause::Syscall, "clock_nanosleep"),
+        is(298, Cause::Sleep, ""),
+        is(50, Cause::TimerSlack, ""),
+        is(10, Cause::TimerSlack, "timer interrupt came late"),
+        is(10, Cause::Wakeup, ""),
+        is(5, Cause::Syscall, "clock_nanosleep"),
+        is(425, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+/// Thread 10 waits on the futex at 0x1010 from 200 to 600 µs; thread 11 on CPU 1 wakes it.
+fn futex_wait(operation: i64) -> Scene {
+    let mut scene = alone();
+    scene.switch(1, 50, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_futex, 0x1010, operation).switch(0, 201, 10, S, 0);
+    scene.enter(1, 599, 11, libc::SYS_futex, 0x1010, WAKE).wake(1, 600, 11, 0, 10).exit(1, 601, 11, libc::SYS_futex);
+    scene.switch(0, 650, 0, R, 10).exit(0, 651, 10, libc::SYS_futex);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    scene
+}
+
+#[test]
+fn a_mutex_is_known_by_its_name_or_else_its_address() {
+    let mut scene = futex_wait(WAIT);
+    assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+    scene.mark(11, 10, 40, "sdk_lock", Kind::LockNamed, 0x1000);
+    assert_eq!(scene.path()[2], is(399, Cause::Lock, "sdk_lock"));
+    let verdicts = scene.explained().verdicts;
+    assert_eq!(verdicts[0].suspect, "lock:sdk_lock");
+    assert_eq!(scene.path()[3], is(50, Cause::Wakeup, ""));
+}
+
+#[test]
+fn a_wait_for_a_signal_is_what_the_signaller_did() {
+    let path = futex_wait(WAIT_BITSET).path();
+    assert_eq!(path[2], is(398, Cause::Work, "in robot/11"));
+    assert_eq!(path[3], is(1, Cause::Syscall, "futex in robot/11"));
+}
+
+#[test]
+fn who_waits_for_an_address_and_wakes_it_holds_a_lock() {
+    let mut scene = futex_wait(WAIT_BITSET);
+    for n in 0..3 {
+        let at = 2100 + 100 * n;
+        scene.enter(1, at, 11, libc::SYS_futex, 0x1010, WAIT_BITSET).exit(1, at + 10, 11, libc::SYS_futex);
+        scene.enter(1, at + 20, 11, libc::SYS_futex, 0x1010, WAKE).exit(1, at + 30, 11, libc::SYS_futex);
+    }
+    assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+}
+
+/// Thread 10 reads from the peer (20, on CPU 1), which itself reads from thread 12 on CPU 1.
+#[test]
+fn a_slow_peer_is_followed_two_steps_back() {
+    let mut scene = alone();
+    scene.switch(1, 20, 0, R, 20).enter(1, 40, 20, libc::SYS_read, 5, 0).switch(1, 50, 20, S, 12);
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0);
+    scene.enter(1, 400, 12, libc::SYS_write, 6, 0).wake(1, 401, 12, 0, 20).exit(1, 402, 12, libc::SYS_write);
+    scene.switch(1, 410, 12, S, 20).exit(1, 411, 20, libc::SYS_read);
+    scene.enter(1, 500, 20, libc::SYS_write, 7, 0).wake(1, 501, 20, 0, 10).exit(1, 502, 20, libc::SYS_write);
+    scene.switch(0, 520, 0, R, 10).exit(0, 521, 10, libc::SYS_read);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 20, S, 0);
+    let expected = [
+        is(100, Cause::Work, ""),
+        is(1, Cause::Syscall, "read"),
+        is(199, Cause::Work, "in robot/12"),
+        is(1, Cause::Syscall, "write in robot/12"),
+        is(9, Cause::Wakeup, "by robot/12"),
+        is(1, Cause::Syscall, "read in peer/20"),
+        is(89, Cause::Work, "in peer/20"),
+        is(1, Cause::Syscall, "write in peer/20"),
+        is(19, Cause::Wakeup, ""),
+        is(1, Cause::Syscall, "read"),
+        is(479, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn an_interrupted_innocent_is_not_the_waker() {
+    let mut scene = alone();
+    scene.switch(1, 50, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_recvfrom, 4, 0).switch(0, 201, 10, S, 0);
+    scene.wake(1, 500, 11, SOFTIRQ, 10).switch(0, 501, 0, R, 10).exit(0, 502, 10, libc::SYS_recvfrom);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    assert_eq!(scene.path()[2], is(299, Cause::Io, "recvfrom fd 4"));
+    // The loopback delivers in the sender's context: then it is the waker.
+    scene.enter(1, 490, 11, libc::SYS_sendto, 5, 0).exit(1, 510, 11, libc::SYS_sendto);
+    assert_eq!(scene.path()[2], is(289, Cause::Work, "in robot/11"));
+}
+
+#[test]
+fn a_peer_outside_the_recording_is_named_and_not_followed() {
+    let mut scene = alone();
+    scene.switch(1, 50, 0, R, 30);
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0);
+    scene.wake(1, 500, 30, 0, 10).switch(0, 500, 0, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path()[2], is(299, Cause::Io, "read fd 4 from hog/30 (not recorded)"));
+}
+
+#[test]
+fn stops_disks_and_major_faults_are_told_apart() {
+    let blocked = |state| {
+        let mut scene = alone();
+        scene.switch(0, 300, 10, state, 0).wake(0, 700, 0, IRQ, 10).switch(0, 700, 0, R, 10);
+        scene.switch(0, 2000, 10, S, 0);
+        scene
+    };
+    assert_eq!(blocked(T).path()[1], is(400, Cause::Stopped, ""));
+    assert_eq!(blocked(D).path()[1], is(400, Cause::Disk, ""));
+    let mut fault = blocked(D);
+    fault.event(0, 299, KernelEvent::PageFault, 10, [0, 0, 0]);
+    assert_eq!(fault.path()[2], is(400, Cause::PageFault, "major"));
+    let mut sync = blocked(D);
+    sync.enter(0, 290, 10, libc::SYS_fsync, 3, 0).exit(0, 710, 10, libc::SYS_fsync);
+    assert_eq!(sync.path()[2], is(400, Cause::Disk, "fsync"));
+}
+
+#[test]
+fn a_message_that_waits_for_a_busy_thread_is_queued() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.stamp(10, 90, 1, "a").stamp(11, 600, 1, "b").stamp(10, 100, 2, "a").stamp(11, 1000, 2, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let explained = scene.explained();
+    let second = explained.paths.iter().find(|p| p.budget.id == 2).unwrap();
+    let path: Vec<_> = second.path.iter().map(|p| (p.to_ns - p.from_ns, p.cause, p.note.as_str())).collect();
+    assert_eq!(path, [(500 * US, Cause::Queued, "behind message 1"), (400 * US, Cause::Work, "")]);
+}
+
+#[test]
+fn a_handover_is_followed_to_the_thread_that_had_the_message() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 10, 11, S, 0);
+    // Thread 11 is woken for something else first; the message is still in thread 10's hands then.
+    scene.wake(1, 200, 30, 0, 11).switch(1, 210, 0, R, 11).switch(1, 250, 11, S, 0);
+    scene.wake(0, 500, 10, 0, 11).switch(1, 520, 0, R, 11).switch(1, 2000, 11, S, 0).switch(0, 2000, 10, S, 0);
+    scene.stamp(10, 100, 1, "a").stamp(11, 600, 1, "b");
+    let expected = [is(400, Cause::Work, ""), is(20, Cause::Wakeup, ""), is(80, Cause::Work, "")];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn a_spinning_wait_between_lock_marks_is_the_locks() {
+    let mut scene = alone();
+    scene.switch(0, 2000, 10, S, 0);
+    scene.mark(10, 300, 0, "spin", Kind::LockWait, 0).mark(10, 450, 0, "spin", Kind::LockAcquired, 0);
+    let expected = [is(200, Cause::Work, ""), is(150, Cause::Lock, "spin"), is(550, Cause::Work, "")];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn lost_events_make_their_stretch_unknown_and_no_more() {
+    let mut scene = alone();
+    scene.switch(0, 300, 10, R, 30).switch(0, 400, 30, R, 10).switch(0, 2000, 10, S, 0);
+    let place = "cpu 0 ftrace".to_owned();
+    scene.lost.push(Lost { time_ns: 600 * US, what: LostWhat::KernelEvents, place, count: 7 });
+    let expected = [
+        is(200, Cause::Work, ""),
+        is(100, Cause::Preempted, "by hog/30"),
+        is(200, Cause::Unknown, "kernel events were lost"),
+        is(400, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn a_missing_switch_is_noticed() {
+    let mut scene = alone();
+    // The switch to the hog is missing: that it leaves tells that it came, but not when.
+    scene.switch(0, 600, 30, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path(), [is(500, Cause::Unknown, ""), is(400, Cause::Work, "")]);
+}
+
+#[test]
+fn a_missing_switch_out_of_idle_is_told_from_what_follows() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0).wake(0, 500, 0, IRQ, 10);
+    scene.exit(0, 530, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(100, Cause::Work, ""),
+        is(1, Cause::Syscall, "read"),
+        is(299, Cause::Io, "read fd 4"),
+        is(30, Cause::Wakeup, ""),
+        is(470, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn without_kernel_events_everything_is_unknown() {
+    let mut scene = Scene::new();
+    scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b");
+    assert_eq!(scene.path(), [is(900, Cause::Unknown, "")]);
+}
+
+#[test]
+fn suspects_and_messages_that_are_not_there_are_told() {
+    let refused = |wanted| {
+        let scene = alone();
+        let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
+        for (id, name) in (1..).zip(&scene.names) {
+            analyzer.record(&Record::Name(Name { id, name: name.clone() }));
+        }
+        for (tid, time, id, name, kind, _) in &scene.stamps {
+            analyzer.record(&Record::Stamps(StampBatch {
+                tid: *tid,
+                counter: Counter::Monotonic as u8,
+                ticks: vec![*time],
+                message_id: vec![*id],
+                point: vec![*name],
+                kind: vec![*kind as u8],
+                value: vec![0],
+                ..StampBatch::default()
+            }));
+        }
+        analyzer.finish(Info::default(), None, Vec::new(), 0).unwrap_err().to_string()
+    };
+    let suspect = |word: &str| refused(Wanted { suspects: vec![word.into()], ..Wanted::default() });
+    assert_eq!(suspect("lock:sdk"), "suspect \"lock:sdk\" is unknown; registered locks: none");
+    assert!(suspect("gremlins").contains("say work, syscall"));
+    assert!(suspect("hop:nowhere").ends_with("hops: a → b"));
+    let message = refused(Wanted { messages: vec![77], ..Wanted::default() });
+    assert!(message.starts_with("message 77 passed no chain"), "{message}");
+}
+
+/// Any events at all: kinds, threads, CPUs and arguments by chance.
+fn any_scene() -> impl Strategy<Value = Scene> {
+    let event = (0..2u16, 0..1000u64, 1..=17u8, any::<u8>(), 0..4usize, 0..4usize, 0..8i64, 0..3usize);
+    let stamp = (0..3i32, 0..1000u64, 1..6u64, 0..3usize);
+    (prop::collection::vec(event, 0..200), prop::collection::vec(stamp, 2..40), any::<bool>()).prop_map(
+        |(events, stamps, has_loss)| {
+            let mut scene = Scene::new();
+            let tids = [0, 10, 11, 20];
+            let calls = [libc::SYS_futex, libc::SYS_read, libc::SYS_clock_nanosleep];
+            for (cpu, us, number, flags, tid, other, state, call) in events {
+                let event = KernelEvent::from_number(number).unwrap();
+                let args = match event {
+                    KernelEvent::SyscallEnter | KernelEvent::SyscallExit => [calls[call], 0x1010, WAIT],
+                    KernelEvent::TimerStart => [(us * US + 5000) as i64, (us * US + 9000) as i64, 0],
+                    _ => [tids[other].into(), state, 0],
+                };
+                scene.events.push((cpu, us * US, event, flags, tids[tid], args));
+            }
+            for (tid, us, id, point) in stamps {
+                scene.stamp(10 + tid, us, id, ["a", "b", "c"][point]);
+            }
+            if has_loss {
+                let place = "cpu 1 perf".to_owned();
+                scene.lost.push(Lost { time_ns: 500 * US, what: LostWhat::KernelEvents, place, count: 1 });
+            }
+            scene
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn pieces_partition_every_message(scene in any_scene()) {
+        let analysis = scene.analyse(Wanted { budgets: true, ..Wanted::default() });
+        for chain in &analysis.chains {
+            for budget in &chain.explained.budgets {
+                let sum: u64 = budget.pieces.iter().map(|p| p.ns).sum();
+                prop_assert_eq!(sum, budget.total_ns);
+            }
+            for path in &chain.explained.paths {
+                let ends = path.path.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns);
+                prop_assert!(ends && path.path.iter().all(|p| p.from_ns < p.to_ns));
+            }
+            let shares: f64 = chain.explained.causes.iter().map(|c| c.tail_share).sum();
+            prop_assert!(chain.explained.causes.iter().all(|c| c.tail_share >= 0.0));
+            prop_assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-6, "{}", shares);
+        }
+    }
+}
