@@ -41,6 +41,7 @@
 #define TAUT_VALUE(name, value) ((void)(value))
 #define TAUT_LOCK_WAIT(name) ((void)0)
 #define TAUT_LOCK_ACQUIRED(name) ((void)0)
+#define TAUT_NAME_LOCK(name, lock) ((void)(lock))
 static inline uint32_t taut_point(const char *name) { (void)name; return 0; }
 static inline void taut_stamp(uint32_t point, uint64_t message_id) { (void)point; (void)message_id; }
 static inline void taut_outcome(uint64_t message_id, const char *reason) { (void)message_id; (void)reason; }
@@ -108,7 +109,8 @@ enum {
   TAUT_KIND_OUTCOME = 4,
   TAUT_KIND_VALUE = 5,
   TAUT_KIND_LOCK_WAIT = 6,
-  TAUT_KIND_LOCK_ACQUIRED = 7
+  TAUT_KIND_LOCK_ACQUIRED = 7,
+  TAUT_KIND_LOCK_NAMED = 8
 };
 
 typedef struct {
@@ -622,6 +624,15 @@ static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
 /* About to take the lock of this name; it is taken. */
 #define TAUT_LOCK_WAIT(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_LOCK_WAIT, 0, 0))
 #define TAUT_LOCK_ACQUIRED(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_LOCK_ACQUIRED, 0, 0))
+
+/* Waits on this lock are told by this name from now on: a pthread_mutex_t, sem_t, std::mutex or futex word, by
+ * its address, which the kernel sees when somebody waits. Once, where the lock is made; looks the name up in
+ * the table at each call. A lock that moves or is made anew elsewhere is named again. */
+#define TAUT_NAME_LOCK(name, lock) taut_name_lock_((name), (uint64_t)(uintptr_t)(lock), sizeof *(lock))
+
+TAUT_COLD static void taut_name_lock_(const char *name, uint64_t address, uint64_t bytes) {
+  if (!taut_is_off_()) taut_write_(taut_point(name), TAUT_KIND_LOCK_NAMED, bytes, address);
+}
 
 /* The message reached its goal. */
 static inline void taut_applied(uint64_t message_id) { TAUT_DROP(message_id, "applied"); }

@@ -23,6 +23,8 @@ from taut._taut import (
     status,
     value,
 )
+from taut.locks import name_lock
+from taut.marks import work
 
 __all__ = [
     "__version__",
@@ -33,8 +35,10 @@ __all__ = [
     "end",
     "lock_acquired",
     "lock_wait",
+    "name_lock",
     "prepare_thread",
     "stamp",
     "status",
     "value",
+    "work",
 ]

@@ -31,6 +31,12 @@ def lock_wait(lock: str, /) -> None:
 def lock_acquired(lock: str, /) -> None:
     """The lock of this name is taken."""
 
+def name_thread_lock(lock: object, name: str) -> bool:
+    """Of `taut.locks` alone."""
+
+def name_semaphore(address: int, name: str) -> bool:
+    """Of `taut.locks` alone."""
+
 def prepare_thread() -> bool:
     """Take this thread's one slow step now. True when the thread will stamp."""
 

@@ -2,6 +2,7 @@
 //! itself: PyO3's argument handling would cost as much again as the stamp. Only here is Python known.
 
 mod hot;
+mod locks;
 mod names;
 
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hot::add(module)?;
+    module.add_function(wrap_pyfunction!(locks::name_thread_lock, module)?)?;
+    module.add_function(wrap_pyfunction!(locks::name_semaphore, module)?)?;
     module.add_function(wrap_pyfunction!(prepare_thread, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)?;
     module.add_function(wrap_pyfunction!(status, module)?)?;

@@ -3,6 +3,7 @@
 #include "taut.h"
 
 static int mode(uint64_t id) {
+  volatile uint32_t futex_word = 0;
   if (id > 1) /* each macro is one statement */
     TAUT_STAMP("point", id);
   else
@@ -10,6 +11,7 @@ static int mode(uint64_t id) {
   TAUT_BEGIN("work");
   TAUT_END("work");
   TAUT_VALUE("signal", 0.5);
+  TAUT_NAME_LOCK("lock", &futex_word);
   TAUT_LOCK_WAIT("lock");
   TAUT_LOCK_ACQUIRED("lock");
   taut_stamp(taut_point("dynamic"), id);

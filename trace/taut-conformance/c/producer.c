@@ -10,6 +10,14 @@
 
 #include "elsewhere.h"
 
+#ifdef __cplusplus
+#include <mutex>
+static std::mutex a_mutex;
+#else
+static pthread_mutex_t a_mutex = PTHREAD_MUTEX_INITIALIZER;
+#endif
+static uint32_t a_futex_word;
+
 enum { THREADS_MAX = 128, LINE_MAX_BYTES = 512 };
 
 typedef struct {
@@ -102,6 +110,14 @@ static long perform(int self, char *line) {
     TAUT_LOCK_WAIT("lock");
   } else if (!strcmp(word, "lock_acquired")) {
     TAUT_LOCK_ACQUIRED("lock");
+  } else if (!strcmp(word, "name_mutex")) {
+    TAUT_NAME_LOCK(a, &a_mutex);
+    return (long)(intptr_t)&a_mutex;
+  } else if (!strcmp(word, "name_word")) {
+    TAUT_NAME_LOCK(a, &a_futex_word);
+    return (long)(intptr_t)&a_futex_word;
+  } else if (!strcmp(word, "mutex_bytes")) {
+    return (long)sizeof a_mutex;
   } else if (!strcmp(word, "drop")) {
     TAUT_DROP(n, "site.reason");
   } else if (!strcmp(word, "outcome")) {

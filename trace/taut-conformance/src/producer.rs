@@ -7,16 +7,22 @@ use std::{
     io::Write,
     os::unix::{ffi::OsStrExt, process::CommandExt},
     path::Path,
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Mutex,
+        atomic::AtomicU32,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread::JoinHandle,
 };
 
-use taut_stamp::{Point, after_fork, applied, attach, outcome, prepare_thread, stamp, status};
+use taut_stamp::{Point, after_fork, applied, attach, name_lock, outcome, prepare_thread, stamp, status};
 
 static WORK: Point = Point::new("work");
 static SIGNAL: Point = Point::new("signal");
 static LOCK: Point = Point::new("lock");
 static REASON: Point = Point::new("site.reason");
+static MUTEX: Mutex<u64> = Mutex::new(0);
+static WORD: AtomicU32 = AtomicU32::new(0);
 
 struct Worker {
     lines: Sender<String>,
@@ -88,6 +94,15 @@ fn perform(own: usize, line: &str) -> i64 {
         "value" => SIGNAL.value(text(1).parse().unwrap_or(f64::NAN)),
         "lock_wait" => LOCK.lock_wait(),
         "lock_acquired" => LOCK.lock_acquired(),
+        "name_mutex" => {
+            name_lock(text(1), &MUTEX);
+            return &raw const MUTEX as i64;
+        }
+        "name_word" => {
+            name_lock(text(1), &WORD);
+            return &raw const WORD as i64;
+        }
+        "mutex_bytes" => return size_of_val(&MUTEX) as i64,
         "drop" => REASON.outcome(number(1)),
         "outcome" => outcome(number(1), text(2)),
         "applied" => applied(number(1)),

@@ -41,6 +41,7 @@ const OUTCOME: u32 = 4;
 const VALUE: u32 = 5;
 const LOCK_WAIT: u32 = 6;
 const LOCK_ACQUIRED: u32 = 7;
+const LOCK_NAMED: u32 = 8;
 
 /// A named place: a hop point, a piece of work, a signal, a lock or a reason. Make it a
 /// `static`; its name is looked up once.
@@ -145,6 +146,25 @@ pub fn outcome(message_id: u64, reason: &str) {
 pub fn applied(message_id: u64) {
     static APPLIED: Point = Point::new("applied");
     APPLIED.outcome(message_id);
+}
+
+/// Waits on `lock` are told by this name from now on: by its address, which the kernel sees when a thread
+/// waits. For what holds its futex word inside itself, as `std::sync::Mutex` and `RwLock` do. Once, where the
+/// lock has come to its place; a lock that moves is named again.
+///
+/// ```
+/// let sdk = std::sync::Arc::new(std::sync::Mutex::new(()));
+/// taut_stamp::name_lock("sdk_lock", &*sdk);
+/// ```
+pub fn name_lock<T: ?Sized>(name: &str, lock: &T) {
+    name_lock_at(name, core::ptr::from_ref(lock).cast::<u8>().addr() as u64, size_of_val(lock) as u64);
+}
+
+/// As [`name_lock`] for a lock of which only the place is known: for bindings.
+pub fn name_lock_at(name: &str, address: u64, bytes: u64) {
+    if !thread::is_off() {
+        thread::write(intern(name), LOCK_NAMED, bytes, address);
+    }
 }
 
 /// Takes this thread's one slow step now (claims its ring and maps it in). True when the

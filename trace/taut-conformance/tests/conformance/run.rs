@@ -22,6 +22,7 @@ pub const OUTCOME: u8 = 4;
 pub const VALUE: u8 = 5;
 pub const LOCK_WAIT: u8 = 6;
 pub const LOCK_ACQUIRED: u8 = 7;
+pub const LOCK_NAMED: u8 = 8;
 
 /// A stamp without its time: kind, name ("" for none), message id, value (the reason's name for an outcome).
 pub type Seen = (u8, String, u64, String);
@@ -148,7 +149,8 @@ impl Run {
         answer
     }
 
-    fn expect(&mut self, by: Answer, kind: u8, name: &str, id: u64, value: &str) {
+    /// The consumer must see one more stamp of the thread that answered.
+    pub fn expect(&mut self, by: Answer, kind: u8, name: &str, id: u64, value: &str) {
         self.expected.entry((by.pid, by.tid)).or_default().push((kind, name.to_owned(), id, value.to_owned()));
     }
 

@@ -15,6 +15,7 @@ macro_rules! for_every_producer {
 
 for_every_producer! {
     every_kind_of_record_arrives_as_written
+    a_named_lock_arrives_with_its_place_and_its_size
     time_is_of_the_counter_that_was_asked_for
     threads_keep_their_order_and_their_tids
     a_thread_that_ends_leaves_its_slot_to_the_next
@@ -94,6 +95,30 @@ fn every_kind_of_record_arrives_as_written(producer: &Producer) {
         run.stamps(0, &format!("value {value}"), VALUE, "signal", 0, &value.to_bits().to_string());
     }
     assert_eq!(run.tell(0, "attached").result, 1);
+    run.finish();
+    assert_eq!(run.lost_in_all(), 0);
+}
+
+fn a_named_lock_arrives_with_its_place_and_its_size(producer: &Producer) {
+    let mut run = Run::new(producer, &[]);
+    let bytes = run.tell(0, "mutex_bytes").result as u64;
+    run.must(1, "thread");
+    for (thread, words, name, bytes) in [
+        (0, "name_mutex sdk_lock", "sdk_lock", bytes),
+        (1, "name_word a.futex", "a.futex", 4),
+        (0, "name_mutex sdk_lock→2", "sdk_lock→2", bytes),
+    ] {
+        let named = run.tell(thread, words);
+        // Not 0, and not on one of the first pages: a place in the process.
+        assert!(named.result > 4096, "{words} answered {}", named.result);
+        run.expect(named, LOCK_NAMED, name, bytes, &named.result.to_string());
+    }
+    // A child has the same lock at the same place, and tells it under the id that its parent knew.
+    run.must(0, "fork");
+    let named = run.tell(0, "name_mutex sdk_lock");
+    run.expect(named, LOCK_NAMED, "sdk_lock", bytes, &named.result.to_string());
+    run.must(0, "exit");
+    run.returned_to_parent();
     run.finish();
     assert_eq!(run.lost_in_all(), 0);
 }

@@ -1,0 +1,117 @@
+"""A named lock is the lock that the kernel sees: a thread blocked on it sleeps at the address that was named."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import taut
+from taut.locks import HAVE_SEMAPHORES
+
+# A second thread waits for a lock that the first holds; the kernel says in which futex it sleeps. The thread may
+# wait for the GIL first, on another futex, so all it is seen in are collected until the named one is among them.
+CONTEND = """
+    import ctypes, json, multiprocessing, struct, sys, threading, time
+    from pathlib import Path
+    import taut
+
+    FUTEX = {"x86_64": "202", "aarch64": "98"}[__import__("platform").machine()]
+    lock = eval(sys.argv[1])
+    said = taut.name_lock(lock, "sdk_lock")
+
+    def named():
+        # docs/protocol.md: the records of the only slot that wrote.
+        [path] = Path(sys.argv[2]).glob("*.taut")
+        data = path.read_bytes()
+        names, slots, rings = struct.unpack_from("<QQQ", data, 48)
+        [head] = struct.unpack_from("<Q", data, slots + 64)
+        for at in range(head):
+            _, size, point, kind, address = struct.unpack_from("<QQIIQ", data, rings + 32 * at)
+            if kind == 8:
+                [length] = struct.unpack_from("<I", data, names + 128 * (point - 1))
+                start = names + 128 * (point - 1) + 8
+                return data[start : start + length].decode(), size, address
+
+    name, size, address = named() if said else ("", 0, 0)
+    seen = set()
+    with lock:
+        waiter = threading.Thread(target=lambda: lock.acquire() and lock.release())
+        waiter.start()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not any(address <= word < address + size for word in seen):
+            call = Path(f"/proc/self/task/{waiter.native_id}/syscall").read_text().split()
+            if call[0] == FUTEX:
+                seen.add(int(call[1], 16))
+            if not said and seen:
+                break
+    waiter.join()
+    print(json.dumps({"said": said, "name": name, "size": size, "address": address, "seen": sorted(seen)}))
+"""
+
+THREAD_LOCKS = ["threading.Lock()", "threading.RLock()", "threading.Condition()", "threading._PyRLock()"]
+PROCESS_LOCKS = ["multiprocessing.Lock()", "multiprocessing.RLock()", "multiprocessing.BoundedSemaphore(1)"]
+
+
+def contend(lock: str, session: Path) -> dict:
+    env = os.environ | {"TAUT_SESSION": str(session), "TAUT_RING_RECORDS": "64"}
+    command = [sys.executable, "-c", textwrap.dedent(CONTEND), lock, session]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, env=env, text=True).stdout)
+
+
+@pytest.mark.parametrize("lock", [*THREAD_LOCKS, *PROCESS_LOCKS])
+def test_a_waiter_sleeps_where_the_named_lock_is(tmp_path: Path, lock: str) -> None:
+    if lock in THREAD_LOCKS and not HAVE_SEMAPHORES:
+        pytest.skip("thread locks of this Python have no futex word of their own")
+    done = contend(lock, tmp_path)
+    assert (done["said"], done["name"], done["size"]) == (True, "sdk_lock", 32)
+    assert done["address"] in done["seen"]
+
+
+def test_what_cannot_be_named_is_refused_and_left_alone(tmp_path: Path) -> None:
+    program = """
+        import threading, types, taut
+        class Sub(type(threading.RLock())): pass
+        others = [object(), None, 7, "lock", Sub(), threading.Event(), types.SimpleNamespace(acquire=print)]
+        assert [taut.name_lock(other, "x") for other in others] == [False] * len(others)
+        taut.locks.HAVE_SEMAPHORES = False  # As on 3.14, where the same object holds something else.
+        lock = threading.Lock()
+        assert taut.name_lock(lock, "x") is False and taut.name_lock(threading.Condition(lock), "x") is False
+        with lock:
+            pass
+        try:
+            taut.name_lock(lock, 7)
+        except TypeError:
+            print(taut.status()["lost"])
+    """
+    env = os.environ | {"TAUT_SESSION": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    assert subprocess.run(command, capture_output=True, check=True, env=env, text=True).stdout == "0\n"
+
+
+def test_without_a_session_no_lock_is_named() -> None:
+    import threading
+
+    assert taut.name_lock(threading.Lock(), "sdk_lock") is False
+
+
+def test_work_ends_also_when_it_raises(tmp_path: Path) -> None:
+    program = """
+        import struct, sys, taut
+        from pathlib import Path
+        try:
+            with taut.work("plan"):
+                with taut.work("search"):
+                    raise KeyError
+        except KeyError:
+            [path] = Path(sys.argv[1]).glob("*.taut")
+            data = path.read_bytes()
+            rings = struct.unpack_from("<Q", data, 64)[0]
+            print([struct.unpack_from("<II", data, rings + 32 * at + 16) for at in range(5)])
+    """
+    env = os.environ | {"TAUT_SESSION": str(tmp_path)}
+    command = [sys.executable, "-c", textwrap.dedent(program), tmp_path]
+    out = subprocess.run(command, capture_output=True, check=True, env=env, text=True).stdout
+    assert out == "[(1, 2), (2, 2), (2, 3), (1, 3), (0, 0)]\n"
