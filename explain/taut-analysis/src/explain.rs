@@ -22,6 +22,30 @@ struct Passage {
 }
 
 impl Passage {
+    /// `None` for a message that did not pass both the first and the last point.
+    fn of(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Option<Passage> {
+        let of_column = |s: &Stamp| {
+            let pass = Pass { time_ns: s.time, tid: context.tids[s.thread as usize] };
+            Some((*columns.get(&s.point)?, pass))
+        };
+        let mut passes: Vec<(usize, Pass)> = stamps.iter().filter_map(of_column).collect();
+        passes.sort_by_key(|(column, _)| *column);
+        // As in the figures: who seems to reach a point before the one ahead of it took no time.
+        let mut latest = 0;
+        for (_, pass) in &mut passes {
+            latest = latest.max(pass.time_ns);
+            pass.time_ns = latest;
+        }
+        let whole = passes.first()?.0 == 0 && passes.last()?.0 == columns.len() - 1;
+        whole.then(|| Passage { id: stamps[0].id, passes })
+    }
+
+    /// One piece for all, when nothing can be known.
+    fn unknown(&self) -> Vec<(u16, Piece)> {
+        let (_, first) = self.passes[0];
+        vec![(0, Piece::unknown(first.time_ns, first.time_ns + self.total_ns(), first.tid))]
+    }
+
     fn start_ns(&self) -> u64 {
         self.passes[0].1.time_ns
     }
@@ -41,7 +65,7 @@ impl Passage {
     }
 }
 
-/// Fills in `chain.explained`. Returns the suspects that this chain does not know.
+/// Fills in `chain.explained`; without kernel events and marks, with one line that says so. Returns the suspects that this chain does not know.
 pub(crate) fn explain(
     chain: &mut Chain,
     messages: &Messages,
@@ -50,22 +74,25 @@ pub(crate) fn explain(
     walker: &mut Walker<'_>,
     wanted: &Wanted,
 ) -> Vec<Error> {
-    let passages = passages(chain, messages, line, context);
+    let columns: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    let mut through: Vec<&[Stamp]> = Vec::new();
     let mut ledger = Ledger::default();
     walker.verbose = false;
-    for passage in &passages {
-        let pieces = passage.pieces(walker);
+    for stamps in rows(chain, messages, line) {
+        let Some(passage) = Passage::of(stamps, &columns, context) else { continue };
+        let pieces = if walker.is_blind() { passage.unknown() } else { passage.pieces(walker) };
         ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter());
+        through.push(stamps);
     }
     let limit = chain.end_to_end.distribution.highest_to_p99();
     ledger.close(limit.map(|(_, ns)| ns));
     let mut explained = Explained {
-        messages: passages.len() as u64,
+        messages: through.len() as u64,
         tail_messages: ledger.tail.len() as u64,
         tail_quantile: limit.map(|(quantile, _)| quantile),
         tail_limit_ns: limit.map_or(0, |(_, ns)| ns),
         causes: causes(&ledger, walker),
-        hops: hops(&ledger, walker, line.points.len() - 1),
+        hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, walker, line.points.len() - 1) },
         culprits: culprits(&ledger, walker),
         ..Explained::default()
     };
@@ -77,36 +104,22 @@ pub(crate) fn explain(
     walker.verbose = true;
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
-        .map(|at| path(&passages[at], budget(&ledger.rows[at], &ledger, walker, context), walker, context))
+        .filter_map(|at| {
+            let passage = Passage::of(through[at], &columns, context)?;
+            Some(path(&passage, budget(&ledger.rows[at], &ledger, walker, context), walker, context))
+        })
         .collect();
     chain.explained = explained;
     refused
 }
 
-/// The messages that passed the first and the last point, start-up apart, in order of their start.
-fn passages(chain: &Chain, messages: &Messages, line: &Line, context: &Context) -> Vec<Passage> {
-    let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+/// The chain's messages without its start-up, in order of their start.
+fn rows<'a>(chain: &Chain, messages: &'a Messages, line: &Line) -> impl Iterator<Item = &'a [Stamp]> {
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages as usize);
     let mut rows: Vec<&[Stamp]> =
         messages.iter().map(|(_, passes)| passes).filter(|passes| line.family.contains(&passes[0].point)).collect();
     rows.sort_by_key(|passes| passes[0].time);
-    let passage = |stamps: &&[Stamp]| {
-        let of_column = |s: &Stamp| {
-            let pass = Pass { time_ns: s.time, tid: context.tids[s.thread as usize] };
-            Some((*column.get(&s.point)?, pass))
-        };
-        let mut passes: Vec<(usize, Pass)> = stamps.iter().filter_map(of_column).collect();
-        passes.sort_by_key(|(column, _)| *column);
-        // As in the figures: who seems to reach a point before the one ahead of it took no time.
-        let mut latest = 0;
-        for (_, pass) in &mut passes {
-            latest = latest.max(pass.time_ns);
-            pass.time_ns = latest;
-        }
-        let whole = passes.first()?.0 == 0 && passes.last()?.0 == line.points.len() - 1;
-        whole.then(|| Passage { id: stamps[0].id, passes })
-    };
-    rows.iter().skip(warm).filter_map(passage).collect()
+    rows.into_iter().skip(warm)
 }
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {

@@ -97,6 +97,7 @@ pub struct Explained {
     /// Cause shares of the tail, largest first; their `tail_share`s sum to 1 when there is a tail.
     pub causes: Vec<CauseShare>,
     /// The same for each hop, in the order of the chain's hops; all shares of all hops sum to 1.
+    /// Empty when the recording holds nothing that tells causes.
     pub hops: Vec<Vec<CauseShare>>,
     /// Who stole the tail's time, most first.
     pub culprits: Vec<Culprit>,

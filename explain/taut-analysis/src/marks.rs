@@ -42,6 +42,11 @@ impl Marks {
         Marks { locks: locks.collect(), stamps, work: marks }
     }
 
+    /// Whether no thread stamped anything that this holds.
+    pub fn is_empty(&self) -> bool {
+        self.stamps.is_empty() && self.work.is_empty()
+    }
+
     /// The last stamp of another message by that thread strictly between two moments: (when, which).
     pub fn last_foreign(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, u64)> {
         let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id)?;

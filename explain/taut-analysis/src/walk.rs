@@ -81,7 +81,19 @@ enum Stretch {
     Gil { holder: i32 },
 }
 
+impl Piece {
+    /// A piece that says nothing.
+    pub fn unknown(from_ns: u64, to_ns: u64, tid: i32) -> Piece {
+        Piece { from_ns, to_ns, cause: Cause::Unknown, tid, detail: 0, other: 0, after: None, note: String::new() }
+    }
+}
+
 impl Walker<'_> {
+    /// Whether the recording holds neither kernel events nor marks: then every piece is unknown.
+    pub fn is_blind(&self) -> bool {
+        self.machine.threads.is_empty() && self.marks.is_empty()
+    }
+
     /// What the time between two passes of the message `id` was spent on, in order of time.
     pub fn hop(&mut self, id: u64, from: Pass, to: Pass) -> Vec<Piece> {
         if from.time_ns >= to.time_ns {
@@ -527,7 +539,7 @@ impl Walker<'_> {
     }
 
     fn piece(&self, from_ns: u64, to_ns: u64, cause: Cause, tid: i32) -> Piece {
-        Piece { from_ns, to_ns, cause, tid, detail: 0, other: 0, after: None, note: String::new() }
+        Piece { cause, ..Piece::unknown(from_ns, to_ns, tid) }
     }
 
     fn note(&self, text: impl FnOnce(&Self) -> String) -> String {
