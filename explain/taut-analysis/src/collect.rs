@@ -155,13 +155,14 @@ impl Analyzer {
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
-        self.explain(&mut chains, &lines, &messages, &marks, &context)?;
+        let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context)?;
         chains.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
-        let notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
+        let mut notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
+        notes.extend(gaps);
         Ok(Analysis { info, ending, totals, chains, damage, notes })
     }
 
-    /// Whose time it was, chain by chain.
+    /// Whose time it was, chain by chain. Returns what a reader must know of the kernel events.
     fn explain(
         &mut self,
         chains: &mut [crate::Chain],
@@ -169,7 +170,7 @@ impl Analyzer {
         messages: &Messages,
         marks: &Marks,
         context: &Context,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
         let events = std::mem::take(&mut self.events).sorted();
         let machine = Machine::replay(&events, &self.kernel_losses);
         drop(events);
@@ -200,7 +201,7 @@ impl Analyzer {
         let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
         match wanted.messages.iter().find(|id| !explained(id)) {
             Some(id) => Err(Error::UnknownMessage { id: *id }),
-            None => Ok(()),
+            None => Ok(machine.gaps()),
         }
     }
 

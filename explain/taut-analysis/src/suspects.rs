@@ -12,6 +12,8 @@ use crate::{
 
 /// Guilty from this share of the tail on, by the lower bound of its interval.
 const GUILTY_SHARE: f64 = 0.05;
+/// What nobody asked for and nobody registered is judged from this share on.
+const JUDGED_SHARE: f64 = 0.005;
 /// Shares below this get no what-if of their own.
 const WHAT_IF_SHARE: f64 = 0.01;
 /// Resamples of the bootstrap; its interval is that of percentiles (Efron 1979).
@@ -60,10 +62,10 @@ pub(crate) fn judge(
     refused
 }
 
-/// Every registered lock, every other lock and cause with time in the tail.
+/// Every registered lock, every other lock and cause with a share of the tail that is worth a sentence.
 fn unasked(explained: &Explained, objects: &Objects) -> Vec<Suspect> {
     let mut suspects: Vec<Suspect> = objects.lock_names().into_iter().map(|n| Suspect::Lock(n.to_owned())).collect();
-    for share in explained.causes.iter().filter(|share| share.tail_share > 0.0) {
+    for share in explained.causes.iter().filter(|share| share.tail_share >= JUDGED_SHARE) {
         let suspect = match share.cause {
             Cause::Lock => Suspect::Lock(share.detail.clone()),
             cause => Suspect::Cause(cause),

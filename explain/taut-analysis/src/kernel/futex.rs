@@ -102,8 +102,8 @@ fn merged(calls: &[&SystemCall]) -> impl Iterator<Item = (u64, u64)> {
 fn gil_wait(tid: i32, from_ns: u64, to_ns: u64, machine: &Machine, objects: &Objects) -> Option<GilWait> {
     let timeline = machine.threads.get(&tid)?;
     let end_ns = to_ns.min(machine.end_ns);
-    let wakes = timeline.between(from_ns, end_ns).filter(|(at, _, _)| timeline.segments[*at].state == State::Woken);
-    let (last, woken_ns, _) = wakes.last()?;
+    let mut wakes = timeline.between(from_ns, end_ns).filter(|(at, _, _)| timeline.segments[*at].state == State::Woken);
+    let (last, woken_ns, _) = wakes.next_back()?;
     let wake = timeline.segments[last];
     let is_waker = wake.flags & (super::machine::HARD_IRQ | super::machine::SOFT_IRQ) == 0 && wake.other != tid;
     let holder = if is_waker { wake.other } else { busiest_sibling(tid, from_ns, woken_ns, machine, objects) };

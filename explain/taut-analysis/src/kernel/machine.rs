@@ -89,6 +89,26 @@ impl Machine {
         machine
     }
 
+    /// What is missing in the events, one sentence each.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        if self.from_idle > 0 {
+            gaps.push(format!(
+                "the kernel recorded {} switches out of an idle CPU not at all; when they happened was told from what \
+                 the thread did next, so a wakeup may look some microseconds longer than it was",
+                self.from_idle
+            ));
+        }
+        if self.breaks > 0 {
+            gaps.push(format!(
+                "{} times a thread was found on a CPU without having been switched to: what it and the one before did \
+                 since their last event is unknown",
+                self.breaks
+            ));
+        }
+        gaps
+    }
+
     /// Who ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
     pub fn ran(&self, cpu: u16, from_ns: u64, to_ns: u64) -> Vec<(i32, u64)> {
         let mut sums: Vec<(i32, u64)> = Vec::new();
