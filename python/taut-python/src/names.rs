@@ -13,6 +13,10 @@ use pyo3::ffi::{self, PyObject};
 
 /// Places of the table; far more than a robot has points.
 const PLACES: usize = 1024;
+/// Places where an object may be, from the one that its address says: with fifty names some two share that one.
+const PROBES: usize = 4;
+/// Names remembered by content, twice the protocol's table: made at run time without end they must not eat the memory.
+const MOST_NAMES: usize = 4096;
 /// Ids by content for strings made at run time, so that they do not grow the table of objects.
 static BY_CONTENT: Mutex<Option<HashMap<String, u32>>> = Mutex::new(None);
 
@@ -30,17 +34,23 @@ static TABLE: [Place; PLACES] =
 /// `object` is a valid reference and the calling thread may use the C API.
 #[inline]
 pub unsafe fn id(object: *mut PyObject) -> Option<u32> {
-    let place = &TABLE[(object as usize >> 4) % PLACES];
-    // Acquire pairs with the release in `remember`: whoever sees the object sees its id.
-    if place.object.load(Ordering::Acquire) == object {
-        return Some(place.id.load(Ordering::Relaxed));
+    for place in places(object) {
+        // Acquire pairs with the release in `look_up`: whoever sees the object sees its id.
+        if place.object.load(Ordering::Acquire) == object {
+            return Some(place.id.load(Ordering::Relaxed));
+        }
     }
     // SAFETY: of the caller.
-    unsafe { look_up(object, place) }
+    unsafe { look_up(object) }
+}
+
+#[inline(always)]
+fn places(object: *mut PyObject) -> impl Iterator<Item = &'static Place> {
+    (0..PROBES).map(move |step| &TABLE[((object as usize >> 4) + step) % PLACES])
 }
 
 #[cold]
-unsafe fn look_up(object: *mut PyObject, place: &Place) -> Option<u32> {
+unsafe fn look_up(object: *mut PyObject) -> Option<u32> {
     let mut length = 0;
     // SAFETY: of the caller; the returned bytes live as long as the object.
     let text = unsafe {
@@ -60,15 +70,16 @@ unsafe fn look_up(object: *mut PyObject, place: &Place) -> Option<u32> {
     let id = match known.get(text) {
         Some(id) => *id,
         None => {
-            let id = taut_stamp::intern(text);
-            if id != 0 {
+            // Without a session, ask again next time.
+            let Some(id) = taut_stamp::intern(text) else { return Some(0) };
+            if known.len() < MOST_NAMES {
                 known.insert(text.to_owned(), id);
             }
             id
         }
     };
-    // The first object at a place keeps it: a place is written once, so readers need no lock.
-    if id != 0 && place.object.load(Ordering::Relaxed).is_null() {
+    // The first object at a place keeps it: a place is written once, under the mutex, so readers need no lock.
+    if let Some(place) = places(object).find(|place| place.object.load(Ordering::Relaxed).is_null()) {
         place.id.store(id, Ordering::Relaxed);
         // SAFETY: of the caller; the reference is held for the life of the process.
         unsafe { ffi::Py_INCREF(object) };

@@ -110,6 +110,13 @@ fn perform(own: usize, line: &str) -> i64 {
         "attached" => return i64::from(status().attached),
         "attach" => return i64::from(attach(Path::new(text(1)))),
         "lost" => return status().lost as i64,
+        // The same stamp, and whether errno outlived it.
+        // SAFETY: the C library gives a pointer to this thread's own errno.
+        "errno" => unsafe {
+            *libc::__errno_location() = 77;
+            stamp!("site", number(1));
+            return i64::from(*libc::__errno_location());
+        },
         // SAFETY: the child only runs on, reading the script; its other threads were never needed by it.
         "fork" => return in_child(own, unsafe { libc::fork() }),
         "clone" => {

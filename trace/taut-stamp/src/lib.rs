@@ -48,13 +48,14 @@ const LOCK_NAMED: u32 = 8;
 #[derive(Debug)]
 pub struct Point {
     name: &'static str,
-    id: AtomicU32,
+    /// Id + 1, so that a name that the table refused is remembered too; 0 until looked up.
+    kept: AtomicU32,
 }
 
 impl Point {
     /// The place called `name`, at most 119 bytes.
     pub const fn new(name: &'static str) -> Point {
-        Point { name, id: AtomicU32::new(0) }
+        Point { name, kept: AtomicU32::new(0) }
     }
 
     /// The message passed here.
@@ -110,17 +111,17 @@ impl Point {
 
     #[inline(always)]
     fn id(&self) -> u32 {
-        match self.id.load(Ordering::Relaxed) {
+        match self.kept.load(Ordering::Relaxed) {
             0 => self.look_up(),
-            id => id,
+            kept => kept - 1,
         }
     }
 
     #[cold]
     #[inline(never)]
     fn look_up(&self) -> u32 {
-        let id = intern(self.name);
-        self.id.store(id, Ordering::Relaxed);
+        let Some(id) = intern(self.name) else { return 0 };
+        self.kept.store(id + 1, Ordering::Relaxed);
         id
     }
 }
@@ -138,7 +139,7 @@ macro_rules! stamp {
 /// table (tens of ns); keep a `static` [`Point`] and call [`Point::outcome`] where that matters.
 pub fn outcome(message_id: u64, reason: &str) {
     if !thread::is_off() {
-        thread::write(0, OUTCOME, message_id, u64::from(intern(reason)));
+        thread::write(0, OUTCOME, message_id, u64::from(intern(reason).unwrap_or(0)));
     }
 }
 
@@ -163,14 +164,14 @@ pub fn name_lock<T: ?Sized>(name: &str, lock: &T) {
 /// As [`name_lock`] for a lock of which only the place is known: for bindings.
 pub fn name_lock_at(name: &str, address: u64, bytes: u64) {
     if !thread::is_off() {
-        thread::write(intern(name), LOCK_NAMED, bytes, address);
+        thread::write(intern(name).unwrap_or(0), LOCK_NAMED, bytes, address);
     }
 }
 
 /// Takes this thread's one slow step now (claims its ring and maps it in). True when the
 /// thread will stamp; false without a session or when it could not be had.
 pub fn prepare_thread() -> bool {
-    !thread::is_off() && thread::claim().is_some()
+    !thread::is_off() && thread::claim()
 }
 
 /// Uses `session` instead of `TAUT_SESSION`. Returns whether the process is attached now;
@@ -198,10 +199,10 @@ pub fn status() -> Status {
     Status { attached: process::process().is_some(), lost: process::lost() }
 }
 
-/// The id of a name in this process's table, for bindings that cache by themselves;
-/// 0 without a session or when the table is full.
-pub fn intern(name: &str) -> u32 {
-    process::process().map_or(0, |process| process.intern(name))
+/// The id of a name in this process's table, for bindings that cache by themselves; 0 for good when the
+/// table refused it. `None` without a session: ask again.
+pub fn intern(name: &str) -> Option<u32> {
+    process::process().map(|process| process.intern(name))
 }
 
 /// Writes one record with ids from [`intern`]: for bindings. `kind` as in the protocol.

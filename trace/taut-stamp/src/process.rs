@@ -32,10 +32,16 @@ pub static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// Stamps that could not be announced in any ring file.
 static LOST_HERE: AtomicU64 = AtomicU64::new(0);
 static HEADER: AtomicPtr<Header> = AtomicPtr::new(null_mut());
-static FILE: Mutex<File> = Mutex::new(File { fd: -1, session: None, counter: Counter::Monotonic });
+static FILE: Mutex<File> = Mutex::new(File::none());
 
 struct File {
     fd: c_int,
+    /// Device and inode of the ring file: robots that become daemons close descriptors they do not know.
+    identity: Option<(u64, u64)>,
+    /// Where the rings are mapped, each since its slot's first claim; null before. Behind the mutex: no atomic access.
+    rings: [AtomicPtr<Record>; SLOT_COUNT as usize],
+    /// Length of each of those mappings.
+    ring_bytes: usize,
     /// The directory given to [`attach`]; else `TAUT_SESSION` counts.
     session: Option<PathBuf>,
     counter: Counter,
@@ -51,6 +57,7 @@ pub struct Process {
 #[cold]
 pub fn process() -> Option<Process> {
     if STATE.load(Ordering::Acquire) == UNKNOWN {
+        let _aside = Aside::step();
         let mut file = lock();
         if STATE.load(Ordering::Acquire) == UNKNOWN {
             let state = file.attach();
@@ -66,6 +73,7 @@ pub fn process() -> Option<Process> {
 
 /// Uses `session` instead of `TAUT_SESSION`, unless a ring file is already in use.
 pub fn attach(session: &Path) -> bool {
+    let _aside = Aside::step();
     let mut file = lock();
     if STATE.load(Ordering::Acquire) != ON {
         file.session = Some(session.to_owned());
@@ -115,23 +123,8 @@ impl Process {
 
     /// The ring of slot `index`, its bytes reserved on the file system and mapped in.
     pub fn ring(self, index: usize) -> Option<*mut Record> {
-        let bytes = self.ring_records() as usize * size_of::<Record>();
         let offset = self.header.rings_offset as usize + index * self.header.ring_stride as usize;
-        let fd = lock().fd;
-        // SAFETY: plain system calls on our own file and mapping; the range lies inside the mapping.
-        unsafe {
-            if libc::fallocate(fd, 0, offset as i64, bytes as i64) != 0 {
-                return None;
-            }
-            let ring = self.base().add(offset);
-            if libc::madvise(ring.cast(), bytes, libc::MADV_POPULATE_WRITE) != 0 {
-                // Before Linux 5.14: touch every page. The space is reserved, so this cannot SIGBUS.
-                for page in (0..bytes).step_by(4096) {
-                    ring.add(page).write_volatile(ring.add(page).read_volatile());
-                }
-            }
-            Some(ring.cast())
-        }
+        lock().ring(index, offset)
     }
 
     /// The id of `name`, from 1; 0 when the table is full or the name empty.
@@ -188,6 +181,62 @@ fn lock() -> MutexGuard<'static, File> {
 }
 
 impl File {
+    const fn none() -> File {
+        let rings = [const { AtomicPtr::new(null_mut()) }; SLOT_COUNT as usize];
+        File { fd: -1, identity: None, rings, ring_bytes: 0, session: None, counter: Counter::Monotonic }
+    }
+
+    /// Whether the descriptor still is the ring file's.
+    fn is_ours(&self) -> bool {
+        self.identity.is_some() && identity_of(self.fd) == self.identity
+    }
+
+    /// The ring of a slot at this offset. Rings are mapped one by one when claimed: under `mlockall(MCL_FUTURE)` a
+    /// mapping of the whole file would take memory for all of them.
+    fn ring(&mut self, index: usize, offset: usize) -> Option<*mut Record> {
+        let known = *self.rings[index].get_mut();
+        if !known.is_null() {
+            return Some(known); // An earlier thread's of this slot.
+        }
+        let bytes = self.ring_bytes;
+        // SAFETY: plain system calls on our own file; the range lies inside it, as `build` made it that long.
+        unsafe {
+            // Reserved first: a full tmpfs is an error here, never a SIGBUS later.
+            if !self.is_ours() || libc::fallocate(self.fd, 0, offset as i64, bytes as i64) != 0 {
+                return None;
+            }
+            let ring = map(self.fd, offset, bytes)?;
+            if libc::madvise(ring.cast(), bytes, libc::MADV_POPULATE_WRITE) != 0 {
+                // Before Linux 5.14: touch every page.
+                for page in (0..bytes).step_by(4096) {
+                    ring.add(page).write_volatile(0);
+                }
+            }
+            *self.rings[index].get_mut() = ring.cast();
+            Some(ring.cast())
+        }
+    }
+
+    /// The new file takes the place of the parent's, whose rings are not this process's to write.
+    fn take_over(&mut self, fd: c_int, ring_bytes: usize) {
+        // SAFETY: the mappings are this struct's own, and after a fork no thread of this process has a slot in them;
+        // the descriptor is closed only if it still is the one that was opened here.
+        unsafe {
+            if self.is_ours() {
+                libc::close(self.fd);
+            }
+            for ring in &mut self.rings {
+                let ring = core::mem::replace(ring.get_mut(), null_mut());
+                if !ring.is_null() {
+                    libc::munmap(ring.cast(), self.ring_bytes);
+                }
+            }
+        }
+        self.fd = fd;
+        self.identity = identity_of(fd);
+        self.ring_bytes = ring_bytes;
+    }
+
     /// Builds and maps this process's ring file; returns the state that follows.
     fn attach(&mut self) -> u32 {
         register_fork_handler();
@@ -206,7 +255,6 @@ impl File {
     fn build(&mut self, session: &Path) -> Option<*mut Header> {
         let ring_records = ring_records();
         let stride = (ring_records as usize * size_of::<Record>()).next_multiple_of(4096);
-        let length = RINGS_OFFSET + SLOT_COUNT as usize * stride;
         let pid = std::process::id();
         for n in 0..10_000 {
             let temporary = c_path(&session.join(format!(".{pid}-{n}.tmp")))?;
@@ -225,16 +273,16 @@ impl File {
                 if fd < 0 {
                     return None;
                 }
-                let header = lay_out(fd, length, stride, ring_records, self.counter);
+                let header = lay_out(fd, stride, ring_records, self.counter);
                 if header.is_none() || libc::rename(temporary.as_ptr(), path.as_ptr()) != 0 {
+                    if let Some(header) = header {
+                        libc::munmap(header.cast(), RINGS_OFFSET);
+                    }
                     libc::close(fd);
                     libc::unlink(temporary.as_ptr());
                     return None;
                 }
-                if self.fd >= 0 {
-                    libc::close(self.fd);
-                }
-                self.fd = fd;
+                self.take_over(fd, ring_records as usize * size_of::<Record>());
                 return header;
             }
         }
@@ -242,26 +290,27 @@ impl File {
     }
 }
 
-/// Reserves the fixed part, maps the file and fills in the header, with the names of the
+/// Reserves and maps the fixed part of a new file and fills in the header, with the names of the
 /// file this process had before (its parent's, after a fork).
 ///
 /// # Safety
 /// `fd` is an open, empty regular file.
-unsafe fn lay_out(fd: c_int, length: usize, stride: usize, ring_records: u32, counter: Counter) -> Option<*mut Header> {
-    // SAFETY: of the caller; the mapping is as long as the file.
+unsafe fn lay_out(fd: c_int, stride: usize, ring_records: u32, counter: Counter) -> Option<*mut Header> {
+    let length = RINGS_OFFSET + SLOT_COUNT as usize * stride;
+    if !may_have(length) {
+        return None;
+    }
+    // SAFETY: of the caller; what is written lies in the mapped fixed part.
     unsafe {
         if libc::ftruncate(fd, length as i64) != 0 || libc::fallocate(fd, 0, 0, RINGS_OFFSET as i64) != 0 {
             return None;
         }
-        let base = libc::mmap(null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0);
-        if base == libc::MAP_FAILED {
-            return None;
-        }
+        let base = map(fd, 0, RINGS_OFFSET)?;
         let header: *mut Header = base.cast();
         let parent = HEADER.load(Ordering::Acquire);
         if !parent.is_null() {
             let names = parent.cast::<u8>().add(NAMES_OFFSET);
-            core::ptr::copy_nonoverlapping(names, base.cast::<u8>().add(NAMES_OFFSET), SLOTS_OFFSET - NAMES_OFFSET);
+            core::ptr::copy_nonoverlapping(names, base.add(NAMES_OFFSET), SLOTS_OFFSET - NAMES_OFFSET);
             (*header).name_count = AtomicU32::new((*parent).name_count.load(Ordering::Acquire).min(NAME_CAPACITY));
         }
         (*header).magic = MAGIC;
@@ -278,6 +327,54 @@ unsafe fn lay_out(fd: c_int, length: usize, stride: usize, ring_records: u32, co
         (*header).rings_offset = RINGS_OFFSET as u64;
         (*header).ring_stride = stride as u64;
         Some(header)
+    }
+}
+
+/// Maps a part of a file, shared.
+fn map(fd: c_int, offset: usize, bytes: usize) -> Option<*mut u8> {
+    // SAFETY: a new mapping where the kernel has room touches nobody's memory.
+    let place = unsafe {
+        libc::mmap(null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, offset as i64)
+    };
+    (place != libc::MAP_FAILED).then_some(place.cast())
+}
+
+/// Longer than the limit, and `ftruncate` would end the process with SIGXFSZ.
+fn may_have(length: usize) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live local.
+    let unknown = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0;
+    unknown || limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= length as u64
+}
+
+/// Device and inode of an open file.
+fn identity_of(fd: c_int) -> Option<(u64, u64)> {
+    let mut stat = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat fills the struct in when it returns 0.
+    unsafe {
+        (libc::fstat(fd, stat.as_mut_ptr()) == 0).then(|| {
+            let stat = stat.assume_init();
+            (stat.st_dev, stat.st_ino)
+        })
+    }
+}
+
+/// The slow steps must not show in the robot's own code: puts `errno` back when dropped.
+pub struct Aside {
+    errno: c_int,
+}
+
+impl Aside {
+    pub fn step() -> Aside {
+        // SAFETY: the C library gives a pointer to this thread's own errno.
+        Aside { errno: unsafe { *libc::__errno_location() } }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // SAFETY: as in `step`.
+        unsafe { *libc::__errno_location() = self.errno };
     }
 }
 

@@ -16,15 +16,22 @@ pub fn reserve(
     capacity: u64,
 ) -> Option<u64> {
     let position = head.load(Ordering::Relaxed);
-    if position.wrapping_sub(cached_tail.load(Ordering::Relaxed)) >= capacity {
-        // Acquire pairs with the release in `release`: the consumer has read what we will overwrite. SYNC POINT tail
-        cached_tail.store(tail.load(Ordering::Acquire), Ordering::Relaxed);
-        if position.wrapping_sub(cached_tail.load(Ordering::Relaxed)) >= capacity {
-            lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            return None;
-        }
+    let looks_full = position.wrapping_sub(cached_tail.load(Ordering::Relaxed)) >= capacity;
+    (!looks_full || has_room(position, cached_tail, tail, lost, capacity)).then_some(position)
+}
+
+/// Looks at the true tail, once in as many records as the ring has; counts what finds no room.
+#[cold]
+#[inline(never)]
+fn has_room(position: u64, cached_tail: &AtomicU64, tail: &AtomicU64, lost: &AtomicU64, capacity: u64) -> bool {
+    // Acquire pairs with the release in `release`: the consumer has read what we will overwrite. SYNC POINT tail
+    let true_tail = tail.load(Ordering::Acquire);
+    cached_tail.store(true_tail, Ordering::Relaxed);
+    let has_room = position.wrapping_sub(true_tail) < capacity;
+    if !has_room {
+        lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
-    Some(position)
+    has_room
 }
 
 /// Makes the record at `position` visible to the consumer.
