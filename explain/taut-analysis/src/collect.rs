@@ -115,6 +115,7 @@ impl Analyzer {
                     self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
                 }
             },
+            Record::Object(object) => self.objects.object(object),
             Record::Sample(_) => {}
         }
     }

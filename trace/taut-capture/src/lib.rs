@@ -4,6 +4,7 @@
 mod error;
 mod info;
 pub mod kernel;
+mod objects;
 mod proc;
 mod record;
 pub mod rings;

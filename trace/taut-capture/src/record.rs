@@ -14,6 +14,7 @@ use taut_recording::{Ending, Info, Lost, LostWhat, Record, Tier, Writer};
 use crate::{
     Error, Target, info,
     kernel::{self, Depth, Source, Wanted},
+    objects::Objects,
     proc,
     rings::{Drained, Session},
     samples::Sampler,
@@ -255,6 +256,7 @@ struct Recording {
     ending: Ending,
     warnings: Vec<String>,
     threads: Threads,
+    objects: Objects,
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
@@ -303,6 +305,7 @@ impl Recording {
             ending: Ending::default(),
             warnings: Vec::new(),
             threads: Threads::default(),
+            objects: Objects::default(),
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
@@ -437,6 +440,9 @@ impl Recording {
             for thread in self.threads.scan(pid, now_ns) {
                 self.write(&Record::Thread(thread));
             }
+            let (objects, warning) = self.objects.scan(pid, now_ns);
+            objects.into_iter().for_each(|object| self.write(&Record::Object(object)));
+            warning.into_iter().for_each(|warning| self.warn(warning));
         }
     }
 

@@ -17,6 +17,8 @@ pub enum Record {
     Name(Name),
     /// A thread was seen, or changed its name.
     Thread(Thread),
+    /// What an address range or descriptor of a process is.
+    Object(Object),
     /// Something was lost, and how much.
     Lost(Lost),
     /// One sampled figure (PSI, steal, frequency, temperature).
@@ -223,6 +225,13 @@ pub enum ObjectKind {
     Gil = 1,
     /// A file descriptor.
     Descriptor = 2,
+}
+
+impl ObjectKind {
+    /// The kind with this format number.
+    pub fn from_number(number: u8) -> Option<ObjectKind> {
+        [ObjectKind::Gil, ObjectKind::Descriptor].into_iter().find(|kind| *kind as u8 == number)
+    }
 }
 
 /// A count of what was lost, as an increment.

@@ -73,6 +73,7 @@ fn time_ns(record: &Record) -> u64 {
         Record::Kernel(batch) => batch.time_ns.last().copied().unwrap_or(0),
         Record::Clock(_, pair) => pair.monotonic_ns,
         Record::Thread(thread) => thread.time_ns,
+        Record::Object(object) => object.time_ns,
         Record::Lost(lost) => lost.time_ns,
         Record::Sample(sample) => sample.time_ns,
         Record::Stamps(_) | Record::Name(_) => 0,

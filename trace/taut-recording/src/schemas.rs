@@ -4,7 +4,7 @@
 use taut_clock::{ClockPair, Counter, Ticks};
 
 use crate::{
-    Ending, Info, Lost, LostWhat, Name, Sample, Thread,
+    Ending, Info, Lost, LostWhat, Name, Object, ObjectKind, Sample, Thread,
     cdr::{Decoder, Encoder},
     records::{KernelBatch, Record, StampBatch},
 };
@@ -22,6 +22,7 @@ pub enum Channel {
     Samples = 7,
     Info = 8,
     Ending = 9,
+    Objects = 10,
 }
 
 /// What shares a chunk: one group's chunks read without the others' bytes.
@@ -39,7 +40,7 @@ impl Group {
 }
 
 /// id, topic, schema name, schema text.
-pub const CHANNELS: [(Channel, &str, &str, &str); 9] = [
+pub const CHANNELS: [(Channel, &str, &str, &str); 10] = [
     (Channel::Stamps, "/taut/raw/stamps", "taut/msg/StampBatch", STAMP_BATCH),
     (Channel::Kernel, "/taut/raw/kernel", "taut/msg/KernelBatch", KERNEL_BATCH),
     (Channel::Clock, "/taut/raw/clock", "taut/msg/ClockPair", CLOCK_PAIR),
@@ -49,6 +50,7 @@ pub const CHANNELS: [(Channel, &str, &str, &str); 9] = [
     (Channel::Samples, "/taut/raw/samples", "taut/msg/Sample", SAMPLE),
     (Channel::Info, "/taut/raw/info", "taut/msg/Info", JSON),
     (Channel::Ending, "/taut/raw/ending", "taut/msg/Ending", JSON),
+    (Channel::Objects, "/taut/raw/objects", "taut/msg/Object", OBJECT),
 ];
 
 /// Schema of the view channels `/value/NAME`.
@@ -87,6 +89,7 @@ const CLOCK_PAIR: &str = "uint64 ticks\nuint64 monotonic_ns\nuint64 realtime_ns\
 const NAME: &str = "uint32 id\nstring name\n";
 const THREAD: &str =
     "uint64 time_ns\nuint64 start_time\nint32 pid\nint32 tid\nstring comm\nstring cmdline\nuint8 recorded\n";
+const OBJECT: &str = "uint64 time_ns\nuint64 start\nuint64 size\nint32 pid\nstring name\nuint8 kind\n";
 const LOST: &str = "uint64 time_ns\nuint64 count\nstring place\nuint8 what\n";
 const SAMPLE: &str = "uint64 time_ns\nfloat64 value\nstring name\n";
 const JSON: &str = "string json\n";
@@ -131,6 +134,16 @@ pub fn encode(record: &Record) -> (Channel, Vec<u8>) {
                 .number(u8::from(thread.recorded))
                 .finish(),
         ),
+        Record::Object(object) => (
+            Channel::Objects,
+            out.number(object.time_ns)
+                .number(object.start)
+                .number(object.size)
+                .number(object.pid)
+                .string(&object.name)
+                .number(object.kind as u8)
+                .finish(),
+        ),
         Record::Lost(lost) => (
             Channel::Lost,
             out.number(lost.time_ns).number(lost.count).string(&lost.place).number(lost.what as u8).finish(),
@@ -170,6 +183,14 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
             comm: from.string()?,
             cmdline: from.string()?,
             recorded: from.number::<u8>()? != 0,
+        }),
+        Channel::Objects => Record::Object(Object {
+            time_ns: from.number()?,
+            start: from.number()?,
+            size: from.number()?,
+            pid: from.number()?,
+            name: from.string()?,
+            kind: ObjectKind::from_number(from.number()?)?,
         }),
         Channel::Lost => {
             let (time_ns, count, place) = (from.number()?, from.number()?, from.string()?);

@@ -420,6 +420,7 @@ proptest! {
             Record::Kernel(batch),
             Record::Name(Name { id: short, name: text.clone() }),
             Record::Thread(Thread { time_ns: long, tid: signed, comm: text.clone(), recorded: long % 2 == 0, ..Thread::default() }),
+            Record::Object(Object { time_ns: long, pid: signed, kind: ObjectKind::Descriptor, start: long, size: 3, name: text.clone() }),
             Record::Lost(Lost { time_ns: long, what: LostWhat::KernelEvents, place: text.clone(), count: long }),
             Record::Sample(Sample { time_ns: long, name: text, value: float }),
         ];
