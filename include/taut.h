@@ -133,8 +133,8 @@ typedef struct {
   uint32_t state, tid, generation, pad0;
   uint64_t opened_ns;
   char pad1[40];
-  uint64_t head, lost, cached_tail;
-  char pad2[40];
+  uint64_t head, lost;
+  char pad2[48];
   uint64_t tail;
   char pad3[120];
 } taut_slot_t;
@@ -168,22 +168,25 @@ typedef struct {
   pthread_key_t closer;
 } taut_process_t;
 
+/* The hot path compares the first two; a thread without a slot has no room either, and asks no further. */
 typedef struct {
-  taut_slot_t *slot; /* NULL until claimed */
+  uint64_t head;  /* position of the next record; what the slot's head is, or is about to be */
+  uint64_t limit; /* there is room up to here, as far as is known: a tail seen earlier + the ring's records */
   taut_record_t *ring;
   uint64_t mask;
+  taut_slot_t *slot; /* NULL until claimed */
   uint32_t counter;
   uint32_t refused; /* asked for a slot once and there was none */
 } taut_thread_t;
 
 /* The names carry the layout's number: objects compiled with another taut.h keep their own state. */
-#define taut_process_ taut_process_1_
-#define taut_mutex_ taut_mutex_1_
-#define taut_thread_ taut_thread_1_
+#define taut_process_ taut_process_2_
+#define taut_mutex_ taut_mutex_2_
+#define taut_thread_ taut_thread_2_
 TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, {NULL}, NULL, 0, 0, -1, 0, 0};
 TAUT_SHARED pthread_mutex_t taut_mutex_ = PTHREAD_MUTEX_INITIALIZER;
 /* __thread, not thread_local: no C++ wrapper call around what has no constructor. */
-TAUT_SHARED __thread taut_thread_t taut_thread_ = {NULL, NULL, 0, 0, 0};
+TAUT_SHARED __thread taut_thread_t taut_thread_ = {0, 0, NULL, 0, NULL, 0, 0};
 
 static inline uint64_t taut_monotonic_ns_(void) {
   struct timespec now;
@@ -191,18 +194,25 @@ static inline uint64_t taut_monotonic_ns_(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline uint64_t taut_ticks_(uint32_t counter) {
+/* The counter that nearly everybody has; the hot path knows no other. */
 #if defined(__x86_64__)
-  if (TAUT_LIKELY(counter == TAUT_COUNTER_TSC)) return __rdtsc();
+#define TAUT_USUAL_COUNTER TAUT_COUNTER_TSC
 #elif defined(__aarch64__)
-  if (TAUT_LIKELY(counter == TAUT_COUNTER_CNTVCT)) {
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-  }
+#define TAUT_USUAL_COUNTER TAUT_COUNTER_CNTVCT
+#else
+#define TAUT_USUAL_COUNTER TAUT_COUNTER_MONOTONIC
 #endif
-  (void)counter;
+
+static inline uint64_t taut_usual_ticks_(void) {
+#if defined(__x86_64__)
+  return __rdtsc();
+#elif defined(__aarch64__)
+  uint64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#else
   return taut_monotonic_ns_();
+#endif
 }
 
 /* --- attach: once a process, under the mutex ------------------------------------------------------ */
@@ -375,7 +385,7 @@ TAUT_COLD static void taut_after_fork_in_parent_(void) { pthread_mutex_unlock(&t
 
 /* To be called by a child made by raw clone before it stamps; fork does it by itself. */
 TAUT_COLD static void taut_after_fork(void) {
-  static const taut_thread_t nowhere = {NULL, NULL, 0, 0, 0};
+  static const taut_thread_t nowhere = {0, 0, NULL, 0, NULL, 0, 0};
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON)
     __atomic_store_n(&taut_process_.state, (uint32_t)TAUT_UNKNOWN, __ATOMIC_RELEASE);
   __atomic_store_n(&taut_process_.lost_here, (uint64_t)0, __ATOMIC_RELAXED);
@@ -391,6 +401,7 @@ TAUT_COLD static void taut_after_fork_in_child_(void) {
 TAUT_COLD static void taut_close_slot_(void *slot) {
   if (slot != (void *)taut_thread_.slot) return;
   taut_thread_.slot = NULL;
+  taut_thread_.head = taut_thread_.limit = 0;
   taut_thread_.refused = 1;
   __atomic_store_n(&((taut_slot_t *)slot)->state, (uint32_t)TAUT_SLOT_CLOSED, __ATOMIC_RELEASE);
 }
@@ -524,6 +535,7 @@ TAUT_COLD static int taut_claim_of_(taut_header_t *header) {
     taut_thread_.mask = header->ring_records - 1u;
     taut_thread_.counter = header->counter;
     taut_thread_.slot = slot;
+    taut_thread_.head = taut_thread_.limit = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
     return 1;
   }
   return 0;
@@ -549,34 +561,46 @@ static inline int taut_is_off_(void) {
   return __atomic_load_n(&taut_process_.state, __ATOMIC_RELAXED) == TAUT_IS_OFF;
 }
 
-static inline void taut_write_(uint32_t point, uint32_t kind, uint64_t message_id, uint64_t value) {
-  taut_slot_t *slot = taut_thread_.slot;
-  taut_record_t *record;
-  uint64_t head;
-  if (!TAUT_LIKELY(slot)) {
-    if (!taut_claim_()) {
-      if (!taut_is_off_()) taut_count_lost_();
-      return;
-    }
-    slot = taut_thread_.slot;
-  }
-  head = slot->head; /* Only this thread writes it. */
-  if (!TAUT_LIKELY(head - slot->cached_tail <= taut_thread_.mask)) {
-    /* Acquire: the consumer has read what is about to be overwritten. SYNC POINT tail */
-    slot->cached_tail = __atomic_load_n(&slot->tail, __ATOMIC_ACQUIRE);
-    if (head - slot->cached_tail > taut_thread_.mask) {
-      __atomic_store_n(&slot->lost, slot->lost + 1, __ATOMIC_RELAXED);
-      return;
-    }
-  }
-  record = &taut_thread_.ring[head & taut_thread_.mask];
-  record->ticks = taut_ticks_(taut_thread_.counter);
+static inline void taut_put_(taut_thread_t *here, uint64_t ticks, uint32_t point, uint32_t kind, uint64_t message_id, uint64_t value) {
+  taut_record_t *record = &here->ring[here->head & here->mask];
+  record->ticks = ticks;
   record->message_id = message_id;
   record->point = point;
   record->kind = kind;
   record->value = value;
+  here->head++;
   /* Release: the record is there before the consumer sees the new head. SYNC POINT head */
-  __atomic_store_n(&slot->head, head + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&here->slot->head, here->head, __ATOMIC_RELEASE);
+}
+
+/* A thread's first, one in as many as the ring has, and those of another counter; drops and counts what cannot be. */
+TAUT_COLD static void taut_write_slowly_(uint32_t point, uint32_t kind, uint64_t message_id, uint64_t value) {
+  taut_thread_t *here = &taut_thread_;
+  if (!taut_claim_()) {
+    if (!taut_is_off_()) taut_count_lost_();
+    return;
+  }
+  if (here->head == here->limit) {
+    /* Acquire: the consumer has read what is about to be overwritten. SYNC POINT tail */
+    const uint64_t tail = __atomic_load_n(&here->slot->tail, __ATOMIC_ACQUIRE);
+    if (here->head - tail > here->mask) { /* Also for a tail that no consumer may have written. */
+      __atomic_store_n(&here->slot->lost, here->slot->lost + 1, __ATOMIC_RELAXED);
+      return;
+    }
+    here->limit = tail + here->mask + 1;
+  }
+  taut_put_(here, here->counter == TAUT_USUAL_COUNTER ? taut_usual_ticks_() : taut_monotonic_ns_(), point, kind, message_id, value);
+  if (here->counter != TAUT_USUAL_COUNTER) here->limit = here->head; /* the next one comes here too */
+}
+
+static inline void taut_write_(uint32_t point, uint32_t kind, uint64_t message_id, uint64_t value) {
+  taut_thread_t *here = &taut_thread_;
+  /* In a shared object this address is found by a call, which compilers make anew for each use if they may. */
+  __asm__("" : "+r"(here));
+  if (TAUT_LIKELY(here->head != here->limit))
+    taut_put_(here, taut_usual_ticks_(), point, kind, message_id, value);
+  else
+    taut_write_slowly_(point, kind, message_id, value);
 }
 
 /* The message passed the point that taut_point gave. */

@@ -57,9 +57,7 @@ pub struct Slot {
     _pad1: [u8; 40],
     pub head: AtomicU64,
     pub lost: AtomicU64,
-    /// The producer's copy of `tail`; nobody else touches it.
-    pub cached_tail: AtomicU64,
-    _pad2: [u8; 40],
+    _pad2: [u8; 48],
     pub tail: AtomicU64,
     _pad3: [u8; 120],
 }

@@ -98,31 +98,40 @@ impl Point {
     #[inline(always)]
     pub fn outcome(&self, message_id: u64) {
         if !thread::is_off() {
-            thread::write(0, OUTCOME, message_id, u64::from(self.id()));
+            let kept = self.kept.load(Ordering::Relaxed);
+            if kept == 0 || !thread::write(0, OUTCOME, message_id, u64::from(kept - 1)) {
+                self.write_slowly(OUTCOME, message_id, 0);
+            }
         }
     }
 
     #[inline(always)]
     fn write(&self, kind: u32, message_id: u64, value: u64) {
         if !thread::is_off() {
-            thread::write(self.id(), kind, message_id, value);
-        }
-    }
-
-    #[inline(always)]
-    fn id(&self) -> u32 {
-        match self.kept.load(Ordering::Relaxed) {
-            0 => self.look_up(),
-            kept => kept - 1,
+            let kept = self.kept.load(Ordering::Relaxed);
+            if kept == 0 || !thread::write(kept - 1, kind, message_id, value) {
+                self.write_slowly(kind, message_id, value);
+            }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self) -> u32 {
-        let Some(id) = intern(self.name) else { return 0 };
-        self.kept.store(id + 1, Ordering::Relaxed);
-        id
+    fn write_slowly(&self, kind: u32, message_id: u64, value: u64) {
+        let id = self.id();
+        let (point, value) = if kind == OUTCOME { (0, u64::from(id)) } else { (id, value) };
+        thread::write_slowly(point, kind, message_id, value);
+    }
+
+    fn id(&self) -> u32 {
+        match self.kept.load(Ordering::Relaxed) {
+            0 => {
+                let Some(id) = intern(self.name) else { return 0 };
+                self.kept.store(id + 1, Ordering::Relaxed);
+                id
+            }
+            kept => kept - 1,
+        }
     }
 }
 
@@ -139,7 +148,7 @@ macro_rules! stamp {
 /// table (tens of ns); keep a `static` [`Point`] and call [`Point::outcome`] where that matters.
 pub fn outcome(message_id: u64, reason: &str) {
     if !thread::is_off() {
-        thread::write(0, OUTCOME, message_id, u64::from(intern(reason).unwrap_or(0)));
+        write(0, OUTCOME, message_id, u64::from(intern(reason).unwrap_or(0)));
     }
 }
 
@@ -164,7 +173,7 @@ pub fn name_lock<T: ?Sized>(name: &str, lock: &T) {
 /// As [`name_lock`] for a lock of which only the place is known: for bindings.
 pub fn name_lock_at(name: &str, address: u64, bytes: u64) {
     if !thread::is_off() {
-        thread::write(intern(name).unwrap_or(0), LOCK_NAMED, bytes, address);
+        write(intern(name).unwrap_or(0), LOCK_NAMED, bytes, address);
     }
 }
 
@@ -208,8 +217,8 @@ pub fn intern(name: &str) -> Option<u32> {
 /// Writes one record with ids from [`intern`]: for bindings. `kind` as in the protocol.
 #[inline(always)]
 pub fn write(point: u32, kind: u32, message_id: u64, value: u64) {
-    if !thread::is_off() {
-        thread::write(point, kind, message_id, value);
+    if !thread::is_off() && !thread::write(point, kind, message_id, value) {
+        thread::write_slowly(point, kind, message_id, value);
     }
 }
 

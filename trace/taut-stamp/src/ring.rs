@@ -3,42 +3,63 @@
 //! to walk every interleaving.
 
 use super::atomic::{AtomicU64, Ordering};
+use core::cell::Cell;
 
-/// Where in the ring the next record goes, or `None` when it is full (then `lost` has grown).
-///
-/// `capacity` is a power of two. The record must be written before [`publish`].
-#[inline(always)]
-pub fn reserve(
-    head: &AtomicU64,
-    cached_tail: &AtomicU64,
-    tail: &AtomicU64,
-    lost: &AtomicU64,
-    capacity: u64,
-) -> Option<u64> {
-    let position = head.load(Ordering::Relaxed);
-    let looks_full = position.wrapping_sub(cached_tail.load(Ordering::Relaxed)) >= capacity;
-    (!looks_full || has_room(position, cached_tail, tail, lost, capacity)).then_some(position)
+/// The producer's own knowledge of its ring. The hot path compares two numbers of one cache line that nobody
+/// else touches; a thread without a ring has no room in it, so that needs no question of its own.
+pub struct Producer {
+    /// Position of the next record: what the shared head is, or is about to be.
+    head: Cell<u64>,
+    /// The position up to which there is room, as far as is known: a tail seen earlier + capacity.
+    limit: Cell<u64>,
 }
 
-/// Looks at the true tail, once in as many records as the ring has; counts what finds no room.
-#[cold]
-#[inline(never)]
-fn has_room(position: u64, cached_tail: &AtomicU64, tail: &AtomicU64, lost: &AtomicU64, capacity: u64) -> bool {
-    // Acquire pairs with the release in `release`: the consumer has read what we will overwrite. SYNC POINT tail
-    let true_tail = tail.load(Ordering::Acquire);
-    cached_tail.store(true_tail, Ordering::Relaxed);
-    let has_room = position.wrapping_sub(true_tail) < capacity;
-    if !has_room {
-        lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+impl Producer {
+    /// One that has no ring.
+    pub const fn nowhere() -> Producer {
+        Producer { head: Cell::new(0), limit: Cell::new(0) }
     }
-    has_room
-}
 
-/// Makes the record at `position` visible to the consumer.
-#[inline(always)]
-pub fn publish(head: &AtomicU64, position: u64) {
-    // Release: the record's bytes are there before the consumer sees the new head. SYNC POINT head
-    head.store(position + 1, Ordering::Release);
+    /// Goes on where the ring's head is, with no room known.
+    pub fn start(&self, head: u64) {
+        self.head.set(head);
+        self.forget_room();
+    }
+
+    /// Has the next record take the slow way: [`Producer::find_room`].
+    pub fn forget_room(&self) {
+        self.limit.set(self.head.get());
+    }
+
+    /// Where in the ring the next record goes, or `None` when no room is known. The record must be written before
+    /// [`Producer::publish`].
+    #[inline(always)]
+    pub fn reserve(&self) -> Option<u64> {
+        let position = self.head.get();
+        (position != self.limit.get()).then_some(position)
+    }
+
+    /// Looks at the true tail, which is needed when no room is known; counts a record for which there is none.
+    pub fn find_room(&self, tail: &AtomicU64, lost: &AtomicU64, capacity: u64) -> bool {
+        // Acquire pairs with the release in `release`: the consumer has read what we will overwrite. SYNC POINT tail
+        let tail = tail.load(Ordering::Acquire);
+        // Also false for a tail that no consumer may have written.
+        let has_room = self.head.get().wrapping_sub(tail) < capacity;
+        if has_room {
+            self.limit.set(tail.wrapping_add(capacity));
+        } else {
+            lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Makes the record at `position` visible to the consumer.
+    #[inline(always)]
+    pub fn publish(&self, head: &AtomicU64, position: u64) {
+        self.head.set(position + 1);
+        // Release: the record's bytes are there before the consumer sees the new head. SYNC POINT head
+        head.store(position + 1, Ordering::Release);
+    }
 }
 
 /// The positions that the consumer may read.

@@ -11,17 +11,18 @@ use taut_clock::{Counter, monotonic_ns};
 use crate::{
     layout::{CLAIMING, CLOSED, FREE, OPEN, Record, Slot},
     process::{Aside, OFF, STATE, count_lost, process},
-    ring,
+    ring::Producer,
 };
 
 /// What the hot path needs, in one cache line of thread-local storage. In cells of its own each: the hot path
 /// reads them where they are, a copy would be spilled to the stack.
 struct Here {
+    producer: Producer,
+    ring: Cell<*mut Record>,
     /// Null until the thread has a slot.
     slot: Cell<*const Slot>,
-    ring: Cell<*mut Record>,
-    /// Records in the ring, a power of two.
-    capacity: Cell<u64>,
+    /// Records in the ring, a power of two, less one.
+    mask: Cell<u64>,
     counter: Cell<Counter>,
     /// The thread asked for a slot and there was none: do not ask again.
     refused: Cell<bool>,
@@ -31,9 +32,10 @@ std::thread_local! {
     /// No destructor, so that access is one load off the thread pointer.
     static HERE: Here = const {
         Here {
-            slot: Cell::new(null()),
+            producer: Producer::nowhere(),
             ring: Cell::new(null_mut()),
-            capacity: Cell::new(0),
+            slot: Cell::new(null()),
+            mask: Cell::new(0),
             counter: Cell::new(Counter::Monotonic),
             refused: Cell::new(false),
         }
@@ -47,8 +49,9 @@ struct Closer;
 impl Drop for Closer {
     fn drop(&mut self) {
         HERE.with(|here| {
+            let slot = here.slot.get();
+            here.leave();
             here.refused.set(true);
-            let slot = here.slot.replace(null());
             if !slot.is_null() {
                 // SAFETY: a slot pointer in HERE points into a mapping that is never unmapped.
                 unsafe { (*slot).state.store(CLOSED, Ordering::Release) };
@@ -57,25 +60,47 @@ impl Drop for Closer {
     }
 }
 
-/// Writes one record; drops and counts it when that is not possible.
+/// The counter that nearly everybody has; the hot path knows no other.
+const USUAL: Counter = if cfg!(target_arch = "aarch64") { Counter::Cntvct } else { Counter::Tsc };
+
+/// Writes one record if that is plain sailing: the thread has a ring, the ring has room, the counter is the usual one.
+/// Else false, and [`write_slowly`] must be asked: one branch and no call here, so that nothing is kept on the stack.
 #[inline(always)]
-pub fn write(point: u32, kind: u32, message_id: u64, value: u64) {
+pub fn write(point: u32, kind: u32, message_id: u64, value: u64) -> bool {
+    // Only the address inside `with`: with the whole body in its closure the compiler calls it, and passes all by reference.
+    let here: *const Here = HERE.with(core::ptr::from_ref);
+    // SAFETY: a thread-local without a destructor lives as long as its thread, and the reference stays in this call.
+    let here = unsafe { &*here };
+    let Some(position) = here.producer.reserve() else { return false };
+    // SAFETY: only `write_slowly` finds room, in the ring of this thread's slot and for a thread with the usual counter.
+    unsafe { here.put(position, Record { ticks: USUAL.now().0, message_id, point, kind, value }) };
+    true
+}
+
+/// Writes one record; drops and counts it when that is not possible.
+#[cold]
+#[inline(never)]
+pub fn write_slowly(point: u32, kind: u32, message_id: u64, value: u64) {
     HERE.with(|here| {
-        if here.slot.get().is_null() && !claim_or_count() {
+        if !claim() {
+            if !is_off() {
+                count_lost();
+            }
             return;
         }
-        // SAFETY: see `Closer`; not null, as `claim_or_count` was true.
+        // SAFETY: see `Closer`; not null, as `claim` was true.
         let slot = unsafe { &*here.slot.get() };
-        let capacity = here.capacity.get();
-        let Some(position) = ring::reserve(&slot.head, &slot.cached_tail, &slot.tail, &slot.lost, capacity) else {
+        if here.producer.reserve().is_none() && !here.producer.find_room(&slot.tail, &slot.lost, here.mask.get() + 1) {
             return;
-        };
-        // SAFETY: the ring has `capacity` (a power of two) records, and `reserve` gave this position to us.
-        let place = unsafe { here.ring.get().add((position & (capacity - 1)) as usize) };
-        let ticks = here.counter.get().now().0;
-        // SAFETY: as above; the ring stays mapped while the thread has its slot.
-        unsafe { place.write(Record { ticks, message_id, point, kind, value }) };
-        ring::publish(&slot.head, position);
+        }
+        if let Some(position) = here.producer.reserve() {
+            let counter = here.counter.get();
+            // SAFETY: there is room in the ring of this thread's slot.
+            unsafe { here.put(position, Record { ticks: counter.now().0, message_id, point, kind, value }) };
+            if counter != USUAL {
+                here.producer.forget_room();
+            }
+        }
     });
 }
 
@@ -104,18 +129,24 @@ pub fn claim() -> bool {
     })
 }
 
-/// As [`claim`], for a stamp that is lost when there is no slot.
-#[cold]
-#[inline(never)]
-fn claim_or_count() -> bool {
-    let claimed = claim();
-    if !claimed && !is_off() {
-        count_lost();
-    }
-    claimed
-}
-
 impl Here {
+    /// # Safety
+    /// `position` was reserved in this thread's ring.
+    #[inline(always)]
+    unsafe fn put(&self, position: u64, record: Record) {
+        // SAFETY: of the caller: a ring of `mask` + 1 records is mapped, and its slot is never unmapped.
+        unsafe {
+            self.ring.get().add((position & self.mask.get()) as usize).write(record);
+            self.producer.publish(&(*self.slot.get()).head, position);
+        }
+    }
+
+    /// Has no slot any more.
+    fn leave(&self) {
+        self.slot.set(null());
+        self.producer.start(0);
+    }
+
     fn claim(&self) -> Option<()> {
         let process = process()?;
         // Not in a thread that is tearing down its locals: the slot would never be closed.
@@ -134,9 +165,10 @@ impl Here {
         slot.opened_ns.store(monotonic_ns(), Ordering::Relaxed);
         slot.state.store(OPEN, Ordering::Release);
         self.ring.set(ring);
-        self.capacity.set(process.ring_records());
+        self.mask.set(process.ring_records() - 1);
         self.counter.set(process.counter());
         self.slot.set(slot);
+        self.producer.start(slot.head.load(Ordering::Relaxed));
         Some(())
     }
 }
@@ -144,7 +176,7 @@ impl Here {
 /// After a fork: the parent's slot is not this thread's.
 pub fn forget() {
     HERE.with(|here| {
-        here.slot.set(null());
+        here.leave();
         here.refused.set(false);
     });
 }

@@ -8,11 +8,10 @@ mod ring;
 
 use atomic::{AtomicU64, Ordering};
 use loom::{cell::UnsafeCell, sync::Arc, thread};
-use ring::{publish, readable, release, reserve};
+use ring::{Producer, readable, release};
 
 struct Shared {
     head: AtomicU64,
-    cached: AtomicU64,
     tail: AtomicU64,
     lost: AtomicU64,
     cells: [UnsafeCell<u64>; 2],
@@ -24,7 +23,6 @@ fn no_interleaving_tears_reorders_or_loses_uncounted() {
     loom::model(|| {
         let shared = Arc::new(Shared {
             head: AtomicU64::new(0),
-            cached: AtomicU64::new(0),
             tail: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             cells: [UnsafeCell::new(0), UnsafeCell::new(0)],
@@ -32,11 +30,17 @@ fn no_interleaving_tears_reorders_or_loses_uncounted() {
         let producer = {
             let s = shared.clone();
             thread::spawn(move || {
+                let own = Producer::nowhere();
+                own.start(0);
                 for value in 1..=4u64 {
-                    if let Some(at) = reserve(&s.head, &s.cached, &s.tail, &s.lost, 2) {
-                        // SAFETY: reserve gave the cell to the producer alone; loom checks exactly that.
+                    if own.reserve().is_some() || own.find_room(&s.tail, &s.lost, 2) {
+                        let at = own.reserve().unwrap();
+                        // SAFETY: `reserve` gave the cell to the producer alone; loom checks exactly that.
                         s.cells[(at % 2) as usize].with_mut(|cell| unsafe { *cell = value });
-                        publish(&s.head, at);
+                        own.publish(&s.head, at);
+                        if value == 1 {
+                            own.forget_room(); // As after each record with an unusual counter.
+                        }
                     }
                 }
             })
