@@ -35,7 +35,8 @@ struct Known {
     executable: PathBuf,
     next_look_ns: u64,
     has_runtime: bool,
-    descriptors: HashMap<i32, String>,
+    /// By number: what the link says. It holds a socket's inode, so that another one is noticed.
+    descriptors: HashMap<i32, FDTarget>,
 }
 
 /// A symbol relative to the lowest address that its file is mapped at.
@@ -66,21 +67,31 @@ impl Objects {
             known.has_runtime = true;
             told.push(object(ObjectKind::Gil, start, size, name));
         }
-        let warning = match descriptors(&process) {
-            Ok(now) => {
-                for (fd, name) in now {
-                    if known.descriptors.get(&fd) != Some(&name) {
-                        told.push(object(ObjectKind::Descriptor, fd as u64, 0, name.clone()));
-                        known.descriptors.insert(fd, name);
-                    }
+        let count = process.fd_count().unwrap_or(0);
+        if count > DESCRIPTORS_MAX {
+            let warning = format!("process {pid} has {count} open descriptors: what is behind them was not looked up");
+            return (told, Some(warning));
+        }
+        let mut sockets: Option<HashMap<u64, String>> = None;
+        for info in process.fd().into_iter().flatten().flatten() {
+            if known.descriptors.get(&info.fd).is_some_and(|before| same(before, &info.target)) {
+                continue;
+            }
+            let name = match &info.target {
+                FDTarget::Path(path) => path.display().to_string(),
+                FDTarget::Pipe(inode) => format!("pipe:[{inode}]"),
+                // The tables of all sockets take the kernel milliseconds to print: only for a new one.
+                FDTarget::Socket(inode) => {
+                    let known = sockets.get_or_insert_with(|| sockets_of(&process)).get(inode);
+                    known.map_or_else(|| format!("socket:[{inode}]"), |what| format!("{what} [{inode}]"))
                 }
-                None
-            }
-            Err(many) => {
-                many.map(|n| format!("process {pid} has {n} open descriptors: what is behind them was not looked up"))
-            }
-        };
-        (told, warning)
+                FDTarget::AnonInode(kind) => kind.trim_matches(['[', ']']).to_owned(),
+                other => format!("{other:?}"),
+            };
+            told.push(object(ObjectKind::Descriptor, info.fd as u64, 0, name));
+            known.descriptors.insert(info.fd, info.target);
+        }
+        (told, None)
     }
 }
 
@@ -109,37 +120,22 @@ fn runtime(process: &Process, symbols: &mut HashMap<(u64, u64), Option<Symbol>>)
 }
 
 fn symbol_in(path: &Path) -> Option<Symbol> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
+    // Only the tables are read, not the megabytes of code.
+    let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
     let symbol = file.dynamic_symbols().chain(file.symbols()).find(|s| s.name() == Ok("_PyRuntime") && s.size() > 0)?;
     // Segments are mapped from page boundaries on.
     let lowest = file.segments().map(|segment| segment.address() & !0xfff).min()?;
     Some(Symbol { offset: symbol.address().checked_sub(lowest)?, size: symbol.size() })
 }
 
-/// (descriptor, what it is) of a process; the error is how many there are when they are too many.
-fn descriptors(process: &Process) -> Result<Vec<(i32, String)>, Option<usize>> {
-    let count = process.fd_count().map_err(|_| None)?;
-    if count > DESCRIPTORS_MAX {
-        return Err(Some(count));
+fn same(one: &FDTarget, other: &FDTarget) -> bool {
+    match (one, other) {
+        (FDTarget::Path(a), FDTarget::Path(b)) => a == b,
+        (FDTarget::Socket(a), FDTarget::Socket(b)) | (FDTarget::Pipe(a), FDTarget::Pipe(b)) => a == b,
+        (FDTarget::AnonInode(a), FDTarget::AnonInode(b)) => a == b,
+        _ => false,
     }
-    let mut sockets: Option<HashMap<u64, String>> = None;
-    let all = process.fd().map_err(|_| None)?.flatten();
-    Ok(all
-        .map(|info| {
-            let name = match info.target {
-                FDTarget::Path(path) => path.display().to_string(),
-                FDTarget::Pipe(inode) => format!("pipe:[{inode}]"),
-                FDTarget::Socket(inode) => {
-                    let known = sockets.get_or_insert_with(|| sockets_of(process));
-                    known.get(&inode).map_or_else(|| format!("socket:[{inode}]"), |what| format!("{what} [{inode}]"))
-                }
-                FDTarget::AnonInode(kind) => kind.trim_matches(['[', ']']).to_owned(),
-                other => format!("{other:?}"),
-            };
-            (info.fd, name)
-        })
-        .collect())
 }
 
 /// Sockets of the process's network namespace, by inode.

@@ -14,6 +14,11 @@ pub fn parent(stat: &str) -> Option<i32> {
     field(stat, 4)
 }
 
+/// Field 2, which may hold anything, brackets too.
+fn comm(stat: &str) -> Option<&str> {
+    stat.split_once('(')?.1.rsplit_once(')').map(|(comm, _)| comm)
+}
+
 /// Field 3: what it is doing, in one letter.
 fn state(stat: &str) -> Option<char> {
     field(stat, 3)
@@ -55,18 +60,32 @@ pub fn innermost_pid(status: &str) -> Option<i32> {
 
 /// `root` and all its descendants that run now.
 pub fn tree(root: i32) -> Vec<i32> {
-    let parents: Vec<(i32, i32)> = pids()
-        .into_iter()
-        .filter_map(|pid| Some((pid, parent(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
-        .collect();
+    // Without CONFIG_PROC_CHILDREN every process of the machine must be asked for its parent.
+    let has_children = Path::new(&format!("/proc/{root}/task/{root}/children")).exists();
+    let parents: Vec<(i32, i32)> = match has_children {
+        true => Vec::new(),
+        false => {
+            pids().into_iter().filter_map(|pid| Some((pid, parent(&line(format!("/proc/{pid}/stat")))?))).collect()
+        }
+    };
     let mut tree = vec![root];
     let mut at = 0;
     while at < tree.len() {
-        let parent_pid = tree[at];
-        tree.extend(parents.iter().filter(|(_, parent)| *parent == parent_pid).map(|(pid, _)| *pid));
+        let of = tree[at];
+        match has_children {
+            true => tree.extend(children(of)),
+            false => tree.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid)),
+        }
         at += 1;
     }
     tree
+}
+
+/// Children of all threads of a process.
+fn children(pid: i32) -> Vec<i32> {
+    let of_thread = |tid: i32| line(format!("/proc/{pid}/task/{tid}/children"));
+    let texts: Vec<String> = tids(pid).into_iter().map(of_thread).collect();
+    texts.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
 }
 
 /// Waits for children that ended, except `child`: orphans of the recorded tree, which its subreaper gets.
@@ -92,7 +111,7 @@ pub fn bury_orphans(child: i32) {
 pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> Option<Thread> {
     let folder = format!("/proc/{pid}/task/{tid}");
     let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
-    let comm = fs::read_to_string(format!("{folder}/comm")).ok()?.trim_end().to_owned();
+    let comm = comm(&stat)?.to_owned();
     let cmdline = if pid == tid { cmdline(pid) } else { String::new() };
     Some(Thread { time_ns, pid, tid, start_time: start_time(&stat)?, comm, cmdline, recorded })
 }
@@ -131,6 +150,7 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_confuse_the_fields() {
         let stat = "12 (a) b (c)) S 7 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        assert_eq!(comm(stat), Some("a) b (c)"));
         assert_eq!((state(stat), parent(stat), start_time(stat)), (Some('S'), Some(7), Some(98_765)));
     }
 
