@@ -224,7 +224,7 @@ impl Replay {
     /// Every event names the thread that is current on its CPU. If that is not the one that was switched to
     /// last, switches are missing: full buffers lose them, and some kernels record none out of a CPU's idle
     /// task. Then the newcomer runs since now for certain; what it and the other did before is not known,
-    /// except that a thread which was woken while the CPU idled waited for it until now.
+    /// except that a thread which could run waited until now for the CPU that idled before.
     fn check_current(&mut self, event: &Event, leaves: bool) {
         let (cpu, tid) = (usize::from(event.cpu), event.tid);
         let Some(expected) = self.machine.cpus.get(cpu).and_then(|c| c.occupants.last()).map(|(_, tid)| *tid) else {
@@ -236,9 +236,9 @@ impl Replay {
         let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
         let mut since_ns = event.time_ns;
         match (expected, last) {
-            (0, Some((Segment { state: State::Woken, start_ns, .. }, is_stranger))) => {
+            (0, Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger))) => {
                 self.machine.from_idle += 1;
-                if leaves && is_stranger {
+                if leaves && is_stranger && state == State::Woken {
                     // No sign of it since its wake: it gave none, so that it ran from about then on.
                     since_ns = start_ns;
                 } else if leaves {
