@@ -33,8 +33,8 @@ pub(crate) struct Machine {
     /// No event was seen before and after these.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Switches out of an idle task that the kernel did not record, and were told from what followed.
-    pub from_idle: u64,
+    /// Switches that the kernel did not record, and that were told from what followed.
+    pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
     /// How long a page fault of the recorded threads takes, by those that follow each other closely.
@@ -92,11 +92,11 @@ impl Machine {
     /// What is missing in the events, one sentence each.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
-        if self.from_idle > 0 {
+        if self.unseen > 0 {
             gaps.push(format!(
-                "the kernel recorded {} switches out of an idle CPU not at all; when they happened was told from what \
-                 the thread did next, so a wakeup may look some microseconds longer than it was",
-                self.from_idle
+                "{} switches between threads were not recorded by this kernel (of its idle task mostly); when they \
+                 happened was told from what the next thread did, so a wakeup may look microseconds longer than it was",
+                self.unseen
             ));
         }
         if self.breaks > 0 {
@@ -222,9 +222,9 @@ impl Replay {
     }
 
     /// Every event names the thread that is current on its CPU. If that is not the one that was switched to
-    /// last, switches are missing: full buffers lose them, and some kernels record none out of a CPU's idle
-    /// task. Then the newcomer runs since now for certain; what it and the other did before is not known,
-    /// except that a thread which could run waited until now for the CPU that idled before.
+    /// last, a switch is missing: full buffers lose them, and some kernels record none out of certain tasks,
+    /// of a CPU's idle task mostly. The newcomer runs since now for certain. If it could run before, it waited
+    /// until now; else what it did since its last event is not known. Nor is when the other one left.
     fn check_current(&mut self, event: &Event, leaves: bool) {
         let (cpu, tid) = (usize::from(event.cpu), event.tid);
         let Some(expected) = self.machine.cpus.get(cpu).and_then(|c| c.occupants.last()).map(|(_, tid)| *tid) else {
@@ -233,13 +233,15 @@ impl Replay {
         if expected == tid {
             return;
         }
-        let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
+        self.forget(expected);
         let mut since_ns = event.time_ns;
-        match (expected, last) {
-            (0, Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger))) => {
-                self.machine.from_idle += 1;
-                if leaves && is_stranger && state == State::Woken {
-                    // No sign of it since its wake: it gave none, so that it ran from about then on.
+        let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
+        match last {
+            _ if tid == 0 => self.machine.unseen += 1,
+            Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger)) => {
+                self.machine.unseen += 1;
+                if leaves && is_stranger && state == State::Woken && expected == 0 {
+                    // It gave no sign since its wake on an idle CPU: it ran from about then on.
                     since_ns = start_ns;
                 } else if leaves {
                     self.forget(tid);
@@ -247,7 +249,6 @@ impl Replay {
             }
             _ => {
                 self.machine.breaks += 1;
-                self.forget(expected);
                 self.forget(tid);
             }
         }
