@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_parser = ["ftrace", "perf"])]
     kernel_source: Option<String>,
     /// Which kernel events: scheduling; and system calls; and interrupts; and everything.
-    #[arg(long, default_value = "syscalls", value_parser = ["sched", "syscalls", "irq", "all"])]
+    #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
     /// Records in each thread's ring, a power of two: how long the recorder may stall.
     #[arg(long, value_name = "N", value_parser = ring_records)]
@@ -63,6 +63,7 @@ pub fn run(args: &Args) -> Result<Done> {
         taut_capture::record(&options, &mut |started| live.started(started), &mut |progress| live.show(progress));
     live.clear();
     let recorded = recorded.with_context(|| subject(args))?;
+    recorded.warnings.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
     if !args.quiet {
         eprintln!("{}", summary(args, &recorded));
     }
@@ -80,9 +81,9 @@ fn options(args: &Args) -> Result<Options> {
     };
     let depth = match args.depth.as_str() {
         "sched" => Depth::Sched,
-        "irq" => Depth::Irq,
+        "syscalls" => Depth::Syscalls,
         "all" => Depth::All,
-        _ => Depth::Syscalls,
+        _ => Depth::Irq,
     };
     Ok(Options {
         output: args.output.clone(),
