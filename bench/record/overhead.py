@@ -1,10 +1,11 @@
 """What a full-tier recording does to a 1 kHz loop: recorded and bare runs in turn, as ratios.
 
 python3 bench/record/overhead.py [--pairs 20] [--cycles 2000]
-Build first: cargo build --release -p taut-capture --examples
+Build first: cargo build --release -p taut && cargo build --release -p taut-capture --examples
 """
 
 import argparse
+import json
 import os
 import random
 import re
@@ -18,7 +19,15 @@ NAMES = ["wakeup p50", "wakeup p99", "cycle p50", "cycle p99"]
 def run(command):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if re.fullmatch(r"\d+( \d+){3}", line))
-    return [int(word) for word in line.split()], done.stderr
+    return [int(word) for word in line.split()]
+
+
+def cost(taut, recording):
+    """What the recording itself says that it cost."""
+    report = subprocess.run([taut, "report", recording, "--format", "json"], capture_output=True, check=True)
+    facts = json.loads(report.stdout)["recording"]
+    lost = facts["lost_kernel_events"] + facts["lost_stamps"]
+    return {key: facts[key] for key in ["recorder_cpu_ns", "kernel_events", "stamps", "file_bytes"]} | {"lost": lost}
 
 
 def interval(ratios):
@@ -31,38 +40,36 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=2000)
-    parser.add_argument("--recorder", default="target/release/examples/recorder")
+    parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
     loop = [options.loop, str(options.cycles)]
     bare, recorded, costs = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "run.mcap")
-        record = [options.recorder, output]
+        record = [options.taut, "record", "-q", "--tier", "full", "-o", output, "--"]
         for pair in range(options.pairs):
             # Which comes first changes, so that what a run leaves behind falls on both.
             for is_recorded in [pair % 2 == 0, pair % 2 == 1]:
                 if is_recorded:
-                    figures, talk = run(record + loop)
-                    recorded.append(figures)
-                    costs.append({key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", talk)})
+                    recorded.append(run(record + loop))
+                    costs.append(cost(options.taut, output))
                 else:
-                    bare.append(run(loop)[0])
+                    bare.append(run(loop))
     duration_s = options.cycles / 1000
     print(f"{options.pairs} pairs of {options.cycles} cycles; ratio recorded/bare, median [95 %]")
     for column, name in enumerate(NAMES):
         median, low, high = interval([r[column] / b[column] for r, b in zip(recorded, bare, strict=False)])
         typical = statistics.median(b[column] for b in bare)
         print(f"{name:11} bare {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
-    cost = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
-    print(f"recorder CPU {cost['cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
+    usual = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
+    print(f"recorder CPU {usual['recorder_cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
     print(
-        f"{cost['kernel_events']:.0f} kernel events, {cost['stamps']:.0f} stamps, {cost['bytes']:.0f} bytes a run of {duration_s:g} s"
+        f"{usual['kernel_events']:.0f} kernel events, {usual['stamps']:.0f} stamps, {usual['file_bytes']:.0f} bytes "
+        f"a run of {duration_s:g} s; lost {sum(run['lost'] for run in costs)}"
     )
     # Everything in the file is charged to the kernel events, so this is an upper bound.
-    print(
-        f"at most {cost['bytes'] / cost['kernel_events']:.1f} bytes a kernel event; lost {sum(run['lost'] for run in costs)}"
-    )
+    print(f"at most {usual['file_bytes'] / usual['kernel_events']:.1f} bytes a kernel event")
 
 
 if __name__ == "__main__":
