@@ -8,6 +8,7 @@
 #include "batch.h"
 
 void stamp_in_object(uint64_t count);
+void stamp_in_object_gnu2(uint64_t count);
 
 static void read_tsc(uint64_t count) {
   uint64_t i, sum = 0;
@@ -83,6 +84,7 @@ int main(void) {
     if (!strcmp(mode, "tsc")) read_tsc(count);
     else if (!strcmp(mode, "stamp")) stamp(count);
     else if (!strcmp(mode, "object")) stamp_in_object(count);
+    else if (!strcmp(mode, "object_gnu2")) stamp_in_object_gnu2(count);
     else nothing(count);
     answer_ns_each(begin, count);
   }

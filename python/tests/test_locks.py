@@ -115,3 +115,54 @@ def test_work_ends_also_when_it_raises(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(program), tmp_path]
     out = subprocess.run(command, capture_output=True, check=True, env=env, text=True).stdout
     assert out == "[(1, 2), (2, 2), (2, 3), (1, 3), (0, 0)]\n"
+
+
+def test_a_recording_shows_waits_at_the_named_lock(tmp_path: Path) -> None:
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    program = """
+        import ctypes, threading, time, taut
+        from pathlib import Path
+        lock = threading.Lock()
+        if not taut.name_lock(lock, "sdk_lock"):
+            raise SystemExit(3)
+        semaphore = hex(ctypes.c_size_t.from_address(id(lock) + 16).value)
+        with lock:
+            waiter = threading.Thread(target=lambda: (taut.lock_wait("sdk_lock"), lock.acquire(), lock.release()))
+            waiter.start()
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline:
+                if semaphore in Path(f"/proc/self/task/{waiter.native_id}/syscall").read_text():
+                    break
+        waiter.join()
+    """
+    if not HAVE_SEMAPHORES:
+        pytest.skip("thread locks of this Python have no futex word of their own")
+    (tmp_path / "robot.py").write_text(textwrap.dedent(program))
+    run, taut_command = tmp_path / "run.mcap", Path(sys.executable).with_name("taut")
+    command = [taut_command, "record", "-q", "-o", run, "--", sys.executable, tmp_path / "robot.py"]
+    subprocess.run(command, check=True, env={k: v for k, v in os.environ.items() if k != "TAUT_SESSION"})
+    names, named, waits, info = {}, [], set(), {}
+    with open(run, "rb") as file:
+        for _, channel, _, m in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
+            match channel.topic:
+                case "/taut/raw/info":
+                    info = json.loads(m.json)
+                case "/taut/raw/names":
+                    names[m.id] = m.name
+                case "/taut/raw/stamps":
+                    values = dict(zip(m.value_at, m.value_bits, strict=True))
+                    ids, deltas = m.first_message_id, m.delta_message_id or m.wide_delta_message_id
+                    for at, (point, kind, delta) in enumerate(zip(m.point, m.kind, deltas, strict=True)):
+                        ids += delta
+                        if kind == 8:
+                            named.append((point, ids, values[at]))
+                case "/taut/raw/kernel":
+                    rows = zip(m.event, m.arg0, m.arg1, strict=True)
+                    waits |= {address for event, number, address in rows if event == 8 and number in (202, 98)}
+    [(point, size, address)] = named
+    assert (names[point], size) == ("sdk_lock", 32)
+    if info["tier"] != "Full":
+        pytest.skip(f"no kernel events here: {info['tier_reason']}")
+    assert address in waits
