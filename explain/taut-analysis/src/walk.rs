@@ -234,7 +234,10 @@ impl Walker<'_> {
             let (cause, detail) = if let Some(x) =
                 interrupt.filter(|x| x.0 <= now && !(delivers && interrupts[i].kind == 1)).map(|_| &interrupts[i])
             {
-                (Cause::Irq, interrupt_name(x.kind, x.number))
+                match x.kind {
+                    crate::kernel::STALL => (Cause::Hypervisor, "the tick came late".into()),
+                    kind => (Cause::Irq, interrupt_name(kind, x.number)),
+                }
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
                 (Cause::PageFault, String::new())
             } else if let Some(call) = in_call {

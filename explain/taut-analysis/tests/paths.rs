@@ -182,6 +182,21 @@ fn an_interrupt_and_a_call_are_told_from_work() {
 }
 
 #[test]
+fn a_tick_that_comes_late_tells_that_the_cpu_stood_still() {
+    let mut scene = alone();
+    scene.events.push((0, 150 * US, KernelEvent::TimerStart, IRQ, 10, [400_000, 400_000, 0]));
+    scene.event(0, 700, KernelEvent::IrqEnter, 10, [0xec, 2, 0]).event(0, 710, KernelEvent::IrqExit, 10, [0xec, 2, 0]);
+    scene.switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(300, Cause::Work, ""),
+        is(300, Cause::Hypervisor, "the tick came late"),
+        is(10, Cause::Irq, "local timer"),
+        is(290, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
 fn a_sleep_ends_when_it_was_asked_to_and_the_rest_is_slack() {
     let mut scene = alone();
     scene.enter(0, 200, 10, libc::SYS_clock_nanosleep, 1, 0);

@@ -52,15 +52,22 @@ pub(crate) struct Cpu {
     pub blind: Vec<(u64, u64)>,
 }
 
-/// An interrupt or softirq that ran on a CPU.
+/// An interrupt or softirq that ran on a CPU; or a stretch in which nothing ran on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupt {
     pub start_ns: u64,
     pub end_ns: u64,
     pub number: i32,
-    /// 0 device, 1 softirq, 2 vector.
+    /// 0 device, 1 softirq, 2 vector, [`STALL`].
     pub kind: u8,
 }
+
+/// Kind of a stretch from the moment that a running CPU's tick was due until it came.
+pub(crate) const STALL: u8 = 3;
+/// A tick that is later than this was not held up by the kernel: that keeps interrupts off for less.
+const LATE_TICK_NS: u64 = 100_000;
+/// The vector of the local timer on x86.
+const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 
 /// State of the replay that the result does not need.
 #[derive(Default)]
@@ -68,6 +75,8 @@ struct Replay {
     machine: Machine,
     /// Of each CPU: interrupts begun and not ended.
     nested: Vec<Vec<Interrupt>>,
+    /// Of each CPU: when its tick is due.
+    ticks: Vec<u64>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
@@ -206,7 +215,11 @@ impl Replay {
                 let timer = Timer { armed_ns: time, asked_ns: event.arg0 as u64, latest_ns: event.arg1 as u64 };
                 self.thread(event.tid).timers.push(timer);
             }
+            Some(TimerStart) if event.flags & HARD_IRQ != 0 => *self.tick(event.cpu) = event.arg0 as u64,
             Some(IrqEnter) => {
+                if (event.arg0, event.arg1) == LOCAL_TIMER {
+                    self.tick_comes(event.cpu, time);
+                }
                 let kind = event.arg1 as u8;
                 let begun = Interrupt { start_ns: time, end_ns: time, number: event.arg0 as i32, kind };
                 self.nested(event.cpu).push(begun);
@@ -310,6 +323,22 @@ impl Replay {
         }
     }
 
+    /// A tick that comes late though its CPU was running something tells that the CPU itself did not run.
+    fn tick_comes(&mut self, cpu: u16, time_ns: u64) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let due_ns = std::mem::take(self.tick(cpu));
+        if due_ns == 0 {
+            return;
+        }
+        let late_ns = time_ns.saturating_sub(due_ns);
+        let cpu = self.cpu(cpu);
+        let is_idle = cpu.occupants.last().is_none_or(|(since, tid)| *tid == 0 || *since > due_ns);
+        let start_ns = due_ns.max(cpu.interrupts.last().map_or(0, |i| i.end_ns));
+        if !is_idle && (LATE_TICK_NS..SECOND_NS).contains(&late_ns) && start_ns < time_ns {
+            cpu.interrupts.push(Interrupt { start_ns, end_ns: time_ns, number: 0, kind: STALL });
+        }
+    }
+
     fn interrupt_ends(&mut self, event: &Event) {
         let nested = self.nested(event.cpu);
         let same = |i: &Interrupt| i.number == event.arg0 as i32 && i.kind == event.arg1 as u8;
@@ -355,6 +384,14 @@ impl Replay {
             self.machine.cpus.resize_with(at + 1, Cpu::default);
         }
         &mut self.machine.cpus[at]
+    }
+
+    fn tick(&mut self, cpu: u16) -> &mut u64 {
+        let at = usize::from(cpu);
+        if self.ticks.len() <= at {
+            self.ticks.resize(at + 1, 0);
+        }
+        &mut self.ticks[at]
     }
 
     fn nested(&mut self, cpu: u16) -> &mut Vec<Interrupt> {

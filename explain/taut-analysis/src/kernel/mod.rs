@@ -11,6 +11,6 @@ mod timeline;
 
 pub(crate) use events::Events;
 pub(crate) use futex::Futexes;
-pub(crate) use machine::{HARD_IRQ, Machine, SOFT_IRQ};
+pub(crate) use machine::{HARD_IRQ, Machine, SOFT_IRQ, STALL};
 pub(crate) use objects::{Call, Objects};
 pub(crate) use timeline::{Segment, State, SystemCall, Timeline, call_at};
