@@ -47,17 +47,26 @@ impl Marks {
         self.stamps.is_empty() && self.work.is_empty()
     }
 
-    /// The last stamp of another message by that thread strictly between two moments: (when, which).
-    pub fn last_foreign(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, u64)> {
-        let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id)?;
-        Some((foreign.time_ns, foreign.id))
+    /// Until when the thread was busy with something else that it had begun before it could take a message
+    /// of `from_ns`, and with what: its last stamp of another message strictly between, or the end of
+    /// marked work that was under way at `from_ns`.
+    pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, String)> {
+        let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id);
+        let message = foreign.map(|s| (s.time_ns, format!("message {}", s.id)));
+        let open = self.open_work(tid, from_ns);
+        let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
+        let within = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
+        let mut within = within.iter().take_while(|m| m.time_ns < to_ns);
+        let end = within.find(|m| m.kind == Kind::End && open.contains(&m.name.as_str()));
+        let work = end.map(|m| (m.time_ns, m.name.clone()));
+        message.max(work)
     }
 
     /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
-    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, u64)> {
+    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, String)> {
         let pairs = self.between(tid, from_ns, to_ns).windows(2);
         let pairs = pairs.filter(|pair| pair[0].id == pair[1].id && pair[0].id != id);
-        pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, pair[0].id)).collect()
+        pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, format!("message {}", pair[0].id))).collect()
     }
 
     /// Stretches in which the thread waited for a lock by its own word: (from, to, which).
@@ -70,25 +79,33 @@ impl Marks {
 
     /// "in work NAME" or "with message N" at that moment, as far as stamps say.
     pub fn doing(&self, tid: i32, time_ns: u64) -> Option<String> {
-        if let Some(work) = self.work.get(&tid) {
-            let until = work.partition_point(|m| m.time_ns <= time_ns);
-            let mut open: Vec<&str> = Vec::new();
-            for mark in &work[until.saturating_sub(64)..until] {
-                match mark.kind {
-                    Kind::Begin => open.push(&mark.name),
-                    Kind::End => {
-                        open.iter().rposition(|name| *name == mark.name).map(|at| open.remove(at));
-                    }
-                    _ => {}
-                }
-            }
-            if let Some(name) = open.last() {
-                return Some(format!("in {name}"));
-            }
+        if let Some(name) = self.open_work(tid, time_ns).last() {
+            return Some(format!("in {name}"));
         }
         let stamps = self.stamps.get(&tid)?;
         let last = stamps[..stamps.partition_point(|s| s.time_ns <= time_ns)].last()?;
         Some(format!("its last stamp was of message {}", last.id))
+    }
+
+    /// Names of marked work under way at that moment, the innermost last.
+    fn open_work(&self, tid: i32, time_ns: u64) -> Vec<&str> {
+        /// Work that began further back than so many marks is taken to have ended.
+        const LOOK_BACK: usize = 64;
+        let Some(marks) = self.work.get(&tid) else { return Vec::new() };
+        let until = marks.partition_point(|m| m.time_ns <= time_ns);
+        let mut open: Vec<&str> = Vec::new();
+        for mark in &marks[until.saturating_sub(LOOK_BACK)..until] {
+            match mark.kind {
+                Kind::Begin => open.push(&mark.name),
+                Kind::End => {
+                    if let Some(at) = open.iter().rposition(|name| *name == mark.name) {
+                        open.remove(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        open
     }
 
     /// Strictly between.

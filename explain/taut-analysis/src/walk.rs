@@ -103,16 +103,16 @@ impl Walker<'_> {
         let pieces = if from.tid == to.tid {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
             for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
-                self.queued(&mut pieces, to.tid, start, end, other);
+                self.queued(&mut pieces, to.tid, start, end, &other);
             }
             pieces
         } else {
-            let busy = self.marks.last_foreign(to.tid, id, from.time_ns, to.time_ns);
-            let start = busy.map_or(from.time_ns, |(until, _)| until);
+            let busy = self.marks.busy_until(to.tid, id, from.time_ns, to.time_ns);
+            let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
             let (mut pieces, reached) = self.walk(to.tid, start, to.time_ns, Some(from.tid), hop, 0);
             if let Some((until, other)) = busy.filter(|_| !reached) {
                 let mut before = vec![self.piece(from.time_ns, until, Cause::Unknown, to.tid)];
-                self.queued(&mut before, to.tid, from.time_ns, until, other);
+                self.queued(&mut before, to.tid, from.time_ns, until, &other);
                 before.append(&mut pieces);
                 pieces = before;
             }
@@ -488,8 +488,8 @@ impl Walker<'_> {
     }
 
     /// Overlays what lies in `start..end` as waiting behind another message.
-    fn queued(&mut self, pieces: &mut Vec<Piece>, tid: i32, start: u64, end: u64, behind: u64) {
-        let note = self.note(|_| format!("behind message {behind}"));
+    fn queued(&mut self, pieces: &mut Vec<Piece>, tid: i32, start: u64, end: u64, behind: &str) {
+        let note = self.note(|_| format!("behind {behind}"));
         let detail = self.names.of(&format!("{} was busy", self.objects.name(tid, start)));
         overlay(pieces, start, end, |from, to, _| {
             Some(Piece {

@@ -336,6 +336,19 @@ fn a_message_that_waits_for_a_busy_thread_is_queued() {
 }
 
 #[test]
+fn a_message_waits_behind_work_that_was_under_way() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.mark(11, 50, 0, "map update", Kind::Begin, 0).mark(11, 700, 0, "map update", Kind::End, 0);
+    // Work that begins later may be this message's own.
+    scene.mark(11, 800, 0, "parse", Kind::Begin, 0).mark(11, 900, 0, "parse", Kind::End, 0);
+    scene.stamp(10, 100, 1, "a").stamp(11, 1000, 1, "b");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    assert_eq!(scene.path(), [is(600, Cause::Queued, "robot/11 was busy"), is(300, Cause::Work, "")]);
+    assert_eq!(scene.explained().paths[0].path[0].note, "behind map update");
+}
+
+#[test]
 fn a_handover_is_followed_to_the_thread_that_had_the_message() {
     let mut scene = Scene::new();
     scene.switch(0, 0, 0, R, 10).switch(1, 10, 11, S, 0);
