@@ -21,7 +21,8 @@
  *
  * Not from a signal handler: it may interrupt a stamp of its own thread. A child of raw clone calls
  * taut_after_fork() first. Strict C (-std=c11) includes this header first or defines _DEFAULT_SOURCE.
- * Shared objects loaded with RTLD_LOCAL each have a ring file of their own, all others share one.
+ * Shared objects loaded with RTLD_LOCAL each have a ring file of their own, all others share one. A stamp from
+ * a shared object costs 2 ns more; gcc's -mtls-dialect=gnu2 (x86-64) takes them back.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef TAUT_H

@@ -159,8 +159,9 @@ pub fn applied(message_id: u64) {
 }
 
 /// Waits on `lock` are told by this name from now on: by its address, which the kernel sees when a thread
-/// waits. For what holds its futex word inside itself, as `std::sync::Mutex` and `RwLock` do. Once, where the
-/// lock has come to its place; a lock that moves is named again.
+/// waits. For what holds its futex word inside itself, as `std::sync::Mutex` and `RwLock` do; waiters of
+/// `parking_lot`'s locks sleep on words of their own. Once, where the lock has come to its place; a lock that
+/// moves is named again.
 ///
 /// ```
 /// let sdk = std::sync::Arc::new(std::sync::Mutex::new(()));
