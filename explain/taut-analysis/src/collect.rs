@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
-use taut_recording::{Ending, Info, Kind, LostWhat, Record, StampBatch, Tier};
+use taut_recording::{Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
 
 use crate::{
     Analysis, Config, Error, Totals, explain, figures,
@@ -99,6 +99,8 @@ impl Analyzer {
             Record::Kernel(batch) => {
                 self.kernel_events += batch.time_ns.len() as u64;
                 self.kernel_end_ns = self.kernel_end_ns.max(batch.time_ns.last().copied().unwrap_or(0));
+                let forks = batch.event.iter().enumerate().filter(|(_, e)| **e == KernelEvent::SchedFork as u8);
+                forks.for_each(|(at, _)| self.objects.fork(batch.tid[at], batch.arg0[at] as i32));
                 self.events.add(batch);
             }
             Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),

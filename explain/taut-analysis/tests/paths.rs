@@ -239,6 +239,16 @@ fn a_mutex_is_known_by_its_name_or_else_its_address() {
 }
 
 #[test]
+fn a_forked_child_has_its_parents_locks() {
+    let mut scene = futex_wait(WAIT);
+    scene.thread(40, 40, "parent", true);
+    scene.mark(40, 10, 40, "shared", Kind::LockNamed, 0x1000);
+    assert_eq!(scene.path()[2].2, "0x1010");
+    scene.event(1, 20, KernelEvent::SchedFork, 40, [10, 0, 0]);
+    assert_eq!(scene.path()[2].2, "shared");
+}
+
+#[test]
 fn a_wait_for_a_signal_is_what_the_signaller_did() {
     let path = futex_wait(WAIT_BITSET).path();
     assert_eq!(path[2], is(398, Cause::Work, "in robot/11"));

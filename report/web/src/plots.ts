@@ -41,8 +41,9 @@ export function percentilePlot(chains: { name: string; chain: Chain }[]): HTMLEl
 
 export function histogramPlot(chain: Chain): HTMLElement {
   const bins = chain.end_to_end.histogram;
-  const last = bins.at(-1);
-  const widest = last && bins.length > 1 && last[1] - last[0] > 3 * ((bins[0]?.[1] ?? 0 as Ns) - (bins[0]?.[0] ?? 0 as Ns)) ? last : null;
+  // All bins are equally wide, but what lies far out shares a last, wider one, which no bar can show.
+  const [first, last] = [bins[0], bins.at(-1)];
+  const widest = first && last && last[1] - last[0] !== first[1] - first[0] ? last : null;
   const shown = widest ? bins.slice(0, -1) : bins;
   const name = ([from, to]: [Ns, Ns, number]): string => `${f.duration(from)} to ${f.duration(to)}`;
   const most = shown.reduce((a, b) => (b[2] > a[2] ? b : a), shown[0] ?? [0 as Ns, 0 as Ns, 0]);

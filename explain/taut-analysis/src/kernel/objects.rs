@@ -12,6 +12,8 @@ pub(crate) struct Objects {
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
+    /// Who forked a process.
+    parents: HashMap<i32, i32>,
 }
 
 struct Lock {
@@ -56,6 +58,11 @@ impl Objects {
 
     pub fn lock(&mut self, pid: i32, address: u64, size: u64, name: String) {
         self.locks.push(Lock { pid, address, size: size.max(4), name });
+    }
+
+    /// A thread forked a process or a thread.
+    pub fn fork(&mut self, tid: i32, child: i32) {
+        self.parents.insert(child, tid);
     }
 
     pub fn pid(&self, tid: i32) -> Option<i32> {
@@ -104,8 +111,9 @@ impl Objects {
 
     /// The registered lock that holds this address; a later registration of the same place supersedes.
     pub fn lock_name(&self, pid: i32, address: u64) -> Option<&str> {
-        let holds = |lock: &&Lock| lock.pid == pid && (lock.address..lock.address + lock.size).contains(&address);
-        self.locks.iter().rev().find(holds).map(|lock| lock.name.as_str())
+        let holds = |lock: &Lock, pid| lock.pid == pid && (lock.address..lock.address + lock.size).contains(&address);
+        let find = |pid| self.locks.iter().rev().find(|lock| holds(lock, pid));
+        self.lineage(pid).into_iter().find_map(find).map(|lock| lock.name.as_str())
     }
 
     /// Names of all registered locks, each once.
@@ -118,7 +126,16 @@ impl Objects {
 
     /// Whether the address lies in CPython's runtime state, where the GIL is.
     pub fn is_gil(&self, pid: i32, address: u64) -> bool {
-        self.runtimes.iter().any(|r| r.pid == pid && (r.start..r.start + r.size).contains(&address))
+        let holds = |r: &Object, pid| r.pid == pid && (r.start..r.start + r.size).contains(&address);
+        self.lineage(pid).into_iter().any(|pid| self.runtimes.iter().any(|r| holds(r, pid)))
+    }
+
+    /// The process and those that forked it, nearest first: a child has its parent's objects at the same
+    /// addresses and does not name them again.
+    fn lineage(&self, pid: i32) -> Vec<i32> {
+        const GENERATIONS_MAX: usize = 8;
+        let parent = |pid: &i32| self.parents.get(pid).map(|tid| self.pid(*tid).unwrap_or(*tid));
+        std::iter::successors(Some(pid), parent).take(GENERATIONS_MAX).collect()
     }
 
     /// "fd 5 (pipe:[77])".
