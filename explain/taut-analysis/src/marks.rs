@@ -47,6 +47,16 @@ impl Marks {
         self.stamps.is_empty() && self.work.is_empty()
     }
 
+    /// Whether stamps are told by thread.
+    pub fn has_stamps(&self) -> bool {
+        !self.stamps.is_empty()
+    }
+
+    /// Whether waits for that lock are marked.
+    pub fn has_lock(&self, name: &str) -> bool {
+        self.locks.values().flatten().any(|wait| wait.name == name)
+    }
+
     /// Until when the thread was busy with something else that it had begun before it could take a message
     /// of `from_ns`, and with what: its last stamp of another message strictly between, or the end of
     /// marked work that was under way at `from_ns`.

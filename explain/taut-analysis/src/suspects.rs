@@ -38,7 +38,7 @@ pub(crate) fn judge(
     walker: &Walker<'_>,
     wanted: &Wanted,
 ) -> Vec<Error> {
-    let mut suspects = unasked(explained, walker.objects);
+    let mut suspects = unasked(explained, walker);
     let mut refused = Vec::new();
     for word in &wanted.suspects {
         match Suspect::parse(word, chain, walker) {
@@ -62,11 +62,14 @@ pub(crate) fn judge(
     refused
 }
 
-/// Every registered lock, every other lock and cause with a share of the tail that is worth a sentence.
-fn unasked(explained: &Explained, objects: &Objects) -> Vec<Suspect> {
-    let mut suspects: Vec<Suspect> = objects.lock_names().into_iter().map(|n| Suspect::Lock(n.to_owned())).collect();
+/// Every registered lock, every other lock and cause with a share of the tail that is worth a sentence. Whom
+/// the recording cannot see is not judged: that no wait was seen then clears nobody.
+fn unasked(explained: &Explained, walker: &Walker<'_>) -> Vec<Suspect> {
+    let locks = walker.objects.lock_names().into_iter().map(|n| Suspect::Lock(n.to_owned()));
+    let mut suspects: Vec<Suspect> = locks.filter(|lock| lock.is_seen(walker)).collect();
     for share in explained.causes.iter().filter(|share| share.tail_share >= JUDGED_SHARE) {
         let suspect = match share.cause {
+            Cause::Unknown => continue,
             Cause::Lock => Suspect::Lock(share.detail.clone()),
             cause => Suspect::Cause(cause),
         };
@@ -105,6 +108,19 @@ impl Suspect {
             Some(("thread", name)) if walker.objects.has_thread(name) => Ok(Suspect::Thread(name.to_owned())),
             Some(("process" | "thread", _)) => Err(unknown("no thread of that name or number was seen".into())),
             _ => Err(unknown(format!("say {}, lock:NAME, hop:NAME, process:NAME or thread:NAME", words()))),
+        }
+    }
+
+    /// Whether this recording would show the suspect at work.
+    fn is_seen(&self, walker: &Walker<'_>) -> bool {
+        match self {
+            Suspect::Hop(..) | Suspect::Cause(Cause::Unknown) => true,
+            Suspect::Cause(Cause::Queued) => walker.marks.has_stamps(),
+            Suspect::Cause(Cause::Work | Cause::Preempted) | Suspect::Thread(_) | Suspect::Process(_) => {
+                !walker.machine.threads.is_empty()
+            }
+            Suspect::Lock(name) if walker.marks.has_lock(name) => true,
+            Suspect::Lock(_) | Suspect::Cause(_) => walker.machine.saw_calls,
         }
     }
 
@@ -170,7 +186,12 @@ fn verdict(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, excess: &[f6
         tail_share_interval,
         sentence: String::new(),
     };
-    verdict.sentence = sentence(suspect, &verdict, waits.len(), ledger.tail.len());
+    verdict.sentence = match suspect.is_seen(walker) {
+        true => sentence(suspect, &verdict, waits.len(), ledger.tail.len()),
+        false => {
+            format!("{} cannot be judged: this recording does not see it; record in the full tier", verdict.suspect)
+        }
+    };
     verdict
 }
 

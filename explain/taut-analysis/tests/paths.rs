@@ -425,6 +425,20 @@ fn without_kernel_events_everything_is_unknown() {
 }
 
 #[test]
+fn whom_the_recording_cannot_see_is_not_cleared() {
+    let mut scene = Scene::new();
+    scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b").mark(10, 5, 40, "sdk_lock", Kind::LockNamed, 0x1000);
+    assert!(scene.explained().verdicts.is_empty());
+    let suspects = vec!["lock:sdk_lock".into()];
+    let verdicts = scene.analyse(Wanted { suspects, ..Wanted::default() }).chains[0].explained.verdicts.clone();
+    assert!(verdicts[0].sentence.starts_with("lock:sdk_lock cannot be judged"), "{}", verdicts[0].sentence);
+    let mut seen = futex_wait(WAIT);
+    seen.mark(11, 10, 40, "innocent", Kind::LockNamed, 0x9000);
+    let verdict = seen.explained().verdicts.into_iter().find(|v| v.suspect == "lock:innocent").unwrap();
+    assert!(!verdict.contended && verdict.touched == 0, "{}", verdict.sentence);
+}
+
+#[test]
 fn suspects_and_messages_that_are_not_there_are_told() {
     let refused = |wanted| {
         let scene = alone();

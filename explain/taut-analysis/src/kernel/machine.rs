@@ -33,6 +33,8 @@ pub(crate) struct Machine {
     /// No event was seen before and after these.
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Whether the recording sees system calls, and with them locks, I/O and sleeps.
+    pub saw_calls: bool,
     /// Switches that the kernel did not record, and that were told from what followed.
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
@@ -95,6 +97,7 @@ impl Machine {
             machine.blind(usize::from(*cpu), *noticed_ns);
         }
         machine.fault_ns = machine.usual_fault_ns();
+        machine.saw_calls = machine.threads.values().any(|thread| !thread.calls.is_empty());
         machine
     }
 
