@@ -12,13 +12,13 @@ use clap::{Parser, Subcommand};
 /// Find out why a robot control loop jitters.
 ///
 /// taut records where each message was and when, and says how late the loop runs,
-/// hop by hop, and where its setpoints ended.
+/// hop by hop, where its setpoints ended, and whose time it was.
 #[derive(Parser)]
 #[command(
     name = "taut",
     version,
     arg_required_else_help = true,
-    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
+    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -32,6 +32,7 @@ struct Cli {
 enum Command {
     Record(commands::record::Args),
     Report(commands::report::Args),
+    Explain(commands::explain::Args),
     Recover(commands::recover::Args),
 }
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Record(args) => commands::record::run(&args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
     };
     match done {

@@ -1,11 +1,12 @@
 //! Where results go: stdout, or a file that is either whole or not there.
 
 use std::{
-    io::{ErrorKind, Write},
+    io::{ErrorKind, IsTerminal, Write},
     path::Path,
 };
 
 use anyhow::{Context, Result};
+use taut_report::Style;
 
 /// Writes the result to stdout, or to `path` by way of a temporary neighbour.
 pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
@@ -18,6 +19,12 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
         Some(path) => whole_file(text, path).with_context(|| format!("{}: cannot write", path.display()))?,
     }
     Ok(())
+}
+
+/// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it.
+pub fn style(path: Option<&Path>) -> Style {
+    let allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Style { color: path.is_none() && std::io::stdout().is_terminal() && allowed }
 }
 
 /// Somebody downstream has read enough: that is success.

@@ -15,6 +15,12 @@ pub fn headline(analysis: &Analysis) -> String {
     sentences.join(" ")
 }
 
+/// The sentence with a capital letter.
+pub(crate) fn capital(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
 fn lateness(chain: &Chain) -> String {
     let d = &chain.end_to_end.distribution;
     let ends = match (chain.points.first(), chain.points.last()) {

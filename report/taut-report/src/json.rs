@@ -9,7 +9,7 @@ use serde::Serialize;
 use taut_analysis as found;
 use taut_stats::Distribution;
 
-use crate::Named;
+use crate::{Named, json_explained as explained};
 
 /// Raised when a field is renamed, removed, or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -104,11 +104,28 @@ struct Chain {
     startup: Option<Startup>,
     outcomes: Outcomes,
     branches: Vec<Branch>,
+    tail: explained::Tail,
+    /// Cause shares of the tail, largest first; the tail_shares sum to 1 when there is a tail.
+    causes: Vec<explained::CauseShare>,
+    /// Who took the tail's time, most first.
+    culprits: Vec<explained::Culprit>,
+    /// Registered locks, causes with a share of the tail, and suspects that were asked for.
+    verdicts: Vec<explained::Verdict>,
+    /// Most gain first.
+    what_if: Vec<explained::WhatIf>,
+    /// Most gain first.
+    recommendations: Vec<explained::Recommendation>,
+    /// The worst messages, worst first, then those asked for; `taut explain` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    worst: Vec<explained::Path>,
+    /// Every explained message; `taut explain --all` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    all: Vec<explained::Message>,
 }
 
 /// Quantiles are null where fewer than ten bursts of exceedances lie beyond them.
 #[derive(Serialize, JsonSchema)]
-struct Figures {
+pub struct Figures {
     n: u64,
     min_ns: Option<u64>,
     p50_ns: Option<u64>,
@@ -141,6 +158,8 @@ struct Hop {
     /// Share of the tail's excess over the median message (0..1).
     tail_share: Option<f64>,
     crosses_threads: bool,
+    /// Cause shares of the tail in this hop; all shares of all hops sum to 1. Empty when nothing tells causes.
+    causes: Vec<explained::CauseShare>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -240,7 +259,7 @@ fn chain(chain: &found::Chain) -> Chain {
         messages: chain.messages,
         end_to_end: delay(&chain.end_to_end),
         whole_life: delay(&chain.whole_life),
-        hops: chain.hops.iter().map(hop).collect(),
+        hops: chain.hops.iter().enumerate().map(|(at, found)| hop(found, chain.explained.hops.get(at))).collect(),
         points: chain.points.iter().map(point).collect(),
         startup: chain.startup.as_ref().map(|s| Startup {
             messages: s.messages,
@@ -250,10 +269,18 @@ fn chain(chain: &found::Chain) -> Chain {
         }),
         outcomes: outcomes(&chain.outcomes),
         branches: chain.branches.iter().map(branch).collect(),
+        tail: explained::tail(&chain.explained),
+        causes: explained::causes(&chain.explained.causes),
+        culprits: explained::culprits(&chain.explained.culprits),
+        verdicts: explained::verdicts(&chain.explained.verdicts),
+        what_if: explained::what_if(&chain.explained.what_if),
+        recommendations: explained::recommendations(&chain.explained.recommendations),
+        worst: chain.explained.paths.iter().map(explained::path).collect(),
+        all: chain.explained.budgets.iter().map(explained::message).collect(),
     }
 }
 
-fn figures(d: &Distribution) -> Figures {
+pub fn figures(d: &Distribution) -> Figures {
     let Distribution { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns } = *d;
     Figures { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns }
 }
@@ -266,7 +293,7 @@ fn delay(delay: &found::Delay) -> Delay {
     }
 }
 
-fn hop(hop: &found::Hop) -> Hop {
+fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>) -> Hop {
     Hop {
         from: hop.from.clone(),
         to: hop.to.clone(),
@@ -274,6 +301,7 @@ fn hop(hop: &found::Hop) -> Hop {
         pdv_p99_ns: hop.pdv_p99_ns,
         tail_share: hop.tail_share,
         crosses_threads: hop.crosses_threads,
+        causes: causes.map_or(Vec::new(), |causes| explained::causes(causes)),
     }
 }
 
@@ -334,6 +362,11 @@ mod tests {
             "/chains/0/hops/0/p50_ns",
             "/chains/0/hops/0/pdv_p99_ns",
             "/chains/0/hops/0/tail_share",
+            "/chains/0/causes/0/tail_share",
+            "/chains/0/verdicts/0/contended",
+            "/chains/0/verdicts/0/wait/p99_ns",
+            "/chains/0/verdicts/0/sentence",
+            "/chains/0/what_if/0/p99_ns",
             "/chains/0/outcomes/applied",
             "/chains/0/outcomes/in_flight",
             "/chains/0/outcomes/dropped/speed_limit",

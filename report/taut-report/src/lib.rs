@@ -1,9 +1,11 @@
 //! Analysis results for people: terminal, Markdown, JSON, HTML. Last but one on the
 //! way of the data: it receives finished results and computes nothing.
 
+mod causes;
 mod headline;
 mod html;
 mod json;
+mod json_explained;
 mod markdown;
 mod terminal;
 pub mod words;
@@ -11,6 +13,7 @@ pub mod words;
 #[cfg(test)]
 mod sample;
 
+pub use causes::explanation;
 pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};

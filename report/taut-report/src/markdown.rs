@@ -1,6 +1,6 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::Chain;
+use taut_analysis::{Cause, Chain, Explained};
 use taut_stats::Distribution;
 
 use crate::{
@@ -51,12 +51,35 @@ fn section(chain: &Chain) -> String {
     if let Some(startup) = &chain.startup {
         out += &format!("\nStart-up apart: {}\n", startup.sentence);
     }
+    out += &causes(&chain.explained);
     out += "\n| outcome | messages | |\n|---|--:|--:|\n";
     for (name, n) in outcome_rows(&chain.outcomes) {
         let share = words::percent(n as f64 / chain.messages.max(1) as f64);
         out += &format!("| {name} | {} | {share} |\n", words::count(n));
     }
     out += &format!("\n{}\n\n", balance(&chain.outcomes, chain.messages));
+    out
+}
+
+/// Whose time the tail is: shares, verdicts and what to do, a line each.
+fn causes(explained: &Explained) -> String {
+    let mut out = format!("\n{}\n", crate::headline::capital(&crate::causes::sentence(explained)));
+    if explained.causes.iter().all(|share| share.cause == Cause::Unknown) {
+        return out;
+    }
+    out += "\n| cause | of the tail | tail, ms |\n|---|--:|--:|\n";
+    for share in explained.causes.iter().filter(|share| share.tail_share >= 0.01) {
+        let (word, time) = (share.cause.word(), words::milliseconds(Some(share.time_ns)));
+        out += &format!("| {word} {} | {} | {time} |\n", share.detail, words::percent(share.tail_share));
+    }
+    out += "\n";
+    for verdict in &explained.verdicts {
+        let mark = if verdict.contended { "**guilty**" } else { "not" };
+        out += &format!("- {mark}: {}\n", verdict.sentence);
+    }
+    for advice in explained.recommendations.iter().take(3) {
+        out += &format!("- {}: {} (−{:.0} % expected)\n", advice.evidence, advice.remedy, 100.0 * advice.gain);
+    }
     out
 }
 

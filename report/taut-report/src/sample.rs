@@ -71,6 +71,7 @@ pub fn teleop() -> Analysis {
             ..Outcomes::default()
         },
         series: (0..869).map(|i| (i * 69_000_000, 2_000_000 + (i * 7_919) % 9_000_000)).collect(),
+        explained: explained(),
         ..Chain::default()
     };
     Analysis {
@@ -97,5 +98,110 @@ pub fn teleop() -> Analysis {
         },
         chains: vec![chain],
         ..Analysis::default()
+    }
+}
+
+/// Two causes of weight, an innocent lock, and one message with its path.
+fn explained() -> Explained {
+    let share = |cause, detail: &str, tail_share, time_ns, usual_ns| CauseShare {
+        cause,
+        detail: detail.into(),
+        tail_share,
+        time_ns,
+        usual_ns,
+    };
+    let gil = share(Cause::Gil, "held by python/4243", 0.61, 52_000_000, 120_000);
+    let wakeup = share(Cause::Wakeup, "by python/4243", 0.27, 23_000_000, 60_000);
+    let work = share(Cause::Work, "", 0.12, 19_000_000, 900_000);
+    let wait = Distribution { n: 868, min_ns: Some(0), p50_ns: Some(300), p99_ns: Some(2_100), ..Default::default() };
+    let verdict = |suspect: &str, contended, tail_share: f64, sentence: &str| Verdict {
+        suspect: suspect.into(),
+        contended,
+        wait: wait.clone(),
+        touched: 200,
+        tail_share,
+        tail_share_interval: (tail_share * 0.8, (tail_share * 1.2).min(1.0)),
+        sentence: sentence.into(),
+    };
+    let piece = |from_us: u64, to_us: u64, hop, lane, cause, detail: &str, note: &str| PathPiece {
+        from_ns: from_us * 1000,
+        to_ns: to_us * 1000,
+        hop,
+        lane,
+        cause,
+        detail: detail.into(),
+        note: note.into(),
+    };
+    let budget = Budget {
+        id: 1734,
+        start_ns: 1_000_000,
+        total_ns: 11_000_000,
+        pieces: vec![
+            BudgetPiece { cause: Cause::Gil, detail: gil.detail.clone(), ns: 8_000_000 },
+            BudgetPiece { cause: Cause::Work, detail: String::new(), ns: 2_600_000 },
+            BudgetPiece { cause: Cause::Wakeup, detail: wakeup.detail.clone(), ns: 400_000 },
+        ],
+    };
+    let path = MessagePath {
+        passes: [1, 2, 10, 11, 12].into_iter().enumerate().map(|(at, ms)| (at, ms * 1_000_000)).collect(),
+        path: vec![
+            piece(1000, 2000, 0, 0, Cause::Work, "", ""),
+            piece(2000, 10_000, 1, 1, Cause::Gil, "held by python/4243", "python/4243 ran 98 % of it, in map update"),
+            piece(10_000, 10_400, 2, 1, Cause::Wakeup, "by python/4243", "on its CPU ran python/4243 400 µs"),
+            piece(10_400, 11_000, 2, 1, Cause::Work, "", ""),
+            piece(11_000, 12_000, 3, 1, Cause::Work, "", ""),
+        ],
+        lanes: vec![
+            Lane { thread: "python/4242".into(), states: vec![(900_000, 12_000_000, State::Running)] },
+            Lane {
+                thread: "python/4244".into(),
+                states: vec![
+                    (900_000, 10_000_000, State::Blocked),
+                    (10_000_000, 10_400_000, State::Woken),
+                    (10_400_000, 12_100_000, State::Running),
+                ],
+            },
+        ],
+        budget: budget.clone(),
+    };
+    Explained {
+        messages: 868,
+        tail_messages: 9,
+        tail_quantile: Some(0.99),
+        tail_limit_ns: 10_980_000,
+        hops: vec![vec![], vec![gil.clone()], vec![wakeup.clone()], vec![work.clone()]],
+        causes: vec![gil, wakeup, work],
+        culprits: vec![Culprit {
+            kind: "thread".into(),
+            name: "python/4243".into(),
+            time_ns: 75_000_000,
+            messages: 9,
+            causes: vec![Cause::Gil, Cause::Wakeup],
+        }],
+        verdicts: vec![
+            verdict(
+                "gil",
+                true,
+                0.61,
+                "gil makes the tail: 868 of 868 messages spent time on it, 61 % of the tail [49, 73]",
+            ),
+            verdict("lock:sdk_lock", false, 0.0, "lock:sdk_lock does not make the tail: p50 300 ns, p99 2.1 µs"),
+        ],
+        what_if: vec![WhatIf {
+            without: "gil".into(),
+            p50_ns: Some(2_310_000),
+            p99_ns: Some(4_900_000),
+            gain: 0.55,
+            assumption: "no message spends time on gil, and nothing else takes its place".into(),
+        }],
+        recommendations: vec![Recommendation {
+            against: "gil".into(),
+            evidence: "gil (held by python/4243) is 61 % of the tail: 52.000 ms in 9 messages".into(),
+            remedy: "give the loop a process of its own".into(),
+            gain: 0.55,
+            verify: "record again with the change and compare".into(),
+        }],
+        budgets: Vec::new(),
+        paths: vec![path],
     }
 }

@@ -1,10 +1,10 @@
 //! The terminal form: tables that fit 100 columns.
 
 use comfy_table::{CellAlignment, Table, presets};
-use taut_analysis::{Analysis, Chain, Outcomes};
+use taut_analysis::{Analysis, Cause, Chain, Outcomes};
 use taut_stats::Distribution;
 
-use crate::{Named, words};
+use crate::{Named, causes, words};
 
 /// How the terminal wants it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +72,7 @@ fn section(chain: &Chain, style: Style) -> String {
             words::count(chain.end_to_end.distribution.n)
         );
     }
+    out += &causes::summary(chain, style);
     out += &format!("\n  {} messages ended so:\n", words::count(chain.messages));
     out += &indent(&outcomes(&chain.outcomes, chain.messages));
     out += &format!("  {}\n", style.dim(&balance(&chain.outcomes, chain.messages)));
@@ -160,7 +161,7 @@ fn cut(text: &str) -> String {
     text.lines().map(pieces).collect::<Vec<_>>().join("\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     align_right(&mut table, 1..header.len());
@@ -175,7 +176,7 @@ fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     }
 }
 
-fn bar(share: f64) -> String {
+pub(crate) fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH * 8.0).round() as usize;
     let mut text = "█".repeat(eighths / 8);
@@ -185,11 +186,11 @@ fn bar(share: f64) -> String {
     text
 }
 
-fn indent(table: &Table) -> String {
+pub(crate) fn indent(table: &Table) -> String {
     table.trim_fmt().lines().map(|line| format!(" {line}\n")).collect()
 }
 
-fn wrap(text: &str, width: usize) -> String {
+pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("starts with one line");
@@ -206,12 +207,26 @@ fn wrap(text: &str, width: usize) -> String {
 }
 
 impl Style {
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.ansi(1, text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.ansi(2, text)
+    }
+
+    /// A letter on its cause's colour: reds for what was taken, blues for waits, none for the thread's own work.
+    pub(crate) fn cause(self, letter: char, cause: Option<Cause>) -> String {
+        use Cause::*;
+        let background = match cause {
+            None | Some(Work | Syscall) => return letter.to_string(),
+            Some(Lock | Gil) => 45,
+            Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
+            Some(Wakeup | TimerSlack | PageFault) => 43,
+            Some(Io | Sleep | Disk | Queued) => 44,
+            Some(Unknown) => 100,
+        };
+        self.ansi(background, &letter.to_string())
     }
 
     /// Select Graphic Rendition, ECMA-48 section 8.3.117.

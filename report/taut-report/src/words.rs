@@ -34,6 +34,11 @@ pub fn milliseconds(ns: Option<u64>) -> String {
     }
 }
 
+/// "p99", "p99.9".
+pub fn quantile(q: f64) -> String {
+    format!("p{}", (q * 1e4).round() / 100.0)
+}
+
 /// "–" or the duration.
 pub fn maybe(ns: Option<u64>) -> String {
     ns.map_or("–".into(), duration)

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod explain;
 pub mod record;
 pub mod recover;
 pub mod report;

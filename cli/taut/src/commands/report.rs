@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config};
-use taut_report::{Named, Style};
+use taut_report::Named;
 
 use crate::{config, exit::Done, output};
 
@@ -48,7 +48,9 @@ enum Format {
 
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
-    let config = config::load(args.config.as_deref())?;
+    let mut config = config::load(args.config.as_deref())?;
+    // Only the page has room for whole paths.
+    config.explain.worst = if args.format == Format::Html { config.explain.worst } else { 0 };
     if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
         bail!("an HTML page is not for a terminal: add -o report.html");
     }
@@ -67,7 +69,7 @@ pub fn run(args: &Args) -> Result<Done> {
 }
 
 /// The analysis of the recording at `path`.
-fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
+pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
     if file.metadata()?.is_dir() {
@@ -92,10 +94,8 @@ fn render(named: &[Named<'_>], args: &Args) -> String {
         Format::Json => format!("{:#}\n", taut_report::json(named)),
         Format::Markdown => each(&taut_report::markdown),
         Format::Terminal => {
-            let color = args.output.is_none()
-                && std::io::stdout().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-            each(&|n| taut_report::terminal(n, Style { color }))
+            let style = output::style(args.output.as_deref());
+            each(&|n| taut_report::terminal(n, style))
         }
     }
 }
