@@ -1,0 +1,220 @@
+"""Results as lines of a terminal and as `docs/causes-proof.md`."""
+
+import os
+import platform
+import statistics
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+from cases import BY_NAME
+from score import join, time_error
+
+RIGHT, QUICK_RIGHT, TIME_NS, TIME_RATIO, UNKNOWN, WHAT_IF = 0.98, 0.9, 50_000, 0.05, 0.02, 0.15
+
+
+def line(cell: dict) -> str:
+    """One kind, full tier."""
+    head = f"{cell['language']:7}{cell['kind']:18}"
+    if cell["impossible"]:
+        return f"{head}not possible here: {cell['impossible']}"
+    result = next(iter(cell["tiers"].values()))
+    text = f"{head}{percent(right(result)):>7} right of {result['injected']:4}"
+    if error := time_error(result["errors"]):
+        text += f"   time off by {error[0] / 1000:7.1f} µs, {percent(error[1]):>6}"
+    text += f"   unknown {percent(unknown(result))}"
+    if result["what_if_pairs"] and (ratio := what_if_ratio(result)):
+        text += f"   what-if {ratio:.2f}"
+    others = Counter(top for _, top in result["confusion"]) - Counter()
+    wrong = {top: n for top, n in others.items() if top not in BY_NAME.get(cell["kind"], BY_NAME["work"]).causes}
+    if wrong and cell["kind"] != "pairs":
+        text += "   called " + ", ".join(f"{top} {n}" for top, n in sorted(wrong.items(), key=lambda e: -e[1]))
+    if result["innocent_guilty"]:
+        text += "   INNOCENT LOCK FOUND GUILTY"
+    return text
+
+
+def checks(cells: list[dict], quick: bool = False) -> list[tuple[str, str, str, bool]]:
+    """(what, figure, limit, holds) over all kinds in the full tier."""
+    done = [cell["tiers"]["full"] | {"cell": cell} for cell in cells if "full" in cell["tiers"]]
+    if not done:
+        return []
+    injected, hits = sum(r["injected"] for r in done), sum(r["right"] for r in done)
+    worst = min(done, key=right)
+    off = [r for r in done if (e := time_error(r["errors"])) and e[0] > TIME_NS and e[1] > TIME_RATIO]
+    tail_unknown = sum(r["tail_unknown_ns"] for r in done) / max(sum(r["tail_ns"] for r in done), 1)
+    judged, guilty = sum(r["innocent_judged"] for r in done), sum(r["innocent_guilty"] for r in done)
+    needed = QUICK_RIGHT if quick else RIGHT
+    rows = [
+        (
+            "top cause right, all kinds",
+            f"{percent(hits / max(injected, 1))} of {injected}",
+            f"≥ {percent(needed)}",
+            hits >= needed * injected,
+        ),
+        (
+            "top cause right, worst kind",
+            f"{percent(right(worst))} ({name(worst['cell'])})",
+            f"≥ {percent(needed)}",
+            right(worst) >= needed,
+        ),
+        ("kinds whose median time error is over 5 % and 50 µs", str(len(off)) + listed(off), "0", not off),
+        ("`unknown` of the tail's time", percent(tail_unknown), f"≤ {percent(UNKNOWN)}", tail_unknown <= UNKNOWN),
+        ("innocent lock found guilty", f"{guilty} of {judged}", "0", guilty == 0),
+        (
+            "budgets that do not sum to the message's time",
+            str(sum(r["unexplained"] for r in done)),
+            "0",
+            not any(r["unexplained"] for r in done),
+        ),
+    ]
+    ratios = {name(r["cell"]): ratio for r in done if r["what_if_pairs"] and (ratio := what_if_ratio(r))}
+    if ratios:
+        far = [key for key, ratio in ratios.items() if abs(ratio - 1) > WHAT_IF]
+        rows.append(
+            (
+                "kinds whose what-if p99 is off by more than 15 %",
+                f"{len(far)} of {len(ratios)}" + (f": {', '.join(far)}" if far else ""),
+                "0",
+                not far,
+            )
+        )
+    return rows
+
+
+def holds(cells: list[dict], quick: bool = False) -> bool:
+    return all(row[3] for row in checks(cells, quick))
+
+
+def summary(cells: list[dict]) -> str:
+    return "\n".join(
+        f"{'ok    ' if ok else 'MISSED'} {what}: {figure} (limit {limit})" for what, figure, limit, ok in checks(cells)
+    )
+
+
+def page(cells: list[dict], options) -> str:
+    parts = [
+        INTRODUCTION.format(messages=options.messages, rounds=options.rounds, machine=machine(), date=date.today())
+    ]
+    parts.append(
+        table(
+            ["", "measured", "limit", ""],
+            [[w, f, limit, "holds" if ok else "**missed**"] for w, f, limit, ok in checks(cells)],
+        )
+    )
+    for language in ["native", "python"]:
+        own = [cell for cell in cells if cell["language"] == language]
+        parts.append(f"\n## {language.capitalize()}\n\nFull tier.\n")
+        parts.append(kinds_table(own))
+        parts.append("\nWhat was injected (rows) and what was called the top cause (columns):\n")
+        parts.append(confusion_table(own))
+        parts.append("\nLesser tiers: top cause right, and `unknown` in the tail's time.\n")
+        parts.append(tiers_table(own))
+    return "\n".join(parts) + "\n"
+
+
+def kinds_table(cells: list[dict]) -> str:
+    rows = []
+    for cell in cells:
+        what = BY_NAME[cell["kind"]].says if cell["kind"] in BY_NAME else "two of them at once"
+        if cell["impossible"]:
+            rows.append([f"`{cell['kind']}`", what, "–", "–", "–", "–", "–", cell["impossible"]])
+            continue
+        result = cell["tiers"]["full"]
+        error = time_error(result["errors"])
+        pairs = result["what_if_pairs"]
+        predicted = "–"
+        if pairs and (ratio := what_if_ratio(result)):
+            columns = [statistics.median(p[i] for p in pairs if all(p)) / 1000 for i in range(3)]
+            predicted = f"{columns[2]:.0f} → {columns[0]:.0f} / {columns[1]:.0f} µs = {ratio:.2f}"
+        rows.append(
+            [
+                f"`{cell['kind']}`",
+                what,
+                str(result["injected"]),
+                percent(right(result)),
+                f"{error[0] / 1000:.1f} µs, {percent(error[1])}" if error else "–",
+                percent(error[2]) if error else "–",
+                percent(unknown(result)),
+                predicted,
+            ]
+        )
+    head = [
+        "kind",
+        "the message",
+        "n",
+        "top cause right",
+        "time error, medians",
+        "within 5 % or 50 µs",
+        "unknown in tail",
+    ]
+    return table([*head, "p99 with it → predicted without / measured without"], rows)
+
+
+def confusion_table(cells: list[dict]) -> str:
+    counts = Counter(tuple(pair) for cell in cells for pair in cell["tiers"].get("full", {}).get("confusion", []))
+    tops = sorted({top for _, top in counts})
+    kinds = [kind for kind in BY_NAME if any(row == kind for row, _ in counts)]
+    return table(["", *tops], [[f"`{kind}`", *(str(counts[kind, top] or "") for top in tops)] for kind in kinds])
+
+
+def tiers_table(cells: list[dict]) -> str:
+    tiers = list(dict.fromkeys(tier for cell in cells for tier in cell["tiers"]))
+    rows = []
+    for cell in cells:
+        if not cell["impossible"]:
+            results = [cell["tiers"][tier] for tier in tiers]
+            rows.append([f"`{cell['kind']}`", *(f"{percent(right(r))}, {percent(unknown(r))}" for r in results)])
+    totals = [join([cell["tiers"][tier] for cell in cells if cell["tiers"]]) for tier in tiers]
+    rows.append(["all", *(f"{percent(right(r))}, {percent(unknown(r))}" for r in totals)])
+    return table(["kind", *tiers], rows)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def right(result: dict) -> float:
+    return result["right"] / max(result["injected"], 1)
+
+
+def unknown(result: dict) -> float:
+    return result["tail_unknown_ns"] / max(result["tail_ns"], 1)
+
+
+def what_if_ratio(result: dict) -> float | None:
+    """Predicted over measured p99, median of the pairs of recordings."""
+    ratios = [predicted / measured for predicted, measured, _ in result["what_if_pairs"] if predicted and measured]
+    return statistics.median(ratios) if ratios else None
+
+
+def name(cell: dict) -> str:
+    return f"{cell['language']} {cell['kind']}"
+
+
+def listed(results: list[dict]) -> str:
+    return f": {', '.join(name(r['cell']) for r in results)}" if results else ""
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def machine() -> str:
+    model = next((row for row in Path("/proc/cpuinfo").read_text().splitlines() if row.startswith("model name")), ": ?")
+    return f"{model.split(':')[1].strip()}, {os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
+
+
+INTRODUCTION = """# Proof: known causes, and what taut calls them
+
+Made by `bench/causes/run` on {date}: {machine}. Do not edit.
+
+A loop sends messages through `start` → `middle` → `end`, each with 0.1 to 0.3 ms of work, at random moments, over a noisy
+background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,
+and for how long, is written down by the side that did it. The loop is recorded (`taut record --depth irq`), explained (`taut explain
+--all --format json`) and the two are joined by message id. The *top cause* is the one with most time above the median
+message to which nothing happened. The time error is the time found above that, less the truth. An uncontended named lock is in
+every message's path: the innocent. {rounds} recordings of {messages} messages for each kind and language in the full tier, each beside one in
+which nothing is injected: its p99 is held against the what-if's. The lesser tiers have one recording a kind. Injections
+that came out under 0.15 ms (a hog that got no turn, a timer that fired early) are left out.
+"""

@@ -1,0 +1,132 @@
+"""What the injections need around them, brought down again at the end: a peer outside, a cgroup, packet steering."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CPU, OTHER_CPU = 1, 0
+STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
+
+
+@dataclass
+class Stage:
+    folder: Path
+    cgroup: Path | None
+    port: int
+    taut: str
+    explain: list[str]
+    injectors: dict[str, list[str]]
+    gap_ms: str
+    # Why a kind cannot be done on this machine.
+    impossible: dict[str, str]
+
+    def record(
+        self, language: str, kinds: list[str], messages: int, seed: int, tier: str, *flags: str
+    ) -> tuple[list, dict]:
+        """Records one run; its truth and its explanation."""
+        truth, recording = self.folder / "truth.jsonl", self.folder / "run.mcap"
+        command = [self.taut, "record", "-q", "--depth", "irq", "--tier", tier, "-o", str(recording), "--"]
+        command += [*self.injectors[language], "--kinds", ",".join(kinds), "--messages", str(messages)]
+        command += ["--seed", str(seed), "--truth", str(truth), "--work", str(self.folder), "--gap-ms", self.gap_ms]
+        command += ["--cpu", str(CPU), "--other-cpu", str(OTHER_CPU), "--cgroup", str(self.cgroup or "")]
+        command += ["--outside", f"127.0.0.1:{self.port}", "--fifo", str(self.folder / "fifo"), *flags]
+        # The recorder and all helpers keep off the messages' CPU, unless a kind wants otherwise.
+        run(command, preexec_fn=lambda: os.sched_setaffinity(0, {OTHER_CPU}))
+        explained = run([*self.explain, str(recording), "--all", "--format", "json"])
+        return [json.loads(line) for line in truth.read_text().splitlines()], json.loads(explained)
+
+
+def run(command: list[str], **options) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    # 5: finished, but data was lost; the losses show in the figures.
+    if done.returncode not in (0, 5):
+        raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def set_up(taut: str, explain: list[str], gap_ms: str) -> Iterator[Stage]:
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--locked", "-p", "taut-stamp", "--example", "causes_injector"],
+        cwd=ROOT,
+        check=True,
+    )
+    injectors = {
+        "native": [str(target / "debug/examples/causes_injector")],
+        "python": [str(ROOT / ".venv/bin/python"), str(HERE / "injector.py")],
+    }
+    with contextlib.ExitStack() as stack:
+        # On a disk, not in memory: some kinds need one.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=target, prefix="causes-")))
+        impossible: dict[str, str] = {}
+        cgroup = stack.enter_context(own_cgroup())
+        if cgroup is None:
+            impossible["throttled"] = "no cgroup with a CPU quota may be made"
+        if not stack.enter_context(steered()):
+            impossible["irq"] = f"{STEERING} cannot be set"
+        port = stack.enter_context(outside(folder / "fifo"))
+        yield Stage(folder, cgroup, port, taut, explain, injectors, gap_ms, impossible)
+
+
+@contextlib.contextmanager
+def outside(prefix: Path) -> Iterator[int]:
+    """The peer that nobody records: started here, not below `taut record`."""
+    command = [sys.executable, str(HERE / "outside.py"), str(prefix)]
+    pinned = {"preexec_fn": lambda: os.sched_setaffinity(0, {OTHER_CPU})}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **pinned) as server:
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+@contextlib.contextmanager
+def own_cgroup() -> Iterator[Path | None]:
+    """A fresh cgroup that has a CPU quota: v1's cpu hierarchy, else v2."""
+    found = None
+    for parent, quota in [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"), ("/sys/fs/cgroup", "cpu.max")]:
+        path = Path(parent) / f"taut-causes-{os.getpid()}"
+        if not Path(parent, "cgroup.procs").exists():
+            continue
+        try:
+            path.mkdir()
+        except OSError:
+            continue
+        if (path / quota).exists():
+            found = path
+            break
+        path.rmdir()
+    try:
+        yield found
+    finally:
+        # The injector's end empties it, a moment later.
+        until = time.monotonic() + 5
+        while found and found.exists() and time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                found.rmdir()
+            time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def steered() -> Iterator[bool]:
+    """Has the messages' CPU process what the loopback receives."""
+    try:
+        before = STEERING.read_text()
+        STEERING.write_text(f"{1 << CPU:x}")
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        STEERING.write_text(before)
