@@ -12,6 +12,13 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How long this thread could have run but waited for the CPU, so far.
+pub fn run_delay_ns() -> u64 {
+    // Three numbers: time on the CPU, time waiting for it, turns (Documentation/scheduler/sched-stats.rst).
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// CPU time that a process of ours has used so far, exact also while it runs.
 pub fn process_cpu_ns(pid: libc::pid_t) -> u64 {
     // The kernel's clock id of a process: `MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)`, include/linux/posix-timers.h.

@@ -8,7 +8,12 @@ use std::{
     ptr::null_mut,
 };
 
-use crate::{clock::monotonic_ns, kinds::Kind, options::Options, random::Random};
+use crate::{
+    clock::{monotonic_ns, run_delay_ns, thread_cpu_ns},
+    kinds::Kind,
+    options::Options,
+    random::Random,
+};
 
 const PAGE: usize = 4096;
 
@@ -32,14 +37,15 @@ impl Kind for FreshPages {
     }
     fn strike(&mut self, ns: u64) {
         let Some(memory) = &self.memory else { return };
-        let before = monotonic_ns();
+        // By CPU time: who else has the CPU meanwhile is no page fault. Looked at seldom, since that is none either.
+        let before = thread_cpu_ns();
         for page in 0..FRESH_BYTES / PAGE {
             memory.touch(page);
-            self.taken_ns = monotonic_ns() - before;
-            if self.taken_ns >= ns {
+            if page % 16 == 0 && thread_cpu_ns() - before >= ns {
                 break;
             }
         }
+        self.taken_ns = thread_cpu_ns() - before;
     }
     fn settle(&mut self) -> u64 {
         self.memory = None;
@@ -83,14 +89,13 @@ impl Kind for DroppedPages {
     }
     fn strike(&mut self, ns: u64) {
         let Some(memory) = &self.memory else { return };
-        let before = monotonic_ns();
-        loop {
+        let (before, waited_ns) = (monotonic_ns(), run_delay_ns());
+        while monotonic_ns() - before < ns {
             memory.touch(self.random.between(0, (FILE_BYTES / PAGE) as u64) as usize);
-            self.taken_ns = monotonic_ns() - before;
-            if self.taken_ns >= ns {
-                break;
-            }
         }
+        let until = monotonic_ns();
+        // Waiting for the CPU once the page is there is another cause.
+        self.taken_ns = (until - before).saturating_sub(run_delay_ns() - waited_ns);
     }
     fn settle(&mut self) -> u64 {
         self.memory = None;
@@ -98,15 +103,28 @@ impl Kind for DroppedPages {
     }
 }
 
-/// Small writes, each brought to the disk.
+/// Brings to the disk what was written before the message. How much takes how long is learnt on the way.
 pub struct Sync {
     file: File,
+    bytes_per_ms: f64,
+    written: usize,
     taken_ns: u64,
 }
 
+/// A sync takes that long however little there is to write.
+const LEAST_BYTES: usize = 4096;
+const MOST_BYTES: usize = 64 << 20;
+
 impl Sync {
     pub fn new(options: &Options) -> Result<Sync, String> {
-        Ok(Sync { file: open(&options.work.join("synced.bin"))?, taken_ns: 0 })
+        let mut sync =
+            Sync { file: open(&options.work.join("synced.bin"))?, bytes_per_ms: 2e6, written: 0, taken_ns: 0 };
+        for _ in 0..4 {
+            sync.prepare(4_000_000);
+            sync.strike(4_000_000);
+            sync.settle();
+        }
+        Ok(sync)
     }
 }
 
@@ -114,18 +132,20 @@ impl Kind for Sync {
     fn name(&self) -> (&'static str, &'static str, &'static str) {
         ("disk", "disk", "")
     }
-    fn strike(&mut self, ns: u64) {
-        let before = monotonic_ns();
-        loop {
-            let _ = self.file.write_all_at(&[1; 512], 0);
-            let _ = self.file.sync_all();
-            self.taken_ns = monotonic_ns() - before;
-            if self.taken_ns >= ns {
-                break;
-            }
-        }
+    fn prepare(&mut self, ns: u64) {
+        self.written = ((self.bytes_per_ms * ns as f64 / 1e6) as usize).clamp(LEAST_BYTES, MOST_BYTES);
+        let _ = self.file.write_all_at(&vec![1; self.written], 0);
+    }
+    fn strike(&mut self, _ns: u64) {
+        let (before, on_cpu_ns, waited_ns) = (monotonic_ns(), thread_cpu_ns(), run_delay_ns());
+        let _ = self.file.sync_all();
+        let (until, on_cpu_ns) = (monotonic_ns(), thread_cpu_ns() - on_cpu_ns);
+        // What the kernel computes for it is `syscall`, and waiting for the CPU afterwards is `wakeup`.
+        self.taken_ns = (until - before).saturating_sub(on_cpu_ns + run_delay_ns() - waited_ns);
     }
     fn settle(&mut self) -> u64 {
+        let per_ms = self.written as f64 / (self.taken_ns as f64 / 1e6).max(0.1);
+        self.bytes_per_ms = 0.8 * self.bytes_per_ms + 0.2 * per_ms;
         self.taken_ns
     }
 }
@@ -140,7 +160,7 @@ pub struct Zeros {
 impl Zeros {
     pub fn new() -> Result<Zeros, String> {
         let file = File::open("/dev/zero").map_err(|e| format!("/dev/zero: {e}"))?;
-        Ok(Zeros { file, buffer: vec![1; 256 << 10], taken_ns: 0 })
+        Ok(Zeros { file, buffer: vec![1; 1 << 20], taken_ns: 0 })
     }
 }
 
@@ -202,7 +222,11 @@ impl Mapping {
         // SAFETY: within the mapping, and written to only where that is permitted.
         unsafe {
             let byte = self.memory.add(page * PAGE);
-            if self.writable { byte.write_volatile(1) } else { std::hint::black_box(byte.read_volatile()); }
+            if self.writable {
+                byte.write_volatile(1)
+            } else {
+                std::hint::black_box(byte.read_volatile());
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     agent::{fork, pipe},
-    clock::{Progress, monotonic_ns, pin, sleep_ns},
+    clock::{Progress, monotonic_ns, sleep_ns},
     kinds::Kind,
     options::Options,
 };
@@ -43,7 +43,9 @@ impl Chain {
                 write_number(&mut answers, taken_ns);
             }
         });
-        fork("near", options.other_cpu, || {
+        // Beside the message, which waits: were it on the other's CPU, that one's first turn would take the CPU from
+        // it before it waits, and both answers, preempted by it and waiting for it, would be right.
+        fork("near", options.cpu, || {
             let (mut questions, mut answers, mut ask, mut reply) = (near_in, near_out, ask_out, ask_in);
             while let Some(ns) = read_number(&mut questions) {
                 write_number(&mut ask, ns);
@@ -51,7 +53,6 @@ impl Chain {
                 write_number(&mut answers, taken_ns);
             }
         });
-        pin(options.cpu);
         Chain { works, ask: our_out, answer: our_in, taken_ns: 0 }
     }
 }

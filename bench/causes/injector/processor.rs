@@ -69,7 +69,11 @@ impl Hog {
 
 impl Kind for Hog {
     fn name(&self) -> (&'static str, &'static str, &'static str) {
-        if self.realtime { ("preempted_fifo", "preempted", "hog_fifo") } else { ("preempted_equal", "preempted", "hog_equal") }
+        if self.realtime {
+            ("preempted_fifo", "preempted", "hog_fifo")
+        } else {
+            ("preempted_equal", "preempted", "hog_equal")
+        }
     }
     fn strike(&mut self, ns: u64) {
         self.cpu_before_ns = process_cpu_ns(self.agent.pid);
