@@ -7,7 +7,7 @@
 
 use crate::{
     Cause,
-    kernel::{Call, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
+    kernel::{Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
     marks::Marks,
     names::Names,
 };
@@ -18,8 +18,6 @@ const DEPTH_MAX: usize = 16;
 const THROTTLED_IDLE_NS: u64 = 200_000;
 /// The same for a thread just woken: an idle CPU of a virtual machine may take this long to come back.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
-/// A page fault this shortly before an uninterruptible sleep is its reason.
-const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
 /// Timers whose moment is further off are in another clock than the recording.
 const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
@@ -210,7 +208,7 @@ impl Walker<'_> {
         let machine = self.machine;
         let interrupts = machine.interrupts(cpu, from, to);
         let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
-        let faults = &timeline.faults[timeline.faults.partition_point(|f| *f < from).saturating_sub(1)..];
+        let faults = &timeline.fault_times[timeline.fault_times.partition_point(|f| f.1 <= from)..];
         let (mut i, mut c, mut f) = (0, 0, 0);
         let mut pieces: Vec<Piece> = Vec::new();
         let mut now = from;
@@ -221,12 +219,12 @@ impl Walker<'_> {
             while calls.get(c).is_some_and(|x| x.end_ns <= now) {
                 c += 1;
             }
-            while faults.get(f).is_some_and(|x| self.fault_end(faults, f).max(*x) <= now) {
+            while faults.get(f).is_some_and(|x| x.1 <= now) {
                 f += 1;
             }
             let interrupt = interrupts.get(i).map(|x| (x.start_ns, x.end_ns));
             let call = calls.get(c).map(|x| (x.start_ns, x.end_ns));
-            let fault = faults.get(f).map(|x| (*x, self.fault_end(faults, f)));
+            let fault = faults.get(f).copied();
             let in_call = call.filter(|x| x.0 <= now).and(calls.get(c));
             let next = [interrupt, call, fault].into_iter().flatten().flat_map(|(start, end)| [start, end]);
             let until = next.filter(|x| *x > now).min().unwrap_or(to).min(to);
@@ -253,13 +251,6 @@ impl Walker<'_> {
             now = until;
         }
         pieces
-    }
-
-    /// Where the fault's handling ends: at the next fault if that follows closely, else after the usual time.
-    fn fault_end(&self, faults: &[u64], at: usize) -> u64 {
-        const CLOSE_NS: u64 = 20_000;
-        let next = faults.get(at + 1).filter(|next| **next - faults[at] <= CLOSE_NS);
-        next.copied().unwrap_or(faults[at] + self.machine.fault_ns)
     }
 
     fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {

@@ -418,6 +418,43 @@ fn a_missing_switch_out_of_idle_is_told_from_what_follows() {
 }
 
 #[test]
+fn an_idle_task_about_to_leave_tells_when_the_next_one_came() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0);
+    scene.event(0, 498, KernelEvent::IrqEnter, 0, [36, 0, 0]).wake(0, 500, 0, IRQ, 10);
+    scene.events.push((0, 505 * US, KernelEvent::IrqExit, IRQ | 0x04, 0, [36, 0, 0]));
+    scene.exit(0, 530, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
+    let path = scene.path();
+    let expected = [is(299, Cause::Io, "read fd 4"), is(5, Cause::Wakeup, ""), is(25, Cause::Syscall, "read")];
+    assert_eq!(path[2..5], expected);
+}
+
+#[test]
+fn an_interrupt_whose_end_was_not_seen_hides_no_later_one() {
+    let mut scene = alone();
+    scene.event(0, 10, KernelEvent::IrqEnter, 10, [251, 2, 0]).event(0, 20, KernelEvent::IrqEnter, 10, [251, 2, 0]);
+    scene.event(0, 21, KernelEvent::IrqExit, 10, [251, 2, 0]);
+    scene.event(0, 400, KernelEvent::IrqEnter, 10, [3, 1, 0]).event(0, 460, KernelEvent::IrqExit, 10, [3, 1, 0]);
+    scene.switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path()[1], is(60, Cause::Irq, "softirq NET_RX"));
+}
+
+#[test]
+fn a_major_fault_is_one_before_during_and_after_its_sleep() {
+    let mut scene = alone();
+    scene.event(0, 300, KernelEvent::PageFault, 10, [0, 0, 0]).switch(0, 330, 10, D, 0);
+    scene.wake(0, 700, 0, IRQ, 10).switch(0, 700, 0, R, 10).switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(200, Cause::Work, ""),
+        is(30, Cause::PageFault, ""),
+        is(370, Cause::PageFault, "major"),
+        is(1, Cause::PageFault, ""),
+        is(299, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
 fn without_kernel_events_everything_is_unknown() {
     let mut scene = Scene::new();
     scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b");

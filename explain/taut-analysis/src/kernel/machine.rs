@@ -6,11 +6,13 @@ use taut_recording::KernelEvent;
 
 use super::{
     events::Event,
-    timeline::{Segment, State, SystemCall, Timeline, Timer},
+    timeline::{CLOSE_FAULTS_NS, Segment, State, SystemCall, Timeline, Timer},
 };
 
 /// `common_flags`: the event came from a hard interrupt.
 pub(crate) const HARD_IRQ: u8 = 0x08;
+/// The current thread is about to be switched out.
+const NEED_RESCHED: u8 = 0x04;
 /// The event came from a softirq, or with softirqs off.
 pub(crate) const SOFT_IRQ: u8 = 0x10;
 
@@ -39,8 +41,6 @@ pub(crate) struct Machine {
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
-    /// How long a page fault of the recorded threads takes, by those that follow each other closely.
-    pub fault_ns: u64,
 }
 
 /// One CPU: who ran on it, and its interrupts.
@@ -79,6 +79,8 @@ struct Replay {
     nested: Vec<Vec<Interrupt>>,
     /// Of each CPU: when its tick is due.
     ticks: Vec<u64>,
+    /// Of each CPU: when its current thread was last seen about to leave.
+    leaving: Vec<u64>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
@@ -96,7 +98,8 @@ impl Machine {
         for (cpu, noticed_ns) in lost {
             machine.blind(usize::from(*cpu), *noticed_ns);
         }
-        machine.fault_ns = machine.usual_fault_ns();
+        let usual_fault_ns = machine.usual_fault_ns();
+        machine.threads.values_mut().for_each(|thread| thread.lay_out_faults(usual_fault_ns));
         machine.saw_calls = machine.threads.values().any(|thread| !thread.calls.is_empty());
         machine
     }
@@ -178,9 +181,8 @@ impl Machine {
     /// The median gap between faults that follow each other within 20 µs: little else can have happened
     /// between those, so that the gap is the fault. 1 µs where there are none.
     fn usual_fault_ns(&self) -> u64 {
-        const CLOSE_NS: u64 = 20_000;
         let gaps = self.threads.values().flat_map(|t| t.faults.windows(2)).map(|pair| pair[1] - pair[0]);
-        let mut gaps: Vec<u64> = gaps.filter(|gap| *gap <= CLOSE_NS).collect();
+        let mut gaps: Vec<u64> = gaps.filter(|gap| *gap <= CLOSE_FAULTS_NS).collect();
         gaps.sort_unstable();
         taut_stats::rank(&gaps, 0.5).unwrap_or(1000)
     }
@@ -218,14 +220,19 @@ impl Replay {
                 let timer = Timer { armed_ns: time, asked_ns: event.arg0 as u64, latest_ns: event.arg1 as u64 };
                 self.thread(event.tid).timers.push(timer);
             }
-            Some(TimerStart) if event.flags & HARD_IRQ != 0 => *self.tick(event.cpu) = event.arg0 as u64,
+            Some(TimerStart) if event.flags & HARD_IRQ != 0 => *slot(&mut self.ticks, event.cpu) = event.arg0 as u64,
             Some(IrqEnter) => {
                 if (event.arg0, event.arg1) == LOCAL_TIMER {
                     self.tick_comes(event.cpu, time);
                 }
                 let kind = event.arg1 as u8;
                 let begun = Interrupt { start_ns: time, end_ns: time, number: event.arg0 as i32, kind };
-                self.nested(event.cpu).push(begun);
+                let nested = self.nested(event.cpu);
+                // None interrupts itself: the end of the one before was not seen.
+                if let Some(at) = nested.iter().position(|i| (i.number, i.kind) == (begun.number, kind)) {
+                    nested.truncate(at);
+                }
+                nested.push(begun);
             }
             Some(IrqExit) => self.interrupt_ends(event),
             Some(SwitchIn) => self.state(event.tid, time, State::Running, 0, event.cpu, 0),
@@ -247,16 +254,23 @@ impl Replay {
             return;
         };
         if expected == tid {
+            if event.flags & NEED_RESCHED != 0 {
+                *slot(&mut self.leaving, event.cpu) = event.time_ns;
+            }
             return;
         }
         self.forget(expected);
+        let leaving_ns = std::mem::take(slot(&mut self.leaving, event.cpu));
         let mut since_ns = event.time_ns;
         let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
         match last {
             _ if tid == 0 => self.machine.unseen += 1,
             Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger)) => {
                 self.machine.unseen += 1;
-                if leaves && is_stranger && state == State::Woken && expected == 0 {
+                if leaving_ns > start_ns {
+                    // The one before was about to leave when it could run: the CPU was its from then on.
+                    since_ns = leaving_ns;
+                } else if leaves && is_stranger && state == State::Woken && expected == 0 {
                     // It gave no sign since its wake on an idle CPU: it ran from about then on.
                     since_ns = start_ns;
                 } else if leaves {
@@ -278,6 +292,9 @@ impl Replay {
 
     fn switch(&mut self, event: &Event) {
         let (time, cpu, previous, next) = (event.time_ns, event.cpu, event.tid, event.arg0 as i32);
+        // No interrupt lasts across a switch: ends that were not seen are past.
+        self.nested(cpu).clear();
+        *slot(&mut self.leaving, cpu) = 0;
         let occupants = &mut self.cpu(cpu).occupants;
         let is_first = occupants.is_empty();
         occupants.push((time, next));
@@ -329,7 +346,7 @@ impl Replay {
     /// A tick that comes late though its CPU was running something tells that the CPU itself did not run.
     fn tick_comes(&mut self, cpu: u16, time_ns: u64) {
         const SECOND_NS: u64 = 1_000_000_000;
-        let due_ns = std::mem::take(self.tick(cpu));
+        let due_ns = std::mem::take(slot(&mut self.ticks, cpu));
         if due_ns == 0 {
             return;
         }
@@ -382,26 +399,19 @@ impl Replay {
     }
 
     fn cpu(&mut self, cpu: u16) -> &mut Cpu {
-        let at = usize::from(cpu);
-        if self.machine.cpus.len() <= at {
-            self.machine.cpus.resize_with(at + 1, Cpu::default);
-        }
-        &mut self.machine.cpus[at]
-    }
-
-    fn tick(&mut self, cpu: u16) -> &mut u64 {
-        let at = usize::from(cpu);
-        if self.ticks.len() <= at {
-            self.ticks.resize(at + 1, 0);
-        }
-        &mut self.ticks[at]
+        slot(&mut self.machine.cpus, cpu)
     }
 
     fn nested(&mut self, cpu: u16) -> &mut Vec<Interrupt> {
-        let at = usize::from(cpu);
-        if self.nested.len() <= at {
-            self.nested.resize_with(at + 1, Vec::new);
-        }
-        &mut self.nested[at]
+        slot(&mut self.nested, cpu)
     }
+}
+
+/// A CPU's place in a table that grows with the CPUs seen.
+fn slot<T: Default>(table: &mut Vec<T>, cpu: u16) -> &mut T {
+    let at = usize::from(cpu);
+    if table.len() <= at {
+        table.resize_with(at + 1, T::default);
+    }
+    &mut table[at]
 }

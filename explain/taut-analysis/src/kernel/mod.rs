@@ -13,4 +13,4 @@ pub(crate) use events::Events;
 pub(crate) use futex::Futexes;
 pub(crate) use machine::{HARD_IRQ, Machine, SOFT_IRQ, STALL};
 pub(crate) use objects::{Call, Objects};
-pub(crate) use timeline::{Segment, State, SystemCall, Timeline, call_at};
+pub(crate) use timeline::{FAULT_BEFORE_SLEEP_NS, Segment, State, SystemCall, Timeline, call_at};

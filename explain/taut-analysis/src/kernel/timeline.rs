@@ -9,9 +9,16 @@ pub(crate) struct Timeline {
     pub calls: Vec<SystemCall>,
     /// Moments of page faults from user code.
     pub faults: Vec<u64>,
+    /// The time on a CPU that their handling took, not overlapping; after [`Timeline::lay_out_faults`].
+    pub fault_times: Vec<(u64, u64)>,
     /// Timers armed by the thread itself: sleeps and time-outs.
     pub timers: Vec<Timer>,
 }
+
+/// Of faults that follow each other within this time, little else can have happened between.
+pub(crate) const CLOSE_FAULTS_NS: u64 = 20_000;
+/// A sleep without a system call this shortly after a fault is the fault's: it waits for a disk.
+pub(crate) const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
 
 /// A state from `start_ns` to the start of the next segment.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +85,33 @@ impl Timeline {
     /// Where the segment ends.
     pub fn end_ns(&self, at: usize) -> u64 {
         self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns)
+    }
+
+    /// The kernel says when a fault begins and not when it ends: at the next one if that follows closely, at
+    /// the sleep that it leads to, else after the usual time; and after such a sleep it goes on for that time.
+    pub fn lay_out_faults(&mut self, usual_ns: u64) {
+        let mut times: Vec<(u64, u64)> = Vec::new();
+        for (at, fault) in self.faults.iter().enumerate() {
+            let next = self.faults.get(at + 1).copied().unwrap_or(u64::MAX);
+            let segment = self.segments.partition_point(|s| s.start_ns <= *fault);
+            let sleep = self.segments.get(segment).filter(|s| s.state == State::Uninterruptible);
+            let sleep = sleep.filter(|s| s.start_ns < next && s.start_ns - fault < FAULT_BEFORE_SLEEP_NS);
+            let end = match sleep {
+                Some(sleep) => sleep.start_ns,
+                None if next - fault <= CLOSE_FAULTS_NS => next,
+                None => fault + usual_ns,
+            };
+            times.push((*fault, end));
+            let later = self.segments[segment..].iter().take(3).filter(|_| sleep.is_some());
+            let back = later.map(|s| (s.state, s.start_ns)).find(|(state, _)| *state == State::Running);
+            if let Some((_, back)) = back.filter(|(_, back)| *back < next) {
+                times.push((back, if next - back <= CLOSE_FAULTS_NS { next } else { back + usual_ns }));
+            }
+        }
+        for at in 1..times.len() {
+            times[at - 1].1 = times[at - 1].1.min(times[at].0);
+        }
+        self.fault_times = times;
     }
 
     /// The system call under way at that moment.
