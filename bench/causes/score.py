@@ -16,9 +16,9 @@ Budget = dict[str, int]
 
 def read_explanation(explanation: dict) -> tuple[dict[int, Budget], dict[int, int], dict]:
     """Each message's time by cause, each message's total, and the chain of `start` → `end`."""
-    chain = max(explanation["chains"], key=lambda chain: len(chain["messages"]))
+    chain = max(explanation["chains"], key=lambda chain: chain["messages"])
     budgets, totals = {}, {}
-    for message in chain["messages"]:
+    for message in chain.get("all", []):
         budget: Counter[str] = Counter()
         for piece in message["budget"]:
             budget[piece["cause"]] += int(piece["ns"])

@@ -21,7 +21,17 @@ def explanation(budgets: dict[int, dict[str, int]], innocent: bool = False) -> d
     ]
     verdicts = [{"suspect": "lock:innocent", "contended": innocent, "tail_share": 0.0}]
     what_if = [{"without": "lock:thread_lock", "p50_ns": 1, "p99_ns": 250_000}]
-    return {"chains": [{"name": "start → end", "messages": messages, "verdicts": verdicts, "what_if": what_if}]}
+    return {
+        "chains": [
+            {
+                "name": "start → end",
+                "messages": len(messages),
+                "all": messages,
+                "verdicts": verdicts,
+                "what_if": what_if,
+            }
+        ]
+    }
 
 
 USUAL = {"work": 201_000, "wakeup": 3_000}
