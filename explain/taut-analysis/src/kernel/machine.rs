@@ -66,6 +66,10 @@ pub(crate) struct Interrupt {
 
 /// Kind of a stretch from the moment that a running CPU's tick was due until it came.
 pub(crate) const STALL: u8 = 3;
+/// Kind of a softirq.
+const SOFTIRQ: u8 = 1;
+/// A softirq that begins this shortly after another interrupt belongs to it.
+const EXIT_TO_SOFTIRQ_NS: u64 = 3_000;
 /// A tick that is later than this was not held up by the kernel: that keeps interrupts off for less.
 const LATE_TICK_NS: u64 = 100_000;
 /// The vector of the local timer on x86.
@@ -367,7 +371,15 @@ impl Replay {
         nested.truncate(at);
         if nested.is_empty() {
             ended.end_ns = event.time_ns;
-            self.cpu(event.cpu).interrupts.push(ended);
+            let interrupts = &mut self.cpu(event.cpu).interrupts;
+            // Between a hard interrupt and the softirq that it raised there is only the kernel's way out.
+            if ended.kind == SOFTIRQ
+                && let Some(last) =
+                    interrupts.last_mut().filter(|i| ended.start_ns.saturating_sub(i.end_ns) < EXIT_TO_SOFTIRQ_NS)
+            {
+                last.end_ns = ended.start_ns;
+            }
+            interrupts.push(ended);
         }
     }
 
