@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,23 +27,35 @@ class Stage:
     explain: list[str]
     injectors: dict[str, list[str]]
     gap_ms: str
+    # Where recordings stay, if they shall.
+    keep: Path | None
     # Why a kind cannot be done on this machine.
     impossible: dict[str, str]
 
     def record(
         self, language: str, kinds: list[str], messages: int, seed: int, tier: str, *flags: str
-    ) -> tuple[list, dict]:
-        """Records one run; its truth and its explanation."""
-        truth, recording = self.folder / "truth.jsonl", self.folder / "run.mcap"
-        command = [self.taut, "record", "-q", "--depth", "irq", "--tier", tier, "-o", str(recording), "--"]
-        command += [*self.injectors[language], "--kinds", ",".join(kinds), "--messages", str(messages)]
-        command += ["--seed", str(seed), "--truth", str(truth), "--work", str(self.folder), "--gap-ms", self.gap_ms]
-        command += ["--cpu", str(CPU), "--other-cpu", str(OTHER_CPU), "--cgroup", str(self.cgroup or "")]
-        command += ["--outside", f"127.0.0.1:{self.port}", "--fifo", str(self.folder / "fifo"), *flags]
-        # The recorder and all helpers keep off the messages' CPU, unless a kind wants otherwise.
-        run(command, preexec_fn=lambda: os.sched_setaffinity(0, {OTHER_CPU}))
+    ) -> tuple[list[dict], dict]:
+        """Records one run; its truth and its explanation. A recording that was kept is explained again."""
+        folder = self.keep or self.folder
+        stem = "-".join([language, kinds[0] if len(kinds) == 1 else "pairs", tier, str(seed), *flags])
+        truth, recording = folder / f"{stem}.jsonl", folder / f"{stem}.mcap"
+        if not (self.keep and truth.exists()):
+            unfinished = self.folder / "truth.jsonl"
+            command = [self.taut, "record", "-q", "--depth", "irq", "--tier", tier, "-o", str(recording), "--"]
+            command += [*self.injectors[language], "--kinds", ",".join(kinds), "--messages", str(messages)]
+            command += ["--seed", str(seed), "--truth", str(unfinished), "--work", str(self.folder)]
+            command += ["--gap-ms", self.gap_ms, "--cpu", str(CPU), "--other-cpu", str(OTHER_CPU)]
+            command += ["--cgroup", str(self.cgroup or ""), "--outside", f"127.0.0.1:{self.port}"]
+            command += ["--fifo", str(self.folder / "fifo"), *flags]
+            # The recorder and all helpers keep off the messages' CPU, unless a kind wants otherwise.
+            run(command, preexec_fn=lambda: os.sched_setaffinity(0, {OTHER_CPU}))
+            shutil.move(unfinished, truth)
         explained = run([*self.explain, str(recording), "--all", "--format", "json"])
-        return [json.loads(line) for line in truth.read_text().splitlines()], json.loads(explained)
+        told = [json.loads(line) for line in truth.read_text().splitlines()], json.loads(explained)
+        if not self.keep:
+            truth.unlink()
+            recording.unlink()
+        return told
 
 
 def run(command: list[str], **options) -> str:
@@ -54,7 +67,9 @@ def run(command: list[str], **options) -> str:
 
 
 @contextlib.contextmanager
-def set_up(taut: str, explain: list[str], gap_ms: str) -> Iterator[Stage]:
+def set_up(taut: str, explain: list[str], gap_ms: str, keep: Path | None) -> Iterator[Stage]:
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     subprocess.run(
         ["cargo", "build", "--quiet", "--locked", "-p", "taut-stamp", "--example", "causes_injector"],
@@ -75,7 +90,7 @@ def set_up(taut: str, explain: list[str], gap_ms: str) -> Iterator[Stage]:
         if not stack.enter_context(steered()):
             impossible["irq"] = f"{STEERING} cannot be set"
         port = stack.enter_context(outside(folder / "fifo"))
-        yield Stage(folder, cgroup, port, taut, explain, injectors, gap_ms, impossible)
+        yield Stage(folder, cgroup, port, taut, explain, injectors, gap_ms, keep, impossible)
 
 
 @contextlib.contextmanager
