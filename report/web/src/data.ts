@@ -14,6 +14,7 @@ export interface Delay extends Figures {
 }
 export interface Hop extends Delay {
   from: string; to: string; pdv_p99_ns: Ns | null; tail_share: number | null; crosses_threads: boolean;
+  causes: CauseShare[];
 }
 export interface Point {
   name: string; messages: number; rate_hz: number | null; period: Figures; period_jitter: Figures; threads: string[];
@@ -22,6 +23,18 @@ export interface Outcomes {
   applied: number; in_flight: number; dropped: Record<string, number>; unexplained: number; double: number;
   last_seen: { point: string; reason: string; messages: number }[];
 }
+export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; usual_ns: Ns }
+export interface Culprit { kind: string; name: string; time_ns: Ns; messages: number; causes: string[] }
+export interface Verdict { suspect: string; contended: boolean; wait: Figures; touched: number; tail_share: number; sentence: string }
+export interface WhatIf { without: string; p50_ns: Ns | null; p99_ns: Ns | null; gain: number; assumption: string }
+export interface Recommendation { against: string; evidence: string; remedy: string; gain: number; verify: string }
+/** One of the worst messages; moments are ns since the recording's start. */
+export interface MessagePath {
+  id: number; start_ns: number; total_ns: Ns; budget: { cause: string; detail: string; ns: Ns }[];
+  passes: [point: number, ns: number][];
+  path: { from_ns: number; to_ns: number; hop: number; lane: number; cause: string; detail: string; note: string }[];
+  lanes: { thread: string; states: [from: number, to: number, state: string][] }[];
+}
 export interface Chain {
   name: string; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
   end_to_end: Delay; whole_life: Delay; hops: Hop[]; points: Point[];
@@ -29,6 +42,9 @@ export interface Chain {
   outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
   /** (start in µs, latency in ns) */
   series: [startUs: number, latency: Ns][];
+  tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns };
+  causes: CauseShare[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
+  worst?: MessagePath[];
 }
 export interface Report {
   name: string; headline: string; chains: Chain[]; damage: string[]; notes: string[];

@@ -1,8 +1,10 @@
 // The page, top to bottom.
 
+import { causeSection } from "./causes";
 import type { Chain, Report } from "./data";
 import { h } from "./dom";
 import * as f from "./format";
+import { worstMessages } from "./lanes";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { delayTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
 
@@ -23,6 +25,7 @@ function chainSections(chain: Chain, all: { name: string; chain: Chain }[]): HTM
     h("h1", { class: "chain" }, chain.name),
     section("How late", delayTable(chain), deadline, started, plots),
     section("Which hop", hopTable(chain), branches),
+    section("Whose time it was", causeSection(chain), worstMessages(chain)),
     section("Where the messages ended", outcomeFunnel(chain)),
     section("Rate and period", pointTable(chain)));
 }

@@ -49,6 +49,27 @@ test("every chart has a name, a finding and its data as a table", async () => {
   }
 });
 
+test("causes are told in words, and the worst messages can be chosen and walked by keyboard", async () => {
+  const { page } = await light();
+  const section = page.locator("section", { has: page.getByRole("heading", { name: "Whose time it was" }) }).first();
+  assert.match(await section.locator(".tail-sentence").textContent(), /above p\d+/);
+  assert.ok((await section.locator(".stack").first().getAttribute("aria-label")).includes("%"));
+  for (const badge of await section.locator(".badge").all()) assert.match(await badge.textContent(), /guilty/);
+  const list = section.getByRole("listbox");
+  await list.focus();
+  await page.keyboard.press("End");
+  assert.equal(await list.locator("[aria-selected=true]").count(), 1);
+  const plot = section.locator(".lane-plot");
+  await plot.focus();
+  await page.keyboard.press("Home");
+  const pieces = await plot.locator("rect[class^=c-]").count();
+  assert.ok(pieces > 0 && (await section.locator(".messages [aria-live]").textContent()).startsWith("+0"));
+  for (const key of ["+", "+", "+", "+"]) await page.keyboard.press(key);
+  assert.ok(await plot.locator("rect[class^=c-]").count() < pieces, "zooming in shows fewer pieces");
+  await page.keyboard.press("0");
+  assert.equal(await plot.locator("rect[class^=c-]").count(), pieces);
+});
+
 for (const width of [390, 768, 1280]) {
   test(`nothing sticks out at ${width} px`, async () => {
     const { page } = await light();

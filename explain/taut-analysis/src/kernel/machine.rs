@@ -274,8 +274,8 @@ impl Replay {
                 if leaving_ns > start_ns {
                     // The one before was about to leave when it could run: the CPU was its from then on.
                     since_ns = leaving_ns;
-                } else if leaves && is_stranger && state == State::Woken && expected == 0 {
-                    // It gave no sign since its wake on an idle CPU: it ran from about then on.
+                } else if is_stranger && state == State::Woken && expected == 0 {
+                    // Its system calls would not be seen; woken on an idle CPU, it ran from about then on.
                     since_ns = start_ns;
                 } else if leaves {
                     self.forget(tid);
