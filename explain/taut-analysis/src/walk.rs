@@ -33,7 +33,7 @@ pub(crate) struct Piece {
     pub detail: u32,
     /// Who is to blame: holder, who ran instead, awaited peer; 0 is nobody known.
     pub other: i32,
-    /// A wait to run that follows a wait for a lock or the GIL belongs to that one in a what-if.
+    /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after.
     pub after: Option<(Cause, u32)>,
     /// For people; only when asked for.
     pub note: String,
@@ -274,16 +274,23 @@ impl Walker<'_> {
         let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);
         piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
             Some((Cause::Gil, 0))
-        } else if at > 0 && timeline.segments[at - 1].state == State::Blocked {
-            let before = timeline.segments[at - 1].start_ns;
-            match self.wait(tid, timeline, at - 1, before, segment.start_ns, hop) {
-                Wait::Is(pieces) => pieces.last().filter(|p| p.cause == Cause::Lock).map(|p| (p.cause, p.detail)),
-                Wait::For(_) => None,
-            }
         } else {
-            None
+            self.wait_before(tid, timeline, at, hop)
         };
         piece
+    }
+
+    /// The cause that a thread's wait to run came after.
+    fn wait_before(&mut self, tid: i32, timeline: &Timeline, at: usize, hop: Hop) -> Option<(Cause, u32)> {
+        let before = *timeline.segments.get(at.checked_sub(1)?)?;
+        if !matches!(before.state, State::Blocked | State::Uninterruptible | State::Stopped) {
+            return None;
+        }
+        match self.wait(tid, timeline, at - 1, before.start_ns, timeline.segments[at].start_ns, hop) {
+            // Oversleeping comes after sleeping.
+            Wait::Is(pieces) => pieces.first().map(|p| (p.cause, p.detail)),
+            Wait::For(_) => None,
+        }
     }
 
     fn throttled(&mut self, tid: i32, from: u64, to: u64) -> Piece {
@@ -417,7 +424,10 @@ impl Walker<'_> {
             (latest, to, Cause::TimerSlack, late),
         ];
         let pieces = cuts.into_iter().filter(|(start, end, _, _)| start < end);
-        Some(pieces.map(|(start, end, cause, detail)| Piece { detail, ..self.piece(start, end, cause, tid) }).collect())
+        let after = |cause| (cause == Cause::TimerSlack).then_some((Cause::Sleep, 0));
+        let piece =
+            |(start, end, cause, detail)| Piece { detail, after: after(cause), ..self.piece(start, end, cause, tid) };
+        Some(pieces.map(piece).collect())
     }
 
     /// The thread that woke this one by its own doing. In a hard interrupt the current thread is an innocent;
