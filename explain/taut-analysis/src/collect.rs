@@ -162,6 +162,7 @@ impl Analyzer {
         chains.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
         let mut notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
         notes.extend(gaps);
+        notes.extend(chains.iter().flat_map(inversions));
         Ok(Analysis { info, ending, totals, chains, damage, notes })
     }
 
@@ -292,6 +293,20 @@ impl Analyzer {
 /// The CPU in a place like "cpu 1 ftrace".
 fn cpu_of(place: &str) -> Option<u16> {
     place.strip_prefix("cpu ")?.split(' ').next()?.parse().ok()
+}
+
+/// Hops that messages seem to take backwards.
+fn inversions(chain: &crate::Chain) -> impl Iterator<Item = String> + '_ {
+    chain.hops.iter().filter(|hop| hop.inverted > 0).map(|hop| {
+        format!(
+            "{} messages reached {} before {}, by up to {:.3} ms, and count as 0 ns there: they took another way, two \
+             chains use the same ids at once, or a clock is wrong",
+            hop.inverted,
+            hop.to,
+            hop.from,
+            hop.inverted_max_ns as f64 / 1e6
+        )
+    })
 }
 
 /// Sentences that a reader must know to trust the figures.

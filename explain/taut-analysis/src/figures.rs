@@ -22,7 +22,12 @@ struct Table<'a> {
     /// Row after row; [`NEVER`] where a message did not pass.
     times: Vec<u64>,
     rows: Vec<(&'a Message, &'a [Stamp])>,
+    /// For each column: messages that seem to reach it before the one ahead of it, and the largest step back.
+    inverted: Vec<(u64, u64)>,
 }
+
+/// Smaller steps back are the clocks' and the CPU's reordering of reads.
+const INVERSION_NS: u64 = 1_000;
 
 impl<'a> Table<'a> {
     fn of(messages: &'a Messages, line: &Line) -> Table<'a> {
@@ -31,6 +36,7 @@ impl<'a> Table<'a> {
         rows.sort_by_key(|(_, passes)| passes[0].time);
         let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
         let mut times = vec![NEVER; rows.len() * columns];
+        let mut inverted = vec![(0, 0); columns];
         for (row, (_, passes)) in rows.iter().enumerate() {
             for stamp in *passes {
                 if let Some(at) = column.get(&stamp.point) {
@@ -39,13 +45,20 @@ impl<'a> Table<'a> {
             }
             // A message that seems to reach a point before the one ahead of it took no time: the inversion
             // is the clock's error, and hops still add up to the whole way.
-            let mut latest = 0;
-            for time in times[row * columns..][..columns].iter_mut().filter(|time| **time != NEVER) {
+            let mut latest = 0u64;
+            for (column, time) in times[row * columns..][..columns].iter_mut().enumerate() {
+                if *time == NEVER {
+                    continue;
+                }
+                let back = latest.saturating_sub(*time);
+                if back > INVERSION_NS {
+                    inverted[column] = (inverted[column].0 + 1, inverted[column].1.max(back));
+                }
                 latest = latest.max(*time);
                 *time = latest;
             }
         }
-        Table { columns, times, rows }
+        Table { columns, times, rows, inverted }
     }
 
     fn row(&self, row: usize) -> &[u64] {
@@ -132,6 +145,8 @@ fn hops(table: &Table<'_>, line: &Line, context: &Context, warm: usize, way: &Di
                 // RFC 5481 section 4.2: PDV = delay − minimum delay.
                 pdv_p99_ns: p99_ns.zip(min_ns).map(|(p99, min)| p99 - min),
                 tail_share: shares.as_ref().map(|shares| shares[at]),
+                inverted: table.inverted[at + 1].0,
+                inverted_max_ns: table.inverted[at + 1].1,
                 crosses_threads: crossing[at],
                 delay,
             }

@@ -125,6 +125,10 @@ pub struct Hop {
     pub pdv_p99_ns: Option<u64>,
     /// Of the time by which messages of the tail exceed the median message, the share spent in this hop (0..1); shares of a chain sum to 1.
     pub tail_share: Option<f64>,
+    /// Messages that seem to have reached the end before the start by more than the clocks' error; they count as 0 ns.
+    pub inverted: u64,
+    /// The largest such step back.
+    pub inverted_max_ns: u64,
     /// True when both ends are stamped by different threads for most messages.
     pub crosses_threads: bool,
 }

@@ -201,6 +201,28 @@ fn deadlines_are_counted_and_unknown_points_told() {
 }
 
 #[test]
+fn notes_say_what_does_not_fit() {
+    let mut stream = Stream::default();
+    for message in 0..20u64 {
+        let at = message * 1_000_000;
+        stream.stamp(1, at, message, "read");
+        // The last one's points come in the other order.
+        let (first, second) = if message == 19 { ("write", "convert") } else { ("convert", "write") };
+        stream.stamp(1, at + 10_000, message, first);
+        stream.stamp(1, at + 50_000, message, second);
+    }
+    stream.outcome(1, 5, 999, APPLIED);
+    let analysis = stream.analyse_with(Config::default(), false, 100_000_000).unwrap();
+    assert_eq!(analysis.chains[0].hops[1].inverted, 1);
+    let expected = [
+        "1 outcomes were given to messages that were never stamped",
+        "1 messages reached write before convert, by up to 0.040 ms, and count as 0 ns there: they took another way, two \
+         chains use the same ids at once, or a clock is wrong",
+    ];
+    assert_eq!(analysis.notes.iter().filter(|n| !n.contains("recorder")).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn young_messages_are_in_flight_and_old_ones_unexplained() {
     let mut stream = Stream::default();
     for message in 0..10u64 {
