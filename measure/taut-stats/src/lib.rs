@@ -2,8 +2,6 @@
 
 mod curves;
 mod distribution;
-mod running;
 
 pub use curves::{histogram, percentile_curve};
 pub use distribution::{Distribution, rank};
-pub use running::Running;
