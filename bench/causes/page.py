@@ -216,5 +216,5 @@ and for how long, is written down by the side that did it. The loop is recorded 
 message to which nothing happened. The time error is the time found above that, less the truth. An uncontended named lock is in
 every message's path: the innocent. {rounds} recordings of {messages} messages for each kind and language in the full tier, each beside one in
 which nothing is injected: its p99 is held against the what-if's. The lesser tiers have one recording a kind. Injections
-that came out under 0.15 ms (a hog that got no turn, a timer that fired early) are left out.
+that came out under 0.2 ms (a hog that got no turn, a timer that fired early) are left out.
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cases import BY_NAME
 
 # An injection that came out smaller (a hog that got no turn, a timer that fired early) proves nothing.
-LEAST_NS = 150_000
+LEAST_NS = 200_000
 # Of two causes within this ratio either may be called the larger one.
 TIE = 1.15
 LIMIT_NS, LIMIT_RATIO = 50_000, 0.05

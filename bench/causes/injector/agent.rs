@@ -18,6 +18,8 @@ pub struct Mailbox {
     ended_ns: AtomicU64,
     /// To the agent: that is enough.
     enough: AtomicU64,
+    /// To the agent: how often it was felt.
+    felt: AtomicU64,
 }
 
 impl Mailbox {
@@ -26,6 +28,12 @@ impl Mailbox {
     }
     pub fn ended(&self) {
         self.ended_ns.store(clock::monotonic_ns(), SeqCst);
+    }
+    pub fn feel(&self) {
+        self.felt.fetch_add(1, SeqCst);
+    }
+    pub fn felt(&self) -> u64 {
+        self.felt.load(SeqCst)
     }
     pub fn is_enough(&self) -> bool {
         self.enough.load(SeqCst) != 0
@@ -83,6 +91,10 @@ impl Agent {
 
     pub fn is_ready(&self) -> bool {
         self.mailbox.ready_ns.load(SeqCst) != 0
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.mailbox.ended_ns.load(SeqCst) != 0
     }
 
     pub fn enough(&self) {

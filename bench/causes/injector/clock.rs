@@ -62,22 +62,25 @@ pub struct Progress {
 impl Progress {
     /// Computes for `ns`, not counting the time that others take.
     pub fn work(&mut self, ns: u64) {
-        self.work_until(|progress| progress.done_ns >= ns);
+        self.work_until(|progress, _| progress.done_ns >= ns);
     }
 
-    /// Computes until `enough` says so.
-    pub fn work_until(&mut self, enough: impl Fn(&Progress) -> bool) {
-        while !enough(self) {
+    /// Computes until `enough`, told the time of the last look, says so.
+    pub fn work_until(&mut self, enough: impl Fn(&Progress, u64) -> bool) {
+        loop {
             let now = monotonic_ns();
             let step = now - self.last_ns.unwrap_or(now);
             self.last_ns = Some(now);
             if step < GAP_NS {
                 self.done_ns += step;
-                continue;
+            } else {
+                self.stolen_ns += step;
+                if step > LONG_GAP_NS {
+                    self.long_gaps_ns += step;
+                }
             }
-            self.stolen_ns += step;
-            if step > LONG_GAP_NS {
-                self.long_gaps_ns += step;
+            if enough(self, now) {
+                return;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What takes the CPU: own work, hogs, quotas, interrupts, stops.
 
 use std::{
+    cell::Cell,
     fs,
     net::{Ipv4Addr, UdpSocket},
     os::fd::AsRawFd,
@@ -166,9 +167,15 @@ pub struct Flood {
     stolen_ns: u64,
 }
 
-const MEMBERS: usize = 900;
-/// About as long as one datagram keeps the other CPU.
-const PACE_NS: u64 = 150_000;
+/// (port, members): some 150 and 400 µs of softirq a datagram. What an interrupt costs outside of its handler, 10 µs on
+/// a virtual machine, shall be little beside it.
+const SMALL: (u16, usize) = (36_666, 2000);
+const LARGE: (u16, usize) = (36_667, 5000);
+const LARGE_FROM_NS: u64 = 700_000;
+/// After this long a datagram did not arrive.
+const LOST_NS: u64 = 1_000_000;
+/// The last one is through by then.
+const AFTER_NS: u64 = 30_000;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 66, 66, 66);
 /// A flood that does not come is given up.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -176,9 +183,12 @@ const PATIENCE_NS: u64 = 100_000_000;
 impl Flood {
     pub fn new(options: &Options) -> Result<Flood, String> {
         let failed = |e: std::io::Error| format!("no multicast on the loopback: {e}");
-        // One port, so that every datagram goes to all of them.
-        let members: Vec<UdpSocket> = (0..MEMBERS).map(|_| member()).collect::<Result<_, _>>().map_err(failed)?;
-        let port = members[0].local_addr().map_err(failed)?.port();
+        let many = libc::rlimit { rlim_cur: 8192, rlim_max: 8192 };
+        // SAFETY: reads the limits only.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &many) };
+        // A datagram to a port goes to all that have bound it.
+        let ports = [SMALL, LARGE].into_iter().flat_map(|(port, members)| std::iter::repeat_n(port, members));
+        let members: Vec<UdpSocket> = ports.map(member).collect::<Result<_, _>>().map_err(failed)?;
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let loopback = libc::in_addr { s_addr: u32::from(Ipv4Addr::LOCALHOST).to_be() };
         // SAFETY: the option's value is an in_addr that outlives the call.
@@ -186,15 +196,16 @@ impl Flood {
             let value = (&raw const loopback).cast();
             libc::setsockopt(sender.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, value, 4);
         }
-        let agent = Agent::process("flooder", options.other_cpu, move |_ns: u64, mailbox: &Mailbox| {
+        let agent = Agent::process("flooder", options.other_cpu, move |ns: u64, mailbox: &Mailbox| {
             let _members = &members;
+            let (port, _) = if ns < LARGE_FROM_NS { SMALL } else { LARGE };
             mailbox.ready();
             let until = monotonic_ns() + PATIENCE_NS;
             while !mailbox.is_enough() && monotonic_ns() < until {
-                let before = monotonic_ns();
+                let (felt, sent_ns) = (mailbox.felt(), monotonic_ns());
                 let _ = sender.send_to(&[0; 8], (GROUP, port));
-                // The next one comes when the other CPU is nearly through with this one.
-                while monotonic_ns() - before < PACE_NS && !mailbox.is_enough() {}
+                // The next one as soon as the other CPU is through with this one.
+                while mailbox.felt() == felt && !mailbox.is_enough() && monotonic_ns() - sent_ns < LOST_NS {}
             }
             mailbox.ended();
         });
@@ -202,7 +213,7 @@ impl Flood {
     }
 }
 
-fn member() -> std::io::Result<UdpSocket> {
+fn member(port: u16) -> std::io::Result<UdpSocket> {
     // SAFETY: plain system calls on a descriptor of ours; the address is complete.
     unsafe {
         use std::os::fd::FromRawFd;
@@ -213,7 +224,7 @@ fn member() -> std::io::Result<UdpSocket> {
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), 4);
         let address = libc::sockaddr_in {
             sin_family: libc::AF_INET as u16,
-            sin_port: 36_666u16.to_be(),
+            sin_port: port.to_be(),
             sin_addr: libc::in_addr { s_addr: u32::from(GROUP).to_be() },
             sin_zero: [0; 8],
         };
@@ -233,8 +244,17 @@ impl Kind for Flood {
         let mut progress = Progress::default();
         let until = monotonic_ns() + PATIENCE_NS;
         self.agent.ring(ns);
-        progress.work_until(|p| p.stolen_ns >= ns || monotonic_ns() > until);
+        let felt = Cell::new(0);
+        progress.work_until(|p, now| {
+            if p.stolen_ns != felt.replace(p.stolen_ns) {
+                self.agent.mailbox.feel();
+            }
+            p.stolen_ns >= ns || now > until
+        });
         self.agent.enough();
+        progress.work_until(|_, _| self.agent.has_ended());
+        let after = monotonic_ns();
+        progress.work_until(|_, now| now > after + AFTER_NS);
         self.stolen_ns = progress.stolen_ns;
     }
     fn settle(&mut self) -> u64 {
@@ -273,7 +293,7 @@ impl Kind for Stop {
     fn strike(&mut self, ns: u64) {
         self.agent.ring(ns);
         // Computes until it was stopped: the signal takes its way.
-        Progress::default().work_until(|_| self.agent.is_ready());
+        Progress::default().work_until(|_, _| self.agent.is_ready());
     }
     fn settle(&mut self) -> u64 {
         self.agent.wait_ended() - self.agent.wait_ready()
