@@ -2,7 +2,7 @@
 //! their thread lanes.
 
 use comfy_table::CellAlignment;
-use taut_analysis::{Cause, Chain, Explained, MessagePath};
+use taut_analysis::{Cause, Chain, Explained, MessagePath, State};
 
 use crate::{
     Named, Style,
@@ -15,13 +15,25 @@ const LANE_WIDTH: usize = 72;
 /// Lines of a table that a report shows before it says how many more there are.
 const LINES_MAX: usize = 8;
 
+/// What `taut explain` was asked for in particular.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// Messages to draw on their lanes; the worst one when empty.
+    pub messages: &'a [u64],
+    /// Suspects were named: their verdicts are the answer, all else is how it came about.
+    pub suspects: bool,
+}
+
 /// What `taut explain` prints.
-pub fn explanation(named: Named<'_>, style: Style) -> String {
+pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(named.name));
     for chain in &named.analysis.chains {
         out += &format!("\n{}\n", style.bold(&chain.name));
-        out += &section(chain, style, usize::MAX);
-        out += &messages(chain, style);
+        if asked.suspects {
+            out += &format!("\n{}", verdicts(&chain.explained, style));
+        }
+        out += &section(chain, style, if asked.suspects { Form::WithoutVerdicts } else { Form::Whole });
+        out += &messages(chain, asked, style);
     }
     for note in &named.analysis.notes {
         out += &format!("\n{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
@@ -31,7 +43,33 @@ pub fn explanation(named: Named<'_>, style: Style) -> String {
 
 /// The short form, for a report.
 pub(crate) fn summary(chain: &Chain, style: Style) -> String {
-    section(chain, style, 3)
+    section(chain, style, Form::Short)
+}
+
+/// How much of a chain's explanation is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// No culprits, and only the first three pieces of advice.
+    Short,
+    Whole,
+    /// They stand above.
+    WithoutVerdicts,
+}
+
+/// The messages that are drawn on lanes: those asked for, else the worst.
+pub(crate) fn drawn<'a>(explained: &'a Explained, asked: Asked<'_>) -> Vec<&'a MessagePath> {
+    let is_asked = |path: &&MessagePath| asked.messages.contains(&path.budget.id);
+    let paths: Vec<_> = explained.paths.iter().filter(|path| is_seen(path)).collect();
+    if asked.messages.is_empty() {
+        paths.into_iter().take(1).collect()
+    } else {
+        paths.into_iter().filter(is_asked).collect()
+    }
+}
+
+/// Whether anything of the message's way is known.
+fn is_seen(path: &MessagePath) -> bool {
+    path.path.iter().any(|piece| piece.cause != Cause::Unknown)
 }
 
 /// One sentence: whose time the tail is.
@@ -65,7 +103,7 @@ pub(crate) fn sentence(explained: &Explained) -> String {
     }
 }
 
-fn section(chain: &Chain, style: Style, advice_max: usize) -> String {
+fn section(chain: &Chain, style: Style, form: Form) -> String {
     let explained = &chain.explained;
     let mut out = format!("\n  {}\n", wrap(&crate::headline::capital(&sentence(explained)), 96).replace('\n', "\n  "));
     let is_blind = explained.causes.iter().all(|share| share.cause == Cause::Unknown);
@@ -84,7 +122,7 @@ fn section(chain: &Chain, style: Style, advice_max: usize) -> String {
         ]);
     }
     out += &format!("\n{}", indent(&shares));
-    if advice_max == usize::MAX && !explained.culprits.is_empty() {
+    if form != Form::Short && !explained.culprits.is_empty() {
         let mut culprits = table(&["who took it", "ms", "messages", "how"]);
         for culprit in explained.culprits.iter().take(LINES_MAX) {
             let how: Vec<&str> = culprit.causes.iter().map(|cause| cause.word()).collect();
@@ -97,10 +135,8 @@ fn section(chain: &Chain, style: Style, advice_max: usize) -> String {
         }
         out += &format!("\n{}", indent(&culprits));
     }
-    out += "\n";
-    for verdict in &explained.verdicts {
-        let word = if verdict.contended { style.bold("guilty") } else { "  not ".to_owned() };
-        out += &format!("  {word} {}\n", wrap(&verdict.sentence, 88).replace('\n', "\n         "));
+    if form != Form::WithoutVerdicts {
+        out += &format!("\n{}", verdicts(explained, style));
     }
     if !explained.what_if.is_empty() {
         let measured = &chain.end_to_end.distribution;
@@ -118,7 +154,8 @@ fn section(chain: &Chain, style: Style, advice_max: usize) -> String {
     if !explained.recommendations.is_empty() {
         out += "\n";
     }
-    for (at, advice) in explained.recommendations.iter().take(advice_max).enumerate() {
+    let most = if form == Form::Short { 3 } else { usize::MAX };
+    for (at, advice) in explained.recommendations.iter().take(most).enumerate() {
         let text =
             format!("{}. {}: {} (−{:.0} % expected)", at + 1, advice.evidence, advice.remedy, 100.0 * advice.gain);
         out += &format!("  {}\n", wrap(&text, 96).replace('\n', "\n     "));
@@ -126,17 +163,26 @@ fn section(chain: &Chain, style: Style, advice_max: usize) -> String {
     out
 }
 
-/// A budget for each message that comes with its path; the first of them, and those asked for, on lanes.
-fn messages(chain: &Chain, style: Style) -> String {
+/// "guilty gil makes the tail: …", a line or two each.
+fn verdicts(explained: &Explained, style: Style) -> String {
+    let one = |verdict: &taut_analysis::Verdict| {
+        let word = if verdict.contended { style.bold("guilty") } else { "  not ".to_owned() };
+        format!("  {word} {}\n", wrap(&verdict.sentence, 88).replace('\n', "\n         "))
+    };
+    explained.verdicts.iter().map(one).collect()
+}
+
+/// A budget for each message that comes with its path; then some of them on lanes.
+fn messages(chain: &Chain, asked: Asked<'_>, style: Style) -> String {
     let paths = &chain.explained.paths;
-    if paths.is_empty() {
+    if !paths.iter().any(is_seen) {
         return String::new();
     }
     let mut out = format!("\n  {}\n", style.bold("Messages, worst first: µs and share of the message"));
     for path in paths {
         out += &budget(path);
     }
-    for path in paths.iter().take(1) {
+    for path in drawn(&chain.explained, asked) {
         out += &lanes(chain, path, style);
     }
     out
@@ -157,13 +203,16 @@ fn budget(path: &MessagePath) -> String {
     let part = |(cause, ns): &(Cause, u64)| {
         format!("{} {:.0} {:.0} %", cause.word(), *ns as f64 / 1e3, 100.0 * *ns as f64 / total)
     };
-    let parts: Vec<String> = sums.iter().take(5).map(part).collect();
-    let line = format!("{:>10} {:>8}  {}", budget.id, words::duration(budget.total_ns), parts.join(" · "));
-    format!("  {}\n", wrap_after(&line, 98))
-}
-
-fn wrap_after(line: &str, width: usize) -> String {
-    line.chars().take(width).collect()
+    let mut line = format!("{:>10} {:>8}  ", budget.id, words::duration(budget.total_ns));
+    for (at, sum) in sums.iter().take(5).enumerate() {
+        let part = format!("{}{}", if at == 0 { "" } else { " · " }, part(sum));
+        // Whole parts only: the smallest are left out, never cut in two.
+        if line.chars().count() + part.chars().count() > 98 {
+            break;
+        }
+        line += &part;
+    }
+    format!("  {line}\n")
 }
 
 /// The message's path: which thread's time it was, and the pieces in words.
@@ -176,6 +225,12 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
     let cell = |ns: u64| ((ns.saturating_sub(start)) as u128 * LANE_WIDTH as u128 / total as u128) as usize;
     for (at, lane) in path.lanes.iter().enumerate() {
         let mut cells = vec![(' ', None); LANE_WIDTH];
+        for (from, to, state) in &lane.states {
+            let (from, to) = (cell(*from), cell(*to));
+            for cell in &mut cells[from.min(LANE_WIDTH)..to.min(LANE_WIDTH)] {
+                cell.0 = mark(*state);
+            }
+        }
         // Short pieces first: a cell shows the longest piece that touches it.
         let mut pieces: Vec<_> = path.path.iter().filter(|piece| piece.lane == at).collect();
         pieces.sort_by_key(|piece| piece.to_ns - piece.from_ns);
@@ -193,7 +248,8 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
     seen.dedup();
     let legend: Vec<String> =
         seen.iter().map(|c| format!("{} {}", style.cause(letter(*c), Some(*c)), c.word())).collect();
-    out += &format!("  {:>22}  {}\n\n", "", legend.join("  "));
+    let off = "off the path: ─ running  ~ ready to run  · waiting";
+    out += &format!("  {:>22}  {}\n  {:>22}  {}\n\n", "", legend.join("  "), "", style.dim(off));
     let mut pieces = table(&["at, µs", "µs", "%", "cause", "thread, detail"]);
     for column in [3, 4] {
         if let Some(column) = pieces.column_mut(column) {
@@ -204,8 +260,8 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
     for piece in &path.path {
         if piece.hop != hop {
             hop = piece.hop;
-            let name = chain.hops.get(hop).map_or(String::new(), |h| format!("{} → {}", h.from, h.to));
-            pieces.add_row(["", "", "", "", name.chars().take(62).collect::<String>().as_str()]);
+            let name = chain.hops.get(hop).map_or(String::new(), |h| one_line(&h.from, &h.to));
+            pieces.add_row(["", "", "", "", &name]);
         }
         let ns = piece.to_ns - piece.from_ns;
         let thread = path.lanes.get(piece.lane).map_or("", |lane| lane.thread.as_str());
@@ -219,6 +275,23 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
         ]);
     }
     out + &indent(&pieces)
+}
+
+/// A hop's name in one line of a table, cut where there is no more room.
+fn one_line(from: &str, to: &str) -> String {
+    let words = crate::terminal::hop_name(from, to);
+    let name = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    if name.chars().count() <= 58 { name } else { name.chars().take(57).chain(['…']).collect() }
+}
+
+/// What a thread did that was not on the path then.
+fn mark(state: State) -> char {
+    match state {
+        State::Running => '─',
+        State::Preempted | State::Woken => '~',
+        State::Blocked => '·',
+        State::Unknown => ' ',
+    }
 }
 
 /// One letter, so that lanes are read without colour.
@@ -252,7 +325,7 @@ mod tests {
     #[test]
     fn the_explanation() {
         let analysis = sample::teleop();
-        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Style::default());
+        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
         insta::assert_snapshot!(text);
     }
 
@@ -261,10 +334,43 @@ mod tests {
         let mut analysis = sample::teleop();
         analysis.chains[0].explained.causes[0].detail = "x".repeat(300);
         analysis.chains[0].explained.paths[0].path[1].note = "long words ".repeat(30);
-        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Style::default());
+        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
         }
+    }
+
+    #[test]
+    fn suspects_are_judged_first_and_once() {
+        let analysis = sample::teleop();
+        let asked = Asked { suspects: true, ..Asked::default() };
+        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, asked, Style::default());
+        let at = |what: &str| text.find(what).unwrap();
+        assert!(at("guilty gil") < at("What the 9") && text.matches("guilty gil").count() == 1);
+    }
+
+    #[test]
+    fn every_message_asked_for_is_drawn_and_no_other() {
+        let mut analysis = sample::teleop();
+        let paths = &mut analysis.chains[0].explained.paths;
+        for id in [7, 8] {
+            paths.push(paths[0].clone());
+            paths.last_mut().unwrap().budget.id = id;
+        }
+        let asked = Asked { messages: &[7, 8], ..Asked::default() };
+        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, asked, Style::default());
+        assert_eq!(["Message 7:", "Message 8:", "Message 1734:"].map(|m| text.contains(m)), [true, true, false]);
+    }
+
+    #[test]
+    fn where_nothing_is_known_one_sentence_says_what_it_takes() {
+        let mut analysis = sample::teleop();
+        let explained = &mut analysis.chains[0].explained;
+        explained.causes.truncate(1);
+        explained.causes[0].cause = Cause::Unknown;
+        explained.paths[0].path.iter_mut().for_each(|piece| piece.cause = Cause::Unknown);
+        let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
+        assert!(text.contains("record in the full tier") && text.lines().count() < 8, "{text}");
     }
 
     #[test]

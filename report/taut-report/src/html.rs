@@ -80,9 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_page_for_the_browser_tests_is_written() {
+    fn the_sample_pages_for_the_browser_tests_are_written() {
         let page = html(&[Named { name: "sample.mcap", analysis: &sample::teleop() }]);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sample-report.html");
+        std::fs::write(path, page).unwrap();
+        let page = html(&[Named { name: "edges.mcap", analysis: &sample::edges() }]);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/edges-report.html");
         std::fs::write(path, page).unwrap();
     }
 

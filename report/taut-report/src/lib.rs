@@ -13,11 +13,11 @@ pub mod words;
 #[cfg(test)]
 mod sample;
 
-pub use causes::explanation;
+pub use causes::{Asked, explanation};
 pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};
-pub use markdown::markdown;
+pub use markdown::{markdown, markdown_explanation};
 pub use terminal::{Style, terminal};
 
 /// An analysis with the name of the file it came from.

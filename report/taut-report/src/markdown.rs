@@ -1,10 +1,11 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::{Cause, Chain, Explained};
+use taut_analysis::{BudgetPiece, Cause, Chain, Explained};
 use taut_stats::Distribution;
 
 use crate::{
-    Named,
+    Asked, Named, Style,
+    causes::{drawn, lanes},
     terminal::{balance, measured, outcome_rows},
     words,
 };
@@ -32,6 +33,64 @@ pub fn markdown(named: Named<'_>) -> String {
         out += &format!("\n- {note}\n");
     }
     out
+}
+
+/// The explanation of one recording: causes, verdicts, predictions, advice, and messages.
+pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
+    let mut out = format!("### taut explain: `{}`\n", named.name);
+    for chain in &named.analysis.chains {
+        let explained = &chain.explained;
+        out += &format!("\n**{}** ({} messages)\n", chain.name, words::count(chain.messages));
+        out += &causes(explained);
+        out += &what_if(chain);
+        out += &messages(explained);
+        for path in drawn(explained, asked) {
+            out += &format!("\n```text{}```\n", lanes(chain, path, Style::default()));
+        }
+    }
+    out += &format!("\n<sub>{}</sub>\n", measured(named.analysis));
+    for note in &named.analysis.notes {
+        out += &format!("\n- {note}\n");
+    }
+    out
+}
+
+fn what_if(chain: &Chain) -> String {
+    if chain.explained.what_if.is_empty() {
+        return String::new();
+    }
+    let mut out = "\n| predicted, ms | p50 | p99 | change | assuming that |\n|---|--:|--:|--:|---|\n".to_owned();
+    let d = &chain.end_to_end.distribution;
+    let (p50, p99) = (words::milliseconds(d.p50_ns), words::milliseconds(d.p99_ns));
+    out += &format!("| as measured | {p50} | {p99} | | |\n");
+    for found in &chain.explained.what_if {
+        let (p50, p99) = (words::milliseconds(found.p50_ns), words::milliseconds(found.p99_ns));
+        let (without, gain) = (cell(&found.without), words::percent(found.gain));
+        out += &format!("| without {without} | {p50} | {p99} | −{gain} | {} |\n", cell(&found.assumption));
+    }
+    out
+}
+
+/// The messages that come with their path, worst first.
+fn messages(explained: &Explained) -> String {
+    if explained.paths.is_empty() || explained.causes.iter().all(|share| share.cause == Cause::Unknown) {
+        return String::new();
+    }
+    let mut out = "\n| message | ms | spent on |\n|--:|--:|---|\n".to_owned();
+    for budget in explained.paths.iter().map(|path| &path.budget) {
+        let part = |piece: &BudgetPiece| {
+            let share = words::percent(piece.ns as f64 / budget.total_ns.max(1) as f64);
+            format!("{} {} {share}", piece.cause.word(), cell(&piece.detail)).replace("  ", " ")
+        };
+        let parts: Vec<String> = budget.pieces.iter().take(4).map(part).collect();
+        out += &format!("| {} | {} | {} |\n", budget.id, words::milliseconds(Some(budget.total_ns)), parts.join(", "));
+    }
+    out
+}
+
+/// Text that ends no cell of a table and begins no element.
+fn cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
 }
 
 fn section(chain: &Chain) -> String {
@@ -70,7 +129,7 @@ fn causes(explained: &Explained) -> String {
     out += "\n| cause | of the tail | tail, ms |\n|---|--:|--:|\n";
     for share in explained.causes.iter().filter(|share| share.tail_share >= 0.01) {
         let (word, time) = (share.cause.word(), words::milliseconds(Some(share.time_ns)));
-        out += &format!("| {word} {} | {} | {time} |\n", share.detail, words::percent(share.tail_share));
+        out += &format!("| {word} {} | {} | {time} |\n", cell(&share.detail), words::percent(share.tail_share));
     }
     out += "\n";
     for verdict in &explained.verdicts {
@@ -96,5 +155,17 @@ mod tests {
     #[test]
     fn the_markdown_report() {
         insta::assert_snapshot!(markdown(Named { name: "run.mcap", analysis: &sample::teleop() }));
+    }
+
+    #[test]
+    fn the_markdown_explanation() {
+        let analysis = sample::teleop();
+        let named = Named { name: "run.mcap", analysis: &analysis };
+        insta::assert_snapshot!(markdown_explanation(named, Asked::default()));
+    }
+
+    #[test]
+    fn a_name_ends_no_cell() {
+        assert_eq!(cell("a|b\n<i>"), "a\\|b &lt;i>");
     }
 }

@@ -55,6 +55,7 @@ pub fn teleop() -> Analysis {
                 pdv_p99_ns: Some(p99 - p50 / 4),
                 tail_share: Some(tail),
                 crosses_threads: ends[1] == "orch.cb_enter",
+                ..Hop::default()
             })
             .collect(),
         startup: Some(Startup {
@@ -99,6 +100,56 @@ pub fn teleop() -> Analysis {
         chains: vec![chain],
         ..Analysis::default()
     }
+}
+
+/// What no plot expects: chains of no, one, two and equal messages, of zero and of centuries, of many names.
+pub fn edges() -> Analysis {
+    let long = "long".repeat(60);
+    let mut cases: Vec<(String, Vec<u64>)> = vec![
+        ("empty".into(), vec![]),
+        ("one".into(), vec![1_000_000]),
+        ("two".into(), vec![1_000_000, 7_000_000]),
+        ("equal".into(), vec![2_000_000; 300]),
+        ("zero".into(), vec![0; 50]),
+        ("zero to one".into(), (0..500).map(|i| i % 2).collect()),
+        ("centuries".into(), (1..2000u64).map(|i| i * 4_000_000_000_000_000).collect()),
+        ("an outlier".into(), (0..2000).map(|i| 1_000_000 + i * 1_000).chain([900_000_000]).collect()),
+        ("<b>&amp; \"quoted\" </script>".into(), vec![3_000_000; 20]),
+        (long, (0..100).map(|i| i * 10_000).collect()),
+        ("מפרק.ימין שלום".into(), vec![3_000_000; 20]),
+        ("two\nlines\tand a tab".into(), vec![3_000_000; 20]),
+    ];
+    cases.extend((0..20).map(|at| (format!("chain {at}"), (0..40).map(|i| 1_000_000 + i * at * 1_000).collect())));
+    let chain = |(name, sorted): (String, Vec<u64>)| {
+        let delay = Delay {
+            distribution: Distribution::of(&sorted, &sorted),
+            histogram: taut_stats::histogram(&sorted)
+                .into_iter()
+                .map(|(from_ns, to_ns, count)| Bin { from_ns, to_ns, count })
+                .collect(),
+            percentiles: taut_stats::percentile_curve(&sorted),
+        };
+        let n = sorted.len() as u64;
+        let points = ["begin", "end"].map(|end| format!("{name}.{end}"));
+        let mut explained = explained();
+        explained.causes[0].detail = name.clone();
+        explained.culprits[0].name = name.clone();
+        explained.paths[0].lanes[0].thread = name.clone();
+        explained.paths[0].path[1].note = name.clone();
+        Chain {
+            points: points.clone().map(|name| Point { name, messages: n, ..Point::default() }).to_vec(),
+            hops: vec![Hop { from: points[0].clone(), to: points[1].clone(), delay: delay.clone(), ..Hop::default() }],
+            end_to_end: delay.clone(),
+            whole_life: delay,
+            messages: n,
+            outcomes: Outcomes { applied: n, dropped: vec![(name.clone(), 0)], ..Outcomes::default() },
+            series: sorted.iter().enumerate().map(|(at, ns)| (at as u64 * 1_000_000, *ns)).collect(),
+            explained,
+            name,
+            ..Chain::default()
+        }
+    };
+    Analysis { chains: cases.into_iter().map(chain).collect(), ..teleop() }
 }
 
 /// Two causes of weight, an innocent lock, and one message with its path.

@@ -14,12 +14,17 @@ export interface ChartSpec {
   /** Marks drawn over the chart, in data values of y. */
   limits?: { value: number; label: string }[];
   describe: (index: number) => string;
+  /** How many of the points the cursor visits; all when not said. */
+  points?: number;
   table: HTMLElement;
 }
 export interface AxisSpec {
   label: string; log?: boolean; min?: number; max?: number;
+  /** The axis ends where the data end, not at a round number. */
+  tight?: boolean;
   ticks?: number[]; format: (value: number) => string;
 }
+/** A bar reaches from its point's x to the next point's x. */
 export interface SeriesSpec { label: string; kind: "line" | "points" | "bars"; dash?: number[] }
 
 const palette = ["--line-1", "--line-2", "--line-3", "--line-4"];
@@ -31,7 +36,7 @@ export function chart(spec: ChartSpec): HTMLElement {
   const figure = h("figure", {}, h("h3", {}, spec.title), h("p", { class: "finding" }, spec.finding), box, live, spec.table);
   let plot: uPlot | null = null;
   let at = -1;
-  const length = spec.data[0].length;
+  const length = spec.points ?? spec.data[0].length;
 
   const say = (index: number): void => {
     at = Math.max(0, Math.min(length - 1, index));
@@ -53,7 +58,7 @@ export function chart(spec: ChartSpec): HTMLElement {
 
   const draw = (): void => {
     plot?.destroy();
-    plot = new uPlot(options(spec, box.clientWidth, (index) => { if (index !== null && index !== undefined && index !== at) { at = index; live.textContent = spec.describe(index); } }), spec.data, box);
+    plot = new uPlot(options(spec, box.clientWidth, (index) => { if (index !== null && index !== undefined && index !== at && index < length) { at = index; live.textContent = spec.describe(index); } }), spec.data, box);
   };
   // Drawn when in the page and whenever its width or the colours change.
   new ResizeObserver(() => { if (box.clientWidth > 0 && plot?.width !== box.clientWidth) draw(); }).observe(box);
@@ -73,6 +78,7 @@ function options(spec: ChartSpec, width: number, moved: (index: number | null | 
   const scale = (a: AxisSpec): uPlot.Scale => ({
     time: false,
     ...(a.log ? { distr: 3 as const } : {}),
+    ...(a.tight ? { range: (_: uPlot, low: number, high: number): [number, number] => [low, high] } : {}),
     ...(a.min !== undefined && a.max !== undefined ? { range: [a.min, a.max] as [number, number] } : {}),
   });
   return {
@@ -85,7 +91,7 @@ function options(spec: ChartSpec, width: number, moved: (index: number | null | 
       const color = css(palette[i % palette.length] ?? "--line-1");
       const common = { label: s.label, stroke: color, ...(s.dash ? { dash: s.dash } : {}) };
       if (s.kind === "points") return { ...common, paths: () => null, points: { show: true, size: 3.5, fill: color, width: 0 } };
-      if (s.kind === "bars") return { ...common, fill: `${color}`, width: 0, paths: uPlot.paths.bars?.({ size: [0.92, 100], align: 1 }) ?? (() => null), points: { show: false } };
+      if (s.kind === "bars") return { ...common, fill: `${color}`, width: 0, paths: bars, points: { show: false } };
       return { ...common, width: 2, points: { show: false } };
     })],
     hooks: {
@@ -93,6 +99,24 @@ function options(spec: ChartSpec, width: number, moved: (index: number | null | 
       draw: [(u) => (spec.limits ?? []).forEach((limit) => drawLimit(u, limit))],
     },
   };
+}
+
+/** Bars from each x to the next, whatever their width; what is not empty is at least a pixel tall. */
+function bars(u: uPlot, series: number): uPlot.Series.Paths {
+  const fill = new Path2D();
+  const [xs, ys] = [u.data[0], u.data[series] ?? []];
+  const floor = u.valToPos(0, "y", true);
+  for (let i = 0; i + 1 < xs.length; i++) {
+    const [from, to, y] = [xs[i] ?? 0, xs[i + 1] ?? 0, ys[i]];
+    if (!y) continue;
+    const left = u.valToPos(from, "x", true);
+    const width = u.valToPos(to, "x", true) - left;
+    // A hairline between neighbours, where there is room for one.
+    const gap = width > 4 * devicePixelRatio ? devicePixelRatio : 0;
+    const tall = Math.max(devicePixelRatio, floor - u.valToPos(y, "y", true));
+    fill.rect(left, floor - tall, Math.max(0.5, width - gap), tall);
+  }
+  return { fill, stroke: null };
 }
 
 function drawLimit(u: uPlot, limit: { value: number; label: string }): void {

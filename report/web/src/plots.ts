@@ -6,6 +6,8 @@ import { table } from "./dom";
 import * as f from "./format";
 
 const ms = (ns: number): number => ns / 1e6;
+/** The same where the axis is logarithmic and has no zero: nothing is below a nanosecond. */
+const msLog = (ns: number): number => ms(Math.max(1, ns));
 /** A duration on an axis in ms. */
 const msTick = (value: number): string => (value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2)).toString());
 
@@ -19,12 +21,12 @@ export function percentilePlot(chains: { name: string; chain: Chain }[]): HTMLEl
   const xs = [...new Set(curves.flat().map(([q]) => q))].sort((a, b) => a - b);
   const columns = curves.map((curve) => {
     const values = new Map(curve);
-    return xs.map((q) => { const v = values.get(q); return v === undefined ? null : ms(v); });
+    return xs.map((q) => { const v = values.get(q); return v === undefined ? null : msLog(v); });
   });
   const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999].filter((q) => nines(q) <= nines(xs.at(-1) ?? 0) + 0.2);
   const d = chains[0]?.chain.end_to_end;
   const head = ["percentile", ...chains.map(({ name }) => name)];
-  const rows = xs.map((q, i) => [f.quantile(q), ...columns.map((column) => { const v = column[i]; return f.milliseconds(v == null ? null : v * 1e6 as Ns); })]);
+  const rows = xs.map((q, i) => [f.quantile(q), ...columns.map((column) => { const v = column[i]; return f.milliseconds(v == null ? null : Math.round(v * 1e6) as Ns); })]);
   return chart({
     title: "Percentiles of the end-to-end latency",
     finding: d ? `Median ${f.duration(d.p50_ns)}, 99th percentile ${f.duration(d.p99_ns)}, the slowest of ${f.count(d.n)} messages ${f.duration(d.max_ns)}. A flat curve is a steady loop.` : "",
@@ -41,20 +43,28 @@ export function percentilePlot(chains: { name: string; chain: Chain }[]): HTMLEl
 
 export function histogramPlot(chain: Chain): HTMLElement {
   const bins = chain.end_to_end.histogram;
-  // All bins are equally wide, but what lies far out shares a last, wider one, which no bar can show.
-  const [first, last] = [bins[0], bins.at(-1)];
-  const widest = first && last && last[1] - last[0] !== first[1] - first[0] ? last : null;
-  const shown = widest ? bins.slice(0, -1) : bins;
+  const width = Math.min(...bins.map(([from, to]) => to - from));
   const name = ([from, to]: [Ns, Ns, number]): string => `${f.duration(from)} to ${f.duration(to)}`;
-  const most = shown.reduce((a, b) => (b[2] > a[2] ? b : a), shown[0] ?? [0 as Ns, 0 as Ns, 0]);
-  const rest = widest ? ` ${f.count(widest[2])} more lie beyond, up to ${f.duration(widest[1])}.` : "";
+  // A bar's area is its messages: a bin of five widths stands a fifth as high.
+  const heights = bins.map(([from, to, n]) => (n * width) / (to - from));
+  const most = bins[heights.indexOf(Math.max(...heights))] ?? [0 as Ns, 0 as Ns, 0];
+  const [start, end, last] = [bins[0]?.[0] ?? 0, bins.at(-1)?.[1] ?? 0, bins.at(-1)];
+  // What lies far out shares a last, wider bin; where that would flatten the others, the axis is logarithmic.
+  const outlying = last && last[1] - last[0] > 1.5 * width ? last : null;
+  const log = outlying !== null && outlying[1] - outlying[0] > outlying[0] - start;
+  const rest = outlying ? ` ${f.count(outlying[2])} took ${name(outlying)}: a wider bin, and as much lower.` : "";
+  const edges = [log ? Math.max(start, width / 2) : start, ...bins.slice(1).map((b) => b[0]), end];
   return chart({
     title: "Histogram of the end-to-end latency",
     finding: `Most often ${name(most)} (${f.count(most[2])} of ${f.count(chain.end_to_end.n)} messages).${rest}`,
-    data: [shown.map((b) => ms(b[0])), shown.map((b) => b[2])],
-    axes: { x: { label: "latency (ms)", format: msTick }, y: { label: "messages", format: f.count } },
+    data: [edges.map(ms), [...heights, null]],
+    points: bins.length,
+    axes: {
+      x: { label: "latency (ms)", log, tight: true, format: msTick },
+      y: { label: `messages per ${f.duration(width as Ns)}`, min: 0, max: 1.05 * Math.max(1, ...heights), format: f.count },
+    },
     series: [{ label: "messages", kind: "bars" }],
-    describe: (i) => { const b = shown[i]; return b ? `${name(b)}: ${f.count(b[2])} messages` : ""; },
+    describe: (i) => { const b = bins[i]; return b ? `${name(b)}: ${f.count(b[2])} messages` : ""; },
     table: table("messages by latency", ["latency", "messages"], bins.map((b) => [name(b), f.count(b[2])]), true),
   });
 }
@@ -66,14 +76,14 @@ export function timePlot(chain: Chain): HTMLElement {
   const limit = chain.deadline_ns;
   const p99 = chain.end_to_end.p99_ns;
   const limits = [
-    ...(p99 === null ? [] : [{ value: ms(p99), label: "p99" }]),
-    ...(limit === null ? [] : [{ value: ms(limit), label: "deadline" }]),
+    ...(p99 === null ? [] : [{ value: msLog(p99), label: "p99" }]),
+    ...(limit === null ? [] : [{ value: msLog(limit), label: "deadline" }]),
   ];
   const startup = chain.startup ? ` Start-up included: ${chain.startup.messages} message${chain.startup.messages === 1 ? "" : "s"}.` : "";
   return chart({
     title: "Latency over time",
     finding: `The slowest message, ${f.duration(worst[1])}, came ${(worst[0] / 1e6).toFixed(1)} s into the recording.${startup}`,
-    data: [points.map((p) => p[0] / 1e6), points.map((p) => ms(p[1]))],
+    data: [points.map((p) => p[0] / 1e6), points.map((p) => msLog(p[1]))],
     axes: { x: { label: "time (s)", format: (v) => Number(v.toPrecision(3)).toString() }, y: { label: "latency (ms)", log: true, format: msTick } },
     series: [{ label: "latency", kind: "points" }],
     limits,

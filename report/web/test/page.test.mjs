@@ -70,6 +70,61 @@ test("causes are told in words, and the worst messages can be chosen and walked 
   assert.equal(await plot.locator("rect[class^=c-]").count(), pieces);
 });
 
+test("a histogram's bar reaches from its bin's first latency to its last", async () => {
+  const { page } = await light();
+  const bins = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent)[0].chains[0].end_to_end.histogram);
+  const figure = page.locator("article figure", { hasText: "Histogram" }).first();
+  const ink = await figure.locator("canvas").evaluate((canvas) => {
+    const { width, height } = canvas;
+    const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    // The bars' colour, --line-1 of the light theme, in any row of each column.
+    const column = (x) => { for (let y = 0; y < height; y++) { const i = 4 * (y * width + x); if (pixels[i] === 0x1f && pixels[i + 1] === 0x5f && pixels[i + 2] === 0xae && pixels[i + 3] === 255) return true; } return false; };
+    return Array.from({ length: width }, (_, x) => column(x));
+  });
+  const [left, right] = [ink.indexOf(true), ink.lastIndexOf(true)];
+  const filled = bins.filter((b) => b[2] > 0);
+  assert.ok(left > 0 && right > left);
+  // Equal steps of latency are equal steps of pixels: seen at each gap between two neighbouring bars.
+  const [start, end] = [filled[0][0], filled.at(-1)[1]];
+  const log = bins.at(-1)[1] - bins.at(-1)[0] > bins.at(-1)[0] - bins[0][0];
+  if (!log) for (const [from] of filled.slice(1)) {
+    const at = left + ((from - start) / (end - start)) * (right - left);
+    if (bins.length < 20) assert.ok([-2, -1, 0, 1, 2].some((d) => !ink[Math.round(at) + d]), `no edge at ${from} ns`);
+  }
+});
+
+test("what no plot expects is drawn too", async () => {
+  const edges = new URL("../../../target/edges-report.html", import.meta.url).pathname;
+  const { browser, page, trouble } = await open(edges);
+  try {
+    const articles = page.locator("article");
+    assert.equal(await articles.count(), 32);
+    const names = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent)[0].chains.map((c) => c.name));
+    for (const [at, name] of names.entries()) assert.equal(await articles.nth(at).locator("h1").textContent(), name);
+    assert.equal(await page.locator("article b b, article script").count(), 0, "names are text, never markup");
+    assert.match(await articles.nth(0).textContent(), /Too few messages went all the way for a plot/);
+    for (const at of names.keys()) {
+      const words = await articles.nth(at).textContent();
+      for (const bad of ["NaN", "Infinity", "undefined", "null", "[object"]) assert.ok(!words.includes(bad), `${bad} in ${names[at]}`);
+      for (const figure of await articles.nth(at).locator(".plots figure").all()) {
+        await figure.locator(".plot").focus();
+        await page.keyboard.press("End");
+        assert.ok((await figure.locator("[aria-live]").textContent()).length > 0, names[at]);
+        const inked = await figure.locator("canvas").evaluate((c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v) => v !== 0));
+        assert.ok(inked, `nothing drawn in ${names[at]}`);
+      }
+    }
+    for (const width of [390, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForFunction(() => [...document.querySelectorAll(".plot")].every((p) => (p.querySelector("canvas")?.clientWidth ?? 0) <= p.clientWidth));
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, `${width} px`);
+    }
+    assert.deepEqual(trouble, []);
+  } finally {
+    await browser.close();
+  }
+});
+
 for (const width of [390, 768, 1280]) {
   test(`nothing sticks out at ${width} px`, async () => {
     const { page } = await light();

@@ -1,11 +1,11 @@
 //! `taut explain`: whose time it was, message by message.
 
-use std::path::PathBuf;
+use std::{io::IsTerminal, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use taut_analysis::Wanted;
-use taut_report::Named;
+use taut_analysis::{Chain, Wanted};
+use taut_report::{Asked, Named};
 
 use super::report::analyse;
 use crate::{config, exit::Done, output};
@@ -19,15 +19,18 @@ pub struct Args {
     /// A recording made by `taut record`.
     #[arg(value_name = "RUN")]
     recording: PathBuf,
-    /// How many of the worst messages to show.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    worst: usize,
+    /// How many of the worst messages to show: 10, or none beside --message.
+    #[arg(long, value_name = "N")]
+    worst: Option<usize>,
     /// Show this message on its thread lanes; may be given again.
     #[arg(long, value_name = "ID")]
     message: Vec<u64>,
     /// Judge a suspect: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME; may be given again.
     #[arg(long, value_name = "SUSPECT")]
     suspect: Vec<String>,
+    /// Only this chain, by its name or the beginning of it.
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
     /// With --format json: every message's budget.
     #[arg(long)]
     all: bool,
@@ -48,28 +51,67 @@ enum Format {
     Terminal,
     /// For scripts; the schema is versioned and documented.
     Json,
+    /// To paste in a pull request.
+    Markdown,
+    /// One self-contained page: the report, with the messages asked for.
+    Html,
 }
+
+/// The worst messages that are shown when nobody says how many.
+const WORST: usize = 10;
 
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
+    if args.all && args.format != Format::Json {
+        bail!("--all lists every message for scripts: add --format json");
+    }
+    if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
+        bail!("an HTML page is not for a terminal: add -o explained.html");
+    }
     let mut config = config::load(args.config.as_deref())?;
     config.explain = Wanted {
         // The messages asked for stand for themselves.
-        worst: if args.message.is_empty() { args.worst } else { 0 },
+        worst: args.worst.unwrap_or(if args.message.is_empty() { WORST } else { 0 }),
         messages: args.message.clone(),
         suspects: args.suspect.clone(),
         budgets: args.all,
     };
     let name = args.recording.display().to_string();
-    let analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
+    let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
+    if let Some(chain) = &args.chain {
+        analysis.chains = chosen(std::mem::take(&mut analysis.chains), chain).with_context(|| name.clone())?;
+        let is_there = |id: &u64| analysis.chains[0].explained.paths.iter().any(|path| path.budget.id == *id);
+        if let Some(id) = args.message.iter().find(|id| !is_there(id)) {
+            bail!("{name}: message {id} did not pass chain {:?}; leave --chain out", analysis.chains[0].name);
+        }
+    }
     let named = Named { name: &name, analysis: &analysis };
+    let asked = Asked { messages: &args.message, suspects: !args.suspect.is_empty() && args.worst.is_none() };
     let text = match args.format {
+        Format::Html => taut_report::html(&[named]),
         Format::Json => format!("{:#}\n", taut_report::json(&[named])),
-        Format::Terminal => taut_report::explanation(named, output::style(args.output.as_deref())),
+        Format::Markdown => taut_report::markdown_explanation(named, asked),
+        Format::Terminal => taut_report::explanation(named, asked, output::style(args.output.as_deref())),
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
         eprintln!("wrote {}", path.display());
     }
     Ok(if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost })
+}
+
+/// The chain of that name, or the only one whose name begins so.
+fn chosen(chains: Vec<Chain>, name: &str) -> Result<Vec<Chain>> {
+    let names: Vec<String> = chains.iter().map(|chain| format!("{:?}", chain.name)).collect();
+    let is = |chain: &Chain| chain.name == name;
+    let begins = |chain: &Chain| chain.name.starts_with(name);
+    let by: &dyn Fn(&Chain) -> bool = if chains.iter().any(is) { &is } else { &begins };
+    let mut found: Vec<Chain> = chains.into_iter().filter(by).collect();
+    match found.len() {
+        0 => bail!("no chain is called {name:?}; there are {}", names.join(", ")),
+        1 => Ok(found),
+        // A name that was declared twice: the larger one comes first.
+        _ if found[0].name == found[1].name => Ok(found.drain(..1).collect()),
+        _ => bail!("several chains begin with {name:?}: {}", names.join(", ")),
+    }
 }
