@@ -25,7 +25,11 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     options = system.Options(
-        options_given.duration, options_given.receiver, options_given.validator, options_given.wire == "rough"
+        options_given.duration,
+        options_given.receiver,
+        options_given.validator,
+        options_given.wire == "rough",
+        options_given.arrangement,
     )
     try:
         result = system.run(options, stop)
@@ -69,7 +73,9 @@ def _seconds(text: str) -> float:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workloads.teleop", description=__doc__)
     parser.add_argument("--duration", type=_seconds, default=30.0, metavar="S", help="seconds to run (30)")
-    parser.add_argument("--arrangement", choices=["source"], default="source", help="how nodes share processes")
+    parser.add_argument(
+        "--arrangement", choices=["source", "split"], default="source", help="how nodes share processes"
+    )
     parser.add_argument("--receiver", choices=RECEIVERS, default="framed", help="how the state stream is read")
     parser.add_argument("--validator", choices=VALIDATORS, default="reject", help="what a broken limit does")
     parser.add_argument("--guard", choices=["naive"], default="naive", help="how speed is estimated")

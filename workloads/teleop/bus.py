@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 QUEUE_LENGTH = 16
 
@@ -31,6 +32,18 @@ class RobotState:
 
 
 Handler = Callable[[bytes], None]
+
+
+class Subscriptions(Protocol):
+    """Where a node hears of others."""
+
+    def subscribe(self, topic: str, name: str, handler: Handler) -> None: ...
+
+
+class Topics(Subscriptions, Protocol):
+    """What a node needs of a bus, be it in its process or between processes."""
+
+    def publish(self, topic: str, data: bytes) -> None: ...
 
 
 class Bus:

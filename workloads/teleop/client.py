@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import cnde
+from .processes import StartError
 
 STATE_PERIOD_MS = 10
 STATE_FIELDS = [
@@ -121,6 +122,12 @@ class ArmClient:
                     raise TransportError(f"{name}: {failure}") from failure
             except (xmlrpc.client.Error, ValueError) as failure:
                 raise TransportError(f"{name}: {failure}") from failure
+
+    def must(self, name: str, *arguments: object) -> None:
+        """As `call`, for what a run cannot start without."""
+        code = self.call(name, *arguments)
+        if code != 0:
+            raise StartError(f"{name} was refused with code {code}")
 
     def _ask(self, kind: int, data: bytes) -> None:
         self._socket.sendall(cnde.encode(cnde.Frame(0, kind, data)))

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 
 import taut
 
 
 class Ledger:
-    def __init__(self) -> None:
+    """`on_applied` and `on_drop` get every outcome once; by default they stamp it."""
+
+    def __init__(
+        self,
+        on_applied: Callable[[int], object] = taut.applied,
+        on_drop: Callable[[int, str], object] = taut.drop,
+    ) -> None:
+        self._on_applied, self._on_drop = on_applied, on_drop
         self._lock = threading.Lock()
         self._in_flight: set[int] = set()
         self._dropped: Counter[str] = Counter()
@@ -33,13 +41,13 @@ class Ledger:
         if self._close(message_id):
             with self._lock:
                 self._applied += 1
-            taut.applied(message_id)
+            self._on_applied(message_id)
 
     def drop(self, message_id: int, reason: str) -> None:
         if self._close(message_id):
             with self._lock:
                 self._dropped[reason] += 1
-            taut.drop(message_id, reason)
+            self._on_drop(message_id, reason)
 
     def modified(self, reason: str) -> None:
         """The setpoint goes on, changed to obey a limit."""

@@ -1,7 +1,7 @@
-"""The nodes of the one robot process, in the order a setpoint passes them, with its twelve stamps.
+"""The nodes in the order a setpoint passes them, with its twelve stamps.
 
-leader node → bus → system-state manager → orchestrator → bus → follower node → ServoJ. Everything runs in
-threads of one interpreter, as in the source system: that is what is to be found out.
+leader node → bus → system-state manager → orchestrator → bus → follower node → ServoJ. In the source
+arrangement all are threads of one interpreter, as in the source system: that is what is to be found out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import taut
 
 from .arms import Array
-from .bus import Bus, RobotState
+from .bus import RobotState, Subscriptions, Topics
 from .client import ArmClient, TransportError
 from .ledger import Ledger
 from .safety import Validator
@@ -55,7 +55,7 @@ class PublishLoop:
 class LeaderNode:
     """Reads the leader's newest state and publishes it: a setpoint is born."""
 
-    def __init__(self, client: ArmClient, bus: Bus, ledger: Ledger) -> None:
+    def __init__(self, client: ArmClient, bus: Topics, ledger: Ledger) -> None:
         self._client, self._bus, self._ledger = client, bus, ledger
         self.loop = PublishLoop("leader-publish", self._publish)
 
@@ -74,7 +74,7 @@ class LeaderNode:
 class SystemStateManager:
     """Keeps the newest state of every arm and calls back whoever asked for changes, in its own thread."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Subscriptions) -> None:
         self.newest: dict[str, RobotState] = {}
         self._callbacks: list[Callable[[RobotState], None]] = []
         bus.subscribe(LEADER_STATE, "system-state-leader", self._on_state)
@@ -97,7 +97,7 @@ class SystemStateManager:
 class Orchestrator:
     """Turns a state of the leader into a command to the follower, joint by joint."""
 
-    def __init__(self, manager: SystemStateManager, bus: Bus, signs: Array, offsets_deg: Array) -> None:
+    def __init__(self, manager: SystemStateManager, bus: Topics, signs: Array, offsets_deg: Array) -> None:
         self._bus, self._signs, self._offsets_deg = bus, signs, offsets_deg
         manager.on_change(self._on_change)
 
@@ -115,9 +115,10 @@ class Orchestrator:
 class FollowerNode:
     """Validates a command and writes it to the follower with ServoJ: the setpoint's outcome."""
 
-    def __init__(self, client: ArmClient, bus: Bus, validator: Validator, ledger: Ledger) -> None:
+    def __init__(self, client: ArmClient, bus: Topics, validator: Validator, ledger: Ledger) -> None:
         self._client, self._bus, self._validator, self._ledger = client, bus, validator, ledger
         self._sdk_lock = threading.Lock()
+        taut.name_lock(self._sdk_lock, "sdk_lock")
         self._servo_mode = False
         self.loop = PublishLoop("follower-publish", self._publish)
         bus.subscribe(FOLLOWER_COMMAND, "follower-command", self._on_command)

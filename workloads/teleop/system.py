@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -32,10 +32,13 @@ class Options:
     receiver: str = "framed"
     validator: str = "reject"
     rough_wire: bool = False
+    arrangement: str = "source"
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:
     """One run, until its time is over or `stop` is set. Raises StartError if an arm does not come up."""
+    if options.arrangement == "split":
+        return _split(options, stop)
     ledger = Ledger()
     with _arm("FR3", options, stop) as leader, _arm("FR20", options, stop) as follower:
         try:
@@ -54,12 +57,12 @@ def _teleoperate(
     follower_node = FollowerNode(follower, bus, validator, ledger)
     leader_node = LeaderNode(leader, bus, ledger)
 
-    _done(follower, "RobotEnable", 1)
-    _done(leader, "RobotEnable", 1)
-    _done(leader, "DragTeachSwitch", 1)
+    follower.must("RobotEnable", 1)
+    leader.must("RobotEnable", 1)
+    leader.must("DragTeachSwitch", 1)
     bus.start()
     follower_node.loop.start()
-    _done(leader, "SimHandCircle", CIRCLE_RADIUS_MM, LAP_S)
+    leader.must("SimHandCircle", CIRCLE_RADIUS_MM, LAP_S)
     began = time.monotonic()
     leader_node.loop.start()
     stop.wait(options.duration_s)
@@ -69,13 +72,8 @@ def _teleoperate(
     follower_node.loop.stop()
     follower.abandon_retries()
     bus.stop()
-    laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
     return {
-        "schema_version": 1,
-        "arrangement": "source",
-        **asdict(options),
-        "ran_s": round(ran_s, 3),
-        "laps": int(laps),
+        **_head(options, ran_s),
         "missed_publish_cycles": leader_node.loop.missed_cycles,
         "setpoints": ledger.balance(),
         "leader_stream": asdict(leader.receiver.counts),
@@ -83,6 +81,23 @@ def _teleoperate(
         "servo_retries": follower.retries,
         "failures": [repr(failure) for failure in bus.failures()],
     }
+
+
+def _split(options: Options, stop: threading.Event) -> dict[str, object]:
+    from . import split
+
+    with ExitStack() as stack:
+        leader_arm = processes.start("FR3", options.rough_wire)
+        stack.callback(leader_arm.stop)
+        follower_arm = processes.start("FR20", options.rough_wire)
+        stack.callback(follower_arm.stop)
+        ledger, ran_s, counts = split.teleoperate(options, stop, (leader_arm, follower_arm))
+        return {**_head(options, ran_s), "setpoints": ledger.balance(), **counts}
+
+
+def _head(options: Options, ran_s: float) -> dict[str, object]:
+    laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
+    return {"schema_version": 1, **asdict(options), "ran_s": round(ran_s, 3), "laps": int(laps)}
 
 
 @contextmanager
@@ -107,12 +122,6 @@ def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClie
             client.stop()
     finally:
         process.stop()
-
-
-def _done(client: ArmClient, name: str, *arguments: object) -> None:
-    code = client.call(name, *arguments)
-    if code != 0:
-        raise processes.StartError(f"{name} was refused with code {code}")
 
 
 def _count_lost(ledger: Ledger, data: bytes) -> None:

@@ -67,7 +67,15 @@ def test_ledger_balances_and_finds_a_second_outcome() -> None:
     assert ledger.balance()["in_flight"] == 0
 
 
-@pytest.mark.parametrize("choice", [["--receiver", "sdk", "--wire", "rough"], ["--validator", "clamp"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ["--receiver", "sdk", "--wire", "rough"],
+        ["--validator", "clamp"],
+        ["--arrangement", "split", "--validator", "clamp"],
+    ],
+    ids=" ".join,
+)
 def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
     run = start("--duration", "3", "--json", *choice)
     out, err = run.communicate(timeout=60)
@@ -78,7 +86,7 @@ def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
     assert result["setpoints"]["in_flight"] == 0
     assert result["failures"] == []
     if "clamp" in choice:
-        assert set(result["setpoints"]["dropped"]) <= {"duplicate"}
+        assert set(result["setpoints"]["dropped"]) <= {"duplicate", "superseded"}
     else:
         assert result["leader_stream"]["lost_reads"] > 0
 
@@ -115,9 +123,28 @@ def test_a_dead_follower_ends_setpoints_as_transport_errors() -> None:
     assert (run.returncode == 2 and err.startswith("teleop: ")) or balanced(json.loads(out)["setpoints"])
 
 
-@pytest.mark.parametrize(
-    "choice", [["--arrangement", "split"], ["--guard", "taut"], ["--duration", "-1"]], ids=" ".join
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_split_arrangement_in_order(number: signal.Signals) -> None:
+    run = start("--duration", "600", "--json", "--arrangement", "split")
+    until(lambda: len(children(run.pid)) == 4)
+    family = children(run.pid)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    # The nodes may not be up yet: then it is one line and exit 2.
+    assert (run.returncode == 2 and err.startswith("teleop: ")) or balanced(json.loads(out)["setpoints"])
+    assert not any(map(alive, family))
+
+
+def test_a_killed_split_run_leaves_nothing_behind() -> None:
+    run = start("--duration", "600", "--arrangement", "split")
+    until(lambda: len(children(run.pid)) == 4)
+    family = children(run.pid)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate(timeout=60)
+    until(lambda: not any(map(alive, family)))
+
+
+@pytest.mark.parametrize("choice", [["--arrangement", "ring"], ["--guard", "taut"], ["--duration", "-1"]], ids=" ".join)
 def test_what_is_not_there_is_refused(choice: list[str]) -> None:
     run = start(*choice)
     _, err = run.communicate(timeout=60)

@@ -266,6 +266,7 @@ impl Replay {
         self.forget(expected);
         let leaving_ns = std::mem::take(slot(&mut self.leaving, event.cpu));
         let mut since_ns = event.time_ns;
+        let is_interrupt = event.flags & (HARD_IRQ | SOFT_IRQ) != 0;
         let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
         match last {
             _ if tid == 0 => self.machine.unseen += 1,
@@ -274,8 +275,9 @@ impl Replay {
                 if leaving_ns > start_ns {
                     // The one before was about to leave when it could run: the CPU was its from then on.
                     since_ns = leaving_ns;
-                } else if is_stranger && state == State::Woken && expected == 0 {
-                    // Its system calls would not be seen; woken on an idle CPU, it ran from about then on.
+                } else if state == State::Woken && expected == 0 && (is_stranger || leaves || is_interrupt) {
+                    // Woken on an idle CPU, it ran from about then on; what it did itself since, its return from
+                    // a system call first of all, would tell more exactly.
                     since_ns = start_ns;
                 } else if leaves {
                     self.forget(tid);
