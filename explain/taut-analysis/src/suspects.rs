@@ -40,10 +40,15 @@ pub(crate) fn judge(
 ) -> Vec<Error> {
     let mut suspects = unasked(explained, walker);
     let mut refused = Vec::new();
+    let mut asked = Vec::new();
     for word in &wanted.suspects {
         match Suspect::parse(word, chain, walker) {
-            Ok(suspect) if !suspects.contains(&suspect) => suspects.push(suspect),
-            Ok(_) => {}
+            Ok(suspect) => {
+                asked.push(suspect.word());
+                if !suspects.contains(&suspect) {
+                    suspects.push(suspect);
+                }
+            }
             Err(error) => refused.push(error),
         }
     }
@@ -56,7 +61,7 @@ pub(crate) fn judge(
             explained.what_if.push(what_if(suspect, ledger, walker, explained.tail_quantile));
         }
     }
-    let asked = |v: &Verdict| wanted.suspects.contains(&v.suspect);
+    let asked = |v: &Verdict| asked.contains(&v.suspect);
     explained.verdicts.sort_by(|a, b| asked(b).cmp(&asked(a)).then(b.tail_share.total_cmp(&a.tail_share)));
     explained.what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     refused

@@ -16,11 +16,13 @@ const named = (share: { cause: string; detail: string }): string => share.detail
 /** A bar of all shares side by side, as wide as `whole` of the page. The table beside it says the same. */
 function stack(shares: CauseShare[], whole = 1): HTMLElement {
   const shown = shares.filter((share) => share.tail_share > 0.002);
+  // Growth of flex items is relative only where it sums to one or more.
+  const sum = shown.reduce((a, share) => a + share.tail_share, 0);
   const text = shown.map((share) => `${named(share)} ${f.percent(share.tail_share)}`).join(", ");
   return h("div", { class: "stack", role: "img", "aria-label": text || "nothing", style: `width:${(100 * whole).toFixed(2)}%` },
     ...shown.map((share) => h("span", {
-      class: `c-${family(share.cause)}`, style: `flex-grow:${share.tail_share}`, title: `${named(share)}: ${f.percent(share.tail_share)} of the tail`,
-    }, share.tail_share / shown.reduce((a, s) => a + s.tail_share, 0) > 0.07 ? share.cause : "")));
+      class: `c-${family(share.cause)}`, style: `flex-grow:${((100 * share.tail_share) / sum).toFixed(2)}`, title: `${named(share)}: ${f.percent(share.tail_share)} of the tail`,
+    }, (whole * share.tail_share) / sum > 0.07 ? share.cause : "")));
 }
 
 /** The shares of one cause with all its details. */

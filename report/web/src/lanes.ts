@@ -6,7 +6,7 @@ import type { Chain, MessagePath } from "./data";
 import { h, table } from "./dom";
 import * as f from "./format";
 
-const ROW = 30;
+const ROW = 34;
 const TOP = 20;
 const svg = (tag: string, attributes: Record<string, string | number>, text = ""): SVGElement => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -100,7 +100,7 @@ function lanes(chain: Chain, message: MessagePath): HTMLElement {
     const ticks = 5;
     for (let i = 0; i <= ticks; i++) {
       const ns = from + ((to - from) * i) / ticks;
-      parts.push(svg("text", { x: Math.min(width - 40, (width * i) / ticks), y: height - 3, class: "pass-name" }, f.duration((ns - start) as typeof message.total_ns)));
+      parts.push(svg("text", { x: (width * i) / ticks, y: height - 3, "text-anchor": i === 0 ? "start" : i === ticks ? "end" : "middle", class: "pass-name" }, f.duration((ns - start) as typeof message.total_ns)));
     }
     drawing.replaceChildren(...parts.filter((part) => part !== null));
   };

@@ -54,6 +54,10 @@ test("causes are told in words, and the worst messages can be chosen and walked 
   const section = page.locator("section", { has: page.getByRole("heading", { name: "Whose time it was" }) }).first();
   assert.match(await section.locator(".tail-sentence").textContent(), /above p\d+/);
   assert.ok((await section.locator(".stack").first().getAttribute("aria-label")).includes("%"));
+  for (const stack of await section.locator(".stack").all()) {
+    const [whole, parts] = await stack.evaluate((e) => [e.clientWidth, [...e.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0)]);
+    assert.ok(Math.abs(whole - parts) <= 1, `the parts of a bar fill ${parts} of ${whole} px`);
+  }
   for (const badge of await section.locator(".badge").all()) assert.match(await badge.textContent(), /guilty/);
   const list = section.getByRole("listbox");
   await list.focus();

@@ -1,0 +1,265 @@
+//! `taut explain` as a process, on a recording whose every delay has a known reason: a hog that takes the
+//! CPU from every 25th message, and a lock that all messages take and none waits long for.
+
+use std::path::PathBuf;
+
+use assert_cmd::cargo::cargo_bin;
+use predicates::prelude::*;
+use serde_json::Value;
+use taut_clock::Counter;
+use taut_recording::{Ending, Info, KernelBatch, KernelEvent, Kind, Name, Record, StampBatch, Thread, Tier, Writer};
+
+const MESSAGES: u64 = 2000;
+const PERIOD_NS: u64 = 20_000_000;
+const LOCK_ADDRESS: u64 = 0x1000;
+/// Wait and wake of a private futex (include/uapi/linux/futex.h).
+const WAIT: i64 = 0x80;
+const WAKE: i64 = 0x81;
+/// Asleep, and still able to run, as `prev_state` has them.
+const SLEEPS: i64 = 1;
+const RUNNABLE: i64 = 0x100;
+const IN_INTERRUPT: u8 = 0x08;
+const LOOP: i32 = 10;
+const OWNER: i32 = 11;
+const HOG: i32 = 30;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        folder.record("run.mcap", Tier::Full);
+        folder.record("stamps.mcap", Tier::Stamps);
+        folder
+    }
+
+    /// Each message is read, waits 50 µs for the lock, computes, and is written 3 ms later, unless the hog ran 5 ms.
+    fn record(&self, name: &str, tier: Tier) {
+        let info = Info { tier, ..Info::default() };
+        let mut writer = Writer::create(&self.path(name), &info).unwrap();
+        for (id, name) in [(1, "a.read"), (2, "a.written"), (3, "sdk_lock")] {
+            writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+        }
+        for (pid, tid, comm, recorded) in
+            [(LOOP, LOOP, "robot", true), (LOOP, OWNER, "robot", true), (HOG, HOG, "hog", false)]
+        {
+            let thread = Thread { pid, tid, comm: comm.into(), recorded, ..Thread::default() };
+            writer.write(&Record::Thread(thread)).unwrap();
+        }
+        let mut stamps = StampBatch { pid: LOOP, tid: LOOP, counter: Counter::Monotonic as u8, ..Default::default() };
+        stamp(&mut stamps, 1_000, 40, 3, Kind::LockNamed, LOCK_ADDRESS);
+        let mut cpus = [KernelBatch::default(), KernelBatch { cpu: 1, ..KernelBatch::default() }];
+        event(&mut cpus[1], 2_000, KernelEvent::SchedSwitch, 0, [OWNER.into(), RUNNABLE, 0]);
+        for id in 0..MESSAGES {
+            let start = 1_000_000 + id * PERIOD_NS;
+            let hogged = if id % 25 == 24 { 5_000_000 + id * 100 } else { 0 };
+            let end = start + 3_000_000 + hogged;
+            stamp(&mut stamps, start, id, 1, Kind::Stamp, 0);
+            stamp(&mut stamps, end, id, 2, Kind::Stamp, 0);
+            let one = &mut cpus[0];
+            wake(one, start - 20_000, 0, IN_INTERRUPT, LOOP);
+            event(one, start - 10_000, KernelEvent::SchedSwitch, 0, [LOOP.into(), RUNNABLE, 0]);
+            let (wait, woken) = (start + 500_000, start + 550_000);
+            let address = LOCK_ADDRESS as i64 + 8;
+            event(one, wait, KernelEvent::SyscallEnter, LOOP, [libc::SYS_futex, address, WAIT]);
+            event(one, wait + 1_000, KernelEvent::SchedSwitch, LOOP, [0, SLEEPS, 0]);
+            event(&mut cpus[1], woken - 1_000, KernelEvent::SyscallEnter, OWNER, [libc::SYS_futex, address, WAKE]);
+            wake(&mut cpus[1], woken, OWNER, 0, LOOP);
+            event(&mut cpus[1], woken + 1_000, KernelEvent::SyscallExit, OWNER, [libc::SYS_futex, 0, 0]);
+            let one = &mut cpus[0];
+            event(one, woken + 2_000, KernelEvent::SchedSwitch, 0, [LOOP.into(), RUNNABLE, 0]);
+            event(one, woken + 3_000, KernelEvent::SyscallExit, LOOP, [libc::SYS_futex, 0, 0]);
+            if hogged > 0 {
+                let from = start + 1_000_000;
+                event(one, from, KernelEvent::SchedSwitch, LOOP, [HOG.into(), RUNNABLE, 0]);
+                event(one, from + hogged, KernelEvent::SchedSwitch, HOG, [LOOP.into(), RUNNABLE, 0]);
+            }
+            event(one, end + 10_000, KernelEvent::SchedSwitch, LOOP, [0, SLEEPS, 0]);
+        }
+        writer.write(&Record::Stamps(stamps)).unwrap();
+        if tier == Tier::Full {
+            for batch in cpus {
+                writer.write(&Record::Kernel(batch)).unwrap();
+            }
+        }
+        let end_monotonic_ns = 2_000_000 + MESSAGES * PERIOD_NS;
+        writer.finish(&Ending { end_monotonic_ns, ..Ending::default() }).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn explain(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+        let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
+        command.arg("explain").args(arguments).current_dir(self.0.path()).assert()
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        String::from_utf8(self.explain(arguments).success().get_output().stdout.clone()).unwrap()
+    }
+
+    /// The only chain of the JSON form.
+    fn chain(&self, arguments: &[&str]) -> Value {
+        let text = self.text(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str::<Value>(&text).unwrap()["chains"][0].take()
+    }
+
+    /// One line on stderr that holds `text`, nothing on stdout, exit code 2.
+    fn refuses(&self, arguments: &[&str], text: &str) {
+        self.explain(arguments).code(2).stdout("").stderr(
+            predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)),
+        );
+    }
+}
+
+fn stamp(batch: &mut StampBatch, ticks: u64, id: u64, point: u32, kind: Kind, value: u64) {
+    batch.ticks.push(ticks);
+    batch.message_id.push(id);
+    batch.point.push(point);
+    batch.kind.push(kind as u8);
+    batch.value.push(value);
+}
+
+fn event(batch: &mut KernelBatch, time_ns: u64, event: KernelEvent, tid: i32, args: [i64; 3]) {
+    flagged(batch, time_ns, event, 0, tid, args);
+}
+
+fn wake(batch: &mut KernelBatch, time_ns: u64, waker: i32, flags: u8, woken: i32) {
+    flagged(batch, time_ns, KernelEvent::SchedWaking, flags, waker, [woken.into(), 0, 0]);
+}
+
+fn flagged(batch: &mut KernelBatch, time_ns: u64, event: KernelEvent, flags: u8, tid: i32, args: [i64; 3]) {
+    batch.time_ns.push(time_ns);
+    batch.event.push(event as u8);
+    batch.flags.push(flags);
+    batch.tid.push(tid);
+    batch.arg0.push(args[0]);
+    batch.arg1.push(args[1]);
+    batch.arg2.push(args[2]);
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn the_hog_is_guilty_and_the_lock_is_cleared() {
+    let chain = Folder::new().chain(&["run.mcap"]);
+    let cause = &chain["causes"][0];
+    assert_eq!((&cause["cause"], &cause["detail"]), (&"preempted".into(), &"by hog/30".into()));
+    assert!(number(&cause["tail_share"]) > 0.99, "{cause}");
+    let sum: f64 = chain["causes"].as_array().unwrap().iter().map(|c| number(&c["tail_share"])).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    let verdict = |suspect: &str| {
+        chain["verdicts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|v| v["suspect"] == suspect)
+            .unwrap_or_else(|| panic!("{suspect} is not judged"))
+    };
+    assert_eq!(verdict("preempted")["contended"], true);
+    assert_eq!(verdict("preempted")["touched"], 80);
+    assert_eq!(verdict("lock:sdk_lock")["contended"], false);
+    // From the switch to the wake: the wait itself, without the way back to the CPU.
+    assert_eq!(verdict("lock:sdk_lock")["wait"]["p50_ns"], 49_000);
+    let what_if = &chain["what_if"][0];
+    assert_eq!(what_if["without"], "preempted");
+    assert_eq!(what_if["p99_ns"], 3_000_000, "without the hog all messages take 3 ms");
+    assert_eq!(chain["culprits"][0]["name"], "hog/30");
+    assert_eq!(chain["recommendations"][0]["against"], "preempted");
+}
+
+#[test]
+fn every_budget_and_every_path_sums_to_its_message() {
+    let chain = Folder::new().chain(&["run.mcap", "--all"]);
+    let all = chain["all"].as_array().unwrap();
+    assert_eq!(all.len() as u64, MESSAGES);
+    for message in all {
+        let sum: u64 = message["budget"].as_array().unwrap().iter().map(|piece| piece["ns"].as_u64().unwrap()).sum();
+        assert_eq!(message["total_ns"], sum, "{message}");
+    }
+    let worst = chain["worst"].as_array().unwrap();
+    assert_eq!(worst.len(), 10);
+    for message in worst {
+        let mut at = message["start_ns"].clone();
+        for piece in message["path"].as_array().unwrap() {
+            assert_eq!(piece["from_ns"], at);
+            at = piece["to_ns"].clone();
+        }
+        assert_eq!(at, number(&message["start_ns"]) as u64 + message["total_ns"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn the_terminal_says_whose_time_it_was_and_draws_the_worst() {
+    let text = Folder::new().text(&["run.mcap", "--worst", "3"]);
+    let sentence = text.lines().find(|line| line.contains("usual ones have not")).unwrap();
+    assert!(sentence.contains("preempted 100 %"), "{sentence}");
+    for part in ["guilty preempted", "not  lock:sdk_lock", "without preempted", "Message 1999: ", "PPPPPPPP", "hog/30"]
+    {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    assert!(!text.contains('\x1b'), "no colours outside a terminal");
+}
+
+#[test]
+fn messages_asked_for_are_drawn_and_no_others() {
+    let text = Folder::new().text(&["run.mcap", "--message", "3", "--message", "24"]);
+    assert_eq!(
+        ["Message 3: 3.00 ms", "Message 24: 8.00 ms", "Message 1999"].map(|m| text.contains(m)),
+        [true, true, false]
+    );
+}
+
+#[test]
+fn a_named_suspect_is_judged_first() {
+    let folder = Folder::new();
+    for suspect in ["gil", "irq", "hop:a.written", "process:hog", "thread:hog", "lock:sdk_lock"] {
+        let text = folder.text(&["run.mcap", "--suspect", suspect]);
+        let verdict = text.lines().find(|line| line.starts_with("  guilty") || line.starts_with("    not")).unwrap();
+        assert!(verdict.contains(suspect.split(':').next_back().unwrap()), "{suspect}: {verdict}");
+        assert!(text.find(verdict) < text.find("usual ones have not"), "{suspect}");
+    }
+}
+
+#[test]
+fn every_form_names_the_hog() {
+    let folder = Folder::new();
+    for format in ["terminal", "json", "markdown", "html"] {
+        folder.explain(&["run.mcap", "--format", format]).success().stdout(predicate::str::contains("hog/30"));
+    }
+    folder.explain(&["run.mcap", "--format", "html", "-o", "page.html"]).success().stdout("");
+    assert!(std::fs::metadata(folder.path("page.html")).unwrap().len() < 1_500_000);
+}
+
+#[test]
+fn one_chain_is_chosen_by_its_name_or_its_beginning() {
+    let folder = Folder::new();
+    for name in ["a.read → a.written", "a.re"] {
+        folder.explain(&["run.mcap", "--chain", name]).success().stdout(predicate::str::contains("preempted"));
+    }
+    folder.refuses(&["run.mcap", "--chain", "b"], "no chain is called \"b\"; there are \"a.read → a.written\"");
+}
+
+#[test]
+fn without_kernel_events_one_sentence_says_what_it_takes() {
+    let text = Folder::new().text(&["stamps.mcap"]);
+    assert!(text.contains("mostly unknown: record in the full tier"), "{text}");
+    assert!(!text.contains("guilty") && text.lines().count() < 20, "{text}");
+}
+
+#[test]
+fn what_cannot_be_answered_is_one_line() {
+    let folder = Folder::new();
+    folder.refuses(&["run.mcap", "--suspect", "lock:nobody"], "registered locks: sdk_lock");
+    folder.refuses(&["run.mcap", "--suspect", "nobody"], "suspect \"nobody\" is unknown");
+    folder.refuses(&["run.mcap", "--message", "4711"], "message 4711");
+    folder.refuses(&["run.mcap", "--all"], "add --format json");
+    folder.refuses(&["missing.mcap"], "missing.mcap: No such file");
+    folder.explain(&["--help"]).success().stdout(predicate::str::contains("Example"));
+}
