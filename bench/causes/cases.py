@@ -12,15 +12,19 @@ class Kind:
     languages: tuple[str, ...] = ("native", "python")
     # It needs a longer usual message, or takes the whole CPU: never one of two at once.
     alone: bool = False
+    # The kernel counts its time as waiting for the CPU.
+    waits_for_cpu: bool = False
+    # Nothing but the cause differs between a message that it happens to and one that it does not.
+    what_if: bool = True
 
 
 KINDS = [
     Kind("work", "computes longer", ("work",)),
     Kind("syscall", "reads /dev/zero", ("syscall",)),
-    Kind("preempted_fifo", "SCHED_FIFO hog on the same CPU", ("preempted",)),
-    Kind("preempted_equal", "hog of equal priority on the same CPU", ("preempted",), alone=True),
-    Kind("throttled", "cgroup CPU quota", ("throttled",), alone=True),
-    Kind("irq", "softirq flood from the other CPU over the loopback", ("irq",), alone=True),
+    Kind("preempted_fifo", "SCHED_FIFO hog on the same CPU", ("preempted",), waits_for_cpu=True),
+    Kind("preempted_equal", "hog of equal priority on the same CPU", ("preempted",), alone=True, waits_for_cpu=True),
+    Kind("throttled", "cgroup CPU quota", ("throttled",), alone=True, waits_for_cpu=True),
+    Kind("irq", "softirq flood from the other CPU over the loopback", ("irq",), alone=True, what_if=False),
     Kind("stopped", "SIGSTOP and SIGCONT", ("stopped",)),
     Kind("lock_thread", "lock held over a sleep by another thread", ("lock",)),
     Kind("lock_process", "lock held over a sleep by another process", ("lock",)),

@@ -96,6 +96,8 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
     for kind in kinds:
         if kind not in struck:
             acts[usual_place].append(kind.usual)
+    helpers = [pid for kind in kinds for pid in kind.helpers]
+    waited_ns = all_run_delays_ns(helpers)
     start_ns = monotonic_ns()
     taut.stamp("start", id)
     for act in acts[0]:
@@ -114,6 +116,7 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
     taut.stamp("end", id)
     end_ns = monotonic_ns()
     taut.applied(id)
+    waited_ns = all_run_delays_ns(helpers) - waited_ns
     injections = [
         {
             "kind": kind.name,
@@ -125,7 +128,8 @@ def message(id: int, planned: list, kinds: list["Kind"], chance: random.Random, 
         }
         for kind, place, ns in planned
     ]
-    line = {"id": id, "start_ns": start_ns, "end_ns": end_ns, "work_ns": work_ns, "injections": injections}
+    line = {"id": id, "start_ns": start_ns, "end_ns": end_ns, "work_ns": work_ns, "waited_ns": waited_ns}
+    line["injections"] = injections
     return json.dumps(line)
 
 
@@ -255,9 +259,15 @@ def set_timer_slack(ns: int) -> None:
     LIBC.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(ns), 0, 0, 0)
 
 
-def run_delay_ns() -> int:
-    """How long this thread could have run but waited for the CPU, so far."""
-    return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+def run_delay_ns(who: int | str = "thread-self") -> int:
+    """How long a thread could have run but waited for the CPU, so far."""
+    with open(f"/proc/{who}/schedstat") as file:
+        return int(file.read().split()[1])
+
+
+def all_run_delays_ns(helpers: list[int]) -> int:
+    """The same of this thread and its helpers: who else is on the machine."""
+    return run_delay_ns() + sum(run_delay_ns(pid) for pid in helpers)
 
 
 def process_cpu_ns(pid: int) -> int:
@@ -274,6 +284,8 @@ class Kind:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.taken_ns = 0
+        # Processes whose waiting for the CPU is a part of the message.
+        self.helpers: list[int] = []
 
     def start(self) -> None:
         """Threads begin here, after every fork."""
@@ -651,9 +663,9 @@ class Chain(Kind):
                 os.write(near_questions, question)
                 os.write(near[1], os.read(near_answers, 8))
 
-        fork("far", options.other_cpu, serve_far)
+        self.helpers.append(fork("far", options.other_cpu, serve_far))
         # Beside the message, which waits; see the native injector.
-        fork("near", options.cpu, serve_near)
+        self.helpers.append(fork("near", options.cpu, serve_near))
 
     def link(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """((in, out) of one side, (in, out) of the other)."""
@@ -667,6 +679,10 @@ class Chain(Kind):
     def strike(self, ns: int) -> None:
         os.write(self.questions, struct.pack("<Q", ns))
         self.taken_ns = struct.unpack("<Q", os.read(self.answers, 8))[0]
+
+    def usual(self) -> None:
+        """Asks as well, for nothing."""
+        self.strike(0)
 
 
 class ChainToWork(Chain):
@@ -696,6 +712,10 @@ class OutsideSocket(Kind):
         self.ask(struct.pack("<Q", ns))
         asked_ns = monotonic_ns()
         self.taken_ns = struct.unpack("<Q", self.answer())[0] - asked_ns
+
+    def usual(self) -> None:
+        """Asks as well, for nothing."""
+        self.strike(0)
 
 
 class OutsidePipe(OutsideSocket):
@@ -740,6 +760,10 @@ class Slack(Kind):
 
     def strike(self, ns: int) -> None:
         self.taken_ns = self.overslept(ns) - self.usually_ns
+
+    def usual(self) -> None:
+        """Sleeps as well, without slack."""
+        self.overslept(1)
 
 
 class FreshPages(Kind):

@@ -10,6 +10,8 @@ from cases import BY_NAME
 LEAST_NS = 200_000
 # Of two causes within this ratio either may be called the larger one.
 TIE = 1.15
+# Of the injected time: more waiting for the CPU than that is no background any more.
+DISTURBANCE_NS, DISTURBANCE_RATIO = 150_000, 0.2
 LIMIT_NS, LIMIT_RATIO = 50_000, 0.05
 Budget = dict[str, int]
 
@@ -31,12 +33,15 @@ def score(truth: list[dict], explanation: dict) -> dict:
     """One recording's result: counts and lists of plain numbers, so that those of several recordings can be joined."""
     budgets, totals, chain = read_explanation(explanation)
     truth = [message for message in truth if message["id"] in budgets]
+    known = len(truth)
+    truth = [message for message in truth if not is_disturbed(message)]
     untouched = [message for message in truth if not message["injections"]]
     usual = median_budget(budgets[message["id"]] for message in untouched)
     # A message's own work is known and differs: for times of `work` it is taken out.
     usual_overhead = median_of(budgets[m["id"]].get("work", 0) - m["work_ns"] for m in untouched)
     result: dict = {
         "messages": len(truth),
+        "disturbed": known - len(truth),
         "injected": 0,
         "too_small": 0,
         "right": 0,
@@ -96,6 +101,14 @@ def score(truth: list[dict], explanation: dict) -> dict:
     result["what_if"] = {w["without"]: w["p99_ns"] for w in chain["what_if"]}
     result["p99_ns"] = quantile(list(totals.values()), 0.99)
     return result
+
+
+def is_disturbed(message: dict) -> bool:
+    """Whether somebody else took the CPU for a time that nobody wrote down: by the kernel's own account of the waits for
+    the CPU, which the injector reads around each message, and of which taut knows nothing."""
+    planned = sum(i["measured_ns"] for i in message["injections"] if BY_NAME[i["kind"]].waits_for_cpu)
+    most = max(DISTURBANCE_NS, DISTURBANCE_RATIO * sum(i["measured_ns"] for i in message["injections"]))
+    return message.get("waited_ns", 0) - planned > most
 
 
 def top_causes(injections: list[dict]) -> set[str]:

@@ -93,3 +93,11 @@ def test_the_median_error_is_of_all_recordings_together() -> None:
     one, other = {"errors": [["sleep", 100_000, 1_000]]}, {"errors": [["sleep", 100_000, -60_000]] * 2}
     assert time_error(join([one, other])["errors"]) == (60_000, 0.6, 1 / 3)
     assert time_error([]) is None
+
+
+def test_a_message_that_others_kept_from_the_cpu_is_left_out() -> None:
+    disturbed = message(2, ("sleep", 1_000_000)) | {"waited_ns": 400_000}
+    by_plan = message(3, ("preempted_fifo", 1_000_000)) | {"waited_ns": 1_050_000}
+    told = explanation({1: USUAL, 2: USUAL, 3: USUAL | {"preempted": 1_000_000}})
+    result = score([message(1), disturbed, by_plan], told)
+    assert (result["disturbed"], result["injected"], result["right"]) == (1, 1, 1)

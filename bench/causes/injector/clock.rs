@@ -14,8 +14,13 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// How long this thread could have run but waited for the CPU, so far.
 pub fn run_delay_ns() -> u64 {
+    run_delay_of("thread-self")
+}
+
+/// The same of the thread that stands there in /proc.
+pub fn run_delay_of(who: &str) -> u64 {
     // Three numbers: time on the CPU, time waiting for it, turns (Documentation/scheduler/sched-stats.rst).
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let text = std::fs::read_to_string(format!("/proc/{who}/schedstat")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 

@@ -11,6 +11,10 @@ pub trait Kind {
     fn strike(&mut self, ns: u64);
     /// In the messages to which nothing happens.
     fn usual(&mut self) {}
+    /// Processes whose waiting for the CPU is a part of the message.
+    fn helpers(&self) -> Vec<libc::pid_t> {
+        Vec::new()
+    }
     /// After the message: how long it took, as seen from here.
     fn settle(&mut self) -> u64;
 }

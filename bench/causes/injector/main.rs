@@ -104,6 +104,7 @@ fn message(id: u64, planned: &[Planned], kinds: &mut [Box<dyn Kind>], random: &m
     for p in planned {
         kinds[p.kind].prepare(p.ns);
     }
+    let helpers: Vec<_> = kinds.iter().flat_map(|kind| kind.helpers()).map(|pid| pid.to_string()).collect();
     let mut at = |place: u64| {
         for (number, kind) in kinds.iter_mut().enumerate() {
             match planned.iter().find(|p| p.kind == number) {
@@ -113,6 +114,7 @@ fn message(id: u64, planned: &[Planned], kinds: &mut [Box<dyn Kind>], random: &m
             }
         }
     };
+    let waited_before_ns = waited_ns(&helpers);
     let start_ns = monotonic_ns();
     stamp!("start", id);
     at(0);
@@ -126,6 +128,7 @@ fn message(id: u64, planned: &[Planned], kinds: &mut [Box<dyn Kind>], random: &m
     stamp!("end", id);
     let end_ns = monotonic_ns();
     applied(id);
+    let waited_ns = waited_ns(&helpers) - waited_before_ns;
     let injections: Vec<String> = planned
         .iter()
         .map(|p| {
@@ -138,7 +141,12 @@ fn message(id: u64, planned: &[Planned], kinds: &mut [Box<dyn Kind>], random: &m
         })
         .collect();
     format!(
-        r#"{{"id":{id},"start_ns":{start_ns},"end_ns":{end_ns},"work_ns":{work_ns},"injections":[{}]}}"#,
+        r#"{{"id":{id},"start_ns":{start_ns},"end_ns":{end_ns},"work_ns":{work_ns},"waited_ns":{waited_ns},"injections":[{}]}}"#,
         injections.join(",")
     )
+}
+
+/// How long this thread and its helpers could have run but waited for the CPU, so far: who else is on the machine.
+fn waited_ns(helpers: &[String]) -> u64 {
+    clock::run_delay_ns() + helpers.iter().map(|pid| clock::run_delay_of(pid)).sum::<u64>()
 }

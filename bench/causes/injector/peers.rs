@@ -21,6 +21,7 @@ pub struct Chain {
     works: bool,
     ask: File,
     answer: File,
+    peers: [libc::pid_t; 2],
     taken_ns: u64,
 }
 
@@ -29,7 +30,7 @@ impl Chain {
         let link = || if works { two_pipes() } else { socket_pair() };
         let ((our_in, our_out), (near_in, near_out)) = link();
         let ((ask_in, ask_out), (far_in, far_out)) = link();
-        fork("far", options.other_cpu, || {
+        let far = fork("far", options.other_cpu, || {
             let (mut questions, mut answers) = (far_in, far_out);
             while let Some(ns) = read_number(&mut questions) {
                 let taken_ns = if works {
@@ -45,7 +46,7 @@ impl Chain {
         });
         // Beside the message, which waits: were it on the other's CPU, that one's first turn would take the CPU from
         // it before it waits, and both answers, preempted by it and waiting for it, would be right.
-        fork("near", options.cpu, || {
+        let near = fork("near", options.cpu, || {
             let (mut questions, mut answers, mut ask, mut reply) = (near_in, near_out, ask_out, ask_in);
             while let Some(ns) = read_number(&mut questions) {
                 write_number(&mut ask, ns);
@@ -53,7 +54,7 @@ impl Chain {
                 write_number(&mut answers, taken_ns);
             }
         });
-        Chain { works, ask: our_out, answer: our_in, taken_ns: 0 }
+        Chain { works, ask: our_out, answer: our_in, peers: [far, near], taken_ns: 0 }
     }
 }
 
@@ -64,6 +65,13 @@ impl Kind for Chain {
     fn strike(&mut self, ns: u64) {
         write_number(&mut self.ask, ns);
         self.taken_ns = read_number(&mut self.answer).unwrap_or(0);
+    }
+    /// Asks as well, for nothing.
+    fn usual(&mut self) {
+        self.strike(0);
+    }
+    fn helpers(&self) -> Vec<libc::pid_t> {
+        self.peers.to_vec()
     }
     fn settle(&mut self) -> u64 {
         self.taken_ns
@@ -104,6 +112,10 @@ impl Kind for Outside {
         write_number(&mut self.ask, ns);
         self.asked_ns = monotonic_ns();
         self.answered_ns = read_number(&mut self.answer).unwrap_or(0);
+    }
+    /// Asks as well, for nothing.
+    fn usual(&mut self) {
+        self.strike(0);
     }
     fn settle(&mut self) -> u64 {
         self.answered_ns.saturating_sub(self.asked_ns)

@@ -60,6 +60,10 @@ impl Kind for Slack {
     fn strike(&mut self, ns: u64) {
         self.overslept_ns = overslept(ns);
     }
+    /// Sleeps as well, without slack.
+    fn usual(&mut self) {
+        overslept(NO_SLACK_NS);
+    }
     fn settle(&mut self) -> u64 {
         self.overslept_ns.saturating_sub(self.usually_ns)
     }
