@@ -699,6 +699,8 @@ class OutsideSocket(Kind):
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         host, port = options.outside.split(":")
+        # How long it takes when nothing is to be waited for.
+        self.usually_ns: list[int] = []
         self.socket = socket.create_connection((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -716,6 +718,10 @@ class OutsideSocket(Kind):
     def usual(self) -> None:
         """Asks as well, for nothing."""
         self.strike(0)
+        self.usually_ns.append(self.taken_ns)
+
+    def settle(self) -> int:
+        return self.taken_ns - sorted(self.usually_ns or [0])[len(self.usually_ns) // 2]
 
 
 class OutsidePipe(OutsideSocket):
@@ -723,6 +729,7 @@ class OutsidePipe(OutsideSocket):
 
     def __init__(self, options: argparse.Namespace) -> None:
         Kind.__init__(self, options)
+        self.usually_ns = []
         self.questions = os.open(options.fifo + ".in", os.O_WRONLY)
         self.answers = os.open(options.fifo + ".out", os.O_RDONLY)
 

@@ -85,6 +85,8 @@ pub struct Outside {
     answer: Box<dyn Read>,
     asked_ns: u64,
     answered_ns: u64,
+    /// How long it takes when nothing is to be waited for.
+    usually_ns: Vec<u64>,
 }
 
 impl Outside {
@@ -93,14 +95,21 @@ impl Outside {
         let stream = TcpStream::connect(&options.outside).map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let ask = Box::new(stream.try_clone().map_err(failed)?);
-        Ok(Outside { socket: true, ask, answer: Box::new(stream), asked_ns: 0, answered_ns: 0 })
+        Ok(Outside { socket: true, ask, answer: Box::new(stream), asked_ns: 0, answered_ns: 0, usually_ns: Vec::new() })
     }
 
     pub fn pipe(options: &Options) -> Result<Outside, String> {
         let failed = |e: std::io::Error| format!("{}: {e}", options.fifo);
         let ask = OpenOptions::new().write(true).open(format!("{}.in", options.fifo)).map_err(failed)?;
         let answer = File::open(format!("{}.out", options.fifo)).map_err(failed)?;
-        Ok(Outside { socket: false, ask: Box::new(ask), answer: Box::new(answer), asked_ns: 0, answered_ns: 0 })
+        Ok(Outside {
+            socket: false,
+            ask: Box::new(ask),
+            answer: Box::new(answer),
+            asked_ns: 0,
+            answered_ns: 0,
+            usually_ns: Vec::new(),
+        })
     }
 }
 
@@ -116,9 +125,12 @@ impl Kind for Outside {
     /// Asks as well, for nothing.
     fn usual(&mut self) {
         self.strike(0);
+        self.usually_ns.push(self.answered_ns.saturating_sub(self.asked_ns));
     }
     fn settle(&mut self) -> u64 {
-        self.answered_ns.saturating_sub(self.asked_ns)
+        self.usually_ns.sort_unstable();
+        let usually_ns = self.usually_ns.get(self.usually_ns.len() / 2).copied().unwrap_or(0);
+        self.answered_ns.saturating_sub(self.asked_ns + usually_ns)
     }
 }
 
