@@ -14,7 +14,7 @@ use std::{
 
 use memmap2::{MmapOptions, MmapRaw};
 use taut_clock::Counter;
-use taut_recording::{Name, StampBatch};
+use taut_recording::{Kind, Name, StampBatch};
 
 const MAGIC: &[u8; 8] = b"TAUTRING";
 const VERSION: u32 = 1;
@@ -80,7 +80,8 @@ pub struct Session {
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
     refused: HashSet<PathBuf>,
-    late: bool,
+    /// To hand out with the next drain.
+    held: Drained,
     processes: usize,
 }
 
@@ -96,17 +97,21 @@ impl Session {
             names: Names::default(),
             rings: HashMap::new(),
             refused: HashSet::new(),
-            late: false,
+            held: Drained::default(),
             processes: 0,
         })
     }
 
-    /// Like [`Session::open`] for one that has been stamped into before: what is in the rings now is
-    /// skipped, and losses count from now.
+    /// Like [`Session::open`] for one that has been stamped into before: of what is in the rings now only
+    /// the names of locks count, and losses count from now.
     pub fn open_late(directory: &Path) -> io::Result<Session> {
-        let mut session = Session { late: true, ..Session::open(directory)? };
-        session.discover(&mut Drained::default());
-        session.late = false;
+        let mut session = Session::open(directory)?;
+        let mut held = Drained::default();
+        session.discover(&mut held);
+        let mut earlier = Drained::default();
+        session.rings.values_mut().for_each(|ring| ring.drain_all(&mut session.names, &mut earlier));
+        held.batches.extend(earlier.batches.iter().filter_map(lock_names));
+        session.held = held;
         Ok(session)
     }
 
@@ -133,7 +138,7 @@ impl Session {
             if !is_ring || self.rings.contains_key(&path) || self.refused.contains(&path) {
                 continue;
             }
-            match RingFile::open(&path, self.late) {
+            match RingFile::open(&path) {
                 Ok(ring) => {
                     self.processes += 1;
                     self.rings.insert(path, ring);
@@ -148,7 +153,7 @@ impl Session {
 
     /// Takes what all rings hold.
     pub fn drain(&mut self) -> Drained {
-        let mut drained = Drained::default();
+        let mut drained = std::mem::take(&mut self.held);
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
             if !ring.is_whole() {
@@ -186,6 +191,19 @@ impl Session {
         });
         drained
     }
+}
+
+/// Of a batch, the rows that give locks their names.
+fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
+    let rows: Vec<usize> = (0..batch.kind.len()).filter(|at| batch.kind[*at] == Kind::LockNamed as u8).collect();
+    (!rows.is_empty()).then(|| StampBatch {
+        ticks: rows.iter().map(|at| batch.ticks[*at]).collect(),
+        message_id: rows.iter().map(|at| batch.message_id[*at]).collect(),
+        point: rows.iter().map(|at| batch.point[*at]).collect(),
+        kind: rows.iter().map(|at| batch.kind[*at]).collect(),
+        value: rows.iter().map(|at| batch.value[*at]).collect(),
+        ..*batch
+    })
 }
 
 /// One process's ring file, mapped.
@@ -229,18 +247,14 @@ struct Slot {
 }
 
 impl RingFile {
-    fn open(path: &Path, late: bool) -> io::Result<RingFile> {
+    fn open(path: &Path) -> io::Result<RingFile> {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
         let length = file.metadata()?.len();
         if !file.metadata()?.is_file() || length < 4096 {
             return Err(bad("shorter than a header"));
         }
         let map = MmapOptions::new().map_raw(&file)?;
-        let ring = RingFile::check(file, map)?;
-        if late {
-            return Ok(ring.skip());
-        }
-        Ok(ring)
+        RingFile::check(file, map)
     }
 
     /// Reads the header and believes it only as far as it fits the file.
@@ -315,18 +329,6 @@ impl RingFile {
     /// (Whoever cuts it between this look and the read is the recorder's own user.)
     fn is_whole(&self) -> bool {
         self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
-    }
-
-    /// For a consumer that comes late: nothing before now counts.
-    fn skip(mut self) -> RingFile {
-        for slot in 0..self.slot_count {
-            let at = self.slot(slot);
-            self.slots[slot].lost = self.u64(at + 72).load(Ordering::Relaxed);
-            self.consumed(slot, self.u64(at + 64).load(Ordering::Acquire));
-        }
-        self.lost_without_slot = self.u64(192).load(Ordering::Relaxed);
-        self.lost_names = self.u64(200).load(Ordering::Relaxed);
-        self
     }
 
     /// Takes what the slots hold; returns how many stamps that were.

@@ -265,6 +265,19 @@ fn a_late_consumer_counts_from_now() {
 }
 
 #[test]
+fn a_late_consumer_still_learns_the_names_of_locks() {
+    let file = Written::by_us();
+    file.name(1, "sdk_lock");
+    file.slot(0, 77, 0, 9);
+    let kind = u64::from(Kind::LockNamed as u8);
+    file.record(0, 4, [40, 24, 1 | kind << 32, 0x7f00]);
+    let drained = Session::open_late(file.folder.path()).unwrap().drain();
+    let batch = &drained.batches[0];
+    assert_eq!((batch.tid, &batch.message_id, &batch.value), (77, &vec![24], &vec![0x7f00]));
+    assert_eq!(drained.batches.len(), 1);
+}
+
+#[test]
 fn a_closed_slot_is_freed_when_it_is_empty() {
     let file = Written::by_us();
     file.slot(0, 77, 0, 2);
