@@ -2,7 +2,7 @@
 //! their thread lanes.
 
 use comfy_table::CellAlignment;
-use taut_analysis::{Cause, Chain, Explained, MessagePath, State};
+use taut_analysis::{Cause, Chain, Culprit, Explained, MessagePath, State};
 
 use crate::{
     Named, Style,
@@ -124,7 +124,7 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
     out += &format!("\n{}", indent(&shares));
     if form != Form::Short && !explained.culprits.is_empty() {
         let mut culprits = table(&["who took it", "ms", "messages", "how"]);
-        for culprit in explained.culprits.iter().take(LINES_MAX) {
+        for culprit in explained.culprits.iter().filter(|c| !is_said(c, explained)).take(LINES_MAX) {
             let how: Vec<&str> = culprit.causes.iter().map(|cause| cause.word()).collect();
             culprits.add_row([
                 format!("{} {}", culprit.kind, culprit.name).chars().take(44).collect(),
@@ -145,7 +145,7 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
             |name: String, p50, p99, gain: String| [name, words::milliseconds(p50), words::milliseconds(p99), gain];
         what_if.add_row(row("as measured".into(), measured.p50_ns, measured.p99_ns, String::new()));
         for found in &explained.what_if {
-            let gain = format!("−{:.0} %", 100.0 * found.gain);
+            let gain = words::change(found.gain);
             what_if.add_row(row(format!("without {}", found.without), found.p50_ns, found.p99_ns, gain));
         }
         out += &format!("\n{}", indent(&what_if));
@@ -157,10 +157,17 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
     let most = if form == Form::Short { 3 } else { usize::MAX };
     for (at, advice) in explained.recommendations.iter().take(most).enumerate() {
         let text =
-            format!("{}. {}: {} (−{:.0} % expected)", at + 1, advice.evidence, advice.remedy, 100.0 * advice.gain);
+            format!("{}. {}: {} ({} expected)", at + 1, advice.evidence, advice.remedy, words::change(advice.gain));
         out += &format!("  {}\n", wrap(&text, 96).replace('\n', "\n     "));
     }
     out
+}
+
+/// Whether a process is its only culpable thread over again.
+fn is_said(culprit: &Culprit, explained: &Explained) -> bool {
+    let same =
+        |other: &Culprit| other.kind == "thread" && other.name == culprit.name && other.time_ns == culprit.time_ns;
+    culprit.kind == "process" && explained.culprits.iter().any(same)
 }
 
 /// "guilty gil makes the tail: …", a line or two each.

@@ -65,8 +65,8 @@ fn what_if(chain: &Chain) -> String {
     out += &format!("| as measured | {p50} | {p99} | | |\n");
     for found in &chain.explained.what_if {
         let (p50, p99) = (words::milliseconds(found.p50_ns), words::milliseconds(found.p99_ns));
-        let (without, gain) = (cell(&found.without), words::percent(found.gain));
-        out += &format!("| without {without} | {p50} | {p99} | −{gain} | {} |\n", cell(&found.assumption));
+        let (without, gain) = (cell(&found.without), words::change(found.gain));
+        out += &format!("| without {without} | {p50} | {p99} | {gain} | {} |\n", cell(&found.assumption));
     }
     out
 }
@@ -137,7 +137,7 @@ fn causes(explained: &Explained) -> String {
         out += &format!("- {mark}: {}\n", verdict.sentence);
     }
     for advice in explained.recommendations.iter().take(3) {
-        out += &format!("- {}: {} (−{:.0} % expected)\n", advice.evidence, advice.remedy, 100.0 * advice.gain);
+        out += &format!("- {}: {} ({} expected)\n", advice.evidence, advice.remedy, words::change(advice.gain));
     }
     out
 }

@@ -66,6 +66,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A predicted gain as the change it is: "−55 %", "+2 %", "±0 %".
+pub fn change(gain: f64) -> String {
+    match (gain * 100.0).round() {
+        0.0 => "±0 %".into(),
+        p if p > 0.0 => format!("−{p} %"),
+        p => format!("+{} %", -p),
+    }
+}
+
 /// Bytes in the unit that suits them: "4.2 MB".
 pub fn bytes(n: u64) -> String {
     match n as f64 {
@@ -112,6 +121,11 @@ mod tests {
     #[test]
     fn shares_never_round_to_nothing() {
         assert_eq!([0.0, 0.0001, 0.712, 1.0].map(percent), ["0 %", "<0.1 %", "71.2 %", "100.0 %"]);
+    }
+
+    #[test]
+    fn a_gain_is_a_change_downwards() {
+        assert_eq!([0.554, -0.02, 0.001].map(change), ["−55 %", "+2 %", "±0 %"]);
     }
 
     #[test]

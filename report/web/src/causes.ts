@@ -75,9 +75,12 @@ function hopStacks(chain: Chain): HTMLElement | string {
 }
 
 function culpritTable(chain: Chain): HTMLElement | string {
-  if (chain.culprits.length === 0) return "";
+  // A process that is its only culpable thread over again is not said twice.
+  const threads = chain.culprits.filter((c) => c.kind === "thread");
+  const shown = chain.culprits.filter((c) => c.kind !== "process" || !threads.some((t) => t.name === c.name && t.time_ns === c.time_ns));
+  if (shown.length === 0) return "";
   return table("Who took the tail's time", ["who", "ms", "messages of the tail", "how"],
-    chain.culprits.slice(0, 8).map((c) => [`${c.kind} ${c.name}`, f.milliseconds(c.time_ns), f.count(c.messages), c.causes.join(", ")]));
+    shown.slice(0, 8).map((c) => [`${c.kind} ${c.name}`, f.milliseconds(c.time_ns), f.count(c.messages), c.causes.join(", ")]));
 }
 
 function verdictList(chain: Chain): HTMLElement | string {
@@ -100,11 +103,11 @@ function whatIf(chain: Chain): HTMLElement | string {
   return table("Predicted: each assumes that nothing else takes the cause's place (bar: from p50 to p99)",
     ["", "p50 (ms)", "p99 (ms)", "change", ""],
     rows.map((row) => [h("span", { title: row.assumption }, row.without), f.milliseconds(row.p50_ns), f.milliseconds(row.p99_ns),
-      row.gain === 0 ? "" : `−${f.percent(row.gain)}`, mark(row)]));
+      row.assumption === "" ? "" : f.change(row.gain), mark(row)]));
 }
 
 function advice(chain: Chain): HTMLElement | string {
   if (chain.recommendations.length === 0) return "";
   return h("div", {}, h("h3", {}, "What to do"), h("ol", { class: "advice" }, ...chain.recommendations.map((r) =>
-    h("li", {}, h("strong", {}, `${r.evidence}. `), `${r.remedy} (−${f.percent(r.gain)} expected). `, h("span", { class: "quiet" }, `To verify: ${r.verify}.`)))));
+    h("li", {}, h("strong", {}, `${r.evidence}. `), `${r.remedy} (${f.change(r.gain)} expected). `, h("span", { class: "quiet" }, `To verify: ${r.verify}.`)))));
 }

@@ -7,7 +7,7 @@ export function duration(ns: Ns | null): string {
   const a = Math.abs(ns);
   const [value, unit] = a < 1e3 ? [ns, "ns"] : a < 999.5e3 ? [ns / 1e3, "µs"] : a < 999.5e6 ? [ns / 1e6, "ms"] : [ns / 1e9, "s"];
   const digits = unit === "ns" ? 0 : Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2;
-  return `${value.toFixed(digits)}\u202f${unit}`;
+  return `${Math.abs(value) >= 1e4 ? count(value) : value.toFixed(digits)}\u202f${unit}`;
 }
 
 /** For columns headed "ms": small figures keep their digits. */
@@ -24,6 +24,11 @@ export function count(n: number): string {
 export function percent(share: number): string {
   const p = share * 100;
   return p === 0 ? "0\u202f%" : p < 0.1 ? "<0.1\u202f%" : `${p.toFixed(1)}\u202f%`;
+}
+
+/** A predicted gain as the change it is. */
+export function change(gain: number): string {
+  return gain === 0 ? "±0\u202f%" : `${gain > 0 ? "−" : "+"}${percent(Math.abs(gain))}`;
 }
 
 export function bytes(n: number): string {

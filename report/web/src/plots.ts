@@ -9,7 +9,9 @@ const ms = (ns: number): number => ns / 1e6;
 /** The same where the axis is logarithmic and has no zero: nothing is below a nanosecond. */
 const msLog = (ns: number): number => ms(Math.max(1, ns));
 /** A duration on an axis in ms. */
-const msTick = (value: number): string => (value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2)).toString());
+const msTick = (value: number): string =>
+  value >= 1e6 || (value > 0 && value < 1e-4) ? value.toExponential(0).replace("e+", "e")
+    : value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2)).toString();
 
 /** x = −log10(1 − q): p90, p99, p99.9 … lie equally far apart. */
 export function nines(q: number): number {

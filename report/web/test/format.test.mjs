@@ -9,11 +9,16 @@ const plain = (text) => text.replaceAll("\u202f", " ");
 test("durations keep three digits", () => {
   assert.deepEqual([740, 1060, 999_600, 12_345_678, 2.5e9].map(f.duration).map(plain), ["740 ns", "1.06 µs", "1.00 ms", "12.3 ms", "2.50 s"]);
   assert.equal(f.duration(null), "–");
+  assert.equal(plain(f.duration(8e18)), "8 000 000 000 s");
 });
 
 test("counts are grouped, shares never round to nothing", () => {
   assert.equal(plain(f.count(1234567)), "1 234 567");
   assert.deepEqual([0, 0.0001, 0.712].map(f.percent).map(plain), ["0 %", "<0.1 %", "71.2 %"]);
+});
+
+test("a gain is a change downwards", () => {
+  assert.deepEqual([0.55, -0.02, 0].map(f.change).map(plain), ["−55.0 %", "+2.0 %", "±0 %"]);
 });
 
 test("quantiles have their names", () => {
