@@ -124,7 +124,7 @@ pub struct CauseShare {
     pub tail_share: f64,
     /// Time spent so in the tail's messages altogether.
     pub time_ns: u64,
-    /// Time spent so in the usual message (mean over the middle half of the messages).
+    /// Time spent so in the usual message (mean over the middle fifth of the messages).
     pub usual_ns: u64,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Ledger {
     pub rows: Vec<Row>,
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
-    /// Mean of each kind over the middle half of the rows by total.
+    /// Mean of each kind over the middle fifth of the rows by total.
     usual: Vec<f64>,
     /// Indices of the rows in the tail.
     pub tail: Vec<usize>,
@@ -62,7 +62,9 @@ impl Ledger {
     pub fn close(&mut self, limit_ns: Option<u64>) {
         let mut by_total: Vec<usize> = (0..self.rows.len()).collect();
         by_total.sort_by_key(|at| self.rows[*at].total_ns);
-        let middle = &by_total[by_total.len() / 4..by_total.len() - by_total.len() / 4];
+        // A cause that hits a third of the messages must not look usual.
+        let cut = by_total.len() * 2 / 5;
+        let middle = &by_total[cut..by_total.len() - cut];
         self.usual = vec![0.0; self.kinds.len()];
         for (kind, ns) in middle.iter().flat_map(|at| &self.rows[*at].amounts) {
             self.usual[*kind as usize] += *ns as f64 / middle.len() as f64;
