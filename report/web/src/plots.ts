@@ -53,7 +53,7 @@ export function histogramPlot(chain: Chain): HTMLElement {
   const [start, end, last] = [bins[0]?.[0] ?? 0, bins.at(-1)?.[1] ?? 0, bins.at(-1)];
   // What lies far out shares a last, wider bin; where that would flatten the others, the axis is logarithmic.
   const outlying = last && last[1] - last[0] > 1.5 * width ? last : null;
-  const log = outlying !== null && outlying[1] - outlying[0] > outlying[0] - start;
+  const log = outlying !== null && outlying[1] - outlying[0] > 3 * (outlying[0] - start) && end > 10 * start;
   const rest = outlying ? ` ${f.count(outlying[2])} took ${name(outlying)}: a wider bin, and as much lower.` : "";
   const edges = [log ? Math.max(start, width / 2) : start, ...bins.slice(1).map((b) => b[0]), end];
   return chart({
