@@ -69,7 +69,10 @@ impl Objects {
         }
         let count = process.fd_count().unwrap_or(0);
         if count > DESCRIPTORS_MAX {
-            let warning = format!("process {pid} has {count} open descriptors: what is behind them was not looked up");
+            // Without the count, which changes: a warning is told once.
+            let warning = format!(
+                "process {pid} has more than {DESCRIPTORS_MAX} open descriptors: what is behind them was not looked up"
+            );
             return (told, Some(warning));
         }
         let mut sockets: Option<HashMap<u64, String>> = None;
