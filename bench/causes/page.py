@@ -90,15 +90,24 @@ def holds(cells: list[dict], quick: bool = False) -> bool:
     return all(row[3] for row in checks(cells, quick))
 
 
-def summary(cells: list[dict]) -> str:
+def summary(cells: list[dict], quick: bool = False) -> str:
     return "\n".join(
-        f"{'ok    ' if ok else 'MISSED'} {what}: {figure} (limit {limit})" for what, figure, limit, ok in checks(cells)
+        f"{'ok    ' if ok else 'MISSED'} {what}: {figure} (limit {limit})"
+        for what, figure, limit, ok in checks(cells, quick)
     )
 
 
 def page(cells: list[dict], options) -> str:
     parts = [
-        INTRODUCTION.format(messages=options.messages, rounds=options.rounds, machine=machine(), date=date.today())
+        INTRODUCTION.format(
+            command=command(options),
+            date=date.today(),
+            machine=machine(),
+            messages=options.messages,
+            rounds=options.rounds,
+            lesser=LESSER_MESSAGES,
+            disturbed=disturbed(cells),
+        )
     ]
     parts.append(
         table(
