@@ -119,10 +119,11 @@ impl Timeline {
         call_at(&self.calls, time_ns)
     }
 
-    /// The timer armed last before `time_ns`, and not before `since_ns`.
+    /// The timer armed first from `since_ns` on, and not after `time_ns`: later ones, on the way to sleep, are
+    /// the scheduler's own.
     pub fn timer(&self, since_ns: u64, time_ns: u64) -> Option<&Timer> {
-        let at = self.timers.partition_point(|t| t.armed_ns <= time_ns).checked_sub(1)?;
-        Some(&self.timers[at]).filter(|t| t.armed_ns >= since_ns)
+        let at = self.timers.partition_point(|t| t.armed_ns < since_ns);
+        self.timers.get(at).filter(|t| t.armed_ns <= time_ns)
     }
 }
 
