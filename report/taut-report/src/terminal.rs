@@ -14,9 +14,9 @@ pub struct Style {
 }
 
 /// The longest hop or reason name that still leaves room for the figures in 100 columns.
-const NAME_WIDTH: usize = 36;
+const NAME_WIDTH: usize = 32;
 /// Cells of the longest bar.
-const BAR_WIDTH: f64 = 12.0;
+const BAR_WIDTH: f64 = 10.0;
 
 /// The report of one recording.
 pub fn terminal(named: Named<'_>, style: Style) -> String {
@@ -251,6 +251,9 @@ mod tests {
     fn it_fits_100_columns_even_with_long_names() {
         let mut analysis = sample::teleop();
         analysis.chains[0].hops[0].to = "a_namespace.".to_owned() + &"x".repeat(107);
+        for hop in &mut analysis.chains[0].hops {
+            hop.delay.distribution.n = 123_456;
+        }
         let text = terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
