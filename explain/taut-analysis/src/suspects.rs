@@ -151,8 +151,13 @@ impl Suspect {
         }
     }
 
-    /// Whether it would go with the suspect though it is not its own: the wait to run after its wait.
+    /// Whether it would go with the suspect though it is not its own: the wait to run after its wait, mostly.
     fn draws(&self, kind: &Kind, names: &Names) -> bool {
+        // A call that makes a file durable goes as a whole: its time on the CPU is the disk's doing too.
+        if *self == Suspect::Cause(Cause::Disk) && kind.cause == Cause::Syscall {
+            let name = names.text(kind.detail).split(' ').next().unwrap_or_default();
+            return matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range");
+        }
         match (self, kind.after) {
             (Suspect::Cause(cause), Some((after, _))) => after == *cause,
             (Suspect::Lock(name), Some((Cause::Lock, detail))) => names.text(detail) == name,
