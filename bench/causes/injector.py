@@ -24,7 +24,7 @@ from time import monotonic_ns, thread_time_ns
 import taut
 
 GAP_NS, LONG_GAP_NS = 4_000, 50_000
-BASE_WORK_NS = 100_000, 300_000
+BASE_WORK_NS = 2_900_000, 3_100_000
 SMALLEST_NS, LARGEST_NS = 200_000, 20_000_000
 PLACES = 4
 PAGE = 4096
@@ -385,11 +385,11 @@ class Throttle(Kind):
         else:
             (self.cgroup / "cpu.cfs_quota_us").write_text("-1")
 
-    def prepare(self, ns: int) -> None:
-        self.limit(ns + self.quota_ns)
-
     def strike(self, ns: int) -> None:
+        # Here, not before the message: its other work would use the quota up.
+        self.limit(ns + self.quota_ns)
         self.usual()
+        self.limit(None)
 
     def usual(self) -> None:
         self.progress = Progress()
@@ -400,7 +400,6 @@ class Throttle(Kind):
         self.progress.work(self.work_ns + self.step_ns)
 
     def settle(self) -> int:
-        self.limit(None)
         return self.progress.long_gaps_ns
 
 

@@ -237,8 +237,8 @@ INTRODUCTION = """# Proof: known causes, and what taut calls them
 
 Made by `{command}` on {date}: {machine}. Do not edit. How causes are found: [causes.md](causes.md).
 
-A loop sends messages through `start` → `middle` → `end`, each with 0.1 to 0.3 ms of work, at random moments, over a noisy
-background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,
+A loop sends messages through `start` → `middle` → `end`, each with 2.9 to 3.1 ms of work (long beside
+what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,
 and for how long, is written down by the side that did it. The loop is recorded (`taut record --depth irq`), explained (`taut explain
 --all --format json`), and the two are joined by message id.
 

@@ -30,7 +30,7 @@ use random::Random;
 use taut_stamp::{applied, stamp};
 
 /// Own computation of a message, in all.
-const BASE_WORK_NS: (u64, u64) = (100_000, 300_000);
+const BASE_WORK_NS: (u64, u64) = (2_900_000, 3_100_000);
 const SMALLEST_NS: f64 = 200_000.0;
 const LARGEST_NS: f64 = 20_000_000.0;
 /// Where in a message something may happen: before, between and after its two stretches of work, each side of `middle`.

@@ -94,7 +94,7 @@ impl Kind for Hog {
     }
 }
 
-/// A CPU quota of 1 ms that the message's work uses up: it stands still until the drawn period is over.
+/// A CPU quota of 1 ms that some work uses up: it stands still until the drawn period is over.
 pub struct Throttle {
     cgroup: PathBuf,
     progress: Progress,
@@ -139,11 +139,11 @@ impl Kind for Throttle {
     fn name(&self) -> (&'static str, &'static str, &'static str) {
         ("throttled", "throttled", "")
     }
-    fn prepare(&mut self, ns: u64) {
+    fn strike(&mut self, ns: u64) {
+        // Here, not before the message: its other work would use the quota up.
         self.limit(Some(ns + QUOTA_NS));
-    }
-    fn strike(&mut self, _ns: u64) {
         self.usual();
+        self.limit(None);
     }
     fn usual(&mut self) {
         self.progress = Progress::default();
@@ -155,7 +155,6 @@ impl Kind for Throttle {
         }
     }
     fn settle(&mut self) -> u64 {
-        self.limit(None);
         self.progress.long_gaps_ns
     }
 }

@@ -265,13 +265,20 @@ fn sentence(suspect: &Suspect, verdict: &Verdict, messages: usize, tail: usize) 
     }
 }
 
+/// The chain with the suspect's time brought down: to nothing, or to the usual where it is part of the job. What it
+/// draws with it goes in the same proportion: the wait to run after a wait, the interrupts of a computation.
 fn what_if(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, quantile: Option<f64>) -> WhatIf {
-    let goes = |kind: &Kind| suspect.owns(kind, walker.objects, walker.names) || suspect.draws(kind, walker.names);
-    let away = ledger.amounts(goes);
-    let kept = if suspect.is_part_of_the_job() { ledger.usual_ns(goes) as u64 } else { 0 };
+    let owns = |kind: &Kind| suspect.owns(kind, walker.objects, walker.names);
+    let own = ledger.amounts(owns);
+    let drawn = ledger.amounts(|kind| !owns(kind) && suspect.draws(kind, walker.names));
+    let kept = if suspect.is_part_of_the_job() { ledger.usual_ns(owns) as u64 } else { 0 };
     let totals: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-    let left: Vec<u64> =
-        totals.iter().zip(&away).map(|(total, away)| total.saturating_sub(away.saturating_sub(kept))).collect();
+    let left = |((total, own), drawn): ((&u64, &u64), &u64)| {
+        let beyond = own.saturating_sub(kept);
+        let share = if *own > 0 { beyond as f64 / *own as f64 } else { 0.0 };
+        total.saturating_sub(beyond + (share * *drawn as f64) as u64)
+    };
+    let left: Vec<u64> = totals.iter().zip(&own).zip(&drawn).map(left).collect();
     let sorted = |values: &[u64]| {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -282,15 +289,16 @@ fn what_if(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, quantile: Op
     let at = |values: &[u64]| quantile.and_then(|q| taut_stats::rank(values, q)).unwrap_or(0);
     let (was, is) = (at(&before), at(&after));
     let what = suspect.word();
+    let alone = "; what waited behind it or interrupted it goes with it, and nothing else takes its place";
     WhatIf {
         without: what.clone(),
         p50_ns: distribution.p50_ns,
         p99_ns: distribution.p99_ns,
         gain: if was > 0 { 1.0 - is as f64 / was as f64 } else { 0.0 },
         assumption: if kept > 0 {
-            format!("{what} never takes longer than in the usual message, and nothing else takes its place")
+            format!("{what} never takes longer than in the usual message{alone}")
         } else {
-            format!("no message spends time on {what}, and nothing else takes its place")
+            format!("no message spends time on {what}{alone}")
         },
     }
 }

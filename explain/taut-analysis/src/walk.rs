@@ -33,7 +33,8 @@ pub(crate) struct Piece {
     pub detail: u32,
     /// Who is to blame: holder, who ran instead, awaited peer; 0 is nobody known.
     pub other: i32,
-    /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after.
+    /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after; an interruption
+    /// to what it interrupted.
     pub after: Option<(Cause, u32)>,
     /// For people; only when asked for.
     pub note: String,
@@ -117,7 +118,7 @@ impl Walker<'_> {
             pieces
         };
         let pieces = self.lock_marks(pieces);
-        joined(self.blind(pieces))
+        joined(with_interrupted(self.blind(pieces)))
     }
 
     /// The path that ends with `tid` at `to_ns`, back to `from_ns`, or, if it meets the thread `home`, back to
@@ -256,7 +257,10 @@ impl Walker<'_> {
     fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {
         let segment = timeline.segments[at];
         let (start, end) = (segment.start_ns, timeline.end_ns(at).min(self.machine.end_ns));
-        if self.machine.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
+        // Who could run on is not left for the idle task, unless it is taken elsewhere.
+        let stays = timeline.segments.get(at + 1).is_some_and(|next| next.cpu == segment.cpu);
+        let idles = self.machine.idles_from(segment.cpu, start) && stays;
+        if idles || self.machine.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
             return self.throttled(tid, from, to);
         }
         let ran = self.machine.ran(segment.cpu, from, to);
@@ -566,6 +570,24 @@ fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u
         }
     }
     *pieces = result;
+}
+
+/// Interruptions with what their thread did before: a thread that computes longer is interrupted more often.
+fn with_interrupted(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut doing: Vec<(i32, (Cause, u32))> = Vec::new();
+    for piece in &mut pieces {
+        let known = doing.iter().position(|(tid, _)| *tid == piece.tid);
+        if matches!(piece.cause, Cause::Irq | Cause::Preempted | Cause::Throttled | Cause::Hypervisor) {
+            piece.after = piece.after.or(known.map(|at| doing[at].1));
+        } else if matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault) {
+            let now = (piece.tid, (piece.cause, piece.detail));
+            match known {
+                Some(at) => doing[at] = now,
+                None => doing.push(now),
+            }
+        }
+    }
+    pieces
 }
 
 /// Neighbours that say the same become one.

@@ -81,6 +81,13 @@ pub fn write(point: u32, kind: u32, message_id: u64, value: u64) -> bool {
 #[cold]
 #[inline(never)]
 pub fn write_slowly(point: u32, kind: u32, message_id: u64, value: u64) {
+    write_at(point, kind, message_id, value, None);
+}
+
+/// The same at a moment that the caller knows, in ticks of the session's counter.
+#[cold]
+#[inline(never)]
+pub fn write_at(point: u32, kind: u32, message_id: u64, value: u64, ticks: Option<u64>) {
     HERE.with(|here| {
         if !claim() {
             if !is_off() {
@@ -95,8 +102,9 @@ pub fn write_slowly(point: u32, kind: u32, message_id: u64, value: u64) {
         }
         if let Some(position) = here.producer.reserve() {
             let counter = here.counter.get();
+            let ticks = ticks.unwrap_or_else(|| counter.now().0);
             // SAFETY: there is room in the ring of this thread's slot.
-            unsafe { here.put(position, Record { ticks: counter.now().0, message_id, point, kind, value }) };
+            unsafe { here.put(position, Record { ticks, message_id, point, kind, value }) };
             if counter != USUAL {
                 here.producer.forget_room();
             }

@@ -147,6 +147,13 @@ impl Machine {
         idle.map(|(_, start, end)| end - start).max().unwrap_or(0)
     }
 
+    /// Whether the CPU was given to its idle task at that moment.
+    pub fn idles_from(&self, cpu: u16, at_ns: u64) -> bool {
+        let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
+        let at = occupants.partition_point(|(since, _)| *since < at_ns);
+        occupants.get(at) == Some(&(at_ns, 0))
+    }
+
     /// Interrupts on the CPU that overlap that stretch.
     pub fn interrupts(&self, cpu: u16, from_ns: u64, to_ns: u64) -> &[Interrupt] {
         let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return &[] };
