@@ -166,6 +166,33 @@ fn runnable_while_the_cpu_idles_is_throttled() {
 }
 
 #[test]
+fn given_to_the_idle_task_is_throttled_however_short_it_idles() {
+    let mut scene = alone();
+    scene.switch(0, 300, 10, R, 0).switch(0, 302, 0, R, 30).switch(0, 800, 30, S, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path()[1].1, Cause::Throttled);
+}
+
+#[test]
+fn what_interrupted_a_long_computation_goes_with_it() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 30, R, 0);
+    for id in 1..=2000 {
+        // 100 µs of work; each tenth has 1000 and some, and 50 µs of interrupts.
+        let (start, late) = (id * 2_000, id % 10 == 0);
+        if late {
+            let at = start + 400;
+            scene.event(0, at, KernelEvent::IrqEnter, 10, [0xec, 2, 0]);
+            scene.event(0, at + 50, KernelEvent::IrqExit, 10, [0xec, 2, 0]);
+        }
+        scene.stamp(10, start, id, "a").stamp(10, start + if late { 1050 + id / 100 } else { 100 }, id, "b");
+    }
+    scene.switch(0, 5_000_000, 10, S, 0);
+    let what_if = scene.explained().what_if.into_iter().find(|w| w.without == "work").unwrap();
+    let p99_ns = what_if.p99_ns.unwrap();
+    assert!((104_000..=105_100).contains(&p99_ns), "900 µs of the 1000, and with them 45 of the 50: {p99_ns}");
+}
+
+#[test]
 fn an_interrupt_and_a_call_are_told_from_work() {
     let mut scene = alone();
     scene.enter(0, 200, 10, libc::SYS_write, 3, 0).exit(0, 300, 10, libc::SYS_write);

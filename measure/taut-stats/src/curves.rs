@@ -2,6 +2,8 @@
 
 use crate::distribution::rank;
 
+/// Points of a percentile curve for each halving of what remains.
+pub(crate) const CURVE_STEPS: f64 = 10.0;
 /// At most this many bins: more do not show on a page.
 const BINS_MAX: u64 = 60;
 
@@ -11,22 +13,24 @@ const BINS_MAX: u64 = 60;
 /// wider bin, so that an outlier does not flatten the rest.
 pub fn histogram(sorted: &[u64]) -> Vec<(u64, u64, u64)> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
-    let body_end = rank(sorted, 0.995).unwrap_or(*last);
-    let body_end = if last - body_end > (body_end - first) / 2 { body_end } else { *last };
+    let mut at = 0;
+    let count = |(from, to): (u64, u64)| {
+        let end = sorted[at..].partition_point(|v| *v < to) + at;
+        let count = (end - at) as u64;
+        at = end;
+        (from, to, count)
+    };
+    bins(*first, rank(sorted, 0.995).unwrap_or(*last), *last).map(count).collect()
+}
+
+/// The edges of the bins for samples between `first` and `last`, `body_end` being their 99.5th percentile.
+pub(crate) fn bins(first: u64, body_end: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
+    let body_end = if last - body_end > (body_end - first) / 2 { body_end } else { last };
     let width = readable_width((body_end - first) / BINS_MAX + 1);
     let start = first / width * width;
-    let mut bins = Vec::new();
-    let mut at = 0;
-    for from in (start..=body_end).step_by(width as usize) {
-        let end = sorted[at..].partition_point(|v| *v < from + width) + at;
-        bins.push((from, from + width, (end - at) as u64));
-        at = end;
-    }
-    if at < sorted.len() {
-        let from = bins.last().map_or(start, |bin| bin.1);
-        bins.push((from, last + 1, (sorted.len() - at) as u64));
-    }
-    bins
+    let end = start + ((body_end - start) / width + 1) * width;
+    let rest = (end <= last).then_some((end, last + 1));
+    (start..end).step_by(width as usize).map(move |from| (from, from + width)).chain(rest)
 }
 
 fn readable_width(at_least: u64) -> u64 {
@@ -41,7 +45,7 @@ pub fn percentile_curve(sorted: &[u64]) -> Vec<(f64, u64)> {
     let mut curve = Vec::new();
     let mut halvings = 0;
     loop {
-        let remains = 0.5f64.powf(f64::from(halvings) / 10.0);
+        let remains = 0.5f64.powf(f64::from(halvings) / CURVE_STEPS);
         if remains * n < 10.0 {
             break;
         }

@@ -28,7 +28,7 @@ pub struct Distribution {
 
 /// Exceedances come in bursts (one stall makes many messages late), so a quantile needs this many
 /// separate bursts beyond it before it is more than an anecdote.
-const BURSTS: usize = 10;
+pub(crate) const BURSTS: usize = 10;
 
 impl Distribution {
     /// The distribution of durations given in time order; `sorted` is the same set ascending.

@@ -2,6 +2,12 @@
 
 mod curves;
 mod distribution;
+pub mod hlog;
+mod modes;
+mod sketch;
 
 pub use curves::{histogram, percentile_curve};
 pub use distribution::{Distribution, rank};
+pub use hdrhistogram::Histogram;
+pub use modes::modes;
+pub use sketch::Sketch;

@@ -34,6 +34,42 @@ pub fn milliseconds(ns: Option<u64>) -> String {
     }
 }
 
+/// A duration in microseconds for a column headed "µs"; "–" where the data do not carry it.
+pub fn microseconds(ns: Option<u64>) -> String {
+    match ns {
+        None => "–".into(),
+        Some(0) => "0".into(),
+        Some(ns) if ns < 9_995 => format!("{:.2}", ns as f64 / 1e3),
+        Some(ns) if ns < 999_950 => format!("{:.1}", ns as f64 / 1e3),
+        Some(ns) => count((ns + 500) / 1000),
+    }
+}
+
+/// The rate of something that happens at this interval: "1 kHz", "2.5 kHz", "50 Hz"; "–" for an interval of 0.
+pub fn hertz(interval_ns: u64) -> String {
+    let (value, unit) = match 1e9 / interval_ns as f64 {
+        _ if interval_ns == 0 => return "–".into(),
+        hz if hz >= 999.5e3 => (hz / 1e6, "MHz"),
+        hz if hz >= 999.5 => (hz / 1e3, "kHz"),
+        hz => (hz, "Hz"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    let number = format!("{value:.digits$}");
+    let number = if digits > 0 { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{number} {unit}")
+}
+
+/// A factor between two figures: "×0.47".
+pub fn ratio(factor: f64) -> String {
+    let digits = if factor < 9.995 { 2 } else { usize::from(factor < 99.95) };
+    format!("×{factor:.digits$}")
+}
+
+/// A number of things by name: "1 stall", "12 stalls".
+pub fn quantity(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// "p99", "p99.9".
 pub fn quantile(q: f64) -> String {
     format!("p{}", (q * 1e4).round() / 100.0)
@@ -116,6 +152,20 @@ mod tests {
     #[test]
     fn a_missing_figure_is_a_dash_and_a_small_one_is_not_zero() {
         assert_eq!([None, Some(0), Some(300), Some(1_234_567)].map(milliseconds), ["–", "0", "0.0003", "1.235"]);
+    }
+
+    #[test]
+    fn microseconds_keep_three_digits_and_group_thousands() {
+        let cases = [None, Some(0), Some(300), Some(9_996), Some(287_440), Some(999_960), Some(5_761_400)];
+        assert_eq!(cases.map(microseconds), ["–", "0", "0.30", "10.0", "287.4", "1\u{202f}000", "5\u{202f}761"]);
+    }
+
+    #[test]
+    fn rates_and_factors_are_short() {
+        let rates = [1_000_000, 400_000, 20_000_000, 1_000_000_000, 10_000_000_000, 500, 3_000_000, 0].map(hertz);
+        assert_eq!(rates, ["1 kHz", "2.5 kHz", "50 Hz", "1 Hz", "0.1 Hz", "2 MHz", "333 Hz", "–"]);
+        assert_eq!([0.468, 1.0, 17.04, 250.2].map(ratio), ["×0.47", "×1.00", "×17.0", "×250"]);
+        assert_eq!([quantity(1, "gap"), quantity(2, "gap")], ["1 gap", "2 gaps"]);
     }
 
     #[test]
