@@ -30,6 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Probe(commands::probe::Args),
     Record(commands::record::Args),
     Report(commands::report::Args),
     Explain(commands::explain::Args),
@@ -39,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Probe(args) => commands::probe::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Explain(args) => commands::explain::run(&args),

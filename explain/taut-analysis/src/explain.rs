@@ -200,7 +200,10 @@ fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
     let mut by_total: Vec<usize> = (0..ledger.rows.len()).collect();
     by_total.sort_by_key(|at| (std::cmp::Reverse(ledger.rows[*at].total_ns), *at));
     by_total.truncate(wanted.worst);
-    let asked = (0..ledger.rows.len()).filter(|at| wanted.messages.contains(&ledger.rows[*at].id));
+    let is_asked = |row: &crate::ledger::Row| {
+        wanted.messages.contains(&row.id) || wanted.from_ns.is_some_and(|from_ns| row.total_ns >= from_ns)
+    };
+    let asked = (0..ledger.rows.len()).filter(|at| is_asked(&ledger.rows[*at]));
     let asked: Vec<usize> = asked.filter(|at| !by_total.contains(at)).collect();
     by_total.extend(asked);
     by_total
@@ -243,6 +246,7 @@ fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Co
         lane: tids.iter().position(|tid| *tid == piece.tid).unwrap_or(0),
         cause: piece.cause,
         detail: walker.names.text(piece.detail).to_owned(),
+        by: if piece.other == 0 { String::new() } else { walker.objects.name(piece.other, piece.from_ns) },
         note: piece.note.clone(),
     });
     let path = path.collect();

@@ -244,6 +244,8 @@ pub struct PathPiece {
     pub cause: Cause,
     /// As in [`CauseShare::detail`].
     pub detail: String,
+    /// Who is to blame, as "comm/tid": holder, who ran instead, awaited peer; "" is nobody known.
+    pub by: String,
     /// Everything else that is known: holder, system call, who ran instead, what the holder did.
     pub note: String,
 }

@@ -22,11 +22,13 @@ mod outcomes;
 mod result;
 mod startup;
 mod suspects;
+mod wakeups;
 mod walk;
 
 pub use collect::Analyzer;
 pub use explained::*;
 pub use result::*;
+pub use wakeups::{late_wakeups, probe_chain};
 
 /// What the user declares in `taut.toml`.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,8 @@ pub struct Wanted {
     pub worst: usize,
     /// Messages that come with their path besides.
     pub messages: Vec<u64>,
+    /// Every message that took at least so long comes with its path besides.
+    pub from_ns: Option<u64>,
     /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
     pub suspects: Vec<String>,
     /// Whether every message's budget is wanted.
@@ -52,7 +56,7 @@ pub struct Wanted {
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { worst: 10, messages: Vec::new(), suspects: Vec::new(), budgets: false }
+        Wanted { worst: 10, messages: Vec::new(), from_ns: None, suspects: Vec::new(), budgets: false }
     }
 }
 

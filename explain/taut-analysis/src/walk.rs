@@ -415,7 +415,11 @@ impl Walker<'_> {
             return None;
         }
         let asked = timer.asked_ns.clamp(from, to);
-        let latest = timer.latest_ns.clamp(asked, to);
+        // The interrupt that woke the thread, where the recording has it.
+        let handlers = self.machine.interrupts(segment.cpu, asked, to.max(asked + 1));
+        let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
+        let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
+        let latest = timer.latest_ns.clamp(asked, fired);
         let what = match kind {
             Some(Call::Sleep) => String::new(),
             _ => "time-out".into(),
@@ -425,10 +429,11 @@ impl Walker<'_> {
         let cuts = [
             (from, asked, Cause::Sleep, detail),
             (asked, latest, Cause::TimerSlack, self.of_thread(String::new(), tid, from, hop)),
-            (latest, to, Cause::TimerSlack, late),
+            (latest, fired, Cause::TimerSlack, late),
+            (fired, to, Cause::Irq, handler.map_or(0, |i| self.names.of(&interrupt_name(i.kind, i.number)))),
         ];
         let pieces = cuts.into_iter().filter(|(start, end, _, _)| start < end);
-        let after = |cause| (cause == Cause::TimerSlack).then_some((Cause::Sleep, 0));
+        let after = |cause| (cause != Cause::Sleep).then_some((Cause::Sleep, 0));
         let piece =
             |(start, end, cause, detail)| Piece { detail, after: after(cause), ..self.piece(start, end, cause, tid) };
         Some(pieces.map(piece).collect())

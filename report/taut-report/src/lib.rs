@@ -7,6 +7,7 @@ mod html;
 mod json;
 mod json_explained;
 mod markdown;
+mod probe;
 mod terminal;
 pub mod words;
 
@@ -18,6 +19,7 @@ pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};
 pub use markdown::{markdown, markdown_explanation};
+pub use probe::{probe_html, probe_json, probe_terminal};
 pub use terminal::{Style, terminal};
 
 /// An analysis with the name of the file it came from.

@@ -182,6 +182,7 @@ fn explained() -> Explained {
         cause,
         detail: detail.into(),
         note: note.into(),
+        by: String::new(),
     };
     let budget = Budget {
         id: 1734,

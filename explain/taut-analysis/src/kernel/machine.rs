@@ -64,6 +64,13 @@ pub(crate) struct Interrupt {
     pub kind: u8,
 }
 
+impl Interrupt {
+    /// Whether it is neither a softirq nor a stall.
+    pub fn is_hard(&self) -> bool {
+        !matches!(self.kind, SOFTIRQ | STALL)
+    }
+}
+
 /// Kind of a stretch from the moment that a running CPU's tick was due until it came.
 pub(crate) const STALL: u8 = 3;
 /// Kind of a softirq.

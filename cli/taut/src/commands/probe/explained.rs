@@ -1,0 +1,82 @@
+//! `taut probe --explain`: the probe runs as a recorded command, and its late wakeups are taken apart.
+
+use std::{ffi::OsString, path::Path};
+
+use anyhow::{Context, Result};
+use taut_analysis::{Config, Wanted};
+use taut_capture::{Depth, Options, Target};
+use taut_probe::Findings;
+
+use super::Args;
+use crate::{commands::report::analyse, exit::Done};
+
+/// Records this very command without `--explain`, and explains the recording.
+/// The second result is how the probing process ended, where it failed: it has said why.
+pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
+    // What is wrong with the settings is told by this process, in one line.
+    super::plan::of(args)?;
+    let folder = tempfile::tempdir().context("a temporary folder")?;
+    let (findings, kept) = (folder.path().join("findings.json"), folder.path().join("probe.mcap"));
+    let recording = args.record.clone().unwrap_or(kept);
+    let options = Options {
+        output: recording.clone(),
+        target: Target::Command(command(args, &findings)?),
+        duration: None,
+        tier: None,
+        kernel_source: None,
+        depth: Depth::Irq,
+        ring_records: None,
+        durable: false,
+        session: None,
+        taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut tier_reason = String::new();
+    let recorded =
+        taut_capture::record(&options, &mut |started| tier_reason = started.tier_reason.clone(), &mut |_| {})?;
+    let code = recorded.exit_code.unwrap_or(0);
+    if code != 0 {
+        return Ok(Err(Done::Forwarded(code.clamp(1, 255) as u8)));
+    }
+    let text = std::fs::read_to_string(&findings).with_context(|| findings.display().to_string())?;
+    let mut found: Findings = serde_json::from_str(&text).context("findings")?;
+    let over_ns = args.over.as_nanos() as u64;
+    let explain = Wanted { worst: 0, from_ns: Some(over_ns), ..Wanted::default() };
+    let analysis = analyse(&recording, &Config { explain, ..Config::default() })?;
+    found.explained = taut_analysis::late_wakeups(&analysis, over_ns);
+    found.machine.insert("command".into(), super::command());
+    found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
+    found.notes.extend(recorded.warnings);
+    if let Some(path) = &args.record {
+        eprintln!("taut: kept {}; next: taut explain {0}", path.display());
+    }
+    Ok(Ok(found))
+}
+
+/// The command line of the process that probes: this one's, with what belongs to the outer process taken out.
+fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
+    let mut words = vec![std::env::current_exe()?.into_os_string(), "probe".into()];
+    let mut put = |key: &str, value: String| words.extend([format!("--{key}").into(), value.into()]);
+    put("duration", taut_probe::length(args.duration));
+    put("interval", taut_probe::length(args.interval));
+    put("cpus", args.cpus.clone());
+    put("policy", args.policy.to_string());
+    put("priority", args.priority.to_string());
+    put("wake", args.wake.to_string());
+    put("findings", findings.display().to_string());
+    if let Some(slack) = args.slack {
+        put("slack", taut_probe::length(slack));
+    }
+    if let Some(us) = args.dma_latency {
+        put("dma-latency", us.to_string());
+    }
+    if let Some(load) = &args.load {
+        // All the time: a variant by itself.
+        put("vary", format!("load={load}"));
+    }
+    if let Some(path) = &args.hlog {
+        put("hlog", path.display().to_string());
+    }
+    let flags = [(args.no_mlock, "--no-mlock"), (args.throttle, "--throttle"), (args.quiet, "--quiet"), (args.pair, "--pair")];
+    words.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag.into()));
+    Ok(words)
+}

@@ -1,0 +1,57 @@
+//! The talk on stderr while probing: a line for each CPU on a terminal.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use taut_probe::Event;
+use taut_report::words;
+
+/// With more CPUs than this, those that were latest.
+const CPUS_MAX: usize = 8;
+
+/// Live figures.
+pub struct Live {
+    bar: ProgressBar,
+}
+
+impl Live {
+    pub fn new(quiet: bool) -> Live {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {msg}").expect("a fixed template"));
+        Live { bar }
+    }
+
+    pub fn show(&self, event: &Event<'_>) {
+        let Event::Live(live) = event else { return };
+        if self.bar.is_hidden() {
+            return;
+        }
+        let seconds = |time: std::time::Duration| format!("{:.0}", time.as_secs_f64());
+        let mut text = format!("{} of {} s {}", seconds(live.done), seconds(live.all), live.label);
+        let mut cpus: Vec<_> = live.cpus.iter().collect();
+        if cpus.len() > CPUS_MAX {
+            cpus.sort_by_key(|(_, _, d, _)| std::cmp::Reverse(d.max_ns));
+            cpus.truncate(CPUS_MAX);
+        }
+        for (cpu, last_ns, d, missed) in cpus {
+            let name = cpu.map_or("not pinned".into(), |cpu| format!("CPU {cpu}"));
+            text += &format!(
+                "\n{name:>10} µs: now {:>7} p50 {:>7} p99 {:>7} p99.9 {:>7} max {:>7} missed {missed}",
+                words::microseconds(Some(*last_ns)),
+                words::microseconds(d.p50_ns),
+                words::microseconds(d.p99_ns),
+                words::microseconds(d.p999_ns),
+                words::microseconds(d.max_ns),
+            );
+        }
+        let share = live.done.as_secs_f64() / live.all.as_secs_f64().max(1e-9);
+        self.bar.set_position((share * 1000.0) as u64);
+        self.bar.set_message(text);
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,28 @@
+//! How late this machine wakes a thread: probes with a schedule of their own, in variants that take turns; stalls of all
+//! CPUs at once; whether real-time threads are throttled. Prints nothing.
+
+mod collector;
+mod error;
+mod findings;
+mod load;
+mod machine;
+mod run;
+mod settings;
+pub mod slack;
+mod stalls;
+mod throttle;
+mod waker;
+mod watcher;
+
+pub use collector::Collector;
+pub use error::Error;
+pub use findings::{
+    CpuSeries, ExplainedWakeups, Findings, Guilty, LateWake, Part, Series, SlackFit, Stalls, Throttling, Variant,
+};
+pub use load::{Load, Work};
+pub use machine::facts;
+pub use run::{Event, Live, Plan, run};
+pub use settings::{KEYS, Policy, Settings, Wake, duration, length};
+pub use stalls::{StallWatch, THRESHOLD_NS as STALL_NS};
+pub use throttle::throttling;
+pub use watcher::{CPU_SHIFT, POINTS, Woken, allowed_cpus};
