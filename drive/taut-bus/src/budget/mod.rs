@@ -1,0 +1,31 @@
+//! The cycle budget: what one control cycle over all servos costs, term by term.
+//!
+//! A [`Budget`] is read from TOML (`file`): frames, links, resources, and terms (`term`), each with what is known of
+//! its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
+//! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `jitter`). Backward: how
+//! many servos, bytes or bits a second a rate allows ([`solve`]). Sideways: what each figure is worth
+//! ([`sensitivity`]), by the figures one can turn (`knob`). Against a recording: [`compare`].
+
+mod compare;
+mod error;
+mod file;
+mod forecast;
+mod jitter;
+mod knob;
+mod load;
+mod presets;
+mod sensitivity;
+mod solve;
+mod term;
+
+pub use compare::{Comparison, MeasuredPhase, PhaseResidual, TermResidual, compare};
+pub use error::Error;
+pub use file::{Budget, Published, Resource, Servos};
+pub use forecast::{Cost, Forecast, Misses, Sampling, Usage, forecast};
+pub use jitter::Jitter;
+pub use knob::{Knob, knobs};
+pub use load::{Lane, Load, lanes};
+pub use presets::{PRESETS, Preset, preset};
+pub use sensitivity::{Gradient, sensitivity};
+pub use solve::{Answer, Solve, Solved, solve};
+pub use term::{IdKind, Origin, Payload, Per, Price, Stage, Term};
