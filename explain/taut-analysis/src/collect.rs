@@ -12,6 +12,7 @@ use crate::{
     marks::{Mark, Marks, Stamped},
     messages::Messages,
     names::Names,
+    wakeups,
     walk::Walker,
 };
 
@@ -159,10 +160,15 @@ impl Analyzer {
         let lines = line::find(&messages, &self.config, &context)?;
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
         let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context)?;
-        chains.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
+        // A probe beside a program comes last, however often it woke.
+        chains.sort_by(|a, b| {
+            let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
+            is_probe.then_with(|| b.messages.cmp(&a.messages)).then_with(|| a.name.cmp(&b.name))
+        });
         let mut notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
         notes.extend(gaps);
         notes.extend(chains.iter().flat_map(inversions));
+        notes.extend(wakeups::beside(&chains));
         Ok(Analysis { info, ending, totals, chains, damage, notes })
     }
 

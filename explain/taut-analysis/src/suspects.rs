@@ -154,9 +154,9 @@ impl Suspect {
     /// Whether it would go with the suspect though it is not its own: the wait to run after its wait, mostly.
     fn draws(&self, kind: &Kind, names: &Names) -> bool {
         // A call that makes a file durable goes as a whole: its time on the CPU is the disk's doing too.
-        if *self == Suspect::Cause(Cause::Disk) && kind.cause == Cause::Syscall {
-            let name = names.text(kind.detail).split(' ').next().unwrap_or_default();
-            return matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range");
+        let syncs = |(cause, detail): (Cause, u32)| cause == Cause::Syscall && is_sync(names.text(detail));
+        if *self == Suspect::Cause(Cause::Disk) && (syncs((kind.cause, kind.detail)) || kind.after.is_some_and(syncs)) {
+            return true;
         }
         match (self, kind.after) {
             (Suspect::Cause(cause), Some((after, _))) => after == *cause,
@@ -174,6 +174,11 @@ impl Suspect {
             Suspect::Hop(..) | Suspect::Process(_) | Suspect::Thread(_) => true,
         }
     }
+}
+
+fn is_sync(call: &str) -> bool {
+    let name = call.split(' ').next().unwrap_or_default();
+    matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range")
 }
 
 fn verdict(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, excess: &[f64]) -> Verdict {

@@ -7,12 +7,70 @@ use taut_probe::{CPU_SHIFT, ExplainedWakeups, Guilty, LateWake, POINTS, Part};
 
 use crate::{Analysis, Cause, Chain, PathPiece};
 
+const CLOCKS_AGREE_NS: u64 = 1_000;
+
 /// So many of the latest wakes are shown one by one.
 const SHOWN: usize = 10;
 
+/// A wake later than this is a stall that an ordinary program feels.
+const STALL_NS: u64 = taut_probe::STALL_NS;
+
 /// The probe's chain, when the recording has one.
 pub fn probe_chain(analysis: &Analysis) -> Option<&Chain> {
-    analysis.chains.iter().find(|chain| chain.points.iter().map(|point| point.name.as_str()).eq(POINTS))
+    analysis.chains.iter().find(|chain| is_probe(chain))
+}
+
+/// Whether it is a probe's chain, not a program's.
+pub(crate) fn is_probe(chain: &Chain) -> bool {
+    chain.points.iter().map(|point| point.name.as_str()).eq(POINTS)
+}
+
+/// What a probe beside a program says of the program's tails, a sentence for each chain: whether its late messages met
+/// stalls of the machine, more often than its usual ones.
+pub(crate) fn beside(chains: &[Chain]) -> Vec<String> {
+    let Some(probe) = chains.iter().find(|chain| is_probe(chain)) else { return Vec::new() };
+    if chains.len() == 1 {
+        return Vec::new();
+    }
+    let d = &probe.end_to_end.distribution;
+    let us = |ns: Option<u64>| ns.map_or("–".into(), |ns| format!("{:.0} µs", ns as f64 / 1e3));
+    let mut sentences = vec![format!(
+        "the machine by itself, by the probe beside the program: {} wakes, p50 {}, p99 {}, the latest {} late",
+        d.n,
+        us(d.p50_ns),
+        us(d.p99_ns),
+        us(d.max_ns)
+    )];
+    let mut stalls: Vec<(u64, u64)> = probe.series.iter().filter(|(_, late)| *late >= STALL_NS).copied().collect();
+    stalls.sort_unstable();
+    // From here on: (start, the latest end of this one and all before).
+    let mut latest_end = 0;
+    for stall in &mut stalls {
+        latest_end = latest_end.max(stall.0 + stall.1);
+        stall.1 = latest_end;
+    }
+    let meets = |(start, length): &(u64, u64)| {
+        let began = stalls.partition_point(|stall| stall.0 < start + length);
+        began > 0 && stalls[began - 1].1 > *start
+    };
+    for chain in chains.iter().filter(|chain| !is_probe(chain)) {
+        let (limit, median) = (chain.explained.tail_limit_ns, chain.end_to_end.distribution.p50_ns);
+        let (Some(median), true) = (median, chain.explained.tail_messages > 0) else { continue };
+        let tail: Vec<_> = chain.series.iter().filter(|message| message.1 > limit).collect();
+        let usual: Vec<_> = chain.series.iter().filter(|message| message.1 <= median).collect();
+        let met = |messages: &[&(u64, u64)]| messages.iter().filter(|message| meets(message)).count();
+        sentences.push(format!(
+            "{}: {} of the {} late messages, and {} of the {} usual ones, met a stall of the machine (a wake of the \
+             probe {} late or later)",
+            chain.name,
+            met(&tail),
+            tail.len(),
+            met(&usual),
+            usual.len(),
+            us(Some(STALL_NS)),
+        ));
+    }
+    sentences
 }
 
 /// What the wakes of the probe's chain that were at least `threshold_ns` late were made of. Their paths must have been
@@ -59,6 +117,8 @@ pub fn late_wakeups(analysis: &Analysis, threshold_ns: u64) -> Option<ExplainedW
 /// What a piece of a wake's path is to somebody who waits for a wake.
 fn word(piece: &PathPiece) -> &'static str {
     match piece.cause {
+        // The probe's clock and the kernel's agree to that.
+        Cause::Sleep if piece.to_ns - piece.from_ns < CLOCKS_AGREE_NS => "timer late",
         Cause::Sleep => "armed late",
         Cause::TimerSlack if piece.detail.is_empty() => "timer slack",
         Cause::TimerSlack => "timer late",

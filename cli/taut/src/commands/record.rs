@@ -8,6 +8,7 @@ use taut_capture::{Depth, Options, Progress, Recorded, Started, Target};
 use taut_recording::Tier;
 use taut_report::words;
 
+use super::probe;
 use crate::exit::Done;
 
 /// Run a command and record it: stamps of its whole process tree, and what the kernel saw.
@@ -47,6 +48,9 @@ pub struct Args {
     /// Session directory for the rings [default: a fresh one under /dev/shm].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
+    /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
+    #[arg(long)]
+    probe: bool,
     /// No live counts.
     #[arg(short, long)]
     quiet: bool,
@@ -59,9 +63,16 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Done> {
     let options = options(args)?;
     let live = Live::new(args.quiet);
-    let recorded =
-        taut_capture::record(&options, &mut |started| live.started(started), &mut |progress| live.show(progress));
+    let mut probe = None;
+    let mut started = |started: &Started| {
+        live.started(started);
+        probe = args.probe.then(|| probe::beside(started));
+    };
+    let recorded = taut_capture::record(&options, &mut started, &mut |progress| live.show(progress));
     live.clear();
+    if let Some(Err(error)) = probe {
+        eprintln!("taut: warning: no probe beside the program: {error:#}");
+    }
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
     if !args.quiet {

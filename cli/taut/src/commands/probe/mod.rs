@@ -1,9 +1,12 @@
 //! `taut probe`: how late this machine wakes a thread.
 
+mod beside;
 mod explained;
 mod live;
 mod logs;
 mod plan;
+
+pub use beside::beside;
 
 use std::{
     io::IsTerminal,
@@ -109,7 +112,7 @@ pub struct Args {
     findings: Option<PathBuf>,
 }
 
-/// What the probe starts of itself.
+/// What is started of itself.
 #[derive(clap::Subcommand)]
 enum Worker {
     /// Load of one kind until killed.
@@ -120,6 +123,9 @@ enum Worker {
         /// Threads.
         workers: u32,
     },
+    /// A probe beside a recorded program, until killed.
+    #[command(name = "beside", hide = true)]
+    Beside,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -134,10 +140,14 @@ enum Format {
 
 /// Measures, or reads logs; prints.
 pub fn run(args: &Args) -> Result<Done> {
-    if let Some(Worker::Load { work, workers }) = &args.worker {
-        let work = Work::from_word(work).with_context(|| format!("{work}: no such load"))?;
-        work.go(*workers).context("load")?;
-        return Ok(Done::Fine);
+    match &args.worker {
+        Some(Worker::Load { work, workers }) => {
+            let work = Work::from_word(work).with_context(|| format!("{work}: no such load"))?;
+            work.go(*workers).context("load")?;
+            return Ok(Done::Fine);
+        }
+        Some(Worker::Beside) => return beside::run(),
+        None => {}
     }
     if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
         bail!("an HTML page is not for a terminal: add -o probe.html");
