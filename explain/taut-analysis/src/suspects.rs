@@ -245,7 +245,12 @@ fn sentence(suspect: &Suspect, verdict: &Verdict, messages: usize, tail: usize) 
     if tail == 0 {
         return "there are too few messages to speak of a tail".into();
     }
-    let ms = |ns: Option<u64>| ns.map_or("too rare to say".to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    let ms = |ns: Option<u64>| match ns {
+        None => "too rare to say".to_owned(),
+        Some(0) => "0".to_owned(),
+        Some(ns) if ns < 1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        Some(ns) => format!("{:.3} ms", ns as f64 / 1e6),
+    };
     let wait = &verdict.wait;
     let figures = format!(
         "{} of {messages} messages spent time on it (per message: p50 {}, p99 {}, max {}), {:.0} % of the tail \

@@ -16,7 +16,7 @@ use crate::{
 const DEPTH_MAX: usize = 16;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
-/// The same for a thread just woken: an idle CPU of a virtual machine may take this long to come back.
+/// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
 /// Timers whose moment is further off are in another clock than the recording.
 const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
@@ -272,7 +272,11 @@ impl Walker<'_> {
         let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
         let end = timeline.end_ns(at).min(self.machine.end_ns);
         if self.machine.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
-            return self.throttled(tid, from, to);
+            if self.machine.is_held_back(segment.start_ns, end) {
+                return self.throttled(tid, from, to);
+            }
+            let detail = self.names.of("an idle CPU did not come back");
+            return Piece { detail, ..self.piece(from, to, Cause::Hypervisor, tid) };
         }
         let ran = self.machine.ran(cpu, from, to);
         let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);

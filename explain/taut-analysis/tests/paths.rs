@@ -166,6 +166,21 @@ fn runnable_while_the_cpu_idles_is_throttled() {
 }
 
 #[test]
+fn woken_while_the_cpu_idles_is_the_hosts_doing_unless_a_quota_holds_others() {
+    let woken = || {
+        let mut scene = alone();
+        scene.stamps[1].1 = 9000 * US;
+        scene.enter(0, 200, 10, libc::SYS_read, 3, 0).switch(0, 300, 10, S, 0).wake(1, 400, 30, 0, 10);
+        scene.switch(0, 8000, 0, R, 10).exit(0, 8010, 10, libc::SYS_read).switch(0, 9500, 10, S, 0);
+        scene
+    };
+    assert!(woken().path().iter().any(|piece| piece.0 == 7600 && piece.1 == Cause::Hypervisor));
+    let mut held = woken();
+    held.switch(2, 100, 0, R, 11).switch(2, 350, 11, R, 0).switch(2, 7900, 0, R, 11).switch(2, 9000, 11, S, 0);
+    assert!(held.path().iter().any(|piece| piece.0 == 7600 && piece.1 == Cause::Throttled));
+}
+
+#[test]
 fn given_to_the_idle_task_is_throttled_however_short_it_idles() {
     let mut scene = alone();
     scene.switch(0, 300, 10, R, 0).switch(0, 302, 0, R, 30).switch(0, 800, 30, S, 10).switch(0, 2000, 10, S, 0);

@@ -41,6 +41,9 @@ pub(crate) struct Machine {
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
+    /// Stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
+    /// latest so far.
+    held_back: Vec<(u64, u64)>,
 }
 
 /// One CPU: who ran on it, and its interrupts.
@@ -111,6 +114,7 @@ impl Machine {
         }
         let usual_fault_ns = machine.usual_fault_ns();
         machine.threads.values_mut().for_each(|thread| thread.lay_out_faults(usual_fault_ns));
+        machine.held_back = machine.held_back();
         machine.saw_calls = machine.threads.values().any(|thread| !thread.calls.is_empty());
         machine
     }
@@ -159,6 +163,32 @@ impl Machine {
         let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
         let at = occupants.partition_point(|(since, _)| *since < at_ns);
         occupants.get(at) == Some(&(at_ns, 0))
+    }
+
+    /// Whether a quota held some thread back in that stretch: it could run on, and was left for the idle task.
+    pub fn is_held_back(&self, from_ns: u64, to_ns: u64) -> bool {
+        let began = self.held_back.partition_point(|(start, _)| *start < to_ns);
+        began > 0 && self.held_back[began - 1].1 > from_ns
+    }
+
+    fn held_back(&self) -> Vec<(u64, u64)> {
+        let mut stretches: Vec<(u64, u64)> = Vec::new();
+        for timeline in self.threads.values() {
+            let next = timeline.segments.iter().skip(1);
+            for (at, (segment, next)) in timeline.segments.iter().zip(next).enumerate() {
+                let preempted = segment.state == State::Preempted && next.cpu == segment.cpu;
+                if preempted && self.idles_from(segment.cpu, segment.start_ns) {
+                    stretches.push((segment.start_ns, timeline.end_ns(at)));
+                }
+            }
+        }
+        stretches.sort_unstable();
+        let mut latest = 0;
+        for stretch in &mut stretches {
+            latest = latest.max(stretch.1);
+            stretch.1 = latest;
+        }
+        stretches
     }
 
     /// Interrupts on the CPU that overlap that stretch.

@@ -1,0 +1,73 @@
+//! What the robot says in one state frame, with when it said so and when the host heard it.
+
+/// Joints that a frame has room for.
+pub const MAX_JOINTS: usize = 8;
+
+/// One state frame of the robot. Fixed in size; unused fields stay 0 or `None`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// The frame's rolling count, below [`Parameters::sequence_modulus`](crate::Parameters::sequence_modulus).
+    /// Ignored if that is 0.
+    pub sequence: u32,
+    /// When the robot sampled its state, by its own clock, in nanoseconds from any start.
+    pub source_ns: Option<i64>,
+    /// When the host got the frame: CLOCK_MONOTONIC, as early as possible (kernel stamp, else reader thread).
+    pub arrival_ns: u64,
+    /// Position of the tool centre point.
+    pub tcp_mm: [f64; 3],
+    /// Joint angles (or, for a linear joint, metres).
+    pub joints_rad: [f64; MAX_JOINTS],
+    /// Speed of the tool centre point as the controller reports it.
+    pub reported_mm_s: Option<f64>,
+    /// How many frames came out of the same read; above 1 the receiver stalled.
+    pub frames_in_read: u16,
+}
+
+impl Default for Frame {
+    fn default() -> Frame {
+        Frame {
+            sequence: 0,
+            source_ns: None,
+            arrival_ns: 0,
+            tcp_mm: [0.0; 3],
+            joints_rad: [0.0; MAX_JOINTS],
+            reported_mm_s: None,
+            frames_in_read: 1,
+        }
+    }
+}
+
+/// Positions further out than this (1 km, or 10⁶ rad) come from no robot.
+const FARTHEST: f64 = 1e6;
+
+impl Frame {
+    /// Whether the numbers are ones that a working robot sends: finite, not denormal, no negative time or speed.
+    pub(crate) fn is_sane(&self) -> bool {
+        let position = |x: &f64| x.abs() <= FARTHEST && !x.is_subnormal();
+        let speed = |v: f64| (0.0..=FARTHEST * 1e3).contains(&v) && !v.is_subnormal() && v.is_sign_positive();
+        self.tcp_mm.iter().all(position)
+            && self.joints_rad.iter().all(position)
+            && self.reported_mm_s.is_none_or(speed)
+            && self.source_ns.is_none_or(|t| (0..=i64::MAX / 4).contains(&t))
+            && self.arrival_ns <= u64::MAX / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_robot_sends_are_not_sane() {
+        assert!(Frame::default().is_sane());
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE / 2.0, -f64::MIN_POSITIVE / 4.0, 1e7] {
+            assert!(!Frame { tcp_mm: [0.0, bad, 0.0], ..Frame::default() }.is_sane(), "{bad}");
+            assert!(!Frame { joints_rad: [bad; MAX_JOINTS], ..Frame::default() }.is_sane(), "{bad}");
+        }
+        for bad in [f64::NAN, f64::INFINITY, -1.0, -0.0, f64::MIN_POSITIVE / 2.0] {
+            assert!(!Frame { reported_mm_s: Some(bad), ..Frame::default() }.is_sane(), "{bad}");
+        }
+        assert!(!Frame { source_ns: Some(-1), ..Frame::default() }.is_sane());
+        assert!(!Frame { arrival_ns: u64::MAX, ..Frame::default() }.is_sane());
+    }
+}

@@ -1,0 +1,413 @@
+//! The speed guard: one frame or tick in, one verdict out. Two limbs, speed and staleness, each with its own code.
+
+use crate::{
+    admission::{Admission, AdmissionCounters, Admitted},
+    black_box::{BlackBox, BlackBoxEntry},
+    counters::Width,
+    error::Error,
+    frame::Frame,
+    freshness::{Freshness, Period, PeriodMonitor},
+    parameters::{Parameters, TimeBase},
+    self_test,
+    state::{Cause, Events, State, Trip, Verdict},
+    window::{Bound, Channel, Limits, Sample, Window},
+};
+
+/// From here on the guard warns.
+const WARN_RATIO: f64 = 0.9;
+/// Below this a reset is possible …
+const CALM_RATIO: f64 = 0.5;
+/// … after this long with fresh frames. The first enable waits as long.
+const SETTLE_NS: u64 = 100_000_000;
+/// Samples between the two that a reported speed is compared with.
+const COMPARED: usize = 5;
+/// Frames of contradiction that are a fault.
+const DISAGREEMENT_MAX: u32 = 10;
+
+/// A jitter-robust speed guard. It never allocates, locks or reads a clock; every loop is bounded by its window.
+///
+/// Feed it with [`update`](SpeedGuard::update) for each frame and [`tick`](SpeedGuard::tick) at least every
+/// [`Parameters::tick_ns`], both with CLOCK_MONOTONIC, and stop the robot unless
+/// [`State::enables_motion`]. It is no safety-rated function.
+#[derive(Clone, Debug)]
+pub struct SpeedGuard<W: Width = u32> {
+    parameters: Parameters,
+    hash: u64,
+    limits: Limits,
+    admission: Admission,
+    window: Window,
+    freshness: Option<Freshness>,
+    period: PeriodMonitor,
+    black_box: BlackBox,
+    counters: AdmissionCounters<W>,
+    state: State,
+    trip: Option<Trip>,
+    now_ns: u64,
+    unknown_since_ns: u64,
+    fresh_since_ns: Option<u64>,
+    calm_since_ns: Option<u64>,
+    excess_ns: u64,
+    ratio: f64,
+    reported_over: u32,
+    disagreed: u32,
+    previous: Interval,
+}
+
+/// Between which speeds the tool moved, over a few samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    sequence: i64,
+    least_mm_s: f64,
+    most_mm_s: f64,
+    time_s: f64,
+}
+
+impl<W: Width> SpeedGuard<W> {
+    /// Checks the parameters and tests the guard with injected faults (an overspeed, silence, NaN).
+    ///
+    /// # Errors
+    /// A parameter out of range, or a start-up test that was not passed.
+    pub fn new(parameters: Parameters) -> Result<SpeedGuard<W>, Error> {
+        parameters.check()?;
+        self_test::run(&parameters)?;
+        Ok(SpeedGuard::untested(parameters))
+    }
+
+    pub(crate) fn untested(parameters: Parameters) -> SpeedGuard<W> {
+        let admission = Admission::new(&parameters);
+        SpeedGuard {
+            hash: parameters.hash(),
+            limits: Limits::new(&parameters, admission.base, admission.error_ns),
+            admission,
+            parameters,
+            window: Window::new(),
+            freshness: None,
+            period: PeriodMonitor::default(),
+            black_box: BlackBox::new(),
+            counters: AdmissionCounters::default(),
+            state: State::Init,
+            trip: None,
+            now_ns: 0,
+            unknown_since_ns: 0,
+            fresh_since_ns: None,
+            calm_since_ns: None,
+            excess_ns: 0,
+            ratio: 0.0,
+            reported_over: 0,
+            disagreed: 0,
+            previous: Interval::default(),
+        }
+    }
+
+    /// Takes one frame. Its arrival is the host's time of the verdict.
+    pub fn update(&mut self, frame: &Frame) -> Verdict {
+        let mut events = Events::default();
+        self.counters.frames.bump();
+        if frame.is_sane() {
+            self.advance(frame.arrival_ns, &mut events);
+            self.take(frame, &mut events);
+        } else {
+            self.counters.bad_frames.bump();
+            events.note(Events::BAD_FRAME);
+            (self.fresh_since_ns, self.calm_since_ns) = (None, None);
+            self.latch(State::Fault, Cause::NotFinite, Bound::default());
+        }
+        self.black_box.keep(BlackBoxEntry { frame: *frame, state: self.state, ratio: self.ratio, events });
+        self.black_box.is_frozen = self.trip.is_some();
+        self.verdict(events)
+    }
+
+    /// Lets time pass: finds silence, and checks that the parameters are still those of the start.
+    pub fn tick(&mut self, now_ns: u64) -> Verdict {
+        let mut events = Events::default();
+        if self.parameters.hash() != self.hash {
+            self.latch(State::Fault, Cause::Configuration, Bound::default());
+        }
+        self.advance(now_ns, &mut events);
+        self.black_box.is_frozen = self.trip.is_some();
+        self.verdict(events)
+    }
+
+    /// Counts a frame that the parser refused (checksum, length, framing).
+    pub fn count_bad_frame(&mut self) {
+        self.counters.frames.bump();
+        self.counters.bad_frames.bump();
+    }
+
+    /// Counts octets that the parser skipped to find the next frame.
+    pub fn count_parser_resync(&mut self, octets: u64) {
+        self.counters.parser_resync_octets.add(octets);
+    }
+
+    /// Leaves a latched state. The only way to, and never automatic.
+    ///
+    /// # Errors
+    /// Unless frames have been fresh for 100 ms, with v_lb below half the limit; and for damaged parameters.
+    pub fn reset(&mut self, now_ns: u64) -> Result<(), Error> {
+        self.tick(now_ns);
+        if !self.state.is_latched() {
+            return Err(Error::ResetRefused("nothing is latched"));
+        }
+        if self.parameters.hash() != self.hash {
+            return Err(Error::ResetRefused("the parameters are damaged; construct a new guard"));
+        }
+        if self.calm_since_ns.is_none_or(|since| self.now_ns.saturating_sub(since) < SETTLE_NS) {
+            return Err(Error::ResetRefused("frames must be fresh, below half the limit, for 100 ms"));
+        }
+        self.window.forgive();
+        self.trip = None;
+        self.black_box.is_frozen = false;
+        (self.reported_over, self.disagreed) = (0, 0);
+        self.state = State::Ok;
+        Ok(())
+    }
+
+    /// The state as of the last frame or tick.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The first trip since the last reset; an overspeed takes the place of a trip of another kind.
+    pub fn trip(&self) -> Option<&Trip> {
+        self.trip.as_ref()
+    }
+
+    /// The last 50 frames up to the first trip, oldest first.
+    pub fn black_box(&self) -> impl Iterator<Item = &BlackBoxEntry> {
+        self.black_box.entries()
+    }
+
+    /// What became of the frames.
+    pub fn counters(&self) -> &AdmissionCounters<W> {
+        &self.counters
+    }
+
+    /// The parameters in force.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Hash of the parameters at construction, for logs.
+    pub fn parameters_hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// What time is made of now; worse than configured after a clock step or a wrong period.
+    pub fn time_base(&self) -> TimeBase {
+        self.admission.base
+    }
+
+    /// e as it stands, escalated or not.
+    pub fn source_error_ns(&self) -> u64 {
+        self.admission.error_ns
+    }
+
+    /// Whether the time base is the arrival: late detection, and small overspeeds unseen.
+    pub fn is_degraded(&self) -> bool {
+        self.admission.base == TimeBase::Arrival
+    }
+
+    /// A speed to show to people: least squares over five samples. It trips nothing.
+    pub fn display_speed_mm_s(&self) -> Option<f64> {
+        self.window.display_speed_mm_s()
+    }
+
+    /// When the guard last heard of time; a heartbeat must not be answered by a guard that nobody calls.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    #[cfg(test)]
+    pub(crate) fn damage_parameters(&mut self) {
+        self.parameters.window_ns ^= 1 << 20;
+    }
+
+    fn verdict(&self, events: Events) -> Verdict {
+        Verdict { state: self.state, ratio: self.ratio, events, is_degraded: self.is_degraded() }
+    }
+
+    fn advance(&mut self, now_ns: u64, events: &mut Events) {
+        if now_ns < self.now_ns {
+            self.counters.host_clock_back.bump();
+            events.note(Events::HOST_CLOCK_BACK);
+            // Reader thread and ticking thread may overtake each other; more than T_stale is no such race.
+            if self.now_ns - now_ns > self.parameters.stale_ns {
+                self.latch(State::Fault, Cause::Clock, Bound::default());
+            }
+        }
+        self.now_ns = self.now_ns.max(now_ns);
+        let Some(freshness) = &self.freshness else { return };
+        let is_aged = self.admission.base != TimeBase::Arrival && freshness.age_ns(self.now_ns) > self.parameters.age_max_ns;
+        let is_silent = freshness.silence_ns(self.now_ns) >= self.parameters.stale_ns;
+        let is_unknown = self.state == State::Unknown && self.now_ns - self.unknown_since_ns > self.parameters.window_ns;
+        if is_silent || is_aged {
+            (self.fresh_since_ns, self.calm_since_ns) = (None, None);
+        }
+        if is_silent {
+            self.latch(State::Stale, Cause::Silence, Bound::default());
+        } else if is_aged {
+            self.latch(State::Stale, Cause::LateData, Bound::default());
+        } else if is_unknown {
+            self.latch(State::Stale, Cause::StillUnknown, Bound::default());
+        }
+    }
+
+    fn take(&mut self, frame: &Frame, events: &mut Events) {
+        let (base, error_ns) = (self.admission.base, self.admission.error_ns);
+        let admitted = self.admission.admit(frame, &self.parameters, &self.window, &mut self.counters, events);
+        if (base, error_ns) != (self.admission.base, self.admission.error_ns) {
+            self.limits = Limits::new(&self.parameters, self.admission.base, self.admission.error_ns);
+        }
+        if frame.frames_in_read > 1 {
+            events.note(Events::RECEIVER_STALL);
+        }
+        match admitted {
+            Admitted::New { sequence, t_ns } => {
+                self.hear(frame, t_ns, events);
+                let bound = self.window.insert(Sample::new(sequence, t_ns, frame), &self.limits);
+                self.ratio = bound.ratio;
+                self.judge(bound);
+                self.judge_reported(frame, events);
+                self.proceed();
+            }
+            Admitted::Late { sequence, t_ns } => {
+                let bound = self.window.insert(Sample::new(sequence, t_ns, frame), &self.limits);
+                self.judge(bound);
+            }
+            Admitted::Resync { sequence, t_ns } => {
+                self.restart(frame.arrival_ns, t_ns);
+                self.window.insert(Sample::new(sequence, t_ns, frame), &self.limits);
+            }
+            Admitted::ClockFault => self.latch(State::Fault, Cause::Clock, Bound::default()),
+            Admitted::Nothing => {}
+        }
+        if events.contains(Events::RECEIVER_STALL) {
+            self.counters.receiver_stalls.bump();
+        }
+    }
+
+    /// Keeps the books of age for a new frame.
+    fn hear(&mut self, frame: &Frame, t_ns: i64, events: &mut Events) {
+        let freshness = self.freshness.get_or_insert_with(|| Freshness::new(&self.parameters, frame.arrival_ns, t_ns));
+        let excess_ns = freshness.hear(frame.arrival_ns, t_ns);
+        if self.admission.base != TimeBase::Arrival {
+            if excess_ns > self.excess_ns + 2 * self.parameters.period_ns {
+                events.note(Events::RECEIVER_STALL);
+            }
+            if excess_ns > self.parameters.age_max_ns {
+                self.counters.late_data.bump();
+                events.note(Events::LATE_DATA);
+            }
+        }
+        self.excess_ns = excess_ns;
+        let counts_alone = self.admission.base == TimeBase::Sequence && frame.source_ns.is_none();
+        if counts_alone && self.period.hear(&self.parameters, frame.arrival_ns, t_ns) == Period::Wrong {
+            self.admission.degrade(&self.parameters);
+            self.admission.forget();
+            self.limits = Limits::new(&self.parameters, self.admission.base, self.admission.error_ns);
+            self.window.clear();
+            events.note(Events::DEGRADED);
+        }
+    }
+
+    /// After a resynchronisation nothing is known until two frames agree.
+    fn restart(&mut self, arrival_ns: u64, t_ns: i64) {
+        self.window.clear();
+        self.freshness = Some(Freshness::new(&self.parameters, arrival_ns, t_ns));
+        self.period.restart();
+        (self.excess_ns, self.ratio, self.previous) = (0, 0.0, Interval::default());
+        (self.fresh_since_ns, self.calm_since_ns) = (None, None);
+        if matches!(self.state, State::Ok | State::Warn) {
+            self.state = State::Unknown;
+            self.unknown_since_ns = self.now_ns;
+        }
+    }
+
+    fn judge(&mut self, bound: Bound) {
+        if self.window.is_tripped(self.parameters.trip_count, self.parameters.trip_of) {
+            self.latch(State::Overspeed, Cause::Speed, bound);
+        }
+    }
+
+    /// The controller's own word: it may trip the guard, and may be contradicted, but never excuses anything.
+    fn judge_reported(&mut self, frame: &Frame, events: &mut Events) {
+        let now = self.interval();
+        if let Some(now) = now {
+            let change = now.least_mm_s - self.previous.most_mm_s;
+            let possible = self.parameters.acceleration_max_mm_s2 * (now.time_s + self.previous.time_s);
+            if self.parameters.acceleration_max_mm_s2 > 0.0 && self.previous.time_s > 0.0 && change > possible {
+                self.counters.timing_suspects.bump();
+                events.note(Events::TIMING_SUSPECT);
+            }
+            if now.sequence >= self.previous.sequence + COMPARED as i64 {
+                self.previous = now;
+            }
+        }
+        let (Some(reported), Some(limit)) = (frame.reported_mm_s, self.parameters.tcp_limit_mm_s) else { return };
+        self.reported_over = if reported > limit { self.reported_over.saturating_add(1) } else { 0 };
+        if self.reported_over >= self.parameters.trip_count {
+            let bound = Bound { ratio: reported / limit, channel: Channel::Reported, span_ns: 0 };
+            self.latch(State::Overspeed, Cause::ReportedSpeed, bound);
+        }
+        let Some(now) = now else { return };
+        let room = self.parameters.reported_tolerance_mm_s + self.parameters.acceleration_max_mm_s2 * now.time_s;
+        if reported < now.least_mm_s - room || reported > now.most_mm_s + room {
+            self.disagreed = self.disagreed.saturating_add(1);
+            self.counters.disagreements.bump();
+            events.note(Events::DISAGREEMENT);
+        } else {
+            self.disagreed = 0;
+        }
+        if self.disagreed >= DISAGREEMENT_MAX {
+            self.latch(State::Fault, Cause::Disagreement, Bound::default());
+        }
+    }
+
+    /// Between which speeds the tool moved along the chord of the last few samples.
+    fn interval(&self) -> Option<Interval> {
+        let (a, b) = (self.window.back(COMPARED)?, self.window.newest()?);
+        let [x, y, z] = [0, 1, 2].map(|axis| b.tcp_mm[axis] - a.tcp_mm[axis]);
+        let way = libm::sqrt(x * x + y * y + z * z);
+        let (span_s, error_s) = ((b.t_ns - a.t_ns) as f64 * 1e-9, 2e-9 * self.admission.error_ns as f64);
+        let p = 2.0 * self.parameters.tcp_error_mm;
+        (span_s > error_s).then(|| Interval {
+            sequence: b.sequence,
+            least_mm_s: (way - p).max(0.0) / (span_s + error_s),
+            most_mm_s: (way + p) / (span_s - error_s),
+            time_s: span_s,
+        })
+    }
+
+    /// After a new frame: from INIT and UNKNOWN to OK, between OK and WARN, and towards a reset.
+    fn proceed(&mut self) {
+        let is_aged = self.admission.base != TimeBase::Arrival && self.excess_ns > self.parameters.age_max_ns;
+        if self.window.len() < 2 || is_aged {
+            return;
+        }
+        let fresh_since = *self.fresh_since_ns.get_or_insert(self.now_ns);
+        if self.ratio < CALM_RATIO {
+            self.calm_since_ns.get_or_insert(self.now_ns);
+        } else {
+            self.calm_since_ns = None;
+        }
+        let level = if self.ratio >= WARN_RATIO { State::Warn } else { State::Ok };
+        let has_settled = self.now_ns.saturating_sub(fresh_since) >= SETTLE_NS;
+        let counts_alone = self.admission.base == TimeBase::Sequence && self.parameters.time_base == TimeBase::Sequence;
+        match self.state {
+            State::Init if has_settled && (!counts_alone || self.period.is_verified()) => self.state = level,
+            State::Ok | State::Warn | State::Unknown => self.state = level,
+            _ => {}
+        }
+    }
+
+    /// The first trip stands, but a proven overspeed is said above all.
+    fn latch(&mut self, state: State, cause: Cause, bound: Bound) {
+        if self.state == State::Overspeed || self.state.is_latched() && state != State::Overspeed {
+            return;
+        }
+        let Bound { ratio, channel, span_ns } = bound;
+        let parameters_hash = self.hash;
+        self.trip = Some(Trip { state, cause, at_ns: self.now_ns, ratio, channel, span_ns, parameters_hash });
+        self.state = state;
+    }
+}
