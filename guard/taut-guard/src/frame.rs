@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn numbers_that_no_robot_sends_are_not_sane() {
         assert!(Frame::default().is_sane());
-        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE / 2.0, -f64::MIN_POSITIVE / 4.0, 1e7] {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE / 2.0, -f64::MIN_POSITIVE / 4.0, 1e7]
+        {
             assert!(!Frame { tcp_mm: [0.0, bad, 0.0], ..Frame::default() }.is_sane(), "{bad}");
             assert!(!Frame { joints_rad: [bad; MAX_JOINTS], ..Frame::default() }.is_sane(), "{bad}");
         }

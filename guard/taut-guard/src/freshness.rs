@@ -26,7 +26,8 @@ impl Freshness {
         let passed = arrival_ns.saturating_sub(self.arrival_ns) as i64;
         let offset = arrival_ns as i64 - t_ns;
         // Divided first: nanoseconds times ppm overflow after three months of silence.
-        let risen = self.floor_ns + (passed / 1_000_000) * self.rise_ppm + (passed % 1_000_000) * self.rise_ppm / 1_000_000;
+        let risen =
+            self.floor_ns + (passed / 1_000_000) * self.rise_ppm + (passed % 1_000_000) * self.rise_ppm / 1_000_000;
         self.floor_ns = risen.min(offset);
         self.arrival_ns = self.arrival_ns.max(arrival_ns);
         self.t_ns = t_ns;
@@ -140,7 +141,10 @@ mod tests {
     fn verdict(period_ns: u64, seconds: u64, jitter: impl Fn(u64) -> u64) -> Period {
         let mut monitor = PeriodMonitor::default();
         let frames = seconds * 1_000_000_000 / period_ns;
-        (0..frames).map(|n| monitor.hear(&parameters(), n * period_ns + jitter(n), (n * 10 * MS) as i64)).last().unwrap()
+        (0..frames)
+            .map(|n| monitor.hear(&parameters(), n * period_ns + jitter(n), (n * 10 * MS) as i64))
+            .last()
+            .unwrap()
     }
 
     #[test]

@@ -217,11 +217,6 @@ impl<W: Width> SpeedGuard<W> {
         self.now_ns
     }
 
-    #[cfg(test)]
-    pub(crate) fn damage_parameters(&mut self) {
-        self.parameters.window_ns ^= 1 << 20;
-    }
-
     fn verdict(&self, events: Events) -> Verdict {
         Verdict { state: self.state, ratio: self.ratio, events, is_degraded: self.is_degraded() }
     }
@@ -237,9 +232,11 @@ impl<W: Width> SpeedGuard<W> {
         }
         self.now_ns = self.now_ns.max(now_ns);
         let Some(freshness) = &self.freshness else { return };
-        let is_aged = self.admission.base != TimeBase::Arrival && freshness.age_ns(self.now_ns) > self.parameters.age_max_ns;
+        let is_aged =
+            self.admission.base != TimeBase::Arrival && freshness.age_ns(self.now_ns) > self.parameters.age_max_ns;
         let is_silent = freshness.silence_ns(self.now_ns) >= self.parameters.stale_ns;
-        let is_unknown = self.state == State::Unknown && self.now_ns - self.unknown_since_ns > self.parameters.window_ns;
+        let is_unknown =
+            self.state == State::Unknown && self.now_ns - self.unknown_since_ns > self.parameters.window_ns;
         if is_silent || is_aged {
             (self.fresh_since_ns, self.calm_since_ns) = (None, None);
         }

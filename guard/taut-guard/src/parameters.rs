@@ -203,9 +203,10 @@ impl Parameters {
         let joints = self.joint_limits_rad_s[..self.joint_count].iter().map(|&limit| (limit, self.joint_error_rad));
         let error_s = self.error_ns(self.time_base) as f64 * 1e-9;
         let drift = f64::from(self.drift_ppm) * 1e-6;
-        let slowest = channels.into_iter().chain(joints).map(|(limit, p)| {
-            (4.0 * error_s * limit + 4.0 * p) / (limit * (ratio - 1.0 - 2.0 * drift * ratio))
-        });
+        let slowest = channels
+            .into_iter()
+            .chain(joints)
+            .map(|(limit, p)| (4.0 * error_s * limit + 4.0 * p) / (limit * (ratio - 1.0 - 2.0 * drift * ratio)));
         let needed_ns = slowest.fold(0.0, f64::max) * 1e9;
         let window_ns = if self.time_base == TimeBase::Arrival { self.span_max_ns() } else { self.window_ns };
         if ratio <= 1.0 || !(0.0..=window_ns as f64).contains(&needed_ns) {
@@ -238,7 +239,8 @@ mod tests {
 
     #[test]
     fn the_bound_is_that_of_the_specification() {
-        let bound = |ratio, lost| Parameters { drift_ppm: 0, tick_ns: 10_000, ..defaults() }.detection_bound_ns(ratio, lost, 0);
+        let bound =
+            |ratio, lost| Parameters { drift_ppm: 0, tick_ns: 10_000, ..defaults() }.detection_bound_ns(ratio, lost, 0);
         assert_eq!(bound(1.25, 0), Some(30_010_000));
         assert_eq!(bound(1.25, 2), Some(50_010_000));
         assert_eq!(bound(1.1, 0), Some(60_010_000));

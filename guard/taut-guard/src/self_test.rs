@@ -100,6 +100,8 @@ mod tests {
         // A position error that needs kilometres to be outrun.
         let hopeless = Parameters { tcp_error_mm: 100.0, ..Parameters::for_tcp(100_000, 1e5) };
         assert_eq!(run(&Parameters { source_error_ns: 0, ..hopeless }), Ok(()));
-        assert!(run(&Parameters { trip_count: 8, trip_of: 8, window_ns: 200_000, source_error_ns: 0, ..hopeless }).is_ok());
+        assert!(
+            run(&Parameters { trip_count: 8, trip_of: 8, window_ns: 200_000, source_error_ns: 0, ..hopeless }).is_ok()
+        );
     }
 }

@@ -104,7 +104,8 @@ impl Limits {
         if time_s <= 0.0 {
             return Bound::default();
         }
-        let mut best = ((distance(&a.tcp_mm, &b.tcp_mm) - self.tcp_twice_p).max(way_mm) * self.tcp_inverse, Channel::Tcp);
+        let mut best =
+            ((distance(&a.tcp_mm, &b.tcp_mm) - self.tcp_twice_p).max(way_mm) * self.tcp_inverse, Channel::Tcp);
         for joint in 0..self.joint_count {
             let turned = (b.joints_rad[joint] - a.joints_rad[joint]).abs() - self.joint_twice_p;
             let share = turned * self.joint_inverse[joint];
@@ -318,10 +319,12 @@ mod tests {
         let around = |path_length| {
             let limits = limits(&Parameters { path_length, ..parameters() });
             let mut window = Window::new();
-            (0..30).map(|n| {
-                let angle = 0.5 * n as f64;
-                window.insert(sample(n, [5.0 * libm::cos(angle), 5.0 * libm::sin(angle), 0.0]), &limits).ratio
-            }).fold(0.0, f64::max)
+            (0..30)
+                .map(|n| {
+                    let angle = 0.5 * n as f64;
+                    window.insert(sample(n, [5.0 * libm::cos(angle), 5.0 * libm::sin(angle), 0.0]), &limits).ratio
+                })
+                .fold(0.0, f64::max)
         };
         let truth = 0.25 * 150.0 / 152.0;
         assert!(around(true) > 0.989 * truth && around(true) <= truth);

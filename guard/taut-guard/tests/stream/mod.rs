@@ -254,9 +254,9 @@ impl Stream {
         let tcp_mm = [noisy(RADIUS_MM * x), noisy(RADIUS_MM * y), noisy(500.0)];
         let mut frame = Frame {
             sequence: (n % 256) as u32,
-            source_ns: self.has_source.then(|| {
-                (robot_ns as i64 + self.clock_offset_ns).div_euclid(MS as i64) * MS as i64
-            }),
+            source_ns: self
+                .has_source
+                .then(|| (robot_ns as i64 + self.clock_offset_ns).div_euclid(MS as i64) * MS as i64),
             tcp_mm,
             ..Frame::default()
         };
@@ -309,7 +309,8 @@ impl Stream {
 
 /// The parameters that fit the stream.
 pub fn parameters(time_base: TimeBase) -> Parameters {
-    let mut parameters = Parameters { time_base, joint_count: 1, joint_error_rad: 1e-4, ..Parameters::for_tcp(PERIOD_NS, LIMIT_MM_S) };
+    let mut parameters =
+        Parameters { time_base, joint_count: 1, joint_error_rad: 1e-4, ..Parameters::for_tcp(PERIOD_NS, LIMIT_MM_S) };
     parameters.joint_limits_rad_s[0] = JOINT_LIMIT_RAD_S;
     parameters
 }
