@@ -1,0 +1,25 @@
+//! What a Linux machine is set to that a periodic loop feels, and what to change. Every check reads through one
+//! [`Root`], so that a machine written down in a text is examined like the one underneath. Changes nothing,
+//! except where [`Applied`] is asked to, and prints nothing.
+
+mod applied;
+mod calls;
+mod checks;
+pub mod cpus;
+mod diagnosis;
+mod error;
+mod finding;
+mod machine;
+mod measured;
+mod remedy;
+mod root;
+
+pub use applied::Applied;
+pub use checks::{all as checks, find};
+pub use diagnosis::{Diagnosis, examine};
+pub use error::DoctorError;
+pub use finding::{Check, Effect, Finding, State, Subject};
+pub use machine::Asked;
+pub use measured::{Measured, Ratio, Round};
+pub use remedy::{Remedy, Setting, quoted};
+pub use root::{Answer, Missing, Root};
