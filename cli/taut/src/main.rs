@@ -35,6 +35,7 @@ enum Command {
     Report(commands::report::Args),
     Explain(commands::explain::Args),
     Recover(commands::recover::Args),
+    Budget(commands::budget::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
+        Command::Budget(args) => commands::budget::run(&args),
     };
     match done {
         Ok(done) => done.into(),

@@ -1,6 +1,7 @@
 //! Analysis results for people: terminal, Markdown, JSON, HTML. Last but one on the
 //! way of the data: it receives finished results and computes nothing.
 
+mod budget;
 mod causes;
 mod headline;
 mod html;
@@ -14,6 +15,7 @@ pub mod words;
 #[cfg(test)]
 mod sample;
 
+pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
 pub use causes::{Asked, explanation};
 pub use headline::headline;
 pub use html::html;

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod budget;
 pub mod explain;
 pub mod probe;
 pub mod record;

@@ -127,6 +127,7 @@ fn term(
         None if cost.hidden => (None, false),
         None => (rows.iter().find(|row| row.phase == term.phase).and_then(|row| row.residual_us), companions == 1),
     };
+    let alone = alone && residual_us.is_some();
     let fixed = matches!(term.price, Price::Us(_)) && cost.count > 0;
     let needed = residual_us.map(|residual| cost.each_us + residual / f64::from(cost.count.max(1)));
     TermResidual {

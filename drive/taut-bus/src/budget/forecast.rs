@@ -48,6 +48,8 @@ pub struct Forecast {
 /// How busy a lane is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
+    /// When it begins, µs into the cycle: serial lanes one after the other, then the parallel ones together.
+    pub start_us: f64,
     /// Mean a cycle, µs.
     pub busy_us: f64,
     /// 99th percentile over the drawn cycles, µs.
@@ -99,7 +101,13 @@ pub fn forecast(budget: &Budget, sampling: Sampling) -> Forecast {
     let drawn = draw(budget, &lanes, sampling);
     let window_us = budget.period_us().unwrap_or(cycle_us);
     let serial_us: f64 = lanes.iter().zip(&busy).filter(|(lane, _)| !lane.parallel).map(|(_, us)| us).sum();
+    let mut serial_before_us = 0.0;
+    let mut start_us = |lane: &Lane, busy_us: f64| {
+        let ends_us: f64 = serial_before_us + busy_us;
+        if lane.parallel { serial_us } else { std::mem::replace(&mut serial_before_us, ends_us) }
+    };
     let usage = lanes.iter().zip(&busy).enumerate().map(|(at, (lane, busy_us))| Usage {
+        start_us: start_us(lane, *busy_us),
         busy_us: *busy_us,
         busy_p99_us: p99(&drawn.lanes[at]),
         utilisation: if window_us > 0.0 { busy_us / window_us } else { 0.0 },

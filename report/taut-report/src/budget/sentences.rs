@@ -1,0 +1,201 @@
+//! What is said of a budget: each form shows these sentences, none makes its own.
+
+use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Price, Solve, TermResidual, knobs};
+
+use super::{
+    Budgeted,
+    figures::{column, rate, time, value},
+};
+use crate::words::{count, duration, hertz, percent};
+
+/// Beneath the table of terms.
+pub(super) const HIDDEN: &str =
+    "hidden: on a resource that works meanwhile and is done earlier; it costs the cycle nothing.";
+/// Beneath the table of resources.
+pub(super) const SLACK: &str =
+    "slack: how much more work, on average, before the period (without a target: the cycle) grows.";
+/// Beneath the residuals of terms.
+pub(super) const RESIDUAL: &str = "A phase's residual is shown at each of its terms, and what that term would have to cost each \
+    time if it were to blame alone; \"alone\" marks terms that no other shares the residual with.";
+
+/// What a busy reader needs.
+pub(super) fn headline(shown: &Budgeted<'_>) -> String {
+    let forecast = shown.forecast;
+    let mut text = format!("{} a cycle, {}", time(forecast.cycle_us), rate(forecast.cycle_us));
+    if let Some(at) = forecast.critical {
+        text += &format!("; {} decides", forecast.lanes[at].name);
+    }
+    text += ".";
+    if let Some(misses) = &forecast.misses {
+        let hz = hertz((misses.period_us * 1e3).round() as u64);
+        let spare_us = misses.period_us - forecast.cycle_us;
+        text += &match spare_us {
+            us if us >= 0.0 => format!(" At {hz} {} are to spare ({})", time(us), percent(us / misses.period_us)),
+            us => format!(" {hz} is out of reach: {} too long", time(-us)),
+        };
+        text += &match misses.missed {
+            0 if forecast.varies => format!(
+                "; none of {} drawn cycles misses it, a probability of at most {} as far as the model goes.",
+                count(misses.of),
+                probability(misses.probability_at_most)
+            ),
+            0 => "; nothing in the budget varies, so none misses it.".to_owned(),
+            missed if missed == misses.of => "; every drawn cycle misses it.".to_owned(),
+            missed => format!("; {} of {} drawn cycles miss it.", count(missed), count(misses.of)),
+        };
+    }
+    text
+}
+
+/// "0.003 %", with a digit that counts.
+fn probability(p: f64) -> String {
+    let percent = p * 100.0;
+    let digits = if percent >= 1.0 || percent <= 0.0 { 1 } else { (-percent.log10().floor()) as usize };
+    format!("{percent:.digits$} %")
+}
+
+/// Model and source.
+pub(super) fn published(shown: &Budgeted<'_>) -> Option<String> {
+    let published = shown.budget.published.as_ref()?;
+    let off = shown.forecast.cycle_us / published.cycle_us - 1.0;
+    let off = match off {
+        off if off.abs() < 0.0005 => "the model says the same".to_owned(),
+        off => format!("the model is {} {}", percent(off.abs()), if off > 0.0 { "above" } else { "below" }),
+    };
+    Some(format!("The source says \"{}\" ({}): {off}.", published.wording, published.source))
+}
+
+/// What is fitted and what is assumed, or that nothing is.
+pub(super) fn honesty(shown: &Budgeted<'_>) -> Vec<String> {
+    let (fitted, assumed) = (named(shown, Origin::Fitted), named(shown, Origin::Assumed));
+    let mut sentences = Vec::new();
+    sentences.push(match fitted.as_slice() {
+        [] => "Nothing is fitted.".to_owned(),
+        fitted => format!(
+            "Fitted, so that the total comes out: {}. The total alone bears out no term that was fitted to it.",
+            fitted.join("; ")
+        ),
+    });
+    if !assumed.is_empty() {
+        sentences.push(format!("Assumed, from no source: {}.", assumed.join("; ")));
+    }
+    if shown.forecast.varies && shown.budget.jitter_origin == Origin::Assumed {
+        sentences.push(
+            "How much each term varies is assumed: the spread is an illustration, the mean is the model's.".into(),
+        );
+    }
+    sentences
+}
+
+/// "host and bridge 255 µs (closes the total)".
+fn named(shown: &Budgeted<'_>, origin: Origin) -> Vec<String> {
+    let budget = shown.budget;
+    let keys = match origin {
+        Origin::Fitted => &budget.fitted,
+        _ => &budget.assumed,
+    };
+    let of_key = |key: &String| {
+        let knob = knobs(budget).into_iter().find(|knob| knob.key(budget) == *key)?;
+        Some(format!("{key} = {}", value(&knob, knob.get(budget)?)))
+    };
+    let terms = budget.terms.iter().filter(|term| term.origin == origin).map(|term| {
+        let each = match &term.price {
+            Price::Us(us) if *us > 0.0 => format!(" {}", time(*us)),
+            _ => String::new(),
+        };
+        let why = if term.note.is_empty() { String::new() } else { format!(" ({})", term.note) };
+        format!("{}{each}{why}", term.name)
+    });
+    terms.chain(keys.iter().filter_map(of_key)).collect()
+}
+
+/// How the drawn cycles came about.
+pub(super) fn drawn(forecast: &Forecast) -> String {
+    let (n, seed) = (forecast.sampling.cycles, forecast.sampling.seed);
+    match forecast.varies {
+        true => format!("{} cycles drawn from the terms' jitter, seed {seed}.", count(n.into())),
+        false => "No term varies: every cycle is the mean.".into(),
+    }
+}
+
+/// One answer in words.
+pub(super) fn answer(answer: &Answer, target_hz: f64) -> String {
+    let hz = hertz((1e9 / target_hz).round() as u64);
+    let now = value(&answer.knob, answer.now);
+    let Some(limit) = answer.limit else {
+        return match answer.solve {
+            Solve::Servos => {
+                format!("{}: not even one servo makes {hz}; the cycle stays at {}.", answer.key, time(answer.cycle_us))
+            }
+            Solve::Payload => format!(
+                "{}: not even empty frames make {hz}; the cycle stays at {}.",
+                answer.key,
+                time(answer.cycle_us)
+            ),
+            Solve::Bitrate => format!("{}: no rate makes {hz}; the rest takes {}.", answer.key, time(answer.cycle_us)),
+        };
+    };
+    let bound = match answer.solve {
+        Solve::Bitrate if answer.unbounded => {
+            return format!("{}: any rate makes {hz}; it decides nothing.", answer.key);
+        }
+        _ if answer.unbounded => format!("{}, where the format ends,", value(&answer.knob, limit)),
+        _ => value(&answer.knob, limit),
+    };
+    let side = if answer.solve == Solve::Bitrate { "at least" } else { "at most" };
+    let nearly_always = match answer.limit_p99 {
+        Some(held) if held == limit => String::new(),
+        Some(held) => format!(", {} for 99 % of cycles", value(&answer.knob, held)),
+        None => ", none for 99 % of cycles".into(),
+    };
+    let on_average = if nearly_always.is_empty() { "" } else { " on average" };
+    format!("{}: {side} {bound} for {hz}{on_average}{nearly_always} (now {now}).", answer.key)
+}
+
+/// Recording and model in one sentence.
+pub(super) fn against(run: &str, comparison: &Comparison) -> String {
+    let cycle = &comparison.cycle;
+    let (Some(measured), Some(residual_us)) = (&cycle.measured, cycle.residual_us) else { return String::new() };
+    if measured.n == 0 {
+        return format!("{run}: none of the cycle's phases was stamped, only single terms.");
+    }
+    let missing: Vec<&str> =
+        comparison.phases.iter().filter(|row| row.measured.is_none()).map(|row| row.phase.as_str()).collect();
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        names => format!(" Not stamped, and left out on both sides: {}.", names.join(", ")),
+    };
+    let largest = comparison
+        .phases
+        .iter()
+        .filter_map(|row| Some((row, row.residual_us?)))
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    let largest = match largest {
+        Some((row, us)) if us.abs() >= 0.05 => {
+            format!(" Most of it is in {} ({} µs).", row.phase, super::figures::signed(us))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{run}: {} cycles took {} on average where the model says {}: {} µs is not explained.{largest}{missing}",
+        count(measured.n),
+        duration((measured.mean_us * 1e3).round() as u64),
+        time(cycle.model_us),
+        super::figures::signed(residual_us),
+    )
+}
+
+/// What a term would have to cost: "86.6 → 91.2 each".
+pub(super) fn needed(row: &TermResidual, each_us: f64) -> String {
+    row.needed_each_us.map_or("–".into(), |needed| format!("{} → {}", column(each_us), column(needed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_keep_a_digit_that_counts() {
+        assert_eq!([0.00003, 0.001, 0.12, 1.0].map(probability), ["0.003 %", "0.1 %", "12.0 %", "100.0 %"]);
+    }
+}
