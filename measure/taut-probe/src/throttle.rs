@@ -16,6 +16,9 @@ use crate::{Error, Policy, Settings, Throttling, machine, settings::length, watc
 
 /// Shorter gaps are interrupts and the hypervisor's.
 const GAP_NS: u64 = 1_000_000;
+/// Our ordinary thread shares what is given to ordinary threads with all others that want the CPU; of what the hypervisor
+/// takes it gets nothing.
+const OTHERS_TOO: u64 = 10;
 const WAITING: u8 = 0;
 const SPINNING: u8 = 1;
 const DONE: u8 = 2;
@@ -95,7 +98,7 @@ fn sentence(found: &Throttling) -> String {
     let longest = found.gaps_ns.iter().copied().max().unwrap_or(0);
     if found.gaps_ns.is_empty() {
         format!("this kernel took no time from a spinning SCHED_FIFO thread in {watched}{setting}")
-    } else if found.hog_ns * 2 > lost {
+    } else if found.hog_ns * OTHERS_TOO > lost {
         format!(
             "this kernel takes time from real-time threads{setting}: {:.0} ms in {watched}, {} gaps of up to {:.1} ms, \
              given to an ordinary thread. A loop that does not sleep must expect them. Before 6.12: write -1 to \

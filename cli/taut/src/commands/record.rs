@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
     /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pid")]
     probe: bool,
     /// No live counts.
     #[arg(short, long)]
@@ -63,16 +63,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Done> {
     let options = options(args)?;
     let live = Live::new(args.quiet);
-    let mut probe = None;
-    let mut started = |started: &Started| {
-        live.started(started);
-        probe = args.probe.then(|| probe::beside(started));
-    };
-    let recorded = taut_capture::record(&options, &mut started, &mut |progress| live.show(progress));
+    let recorded =
+        taut_capture::record(&options, &mut |started| live.started(started), &mut |progress| live.show(progress));
     live.clear();
-    if let Some(Err(error)) = probe {
-        eprintln!("taut: warning: no probe beside the program: {error:#}");
-    }
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
     if !args.quiet {
@@ -87,6 +80,7 @@ pub fn run(args: &Args) -> Result<Done> {
 fn options(args: &Args) -> Result<Options> {
     let target = match (args.pid, args.command.is_empty()) {
         (Some(pid), true) => Target::Pid(pid),
+        (None, false) if args.probe => Target::Command(probe::beside(&args.command)?),
         (None, false) => Target::Command(args.command.clone()),
         _ => bail!("nothing to record: add `-- COMMAND …` or `--pid PID`"),
     };

@@ -2,37 +2,45 @@
 //! from the program's.
 
 use std::{
-    process::{Child, Command, Stdio},
+    ffi::OsString,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use taut_capture::Started;
 use taut_probe::{Plan, Policy, Settings, allowed_cpus};
 
 use crate::exit::Done;
 
-/// Longer than any recording; the recorder's end ends it.
+/// Longer than any recording; the program's end ends it.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Starts it in the recording's session.
-pub fn beside(started: &Started) -> Result<Child> {
-    let session = started.session.as_ref().context("the recorded process has no session to stamp into")?;
-    let program = std::env::current_exe().context("this program")?;
+/// The words that run a command with a probe beside it.
+pub fn words(command: &[OsString]) -> Result<Vec<OsString>> {
+    let mut words = vec![std::env::current_exe().context("this program")?.into_os_string()];
+    words.extend(["probe", "beside", "--"].map(OsString::from));
+    words.extend_from_slice(command);
+    Ok(words)
+}
+
+/// Starts a probe as a child, then becomes the command: the recorded tree has both, and the command's end ends both.
+/// Without a command it is the probe.
+pub fn run(command: &[OsString]) -> Result<Done> {
+    let Some((program, arguments)) = command.split_first() else { return probe() };
     let quiet = || Stdio::null();
-    Command::new(program)
-        .args(["probe", "beside"])
-        .env("TAUT_SESSION", session)
-        .stdin(quiet())
-        .stdout(quiet())
-        .stderr(quiet())
-        .spawn()
-        .context("cannot start it")
+    let this = std::env::current_exe().context("this program")?;
+    // Not waited for: it dies with the process that this one becomes.
+    let started = Command::new(this).args(["probe", "beside"]).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
+    if let Err(error) = started {
+        eprintln!("taut: warning: no probe beside the program: {error}");
+    }
+    Err(Command::new(program).args(arguments).exec()).with_context(|| program.to_string_lossy().into_owned())
 }
 
 /// Probes all CPUs: real-time where this user may, so that the program's own threads are not what makes it late.
-pub fn run() -> Result<Done> {
+fn probe() -> Result<Done> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).context("prctl")?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -6,9 +6,10 @@ mod live;
 mod logs;
 mod plan;
 
-pub use beside::beside;
+pub use beside::words as beside;
 
 use std::{
+    ffi::OsString,
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
@@ -123,9 +124,13 @@ enum Worker {
         /// Threads.
         workers: u32,
     },
-    /// A probe beside a recorded program, until killed.
+    /// Runs a command with a probe beside it; without one it is the probe.
     #[command(name = "beside", hide = true)]
-    Beside,
+    Beside {
+        /// The command.
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,7 +151,7 @@ pub fn run(args: &Args) -> Result<Done> {
             work.go(*workers).context("load")?;
             return Ok(Done::Fine);
         }
-        Some(Worker::Beside) => return beside::run(),
+        Some(Worker::Beside { command }) => return beside::run(command),
         None => {}
     }
     if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
