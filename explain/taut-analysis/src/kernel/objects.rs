@@ -88,7 +88,7 @@ impl Objects {
     pub fn process(&self, tid: i32) -> String {
         let pid = self.pid(tid).unwrap_or(tid);
         let main = self.threads.get(&pid).and_then(|all| all.last());
-        main.map_or_else(|| format!("process {pid}"), |thread| format!("{}/{pid}", thread.comm))
+        main.map_or_else(|| pid.to_string(), |thread| format!("{}/{pid}", thread.comm))
     }
 
     /// Whether any thread has that name, number, or "name/number".
