@@ -14,9 +14,11 @@ mod frame;
 mod freshness;
 mod guard;
 pub mod heartbeat;
+pub mod ledger;
 mod parameters;
 mod self_test;
 mod state;
+pub mod watchdog;
 mod window;
 
 pub use admission::AdmissionCounters;
