@@ -1,11 +1,13 @@
 //! The cycle budget: what one control cycle over all servos costs, term by term.
 //!
-//! A [`Budget`] is read from TOML (`file`): frames, links, resources, and terms (`term`), each with what is known of
-//! its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
+//! A [`Budget`] (`file`) is read from TOML (`read`, `change`, `check`): frames, links, resources, and terms (`term`),
+//! each with what is known of its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
 //! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `jitter`). Backward: how
 //! many servos, bytes or bits a second a rate allows ([`solve`]). Sideways: what each figure is worth
 //! ([`sensitivity`]), by the figures one can turn (`knob`). Against a recording: [`compare`].
 
+mod change;
+mod check;
 mod compare;
 mod error;
 mod file;
@@ -14,6 +16,7 @@ mod jitter;
 mod knob;
 mod load;
 mod presets;
+mod read;
 mod sensitivity;
 mod solve;
 mod term;

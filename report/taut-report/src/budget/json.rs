@@ -291,13 +291,18 @@ fn term(shown: &Budgeted<'_>, cost: &model::Cost) -> Term {
 fn lane(shown: &Budgeted<'_>, at: usize) -> Lane {
     let (lane, usage) = (&shown.forecast.lanes[at], &shown.forecast.usage[at]);
     let mut start_us = usage.start_us;
-    let segments = lane.loads.iter().map(|load| {
-        let us = load.total_us();
+    let mut segments: Vec<Segment> = Vec::new();
+    for load in &lane.loads {
+        let (term, us) = (&shown.budget.terms[load.term].name, load.total_us());
+        match segments.last_mut() {
+            // Replies with short and long identifiers are one piece.
+            Some(last) if last.term == *term => last.us += us,
+            _ => segments.push(Segment { term: term.clone(), start_us, us }),
+        }
         start_us += us;
-        Segment { term: shown.budget.terms[load.term].name.clone(), start_us: start_us - us, us }
-    });
+    }
     Lane {
-        segments: segments.collect(),
+        segments,
         name: lane.name.clone(),
         resource: shown.budget.resources[lane.resource].name.clone(),
         parallel: lane.parallel,

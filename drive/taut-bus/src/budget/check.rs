@@ -1,0 +1,138 @@
+//! What only the whole budget can tell: rates, layouts, and that each term has what it needs.
+
+use super::{
+    error::Error,
+    file::{Budget, PAYLOAD_MAX, Resource, SERVOS_MAX},
+    jitter::Jitter,
+    term::{Payload, Price, Term},
+};
+use crate::wire::canfd;
+
+impl Budget {
+    /// Checks what only the whole can tell; called again after every change.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        positive_rates(self)?;
+        if !(1..=SERVOS_MAX).contains(&self.servos.count) {
+            return Err(Error::value("servos.count", self.servos.count, format!("must be 1 to {SERVOS_MAX}")));
+        }
+        if let Some((name, bytes)) = self.frames.iter().find(|(_, bytes)| **bytes > PAYLOAD_MAX) {
+            return Err(Error::value(format!("frames.{name}"), bytes, format!("must be at most {PAYLOAD_MAX} bytes")));
+        }
+        self.resources.iter().try_for_each(|resource| layout(resource, self.servos.count))?;
+        self.terms.iter().try_for_each(|term| self.check_term(term))
+    }
+
+    fn check_term(&self, term: &Term) -> Result<(), Error> {
+        let key = |key: &str| format!("term.{}.{key}", term.name);
+        if let Some((at, value, remedy)) = term.jitter.as_ref().and_then(Jitter::mistake) {
+            return Err(Error::value(key(&format!("jitter.{at}")), value, format!("must be {remedy}")));
+        }
+        let link = |there: bool, table: &str, example: &str| {
+            if there {
+                Ok(())
+            } else {
+                Err(Error::missing(format!("[{table}]"), format!("term {:?} needs it: {example}", term.name)))
+            }
+        };
+        match &term.price {
+            Price::Us(us) => time(&key("us"), *us)?,
+            Price::PerByte(us, _) => time(&key("us_per_byte"), *us)?,
+            Price::CanExact(_) => {}
+            Price::Timeout(us, loss) => {
+                time(&key("timeout_us"), *us)?;
+                if !(0.0..=1.0).contains(loss) {
+                    return Err(Error::value(key("loss"), loss, "must be a probability of 0 to 1"));
+                }
+            }
+            Price::Rs485(_, hops) => {
+                link(self.rs485.is_some(), "rs485", "baud = 3_000_000")?;
+                if !(0.0..=100.0).contains(hops) {
+                    return Err(Error::value(
+                        key("hops"),
+                        hops,
+                        "must be 0 to 100; 2 for a bridge that stores and forwards",
+                    ));
+                }
+            }
+            Price::Can(payload, _) => {
+                link(self.can.is_some(), "can", "nominal_hz = 1_000_000, data_hz = 5_000_000")?;
+                if canfd::data_length(self.bytes(payload)).is_none() {
+                    return Err(Error::value(
+                        key("can"),
+                        self.bytes(payload),
+                        "a CAN-FD frame carries at most 64 bytes",
+                    ));
+                }
+            }
+            Price::Spi(..) => link(self.spi.is_some(), "spi", "clock_hz = 10_000_000, hold_us = 3.0")?,
+        }
+        match &term.price {
+            Price::PerByte(_, payload) | Price::Rs485(payload, _) | Price::Can(payload, _) | Price::Spi(payload, _) => {
+                self.known(payload, term)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn known(&self, payload: &Payload, term: &Term) -> Result<(), Error> {
+        match payload {
+            Payload::Frame(name) if !self.frames.contains_key(name) => Err(Error::missing(
+                format!("frames.{name}"),
+                format!("term {:?} sends it; write its payload bytes under [frames]", term.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn time(key: &str, us: f64) -> Result<(), Error> {
+    if (0.0..=1e9).contains(&us) { Ok(()) } else { Err(Error::value(key, us, "must be a time of 0 to 1e9 µs")) }
+}
+
+fn positive_rates(budget: &Budget) -> Result<(), Error> {
+    let (rs485, can, spi) = (&budget.rs485, &budget.can, &budget.spi);
+    let rates = [
+        ("target_hz", budget.target_hz),
+        ("rs485.baud", rs485.as_ref().map(|link| link.baud)),
+        ("can.nominal_hz", can.as_ref().map(|bus| bus.nominal_hz)),
+        ("can.data_hz", can.as_ref().map(|bus| bus.data_hz)),
+        ("spi.clock_hz", spi.as_ref().map(|link| link.clock_hz)),
+        ("published.cycle_us", budget.published.as_ref().map(|published| published.cycle_us)),
+    ];
+    for (key, value) in rates {
+        if let Some(value) = value.filter(|value| !(*value > 0.0 && *value <= 1e12)) {
+            return Err(Error::value(key, value, "must be above 0 and at most 1e12"));
+        }
+    }
+    if let Some(spi) = spi {
+        time("spi.hold_us", spi.hold_us)?;
+        time("spi.fifo_dead_us", spi.fifo_dead_us)?;
+        time("spi.setup_us", spi.setup_us)?;
+        if spi.fifo_bytes == 0 {
+            return Err(Error::value("spi.fifo_bytes", 0, "must be at least 1"));
+        }
+    }
+    Ok(())
+}
+
+fn layout(resource: &Resource, servos: u32) -> Result<(), Error> {
+    let key = |key: &str| format!("resource.{}.{key}", resource.name);
+    match (&resource.buses, &resource.servos) {
+        (Some(_), Some(_)) => Err(Error::value(key("buses"), "and servos", "say one of them")),
+        (Some(buses), None) if !(1..=SERVOS_MAX).contains(buses) => {
+            Err(Error::value(key("buses"), buses, format!("must be 1 to {SERVOS_MAX}")))
+        }
+        (None, Some(each)) if each.iter().sum::<u32>() != servos => {
+            let sum: u32 = each.iter().sum();
+            Err(Error::value(
+                key("servos"),
+                format!("{each:?}"),
+                format!("has {sum} servos, servos.count says {servos}"),
+            ))
+        }
+        (buses, each) if !resource.parallel && (buses.is_some_and(|n| n > 1) || each.is_some()) => {
+            Err(Error::missing(key("parallel"), "several buses need parallel = true"))
+        }
+        _ => Ok(()),
+    }
+}
