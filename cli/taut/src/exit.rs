@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 /// All is well.
 pub const FINE: u8 = 0;
+/// A verdict against what was looked at, where one was asked for: the result says which.
+pub const AGAINST: u8 = 1;
 /// Bad usage or bad input: read the line that names the file or value, and mend it.
 pub const BAD_INPUT: u8 = 2;
 /// Not permitted: the message names the permission and the command that grants it.
@@ -17,6 +19,8 @@ pub const DATA_LOST: u8 = 5;
 pub enum Done {
     /// Nothing to add.
     Fine,
+    /// The result is a verdict against (`--strict`).
+    Against,
     /// The result stands, but something in the file was damaged.
     DataLost,
     /// The recorded command's own exit code.
@@ -27,6 +31,7 @@ impl From<Done> for ExitCode {
     fn from(done: Done) -> ExitCode {
         ExitCode::from(match done {
             Done::Fine => FINE,
+            Done::Against => AGAINST,
             Done::DataLost => DATA_LOST,
             Done::Forwarded(code) => code,
         })

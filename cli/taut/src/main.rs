@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
     name = "taut",
     version,
     arg_required_else_help = true,
-    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
+    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 1 a verdict against (--strict), 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -31,6 +31,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Probe(commands::probe::Args),
+    Doctor(commands::doctor::Args),
     Record(commands::record::Args),
     Report(commands::report::Args),
     Explain(commands::explain::Args),
@@ -41,6 +42,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Probe(args) => commands::probe::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Report(args) => commands::report::run(&args),

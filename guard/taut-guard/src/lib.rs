@@ -17,6 +17,7 @@ pub mod heartbeat;
 pub mod ledger;
 mod parameters;
 mod self_test;
+pub mod setpoint;
 mod state;
 pub mod watchdog;
 mod window;

@@ -24,6 +24,11 @@ pub fn examine(root: &Root, asked: &Asked) -> Diagnosis {
     Diagnosis { facts: Facts::of(&machine), asked: asked.clone(), findings }
 }
 
+/// Runs one check.
+pub fn examine_one(check: &Check, root: &Root, asked: &Asked) -> Finding {
+    finding(check, &Machine::new(root, asked))
+}
+
 impl Diagnosis {
     /// Findings in that state.
     pub fn count(&self, state: State) -> usize {

@@ -16,10 +16,10 @@ mod root;
 
 pub use applied::Applied;
 pub use checks::{all as checks, find};
-pub use diagnosis::{Diagnosis, examine};
+pub use diagnosis::{Diagnosis, examine, examine_one};
 pub use error::DoctorError;
 pub use finding::{Check, Effect, Finding, State, Subject};
-pub use machine::Asked;
+pub use machine::{Asked, readable};
 pub use measured::{Measured, Ratio, Round};
 pub use remedy::{Remedy, Setting, quoted};
 pub use root::{Answer, Missing, Root};

@@ -131,6 +131,14 @@ impl<'a> Machine<'a> {
         self.command_line.get_or_init(|| self.maybe("/proc/cmdline").unwrap_or_default())
     }
 
+    /// As [`Machine::command_line`] for checks that say nothing without: no kernel boots with an empty one.
+    pub fn needs_command_line(&self) -> Result<(), Seen> {
+        match self.text("/proc/cmdline")?.is_empty() {
+            true => Err(not_visible("/proc/cmdline is empty here")),
+            false => Ok(()),
+        }
+    }
+
     /// The last value of a word on the kernel's command line: "full" of `preempt=full`, "" of `threadirqs`.
     pub fn boot_word(&self, name: &str) -> Option<&str> {
         // What stands behind "--" is for the first process.
@@ -183,14 +191,16 @@ impl<'a> Machine<'a> {
 
     /// What kind of container this is.
     pub fn container(&self) -> Option<&'static str> {
+        const GROUPS: [(&str, &str); 4] =
+            [("kubepods", "Kubernetes"), ("docker", "Docker"), ("lxc", "LXC"), ("libpod", "Podman")];
         const MARKS: [(&str, &str); 3] =
             [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"), ("/run/systemd/container", "container")];
-        let marked = MARKS.iter().find(|(path, _)| self.root.read(path) != Err(Missing::Absent)).map(|(_, kind)| *kind);
-        marked.or_else(|| {
-            let groups = self.maybe("/proc/1/cgroup")?;
-            let kinds = [("kubepods", "Kubernetes"), ("docker", "Docker"), ("lxc", "LXC"), ("libpod", "Podman")];
-            kinds.iter().find(|(mark, _)| groups.contains(mark)).map(|(_, kind)| *kind)
-        })
+        let groups = self.maybe("/proc/1/cgroup").unwrap_or_default();
+        let by_group = GROUPS.iter().find(|(mark, _)| groups.contains(mark));
+        // A machine that was unpacked from an image has the image's mark, and its kernel threads.
+        let whole = self.runs("kthreadd") == Some(true);
+        let marked = || MARKS.iter().find(|(path, _)| !whole && self.root.read(path).is_ok());
+        by_group.or_else(marked).map(|(_, kind)| *kind)
     }
 
     /// The name of the hypervisor; `None` on bare metal, an error where nothing tells.
@@ -226,11 +236,7 @@ impl<'a> Machine<'a> {
         let or = |name: &Option<String>, word: &str| name.clone().unwrap_or(word.into());
         let tty = or(&self.asked.tty, "TTY");
         let pid = self.asked.pid.map_or("self".into(), |pid| pid.to_string());
-        let pattern = match pattern.strip_prefix("call:") {
-            Some(call) => format!("{call}()"),
-            None => pattern.to_owned(),
-        };
-        pattern
+        readable(pattern)
             .replace("INTERFACE", &or(&self.asked.interface, "INTERFACE"))
             .replace("TTY", tty.strip_prefix("/dev/").unwrap_or(&tty))
             .replace("/PID/", &format!("/{pid}/"))
@@ -245,10 +251,20 @@ fn value_of<'a>(word: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
+/// A file as it is, a call as one: "adjtimex()".
+pub fn readable(read: &str) -> String {
+    read.strip_prefix("call:").map_or(read.to_owned(), |call| match call.split_once(' ') {
+        Some((name, argument)) => format!("{name}({argument})"),
+        None => format!("{call}()"),
+    })
+}
+
 /// Why a file gave no answer, as one.
 pub(crate) fn hidden(path: &str, why: &Missing) -> Seen {
-    let path = path.strip_prefix("call:").unwrap_or(path);
+    let is_call = path.starts_with("call:");
+    let path = readable(path);
     match why {
+        Missing::Absent if is_call => not_visible(format!("{path} gives no answer")),
         Missing::Absent => not_visible(format!("{path} is not there")),
         Missing::Denied => not_visible(format!("{path} is not permitted to this user")),
         Missing::Failed(error) => not_visible(format!("{path}: {error}")),
@@ -263,7 +279,7 @@ pub(crate) fn number<T: FromStr>(path: &str, text: &str) -> Result<T, Seen> {
 /// A file that says something else than the kernel's documentation promises.
 pub(crate) fn unreadable(path: &str, text: &str) -> Seen {
     let start: String = text.chars().take(40).collect();
-    not_visible(format!("{path} says {start:?}, which taut cannot read"))
+    not_visible(format!("{} says {start:?}, which taut cannot read", readable(path)))
 }
 
 /// "madvise" of "always [madvise] never"; the whole where nothing is in brackets.

@@ -120,9 +120,10 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// `echo` alters words with a dash in front or a backslash inside; `printf %s` does not.
+/// `echo` takes -n for an option, and alters a backslash; `printf %s` does not.
 fn echo(value: &str, path: &str) -> String {
-    let plain = !value.starts_with('-') && !value.contains('\\');
+    let option = value.strip_prefix('-').is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
+    let plain = !option && !value.contains('\\');
     let echo = if plain { "echo" } else { "printf '%s\\n'" };
     format!("{echo} {} > {}", quoted(value), quoted(path))
 }

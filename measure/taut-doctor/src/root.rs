@@ -192,10 +192,20 @@ fn shortened(path: &Path, text: &str) -> String {
     }
     // /proc/config.gz and /boot/config-6.1.0.
     if name.starts_with("config") {
-        let of_use = |line: &&str| crate::machine::CONFIG.iter().any(|option| line.contains(option));
-        return text.lines().filter(of_use).collect::<Vec<_>>().join("\n");
+        return lines(text, &crate::machine::CONFIG);
     }
-    text.to_owned()
+    match name {
+        "meminfo" => lines(text, &["MemTotal", "MemFree", "MemAvailable"]),
+        "status" => lines(text, &["Name:", "CapEff:", "Cpus_allowed_list:", "VmLck:", "VmRSS:", "VmSwap:"]),
+        // Of /proc/stat the line of all CPUs; that of a thread is one line.
+        "stat" => text.lines().next().unwrap_or_default().to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+fn lines(text: &str, wanted: &[&str]) -> String {
+    let of_use = |line: &&str| wanted.iter().any(|word| line.contains(word));
+    text.lines().filter(of_use).collect::<Vec<_>>().join("\n")
 }
 
 fn list_folder(path: &Path) -> Answer {

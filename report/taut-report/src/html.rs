@@ -25,15 +25,21 @@ pub fn html(recordings: &[Named<'_>]) -> String {
             page
         })
         .collect();
+    let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
+    page(&names, "report", &pages.into())
+}
+
+/// A page of data that the front end draws; `verb` of the command shows the same without it.
+pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String {
     // "</script>" inside a string must not end the element.
-    let data = serde_json::to_string(&pages).unwrap_or_default().replace('<', "\\u003c");
-    let title = recordings.iter().map(|named| escape(named.name)).collect::<Vec<_>>().join(", ");
+    let data = data.to_string().replace('<', "\\u003c");
+    let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {title}</title>\n\
          <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main id=\"report\"></main>\n\
-         <noscript>This report draws itself with JavaScript; `taut report --format markdown` does without.</noscript>\n\
+         <noscript>This page draws itself with JavaScript; `taut {verb}` in a terminal does without.</noscript>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }

@@ -335,6 +335,18 @@ fn branch(branch: &found::Branch) -> Branch {
     Branch { point: branch.point.clone(), after: branch.after.clone(), messages: branch.messages }
 }
 
+/// Holds a generated schema against the documented one; with TAUT_UPDATE it documents it.
+#[cfg(test)]
+pub(crate) fn assert_documented(schema: &serde_json::Value, file: &str) {
+    let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
+    if std::env::var_os("TAUT_UPDATE").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let documented = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(documented == text, "docs/{file} is stale: run TAUT_UPDATE=1 cargo test -p taut-report schema");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,15 +397,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
-        let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
-        if std::env::var_os("TAUT_UPDATE").is_some() {
-            std::fs::write(path, &text).unwrap();
-        }
-        let documented = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            documented == text,
-            "docs/report.schema.json is stale: run TAUT_UPDATE=1 cargo test -p taut-report schema"
-        );
+        assert_documented(&schema(), "report.schema.json");
     }
 }

@@ -3,6 +3,7 @@
 
 mod budget;
 mod causes;
+mod doctor;
 mod headline;
 mod html;
 mod json;
@@ -17,6 +18,10 @@ mod sample;
 
 pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
 pub use causes::{Asked, explanation};
+pub use doctor::{
+    doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
+    doctor_script, doctor_terminal,
+};
 pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};

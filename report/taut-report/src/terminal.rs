@@ -190,17 +190,31 @@ pub(crate) fn indent(table: &Table) -> String {
     table.trim_fmt().lines().map(|line| format!(" {line}\n")).collect()
 }
 
+/// The words of a text; a figure and its unit are one.
+fn glued(text: &str) -> Vec<String> {
+    const UNITS: [&str; 6] = ["ns", "µs", "ms", "s", "kHz", "%"];
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%'));
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(figure) if is_unit(word) && figure.ends_with(|c: char| c.is_ascii_digit()) => *figure += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    for word in glued(text) {
         let line = lines.last_mut().expect("starts with one line");
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
+            lines.push(word);
         } else {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
     }
     lines.join("\n")
@@ -230,7 +244,7 @@ impl Style {
     }
 
     /// Select Graphic Rendition, ECMA-48 section 8.3.117.
-    fn ansi(self, code: u8, text: &str) -> String {
+    pub(crate) fn ansi(self, code: u8, text: &str) -> String {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }

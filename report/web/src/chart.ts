@@ -16,6 +16,8 @@ export interface ChartSpec {
   describe: (index: number) => string;
   /** How many of the points the cursor visits; all when not said. */
   points?: number;
+  /** As wide as the page. */
+  wide?: boolean;
   table: HTMLElement;
 }
 export interface AxisSpec {
@@ -25,16 +27,32 @@ export interface AxisSpec {
   ticks?: number[]; format: (value: number) => string;
 }
 /** A bar reaches from its point's x to the next point's x. */
-export interface SeriesSpec { label: string; kind: "line" | "points" | "bars"; dash?: number[] }
+export interface SeriesSpec {
+  label: string; kind: "line" | "points" | "bars"; dash?: number[];
+  /** Number of its colour; its place among the series when not said. */
+  color?: number;
+  /** A line that stands back behind the others. */
+  thin?: boolean;
+  /** A line whose points are few enough to be seen. */
+  marks?: boolean;
+  /** Entries of the legend that show it when all of them are on; its label when not said. */
+  keys?: string[];
+}
 
-const palette = ["--line-1", "--line-2", "--line-3", "--line-4"];
+const palette = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6", "--line-7", "--line-8"];
+const color = (s: SeriesSpec, at: number): string => palette[(s.color ?? at) % palette.length] ?? "--line-1";
+const keys = (s: SeriesSpec): string[] => s.keys ?? [s.label];
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function chart(spec: ChartSpec): HTMLElement {
   const live = h("p", { class: "readout", "aria-live": "polite" }, "");
   const box = h("div", { class: "plot", tabindex: "0", role: "img", "aria-label": `${spec.title}. ${spec.finding} Arrow keys move a cursor.` });
-  const figure = h("figure", {}, h("h3", {}, spec.title), h("p", { class: "finding" }, spec.finding), box, live, spec.table);
   let plot: uPlot | null = null;
+  const off = new Set<string>();
+  const shown = (s: SeriesSpec): boolean => !keys(s).some((key) => off.has(key));
+  const figure = h("figure", spec.wide ? { class: "wide" } : {}, h("h3", {}, spec.title), h("p", { class: "finding" }, spec.finding),
+    spec.series.length > 1 && legend(spec.series, off, () => spec.series.forEach((s, i) => plot?.setSeries(i + 1, { show: shown(s) }))),
+    box, live, spec.table);
   let at = -1;
   const length = spec.points ?? spec.data[0].length;
 
@@ -58,7 +76,7 @@ export function chart(spec: ChartSpec): HTMLElement {
 
   const draw = (): void => {
     plot?.destroy();
-    plot = new uPlot(options(spec, box.clientWidth, (index) => { if (index !== null && index !== undefined && index !== at && index < length) { at = index; live.textContent = spec.describe(index); } }), spec.data, box);
+    plot = new uPlot(options(spec, shown, box.clientWidth, (index) => { if (index !== null && index !== undefined && index !== at && index < length) { at = index; live.textContent = spec.describe(index); } }), spec.data, box);
   };
   // Drawn when in the page and whenever its width or the colours change.
   new ResizeObserver(() => { if (box.clientWidth > 0 && plot?.width !== box.clientWidth) draw(); }).observe(box);
@@ -66,7 +84,24 @@ export function chart(spec: ChartSpec): HTMLElement {
   return figure;
 }
 
-function options(spec: ChartSpec, width: number, moved: (index: number | null | undefined) => void): uPlot.Options {
+/** Entries that show and hide their series. */
+function legend(series: SeriesSpec[], off: Set<string>, changed: () => void): HTMLElement {
+  const names = [...new Set(series.flatMap(keys))];
+  return h("div", { class: "legend" }, ...names.map((name) => {
+    const at = series.findIndex((s) => keys(s)[keys(s).length - 1] === name);
+    const s = series[at] ?? { label: name, kind: "line" };
+    const style = `border-top:${s.thin ? 1 : 3}px ${s.dash ? "dashed" : "solid"} var(${s.thin && s.keys ? "--quiet" : color(s, at)})`;
+    const button = h("button", { type: "button", "aria-pressed": "true" }, h("span", { class: "swatch", style, "aria-hidden": "true" }), name);
+    button.addEventListener("click", () => {
+      if (!off.delete(name)) off.add(name);
+      button.setAttribute("aria-pressed", String(!off.has(name)));
+      changed();
+    });
+    return button;
+  }));
+}
+
+function options(spec: ChartSpec, shown: (s: SeriesSpec) => boolean, width: number, moved: (index: number | null | undefined) => void): uPlot.Options {
   const ink = css("--quiet");
   const grid = { stroke: css("--grid"), width: 1 };
   const font = "12px system-ui, sans-serif";
@@ -88,11 +123,12 @@ function options(spec: ChartSpec, width: number, moved: (index: number | null | 
     scales: { x: scale(spec.axes.x), y: scale(spec.axes.y) },
     axes: [axis(spec.axes.x), { ...axis(spec.axes.y), size: 58 }],
     series: [{}, ...spec.series.map((s, i) => {
-      const color = css(palette[i % palette.length] ?? "--line-1");
-      const common = { label: s.label, stroke: color, ...(s.dash ? { dash: s.dash } : {}) };
-      if (s.kind === "points") return { ...common, paths: () => null, points: { show: true, size: 3.5, fill: color, width: 0 } };
-      if (s.kind === "bars") return { ...common, fill: `${color}`, width: 0, paths: bars, points: { show: false } };
-      return { ...common, width: 2, points: { show: false } };
+      const stroke = css(color(s, i));
+      const common = { label: s.label, show: shown(s), stroke, ...(s.dash ? { dash: s.dash } : {}) };
+      if (s.kind === "points") return { ...common, paths: () => null, points: { show: true, size: 3.5, fill: stroke, width: 0 } };
+      if (s.kind === "bars") return { ...common, fill: stroke, width: 0, paths: bars, points: { show: false } };
+      // Curves have their points at different places: between them there is no gap.
+      return { ...common, width: s.thin ? 1 : 2, spanGaps: true, points: { show: s.marks ?? false, size: 5, fill: stroke, width: 0 } };
     })],
     hooks: {
       setCursor: [(u) => moved(u.cursor.idx)],
@@ -105,7 +141,7 @@ function options(spec: ChartSpec, width: number, moved: (index: number | null | 
 function bars(u: uPlot, series: number): uPlot.Series.Paths {
   const fill = new Path2D();
   const [xs, ys] = [u.data[0], u.data[series] ?? []];
-  const floor = u.valToPos(0, "y", true);
+  const floor = u.bbox.top + u.bbox.height;
   for (let i = 0; i + 1 < xs.length; i++) {
     const [from, to, y] = [xs[i] ?? 0, xs[i + 1] ?? 0, ys[i]];
     if (!y) continue;

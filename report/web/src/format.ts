@@ -17,6 +17,18 @@ export function milliseconds(ns: Ns | null): string {
   return (ns / 1e6).toFixed(ns < 10_000 ? 4 : ns < 100_000_000 ? 3 : 1);
 }
 
+/** For columns headed "µs": three digits, thousands grouped. */
+export function microseconds(ns: Ns | null): string {
+  if (ns === null) return "–";
+  if (ns === 0) return "0";
+  return ns >= 999_950 ? count(ns / 1e3) : (ns / 1e3).toFixed(ns < 9_995 ? 2 : 1);
+}
+
+/** A length as one would type it: "1 s", "100 µs". */
+export function length(ns: Ns): string {
+  return duration(ns).replace(/\.?0+(?=\u202f)/, (zeros) => (zeros.startsWith(".") ? "" : zeros));
+}
+
 export function count(n: number): string {
   return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

@@ -1,16 +1,16 @@
-// The page, top to bottom.
+// A recording's page, top to bottom; a probe's is in probe.ts.
 
+import { budgetPage } from "./budget";
+import type { Budget } from "./budget-data";
 import { causeSection } from "./causes";
 import type { Chain, Report } from "./data";
-import { h } from "./dom";
+import { h, section } from "./dom";
 import * as f from "./format";
 import { worstMessages } from "./lanes";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
+import { probePage } from "./probe";
+import type { Probe } from "./probe-data";
 import { delayTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
-
-function section(title: string, ...children: (Node | string | null | false)[]): HTMLElement {
-  return h("section", {}, h("h2", {}, title), ...children);
-}
 
 function chainSections(chain: Chain, all: { name: string; chain: Chain }[]): HTMLElement {
   const started = chain.startup && h("p", { class: "aside" }, h("strong", {}, "Start-up apart: "), chain.startup.sentence, ".");
@@ -48,5 +48,9 @@ function page(report: Report, others: Report[]): HTMLElement {
 }
 
 const root = document.getElementById("report");
-const reports = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as Report[];
-root?.append(...reports.map((report) => page(report, reports.filter((other) => other !== report))));
+const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Report | Probe | Budget)[];
+const reports = pages.filter((data): data is Report => !("kind" in data));
+root?.append(...pages.map((data) => {
+  if (!("kind" in data)) return page(data, reports.filter((other) => other !== data));
+  return data.kind === "budget" ? budgetPage(data) : probePage(data);
+}));

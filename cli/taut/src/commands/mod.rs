@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub mod budget;
+pub mod doctor;
 pub mod explain;
 pub mod probe;
 pub mod record;

@@ -8,6 +8,9 @@ use super::{
 };
 use crate::wire::canfd;
 
+/// More of the same belongs in a term of its own.
+const TIMES_MAX: u32 = 1000;
+
 impl Budget {
     /// Checks what only the whole can tell; called again after every change.
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -27,6 +30,7 @@ impl Budget {
         if let Some((at, value, remedy)) = term.jitter.as_ref().and_then(Jitter::mistake) {
             return Err(Error::value(key(&format!("jitter.{at}")), value, format!("must be {remedy}")));
         }
+        at_most(&key("times"), term.times, TIMES_MAX)?;
         let link = |there: bool, table: &str, example: &str| {
             if there {
                 Ok(())
@@ -66,6 +70,9 @@ impl Budget {
             }
             Price::Spi(..) => link(self.spi.is_some(), "spi", "clock_hz = 10_000_000, hold_us = 3.0")?,
         }
+        if let Price::Spi(_, extra_bytes) = term.price {
+            at_most(&key("extra_bytes"), extra_bytes, PAYLOAD_MAX)?;
+        }
         match &term.price {
             Price::PerByte(_, payload) | Price::Rs485(payload, _) | Price::Can(payload, _) | Price::Spi(payload, _) => {
                 self.known(payload, term)
@@ -80,7 +87,8 @@ impl Budget {
                 format!("frames.{name}"),
                 format!("term {:?} sends it; write its payload bytes under [frames]", term.name),
             )),
-            _ => Ok(()),
+            Payload::Bytes(bytes) => at_most(&format!("bytes of term {:?}", term.name), *bytes, PAYLOAD_MAX),
+            Payload::Frame(_) => Ok(()),
         }
     }
 }
@@ -100,11 +108,16 @@ fn positive_rates(budget: &Budget) -> Result<(), Error> {
         ("published.cycle_us", budget.published.as_ref().map(|published| published.cycle_us)),
     ];
     for (key, value) in rates {
-        if let Some(value) = value.filter(|value| !(*value > 0.0 && *value <= 1e12)) {
-            return Err(Error::value(key, value, "must be above 0 and at most 1e12"));
+        if let Some(value) = value.filter(|value| !(1e-3..=1e12).contains(value)) {
+            return Err(Error::value(key, value, "must be 0.001 to 1e12"));
         }
     }
+    if let Some(link) = rs485 {
+        at_most("rs485.overhead_bytes", link.overhead_bytes, PAYLOAD_MAX)?;
+    }
     if let Some(spi) = spi {
+        at_most("spi.holds", spi.holds, TIMES_MAX)?;
+        at_most("spi.address_bits", spi.address_bits, PAYLOAD_MAX)?;
         time("spi.hold_us", spi.hold_us)?;
         time("spi.fifo_dead_us", spi.fifo_dead_us)?;
         time("spi.setup_us", spi.setup_us)?;
@@ -115,15 +128,22 @@ fn positive_rates(budget: &Budget) -> Result<(), Error> {
     Ok(())
 }
 
+/// Keeps sums of counts far from their type's end.
+fn at_most(key: &str, value: u32, most: u32) -> Result<(), Error> {
+    if value <= most { Ok(()) } else { Err(Error::value(key, value, format!("must be at most {most}"))) }
+}
+
 fn layout(resource: &Resource, servos: u32) -> Result<(), Error> {
     let key = |key: &str| format!("resource.{}.{key}", resource.name);
     match (&resource.buses, &resource.servos) {
-        (Some(_), Some(_)) => Err(Error::value(key("buses"), "and servos", "say one of them")),
+        (Some(buses), Some(each)) if each.len() != *buses as usize => {
+            Err(Error::value(key("buses"), buses, format!("and servos for {} buses: say one of them", each.len())))
+        }
         (Some(buses), None) if !(1..=SERVOS_MAX).contains(buses) => {
             Err(Error::value(key("buses"), buses, format!("must be 1 to {SERVOS_MAX}")))
         }
-        (None, Some(each)) if each.iter().sum::<u32>() != servos => {
-            let sum: u32 = each.iter().sum();
+        (_, Some(each)) if each.iter().copied().map(u64::from).sum::<u64>() != u64::from(servos) => {
+            let sum: u64 = each.iter().copied().map(u64::from).sum();
             Err(Error::value(
                 key("servos"),
                 format!("{each:?}"),

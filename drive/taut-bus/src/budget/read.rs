@@ -266,7 +266,10 @@ fn exact(frame: &str, budget: &Budget, key: &str) -> Result<f64, Error> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::budget::{Sampling, forecast};
 
     const GOOD: &str = "title = 't'\n[servos]\ncount = 2\n[frames]\ncommand = 4\n[rs485]\nbaud = 3e6\n[can]\nnominal_hz = 1e6\n\
         data_hz = 5e6\n[[resource]]\nname = 'bus'\n[[term]]\nname = 'wire'\nstage = 'host-wire'\nper = 'servo'\nrs485 = 'command'\n\
@@ -295,7 +298,7 @@ mod tests {
             ("name = 'turn'", "name = 'wire'", "term.name = \"wire\": is taken"),
             ("name = 'bus'", "name = 'bus'\nbuses = 2", "resource.bus.parallel is missing"),
             ("name = 'bus'", "name = 'bus'\nparallel = true\nservos = [1, 2]", "has 3 servos, servos.count says 2"),
-            ("baud = 3e6", "baud = 0", "rs485.baud = 0: must be above 0"),
+            ("baud = 3e6", "baud = 0", "rs485.baud = 0: must be 0.001 to 1e12"),
             ("'t'", "'t'\nfitted = ['spi.hold_us']", "is no figure here; there are servos.count"),
             ("[servos]\ncount = 2", "", "missing field `servos`"),
         ];
@@ -350,5 +353,36 @@ mod tests {
         // 17 + 12 and 2 stuff bits at 1 Mbit/s; 5 + 64 + 28 at 5 Mbit/s without one: the length code 1000 and the first
         // bit of 0x55 are only four zeros in a row.
         assert!((us - (31.0 + 97.0 / 5.0)).abs() < 1e-9, "{us}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_figure_is_too_large_to_be_refused_or_worked_out(
+            count in 0u32..1100, id: u32, bytes in 0u32..5000, extra in 0u32..5000, times in 0u32..1100,
+            servos in (0u32..50, any::<u32>()), us in -1.0..2e9, log_hz in -4.0..13.0,
+        ) {
+            let (hz, servos) = (10f64.powf(log_hz), [servos.0, if id % 2 == 0 { count.saturating_sub(servos.0) } else { servos.1 }]);
+            let text = format!(
+                "title = 't'\n[servos]\ncount = {}\nfirst_id = {id}\n[rs485]\nbaud = {hz:e}\noverhead_bytes = {extra}\n\
+                 [spi]\nclock_hz = {hz:e}\nhold_us = {us:e}\nholds = {times}\n[can]\nnominal_hz = {hz:e}\ndata_hz = 1e6\n\
+                 [[resource]]\nname = 'a'\nparallel = true\nservos = {servos:?}\n\
+                 [[term]]\nname = 'a'\nstage = 'spi'\nper = 'servo'\nspi = {bytes}\nextra_bytes = {extra}\ntimes = {times}\n\
+                 [[term]]\nname = 'b'\nstage = 'host-wire'\nrs485 = {bytes}\n\
+                 [[term]]\nname = 'c'\nstage = 'can'\nper = 'servo'\ncan = {}\nid = 'reply'\n",
+                count, bytes % 70,
+            );
+            for text in [text.clone(), text.replace(&format!("servos = {servos:?}"), "buses = 3")] {
+                if let Ok(budget) = Budget::parse(&text, &[]) {
+                    forecast(&budget, Sampling { cycles: 1, seed: 1 });
+                }
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[a-z0-9#=.\\[\\]'\n{}-]{0,80}", key in "[a-z.]{0,20}", value in ".{0,10}") {
+            let _ = Budget::parse(&text, &[]);
+            let _ = Budget::parse(GOOD, &[(key, value)]);
+            let _ = Budget::parse(&GOOD.replace("us = 75", &format!("can_frame = '{text}'").replace('\n', "")), &[]);
+        }
     }
 }

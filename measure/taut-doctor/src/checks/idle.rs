@@ -172,7 +172,7 @@ fn halt_polling(machine: &Machine<'_>) -> Look {
 }
 
 fn boot_words(machine: &Machine<'_>) -> Look {
-    machine.text("/proc/cmdline")?;
+    machine.needs_command_line()?;
     let words: Vec<String> = ["idle", "intel_idle.max_cstate", "processor.max_cstate", "cpuidle.off"]
         .iter()
         .filter_map(|name| machine.boot_word(name).map(|value| format!("{name}={value}")))

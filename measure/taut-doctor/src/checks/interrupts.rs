@@ -48,6 +48,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// One that came fewer times since boot belongs to the boot.
+const OFTEN: u64 = 100;
+
 fn affinity(machine: &Machine<'_>) -> Look {
     let ours = machine.needs_loop_cpus()?;
     let elsewhere: Vec<u32> = machine.online().iter().copied().filter(|cpu| !ours.contains(cpu)).collect();
@@ -64,18 +67,20 @@ fn affinity(machine: &Machine<'_>) -> Look {
         else {
             continue;
         };
-        // One that never came does not disturb.
-        if served.iter().any(|cpu| ours.contains(cpu)) && counted.on(number, ours) > 0 {
-            here.push(counted.name(number));
+        let times = counted.on(number, ours);
+        if served.iter().any(|cpu| ours.contains(cpu)) && times >= OFTEN {
+            here.push((times, counted.name(number)));
             if !elsewhere.is_empty() {
                 movable.push(Setting { path, new: cpus::text(&elsewhere), old: list });
             }
         }
     }
+    here.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
     Ok(match here.len() {
         0 => good(format!("none on CPU {}", cpus::text(ours))),
         n => {
-            let finding = warn(format!("{n} on CPU {}: {}", cpus::text(ours), here.join(", ")));
+            let names: Vec<&str> = here.iter().map(|(_, name)| name.as_str()).collect();
+            let finding = warn(format!("{n} on CPU {}: {}", cpus::text(ours), names.join(", ")));
             if movable.is_empty() { finding } else { finding.remedy(Remedy::Write(movable)) }
         }
     })
@@ -160,7 +165,7 @@ mod tests {
     };
 
     const MACHINE: &str = "== /sys/devices/system/cpu/online ==\n0-1\n\
-        == /proc/interrupts ==\n           CPU0       CPU1\n 24:  5   7  PCI-MSI 1-edge   eth0-rx-0\n 25:  9   0  PCI-MSI 2-edge  nvme0q1\nNMI:  1  1 Non-maskable\n\
+        == /proc/interrupts ==\n           CPU0       CPU1\n 24:  5   700  PCI-MSI 1-edge   eth0-rx-0\n 25:  9   99  PCI-MSI 2-edge  nvme0q1\nNMI:  1  1 Non-maskable\n\
         == /proc/irq/24/smp_affinity_list ==\n0-1\n== /proc/irq/24/effective_affinity_list ==\n1\n\
         == /proc/irq/25/smp_affinity_list ==\n0-1\n== /proc/irq/default_smp_affinity ==\n3\n";
 

@@ -153,7 +153,7 @@ fn threaded_interrupts(machine: &Machine<'_>) -> Look {
     if machine.is_preempt_rt() {
         return Ok(good("PREEMPT_RT: all are threads"));
     }
-    machine.text("/proc/cmdline")?;
+    machine.needs_command_line()?;
     Ok(match machine.boot_word("threadirqs") {
         Some(_) => good("threadirqs"),
         None => warn("handlers run before any thread").boot("threadirqs"),
@@ -203,6 +203,7 @@ fn tracing(machine: &Machine<'_>) -> Look {
     let tracer = machine.text(&format!("{FOLDER}/current_tracer"))?;
     let events = machine.maybe(&format!("{FOLDER}/set_event")).map_or(0, |events| events.lines().count());
     Ok(match (tracer.as_str(), events) {
+        ("", _) => return Err(not_visible(format!("{FOLDER}/current_tracer is empty"))),
         ("nop", 0) => good("nop"),
         ("nop", events) => warn(format!("{events} events on")).run(format!("echo > {FOLDER}/set_event"), ""),
         (tracer, _) => bad(format!("{tracer} is on")).write(format!("{FOLDER}/current_tracer"), "nop", tracer),

@@ -177,7 +177,7 @@ fn nohz_full(machine: &Machine<'_>) -> Look {
 
 fn rcu_callbacks(machine: &Machine<'_>) -> Look {
     let ours = machine.needs_loop_cpus()?;
-    machine.text("/proc/cmdline")?;
+    machine.needs_command_line()?;
     let boot = |finding: Seen| finding.boot(format!("rcu_nocbs={}", cpus::text(ours)));
     // nohz_full implies it.
     let kept_off: Vec<u32> = ["rcu_nocbs", "nohz_full"]

@@ -96,11 +96,9 @@ fn system_management(machine: &Machine<'_>) -> Look {
     if machine.hypervisor()?.is_some() {
         return Err(not_applicable("in a virtual machine they are the host's"));
     }
-    let n: u64 = machine
-        .text("call:msr_smi_count")
-        .map_err(|seen| not_visible(format!("{}: root and the msr module can read it", seen.value)))?
-        .parse()
-        .map_err(|_| not_visible("the counter is no number"))?;
+    let Ok(n) = machine.number::<u64>("call:msr_smi_count") else {
+        return Err(not_visible("the processor's counter shows only to root, with the msr module"));
+    };
     let uptime = machine.text("/proc/uptime")?;
     let hours = uptime.split(' ').next().and_then(|s| s.parse::<f64>().ok()).filter(|s| *s > 0.0).map(|s| s / 3600.0);
     let an_hour = n as f64 / hours.ok_or_else(|| unreadable("/proc/uptime", &uptime))?;

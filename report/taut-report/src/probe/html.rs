@@ -2,7 +2,7 @@
 
 use taut_probe::Findings;
 
-use super::{command, json::probe_json, shown_cpus};
+use super::{headline, json::probe_json, sentences, shown_cpus};
 use crate::html::page;
 
 /// A self-contained page.
@@ -13,8 +13,41 @@ pub fn probe_html(findings: &Findings) -> String {
         variant.cpus = cpus.into_iter().cloned().collect();
     }
     let mut data = probe_json(&shown);
-    // What the page does not show does not make it large, nor change what it says.
-    data["command"] = command::command(findings).into();
-    data["headline"] = super::headline::headline(findings).into();
+    // What the page does not show must not change what it says.
+    data["headline"] = headline::headline(findings).into();
+    data["series"] = sentences::SERIES.into();
     page("probe", "probe", &serde_json::json!([data]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::sample;
+
+    #[test]
+    fn the_page_is_self_contained_and_its_data_cannot_break_out() {
+        let mut findings = sample::two_ways();
+        findings.variants[0].label = "</script><b>".into();
+        let page = probe_html(&findings);
+        assert!(!page.contains("</script><b>") && page.contains("<title>taut: probe</title>"));
+        for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_sample_pages_for_the_browser_tests_are_written() {
+        for (name, findings) in [("ways", sample::two_ways()), ("sweep", sample::sweep()), ("edges", sample::edges())] {
+            let path = format!("{}/../../target/probe-{name}.html", env!("CARGO_MANIFEST_DIR"));
+            std::fs::write(path, probe_html(&findings)).unwrap();
+        }
+    }
+
+    #[test]
+    fn of_many_cpus_the_page_carries_few() {
+        let wakes = (0..200).map(|cpu| vec![1_000 * (cpu + 1); 50]).collect();
+        let variants = vec![sample::variant("", &[], 1_000_000, wakes)];
+        let page = probe_html(&Findings { variants, ..Findings::default() });
+        assert!(page.contains(r#""cpu":199"#) && !page.contains(r#""cpu":0,"#));
+    }
 }

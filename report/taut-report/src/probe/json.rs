@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_probe as found;
 
-use super::{command, headline, sentences};
+use super::{headline, sentences};
 use crate::json::{Figures, figures};
 
 /// Raised when a field is renamed, removed, or changes its meaning.
@@ -26,9 +26,7 @@ struct Probe {
     kind: &'static str,
     /// What a busy reader needs.
     headline: String,
-    /// Measures the same again; null for figures read from files.
-    command: Option<String>,
-    /// Facts of the machine by name.
+    /// Facts of the machine by name, and the command that measures the same again.
     machine: BTreeMap<String, String>,
     /// Seconds since 1970.
     started_s: f64,
@@ -134,6 +132,8 @@ struct Throttling {
 
 #[derive(Serialize, JsonSchema)]
 struct SlackFit {
+    /// The call, and what else tells its variant from the others but the length.
+    way: String,
     wake: String,
     sleep_ns: u64,
     /// Median lateness.
@@ -203,7 +203,6 @@ fn probe(findings: &found::Findings) -> Probe {
         schema_version: SCHEMA_VERSION,
         kind: "probe",
         headline: headline::headline(findings),
-        command: command::command(findings),
         machine: findings.machine.clone(),
         started_s: findings.started_s,
         measured_s: findings.measured_s,
@@ -211,7 +210,7 @@ fn probe(findings: &found::Findings) -> Probe {
         variants: findings.variants.iter().map(variant).collect(),
         stalls: findings.stalls.as_ref().map(stalls),
         throttling: findings.throttling.as_ref().map(throttling),
-        slack: findings.slack.iter().map(slack_fit).collect(),
+        slack: findings.slack.iter().enumerate().map(|(at, fit)| slack_fit(super::way(findings, at), fit)).collect(),
         explained: findings.explained.as_ref().map(explained),
     }
 }
@@ -261,9 +260,9 @@ fn throttling(found: &found::Throttling) -> Throttling {
     }
 }
 
-fn slack_fit(fit: &found::SlackFit) -> SlackFit {
+fn slack_fit(way: String, fit: &found::SlackFit) -> SlackFit {
     let found::SlackFit { wake, sleep_ns, p50_ns, slack_ns, rest_ns } = fit.clone();
-    SlackFit { wake, sleep_ns, p50_ns, slack_ns, rest_ns }
+    SlackFit { way, wake, sleep_ns, p50_ns, slack_ns, rest_ns }
 }
 
 fn explained(found: &found::ExplainedWakeups) -> Explained {
@@ -338,7 +337,7 @@ mod tests {
         let mut findings = found::Findings { variants: vec![found::Variant::default()], ..Default::default() };
         findings.variants[0].cpus.push(found::CpuSeries::default());
         let value = probe_json(&findings);
-        for field in ["/stalls", "/throttling", "/explained", "/command", "/variants/0/cpus/0/cpu", "/variants/0/all/wakeups/p50_ns"] {
+        for field in ["/stalls", "/throttling", "/explained", "/variants/0/cpus/0/cpu", "/variants/0/all/wakeups/p50_ns"] {
             assert!(value.pointer(field).is_some_and(serde_json::Value::is_null), "{field}");
         }
     }

@@ -1,7 +1,6 @@
 //! A probe's findings for people: terminal, JSON, HTML. As everywhere in this crate nothing is measured
 //! here; what is said of the figures is said once (`headline`, `sentences`), and shown by all forms.
 
-mod command;
 mod headline;
 mod html;
 mod json;

@@ -176,3 +176,24 @@ pub fn sweep() -> Findings {
     }
     findings
 }
+
+/// What no plot expects: nothing measured, one wake, all wakes alike, wakes on time, names that are markup, many ways.
+pub fn edges() -> Findings {
+    let mut variants = vec![
+        Variant { label: "nothing".into(), interval_ns: 1_000_000, ..Variant::default() },
+        variant("one wake", &[], 1_000_000, vec![vec![40_000]]),
+        variant("all alike", &[], 1_000_000, vec![vec![40_000; 3_000]]),
+        variant("on time", &[], 1_000_000, vec![vec![0; 3_000]]),
+        variant("<b>bold</b>", &[], 1_000_000, vec![vec![7, 8_000_000_000], vec![9; 20]]),
+        Variant { interval_ns: 0, ..variant("old.hlog", &[], 1_000_000, vec![wakes(7, 20_000, 9_000)]) },
+    ];
+    variants[4].cpus[1].cpu = None;
+    variants.extend((0..8).map(|at| variant(&format!("way {at}"), &[], 1_000_000, vec![wakes(at, 20_000 + at * 9_000, 9_000)])));
+    Findings {
+        variants,
+        stalls: Some(Stalls::default()),
+        throttling: Some(Throttling::default()),
+        explained: Some(ExplainedWakeups::default()),
+        ..Findings::default()
+    }
+}

@@ -17,14 +17,14 @@ const REST_GROWS_BY_NS: i64 = 3_000;
 /// Stalls of all CPUs at once are the best witness of a hypervisor or firmware at work.
 pub(super) fn stalls(stalls: &Stalls) -> String {
     let from = duration(stalls.threshold_ns);
+    let all = if stalls.cpus == 2 { "both CPUs".to_owned() } else { format!("all {} CPUs", stalls.cpus) };
     let mut text = match (stalls.together, stalls.single) {
         (0, 0) => format!("No wake on {} CPUs was {from} late or later.", stalls.cpus),
-        (0, single) => format!("No stall of {from} or more hit all {} CPUs at once; {}.", stalls.cpus, alone(single, stalls)),
+        (0, single) => format!("No stall of {from} or more hit {all} at once; {}.", alone(single, stalls)),
         (together, single) => format!(
-            "{} of {from} or more hit all {} CPUs at once, {} in all, the longest {}: that is the hypervisor's or the \
+            "{} of {from} or more hit {all} at once, {} in all, the longest {}: that is the hypervisor's or the \
              firmware's doing, not this system's; {}.",
             quantity(together, "stall"),
-            stalls.cpus,
             duration(stalls.together_ns),
             duration(stalls.together_max_ns),
             alone(single, stalls),
@@ -157,7 +157,8 @@ pub(super) fn explained(found: &ExplainedWakeups) -> String {
     }
     if let Some(guilty) = found.culprits.first() {
         let share = percent(guilty.ns as f64 / all_ns.max(1) as f64);
-        text += &format!(" {} took most: {share} of it, in {}.", named(&guilty.kind, &guilty.name), quantity(guilty.wakes, "wake"));
+        let who = named(&guilty.kind, &guilty.name);
+        text += &format!(" Nobody took more than {who}: {share} of it, in {}.", quantity(guilty.wakes, "wake"));
     }
     if found.lost_kernel_events > 0 {
         text += &format!(" {} were lost: what fell in those stretches is unknown.", quantity(found.lost_kernel_events, "kernel event"));
@@ -258,7 +259,7 @@ mod tests {
         let found = sample::two_ways().stalls.unwrap();
         assert_eq!(
             stalls(&found),
-            "8 stalls of 300 µs or more hit all 2 CPUs at once, 49.0 ms in all, the longest 12.0 ms: that is the hypervisor's \
+            "8 stalls of 300 µs or more hit both CPUs at once, 49.0 ms in all, the longest 12.0 ms: that is the hypervisor's \
              or the firmware's doing, not this system's; 26 hit one CPU alone (26.0 ms in all). Meanwhile the kernel counted \
              10.0 ms of steal time, which is weak evidence: it sees only part of what the CPUs lost."
         );
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(
             text,
             "34 of 20 000 recorded wakes came 300 µs late or later. Their lateness was timer late 61.3 %, run queue 28.0 %, \
-             interrupt 8.0 %, return to user 2.7 %. thread hog/1234 took most: 26.7 % of it, in 11 wakes."
+             interrupt 8.0 %, return to user 2.7 %. Nobody took more than thread hog/1234: 26.7 % of it, in 11 wakes."
         );
         let none = ExplainedWakeups { threshold_ns: 100_000, recorded: 5, lost_kernel_events: 2, ..Default::default() };
         let text = explained(&none);

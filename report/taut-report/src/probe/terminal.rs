@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, Table};
 use taut_probe::{ExplainedWakeups, Findings, LateWake, Series, Variant};
 
-use super::{Sweep, cpu_name, headline, is_read_back, sentences, shown_cpus, sweeps};
+use super::{Sweep, VARIANTS_MAX, cpu_name, headline, is_read_back, sentences, shown_cpus, sweeps};
 use crate::{
     Style,
     terminal::{bar, indent, table, wrap},
@@ -12,8 +12,8 @@ use crate::{
 
 /// Columns of the page, and of a sentence on it.
 const WIDTH: usize = 98;
-/// Longest piece of a variant's name that leaves room for the figures.
-const NAME_WIDTH: usize = 26;
+/// Longest piece of a variant's name; the shorter ones where the figures are long.
+const NAME_WIDTHS: [usize; 3] = [26, 20, 14];
 /// Late wakes shown one by one, and culprits.
 const LINES_MAX: usize = 8;
 
@@ -21,14 +21,12 @@ const LINES_MAX: usize = 8;
 pub fn probe_terminal(findings: &Findings, style: Style) -> String {
     let mut out = format!("{}\n\n", style.dim(&wrap(&measured(findings), WIDTH)));
     out += &format!("{}\n\n", style.bold(&wrap(&headline::headline(findings), WIDTH)));
-    out += &indent(&lateness(findings));
+    out += &lateness(findings);
     out += &paragraph(&style.dim(&wrap(sentences::SERIES, WIDTH - 2)));
-    if let Some(first) = findings.variants.first() {
-        out += &sentences::normality(first).map_or(String::new(), |text| said(&text));
-    }
-    if !sweeps(findings).is_empty() {
-        out += &section("Slack", style);
-        out += &indent(&slack(&sweeps(findings)));
+    match (sweeps(findings).as_slice(), findings.variants.first()) {
+        ([], Some(first)) => out += &sentences::normality(first).map_or(String::new(), |text| said(&text)),
+        ([], None) => {}
+        (sweeps, _) => out += &format!("{}{}", section("Slack", style), indent(&slack(sweeps))),
     }
     if let Some(stalls) = &findings.stalls {
         out += &section("Stalls of all CPUs at once", style);
@@ -66,12 +64,18 @@ fn measured(findings: &Findings) -> String {
     parts.join(" · ")
 }
 
-/// Every variant, then each of its CPUs.
-fn lateness(findings: &Findings) -> Table {
+/// Every variant, then each of its CPUs; names as long as there is room for.
+fn lateness(findings: &Findings) -> String {
+    let fits = |text: &String| text.lines().all(|line| line.chars().count() <= WIDTH);
+    let texts: Vec<String> = NAME_WIDTHS.iter().map(|width| indent(&lateness_table(findings, *width))).collect();
+    texts.iter().find(|text| fits(text)).or(texts.last()).cloned().unwrap_or_default()
+}
+
+fn lateness_table(findings: &Findings, name_width: usize) -> Table {
     let mut table = table(&["late (µs)", "", "n", "p50", "p90", "p99", "p99.9", "max", "missed"]);
     left(&mut table, 1);
     for variant in &findings.variants {
-        rows(&mut table, &name(variant), &variant.all, variant.interval_ns);
+        rows(&mut table, &name(variant, name_width), &variant.all, variant.interval_ns);
         let (cpus, hidden) = shown_cpus(variant, findings.variants.len());
         for cpu in cpus {
             rows(&mut table, &format!("  {}", cpu_name(cpu.cpu)), &cpu.series, variant.interval_ns);
@@ -104,7 +108,7 @@ fn rows(table: &mut Table, name: &str, series: &Series, interval_ns: u64) {
 }
 
 /// A variant's label, broken at its spaces; the CPUs' when it is the only one.
-fn name(variant: &Variant) -> String {
+fn name(variant: &Variant, width: usize) -> String {
     let name = match (variant.label.as_str(), variant.cpus.as_slice()) {
         ("", [one]) => cpu_name(one.cpu),
         ("", _) => "all CPUs".to_owned(),
@@ -112,9 +116,9 @@ fn name(variant: &Variant) -> String {
     };
     let pieces = |line: &str| {
         let characters: Vec<char> = line.chars().collect();
-        characters.chunks(NAME_WIDTH).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>()
+        characters.chunks(width).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>()
     };
-    wrap(&name, NAME_WIDTH).lines().flat_map(pieces).collect::<Vec<_>>().join("\n ")
+    wrap(&name, width).lines().flat_map(pieces).collect::<Vec<_>>().join("\n ")
 }
 
 fn slack(sweeps: &[Sweep<'_>]) -> Table {
@@ -181,10 +185,18 @@ fn late_wake(wake: &LateWake) -> String {
 fn itself(variants: &[Variant]) -> Table {
     let mut table = table(&["", "own CPU", "page faults", "wakes lost", "clock", "idle states"]);
     left(&mut table, 5);
-    for variant in variants.iter().filter(|variant| !is_read_back(variant)) {
+    let probed: Vec<&Variant> = variants.iter().filter(|variant| !is_read_back(variant)).collect();
+    if probed.len() > VARIANTS_MAX {
+        let most = |of: fn(&Variant) -> u64| count(probed.iter().map(|variant| of(variant)).max().unwrap_or(0));
+        let own_cpu = probed.iter().map(|variant| variant.own_cpu).fold(0.0, f64::max);
+        let name = format!("most of {} variants", probed.len());
+        table.add_row([name, percent(own_cpu), most(|v| v.page_faults), most(|v| v.all.lost), "–".into(), "–".into()]);
+        return table;
+    }
+    for variant in probed {
         let clock = variant.frequency_khz.map_or("not visible".into(), |khz| format!("{} MHz", count(khz / 1000)));
         table.add_row([
-            name(variant),
+            name(variant, NAME_WIDTHS[0]),
             percent(variant.own_cpu),
             count(variant.page_faults),
             count(variant.all.lost),
@@ -239,9 +251,9 @@ mod tests {
         findings.notes.push("many words ".repeat(40));
         findings.machine.insert("cpu".into(), "AMD EPYC 9R14 ".repeat(9));
         findings.explained.as_mut().unwrap().culprits[0].name = "a long thread's name ".repeat(3);
-        let slow = (0..20_000).map(|at| 3_000_000 + at * 9_000_000).collect();
-        findings.variants.push(sample::variant("slow", &[], 1_000_000_000, vec![slow]));
-        for text in [plain(&findings), plain(&sample::sweep())] {
+        let slow = (0..20_000).map(|at| if at % 50 == 0 { 9_000_000_000 } else { 90_000_000 + at }).collect();
+        findings.variants.push(sample::variant("slow", &[], 1_000_000, vec![slow]));
+        for text in [plain(&findings), plain(&sample::sweep()), plain(&sample::edges())] {
             for line in text.lines() {
                 assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
             }

@@ -1,0 +1,116 @@
+//! `taut doctor --measure`: wakeups without and with a remedy, in turn, and the machine as it was at the end.
+
+use std::{
+    io::IsTerminal,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use taut_doctor::{Applied, Diagnosis, Finding, Measured, Remedy, Round};
+use taut_probe::{Plan, Settings};
+use taut_stats::Sketch;
+
+use super::{Args, check, is_json, print, say};
+use crate::{exit::Done, output};
+
+/// Measures the remedy of one check, prints what it did.
+pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
+    let id = check(id)?.id;
+    let finding = diagnosis.findings.iter().find(|finding| finding.id == id).context("every check has a finding")?;
+    let remedy = Applied::remedy_of(finding)?;
+    if !args.allow_changes {
+        bail!("{id}: this would change the machine ({}) and put it back: add --allow-changes", remedy.text());
+    }
+    let measured = rounds(finding, remedy, &diagnosis.asked.cpus, args)?;
+    let text = match is_json(args) {
+        true => format!("{:#}\n", taut_report::doctor_json(diagnosis, Some(&measured))),
+        false => taut_report::doctor_measured_terminal(&measured, output::style(args.output.as_deref())),
+    };
+    print(args, &text)?;
+    Ok(Done::Fine)
+}
+
+fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Result<Measured> {
+    let cpus = if asked.is_empty() { taut_probe::allowed_cpus() } else { asked.to_vec() };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    for command in remedy.undo_commands() {
+        say(&format!("puts back at the end, as you would by: {command}"));
+    }
+    let settings = Settings { cpus: cpus.clone(), ..Settings::default() };
+    let interval_ns = settings.interval.as_nanos() as u64;
+    let turn = args.duration / args.rounds / 2;
+    let plan = Plan {
+        variants: vec![(String::new(), settings)],
+        duration: turn,
+        rounds: 1,
+        load_worker: Vec::new(),
+        intervals: false,
+    };
+    let bar = bar(args.rounds, turn);
+    let (mut before, mut after) = (Sketch::default(), Sketch::default());
+    let mut rounds = Vec::new();
+    for _ in 0..args.rounds {
+        let without = probe(&plan, &stop)?;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let applied = Applied::new(remedy, Path::new("/"))?;
+        let with = probe(&plan, &stop);
+        applied.put_back()?;
+        let with = with?;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        rounds.extend(round(&without, &with));
+        before.add(&without);
+        after.add(&with);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(Measured {
+        id: finding.id,
+        remedy: remedy.text(),
+        cpus,
+        interval_ns,
+        interrupted: rounds.len() < args.rounds as usize,
+        rounds,
+        before: before.distribution(),
+        after: after.distribution(),
+    })
+}
+
+/// Wakeups of one turn.
+fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Sketch> {
+    let findings = taut_probe::run(plan, stop, &mut |_| {})?;
+    let variant = findings.variants.into_iter().next().context("one variant was asked for")?;
+    Ok(variant.all.wakeups)
+}
+
+fn round(without: &Sketch, with: &Sketch) -> Option<Round> {
+    Some(Round {
+        before_p50_ns: without.quantile(0.5)?,
+        after_p50_ns: with.quantile(0.5)?,
+        before_p99_ns: without.quantile(0.99)?,
+        after_p99_ns: with.quantile(0.99)?,
+    })
+}
+
+fn bar(rounds: u32, turn: Duration) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(u64::from(rounds));
+    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} rounds {msg}").expect("a fixed template"));
+    bar.set_message(format!("of 2 × {:.1} s", turn.as_secs_f64()));
+    bar.tick();
+    bar
+}

@@ -1,0 +1,149 @@
+//! `taut doctor`: what this machine is set to that a loop feels, and what to change.
+
+mod measure;
+mod subject;
+
+use std::{io::Write, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use taut_doctor::{Diagnosis, Root, State, examine};
+
+use crate::{exit::Done, output};
+
+/// Say what this machine is set to that a periodic loop feels, and what to change. Reads only; needs no root.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
+)]
+pub struct Args {
+    /// CPUs that the loop runs on, e.g. 2,3 [default: the isolated ones].
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Network interface that the loop talks through.
+    #[arg(long, value_name = "IF")]
+    interface: Option<String>,
+    /// Serial port that the loop talks through; it is not opened.
+    #[arg(long, value_name = "TTY")]
+    tty: Option<String>,
+    /// The loop's process.
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Exit with 1 when any check is bad.
+    #[arg(long, conflicts_with = "measure")]
+    strict: bool,
+    /// Print the remedies as a shell script, with the lines that take them back; runs nothing.
+    #[arg(long, conflicts_with_all = ["format", "json", "measure"])]
+    fix: bool,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// Short for --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// File to write instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Measure wakeups without and with the remedy of this check, in turn; it is taken back at the end.
+    #[arg(long, value_name = "CHECK")]
+    measure: Option<String>,
+    /// With --measure: the machine may be changed meanwhile.
+    #[arg(long, requires = "measure")]
+    allow_changes: bool,
+    /// With --measure: how long to measure, all rounds together.
+    #[arg(long, default_value = "20s", value_parser = length, value_name = "TIME", requires = "measure")]
+    duration: Duration,
+    /// With --measure: how often to take turns; six or more carry an interval.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N", requires = "measure")]
+    rounds: u32,
+    /// List all checks, with what is good.
+    #[arg(long, conflicts_with_all = ["measure", "fix", "strict"])]
+    list: bool,
+    /// Write down everything that is read, so that this machine can be examined elsewhere.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "measure", "list"])]
+    write_down: Option<PathBuf>,
+    /// Examine a machine that was written down.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "list"])]
+    machine: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Grouped by subject, worst first; fits 100 columns.
+    Terminal,
+    /// For scripts; the schema is versioned and documented.
+    Json,
+}
+
+/// Reads, examines, prints; measures if asked to.
+pub fn run(args: &Args) -> Result<Done> {
+    if args.list {
+        return print(args, &list(args)).map(|()| Done::Fine);
+    }
+    let root = match &args.machine {
+        None => Root::live(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            Root::recorded(&text).with_context(|| path.display().to_string())?
+        }
+    };
+    let asked = subject::of(args, &root)?;
+    let diagnosis = examine(&root, &asked);
+    if let Some(id) = &args.measure {
+        return measure::measure(id, &diagnosis, args);
+    }
+    if let Some(path) = &args.write_down {
+        output::write(&root.written_down(), Some(path))?;
+        eprintln!("wrote {}", path.display());
+    }
+    print(args, &render(&diagnosis, args))?;
+    Ok(if args.strict && diagnosis.count(State::Bad) > 0 { Done::Against } else { Done::Fine })
+}
+
+fn is_json(args: &Args) -> bool {
+    args.json || args.format == Format::Json
+}
+
+fn list(args: &Args) -> String {
+    match is_json(args) {
+        true => format!("{:#}\n", taut_report::doctor_checks_json()),
+        false => taut_report::doctor_checks_terminal(output::style(args.output.as_deref())),
+    }
+}
+
+fn render(diagnosis: &Diagnosis, args: &Args) -> String {
+    match (args.fix, is_json(args)) {
+        (true, _) => taut_report::doctor_script(diagnosis),
+        (_, true) => format!("{:#}\n", taut_report::doctor_json(diagnosis, None)),
+        _ => taut_report::doctor_terminal(diagnosis, output::style(args.output.as_deref())),
+    }
+}
+
+fn print(args: &Args, text: &str) -> Result<()> {
+    output::write(text, args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    taut_probe::duration(text).filter(|time| !time.is_zero()).ok_or_else(|| "give a length such as 20s".into())
+}
+
+/// One line of talk on stderr; nobody listens when that fails.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "taut: {line}");
+}
+
+/// The check of that name.
+fn check(id: &str) -> Result<&'static taut_doctor::Check> {
+    match taut_doctor::find(id) {
+        Some(check) => Ok(check),
+        None => {
+            let like = taut_doctor::checks().find(|check| check.id.contains(id) || id.contains(check.id));
+            let hint = like.map_or(String::new(), |check| format!("did you mean {}? ", check.id));
+            bail!("{id}: no such check; {hint}`taut doctor --list` has all")
+        }
+    }
+}

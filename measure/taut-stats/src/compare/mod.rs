@@ -1,0 +1,32 @@
+//! Has a change made it worse? From trials of two programs, run back to back in pairs, to a verdict. The methods and
+//! where they come from are in `docs/statistics.md`, their measured properties in `docs/statistics-proof.md`.
+//!
+//! The order of use: [`pair_order`] says how to run the pairs; each trial becomes one number ([`Quantile`]); the pairs
+//! of every metric go to [`judge`] at each look of a [`Plan`], until it says stop or asks for fresh pairs to
+//! [`confirm`] an accusation with. [`noise_floor`] judges the program against itself first.
+
+mod confirm;
+mod detect;
+mod holm;
+mod judge;
+mod looks;
+mod margin;
+mod order;
+mod pair;
+mod shift;
+mod signed_rank;
+mod typical;
+mod verdict;
+
+pub use confirm::confirm;
+pub use detect::{NoiseFloor, noise_floor, smallest_detectable};
+pub use holm::holm;
+pub use judge::judge;
+pub use looks::{LookAlpha, Plan, Spending};
+pub use margin::{Margin, Rule, Scale};
+pub use order::{Order, pair_order};
+pub use pair::{Metric, Pair, Quantile};
+pub use shift::Shift;
+pub use signed_rank::{SignedRank, fewest_pairs};
+pub use typical::{Typical, fewest_trials, serial_p, typical};
+pub use verdict::{Figures, Finding, Interval, InvalidReason, Judgement, Next, Verdict};

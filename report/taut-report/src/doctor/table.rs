@@ -1,0 +1,103 @@
+//! The table of all checks: for `taut doctor --list` and for docs/doctor.md.
+
+use serde_json::{Value, json};
+use taut_doctor::{Check, Subject, checks, readable};
+
+use crate::{Style, terminal::wrap};
+
+/// Every check with what is good, for people.
+pub fn doctor_checks_terminal(style: Style) -> String {
+    let mut out = String::new();
+    for subject in Subject::ALL {
+        out += &format!("{}{}\n", if out.is_empty() { "" } else { "\n" }, style.bold(subject.word()));
+        for check in checks().filter(|check| check.subject == subject) {
+            let text = wrap(&format!("{}: {}", check.title, check.good), 70).replace('\n', &format!("\n{:28}", ""));
+            out += &format!("  {:<26}{text}\n", check.id);
+        }
+    }
+    out
+}
+
+/// The same for scripts.
+pub fn doctor_checks_json() -> Value {
+    let check = |check: &Check| {
+        json!({
+            "id": check.id,
+            "subject": check.subject.word().to_lowercase(),
+            "title": check.title,
+            "reads": check.reads.iter().map(|read| readable(read)).collect::<Vec<_>>(),
+            "good": check.good,
+            "why": check.why,
+            "remedy": check.remedy,
+            "undo": check.undo,
+            "effect": check.effect.word(),
+            "reboot": check.reboot,
+        })
+    };
+    json!({ "schema_version": 1, "kind": "doctor-checks", "checks": checks().map(check).collect::<Vec<_>>() })
+}
+
+/// The same for docs/doctor.md, a table for each subject.
+pub fn doctor_checks_markdown() -> String {
+    let mut out = String::new();
+    for subject in Subject::ALL {
+        out += &format!("\n### {}\n\n| check | read | good | why | remedy · undo | effect |\n|---|---|---|---|---|---|\n", subject.word());
+        for check in checks().filter(|check| check.subject == subject) {
+            let reads: Vec<String> = check.reads.iter().map(|read| format!("`{}`", readable(read))).collect();
+            let undo = if check.undo.is_empty() { String::new() } else { format!(" · {}", cell(check.undo)) };
+            let reboot = if check.reboot { ", reboot" } else { "" };
+            out += &format!(
+                "| **`{}`** {} | {} | {} | {} | {}{undo} | {}{reboot} |\n",
+                check.id,
+                cell(check.title),
+                reads.join(" "),
+                cell(check.good),
+                cell(check.why),
+                cell(check.remedy),
+                check.effect.word(),
+            );
+        }
+    }
+    out
+}
+
+/// Free of what Markdown would take for its own.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if "|*<>_".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: &str = "<!-- checks: written by the test of this table, TAUT_UPDATE=1 renews it -->\n";
+    const END: &str = "\n<!-- end of checks -->";
+
+    #[test]
+    fn the_documents_table_is_the_programs() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).expect("the beginning is marked");
+        let (table, after) = rest.split_once(END).expect("the end is marked");
+        let wanted = doctor_checks_markdown();
+        if std::env::var_os("TAUT_UPDATE").is_some() {
+            std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
+        } else {
+            assert!(table == wanted, "docs/doctor.md is out of date: run this test with TAUT_UPDATE=1");
+        }
+    }
+
+    #[test]
+    fn the_list_fits_100_columns() {
+        for line in doctor_checks_terminal(Style::default()).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
