@@ -3,6 +3,7 @@
 use super::{
     error::Error,
     file::{Budget, PAYLOAD_MAX, Resource, SERVOS_MAX},
+    forecast::mean_cycle_us,
     jitter::Jitter,
     term::{Payload, Price, Term},
 };
@@ -10,6 +11,8 @@ use crate::wire::canfd;
 
 /// More of the same belongs in a term of its own.
 const TIMES_MAX: u32 = 1000;
+/// A day: also far from the end of what counts nanoseconds.
+const CYCLE_MAX_US: f64 = 86_400e6;
 
 impl Budget {
     /// Checks what only the whole can tell; called again after every change.
@@ -18,11 +21,17 @@ impl Budget {
         if !(1..=SERVOS_MAX).contains(&self.servos.count) {
             return Err(Error::value("servos.count", self.servos.count, format!("must be 1 to {SERVOS_MAX}")));
         }
+        at_most("servos.first_id", self.servos.first_id, 0xffff)?;
         if let Some((name, bytes)) = self.frames.iter().find(|(_, bytes)| **bytes > PAYLOAD_MAX) {
             return Err(Error::value(format!("frames.{name}"), bytes, format!("must be at most {PAYLOAD_MAX} bytes")));
         }
         self.resources.iter().try_for_each(|resource| layout(resource, self.servos.count))?;
-        self.terms.iter().try_for_each(|term| self.check_term(term))
+        self.terms.iter().try_for_each(|term| self.check_term(term))?;
+        let cycle_us = mean_cycle_us(self);
+        if cycle_us > CYCLE_MAX_US {
+            return Err(Error::value("the cycle", format!("{cycle_us:e} µs"), "is longer than a day; times are in µs"));
+        }
+        Ok(())
     }
 
     fn check_term(&self, term: &Term) -> Result<(), Error> {
