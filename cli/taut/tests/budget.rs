@@ -259,3 +259,15 @@ fn the_robot_that_the_recorder_starts() {
         stamp!("bus.done", cycle);
     }
 }
+
+#[test]
+fn the_budget_in_the_documentation_works() {
+    let folder = Folder::new();
+    let documentation = include_str!("../../../docs/budget.md");
+    let toml = documentation.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(folder.path("documented.toml"), toml).unwrap();
+    let budget = folder.json(&["documented.toml"]);
+    // 3 × (30 + 23 bytes, 75 µs, 30 and about 8 µs of jitter, 0.1 of losses).
+    let mean_us = budget["cycle"]["mean_us"].as_f64().unwrap();
+    assert!((860.0..900.0).contains(&mean_us), "{mean_us}");
+}

@@ -99,7 +99,8 @@ function slackTable(budget: Budget): HTMLElement {
 }
 
 function termTable(budget: Budget): HTMLElement {
-  return table("In µs; hidden: on a resource that works meanwhile and is done earlier",
+  const hidden = budget.terms.some((term) => term.share === null);
+  return table(`In µs${hidden ? "; hidden: on a resource that works meanwhile and is done earlier" : ""}`,
     ["term", "times", "each", "cycle", "share", "known", "resource"],
     budget.terms.map((term) => [
       h("span", term.note === "" ? {} : { title: term.note }, h("span", { class: `dot c-${color(term.stage)}${term.origin === "fitted" ? " fitted" : ""}` }), term.name),

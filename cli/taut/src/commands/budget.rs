@@ -120,7 +120,8 @@ pub fn run(args: &Args) -> Result<Done> {
         }
         None => (None, Done::Fine),
     };
-    let command = taut_report::words::shell(&std::env::args().collect::<Vec<_>>());
+    let typed: Vec<String> = std::iter::once("taut".to_owned()).chain(std::env::args().skip(1)).collect();
+    let command = taut_report::words::shell(&typed);
     let shown = Budgeted {
         name: &name,
         command: &command,

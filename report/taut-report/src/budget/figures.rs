@@ -30,7 +30,7 @@ pub(super) fn rate(cycle_us: f64) -> String {
 /// A figure of the budget with its unit: "12", "16 B", "3 Mbaud", "10.4 MHz", "140 µs".
 pub(super) fn value(knob: &Knob, value: f64) -> String {
     match knob.unit() {
-        "" => words::percent(value),
+        "" => probability(value),
         "servos" => words::count(value.round() as u64),
         "B" => format!("{value:.0} B"),
         "µs" if value == 0.0 => "0 µs".into(),
@@ -48,6 +48,16 @@ pub(super) fn slope(knob: &Knob, per_unit_us: f64) -> String {
         "µs" => format!("{} µs a µs", column(per_unit_us)),
         unit => format!("{} per M{}", time(per_unit_us * 1e6), unit),
     }
+}
+
+/// "0.003 %", with a digit that counts.
+pub(super) fn probability(p: f64) -> String {
+    let percent = p * 100.0;
+    if percent == 0.0 {
+        return "0 %".into();
+    }
+    let digits = if percent >= 1.0 { 1 } else { (-percent.log10().floor()) as usize };
+    format!("{percent:.digits$} %")
 }
 
 fn scaled_rate(value: f64, unit: &str) -> String {
@@ -82,5 +92,10 @@ mod tests {
     #[test]
     fn differences_have_signs() {
         assert_eq!([signed(12.34), signed(-0.5), signed(0.0), column(-12.0)], ["+12.3", "−0.50", "0", "−12.0"]);
+    }
+
+    #[test]
+    fn probabilities_keep_a_digit_that_counts() {
+        assert_eq!([0.0, 0.00003, 0.001, 0.12, 1.0].map(probability), ["0 %", "0.003 %", "0.1 %", "12.0 %", "100.0 %"]);
     }
 }

@@ -4,7 +4,7 @@ use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Price, Solve, TermR
 
 use super::{
     Budgeted,
-    figures::{column, rate, time, value},
+    figures::{column, probability, rate, time, value},
 };
 use crate::words::{count, duration, hertz, percent};
 
@@ -45,13 +45,6 @@ pub(super) fn headline(shown: &Budgeted<'_>) -> String {
         };
     }
     text
-}
-
-/// "0.003 %", with a digit that counts.
-fn probability(p: f64) -> String {
-    let percent = p * 100.0;
-    let digits = if percent >= 1.0 || percent <= 0.0 { 1 } else { (-percent.log10().floor()) as usize };
-    format!("{percent:.digits$} %")
 }
 
 /// Model and source.
@@ -188,14 +181,4 @@ pub(super) fn against(run: &str, comparison: &Comparison) -> String {
 /// What a term would have to cost: "86.6 → 91.2 each".
 pub(super) fn needed(row: &TermResidual, each_us: f64) -> String {
     row.needed_each_us.map_or("–".into(), |needed| format!("{} → {}", column(each_us), column(needed)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probabilities_keep_a_digit_that_counts() {
-        assert_eq!([0.00003, 0.001, 0.12, 1.0].map(probability), ["0.003 %", "0.1 %", "12.0 %", "100.0 %"]);
-    }
 }

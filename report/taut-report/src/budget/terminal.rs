@@ -33,7 +33,8 @@ pub fn budget_terminal(shown: &Budgeted<'_>, style: Style) -> String {
         out += &format!("{}\n", wrap(&sentence, WIDTH));
     }
     out += &section("The cycle", style, &[&drawn(shown)], &sentences::drawn(shown.forecast));
-    out += &section("Where it goes", style, &[&terms(shown)], sentences::HIDDEN);
+    let hidden = if shown.forecast.costs.iter().any(|cost| cost.hidden) { sentences::HIDDEN } else { "" };
+    out += &section("Where it goes", style, &[&terms(shown)], hidden);
     out += &section("Who is busy", style, &[&resources(shown)], sentences::SLACK);
     let (worth, worthless): (Vec<&Gradient>, Vec<&Gradient>) = shown.gradients.iter().partition(|g| is_worth(g));
     out += &section("What each figure is worth", style, &[&gradients(&worth)], &rest(&worth, &worthless));
