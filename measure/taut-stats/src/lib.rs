@@ -1,5 +1,6 @@
 //! Distributions and their tails: pure mathematics on slices. Knows nothing of recordings.
 
+pub mod compare;
 mod curves;
 mod distribution;
 pub mod hlog;

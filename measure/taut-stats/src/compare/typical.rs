@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn known_order_statistics() {
         for (n, ranks, level) in
-            [(6, (1, 6), 0.96875), (10, (2, 9), 0.978515625), (20, (6, 15), 0.95860), (25, (8, 18), 0.95671)]
+            [(6, (1, 6), 0.96875), (10, (2, 9), 0.978515625), (20, (6, 15), 0.95861), (25, (8, 18), 0.95671)]
         {
             let trials: Vec<f64> = (1..=n).map(f64::from).collect();
             let interval = typical(&trials, 0.95).unwrap().interval.unwrap();

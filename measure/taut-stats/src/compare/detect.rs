@@ -1,0 +1,226 @@
+//! What the noise of a machine lets a gate see: the noise floor of a program against itself, the smallest change that
+//! a plan detects, and how many more pairs an open comparison needs.
+
+use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
+use serde::Serialize;
+
+use super::{
+    InvalidReason, Metric, Pair, Plan, Shift, SignedRank, fewest_pairs,
+    judge::{check, complete},
+    shift::standard_normal,
+    signed_rank::walsh_averages,
+};
+
+/// The chance with which `more_pairs` would settle a comparison.
+const SETTLED: f64 = 0.8;
+/// The chance with which the smallest detectable change is detected.
+const DETECTED: f64 = 0.9;
+/// More pairs than anybody runs.
+const TOO_MANY_PAIRS: f64 = 10_000.0;
+/// Below this chance on either side, a program differs from itself.
+const CONTROL_ALPHA: f64 = 0.005;
+/// Gates played through to find the smallest detectable change: its chance is good to ± 1.5 %.
+const GATES: usize = 400;
+
+/// A program against itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NoiseFloor {
+    /// Complete pairs.
+    pub pairs: usize,
+    /// Noise of one pair, as in [`Figures::noise`](super::Figures::noise); `None` for fewer than 4 pairs.
+    pub noise: Option<f64>,
+    /// The smallest change for the worse that the plan detects, confirmation included, with chance 0.9; `None` where
+    /// the plan detects none.
+    pub smallest_detectable: Option<f64>,
+}
+
+/// Judges pairs of a program with itself, before it is compared with another. Fails where it differs from itself.
+///
+/// `metrics`: how many the comparison will judge.
+pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> Result<NoiseFloor, InvalidReason> {
+    check(control)?;
+    let pairs: Vec<Pair> = complete(&[control]).remove(0);
+    let scale = control.rule.scale;
+    let differences: Vec<f64> = pairs.iter().map(|pair| scale.difference(*pair)).collect();
+    let shift = Shift::of(&differences).ok_or(InvalidReason::NoPairs)?;
+    let margin = control.rule.minimum_effect.on(scale, &pairs);
+    if shift.p_above(margin).min(shift.p_below(-margin)) <= CONTROL_ALPHA {
+        return Err(InvalidReason::ControlDiffers { change: scale.change(shift.estimate()) });
+    }
+    let smallest = smallest_detectable(plan, margin, &differences, metrics, seed);
+    Ok(NoiseFloor {
+        pairs: pairs.len(),
+        noise: shift.noise(),
+        smallest_detectable: smallest.map(|shift| scale.change(shift)),
+    })
+}
+
+/// The smallest shift for the worse that a plan detects with chance 0.9, confirmation included, given differences
+/// that stand for the noise (made symmetric, smoothed, and drawn from with replacement) and a margin on the same scale. Judged as
+/// the hardest case of `metrics` metrics, in which no other is worse.
+pub fn smallest_detectable(plan: &Plan, margin: f64, noise: &[f64], metrics: usize, seed: u64) -> Option<f64> {
+    if noise.is_empty() {
+        return None;
+    }
+    let rehearsal = Rehearsal::new(plan, margin, noise, metrics, seed);
+    let largest = noise.iter().fold(0.0f64, |largest, d| largest.max(d.abs()));
+    // Beyond twice the largest difference every pair is above the margin: what is not detected then never is.
+    let (mut low, mut high) = (margin, margin + 2.0 * largest + f64::EPSILON.sqrt());
+    if rehearsal.detected(high) < DETECTED {
+        return None;
+    }
+    while high - low > 0.002 * high {
+        let middle = (low + high) / 2.0;
+        if rehearsal.detected(middle) < DETECTED { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
+/// The pairs, beyond those there are, after which a single test would settle it if the change were the one estimated;
+/// see [`Verdict::NotEnoughEvidence`](super::Verdict). Margins come with their levels, which are one-sided.
+///
+/// Normal approximation with the noise of the pairs so far (Noether 1987 for sample sizes of rank tests).
+pub(super) fn more_pairs(shift: &Shift, worse: (f64, f64), equivalent: (f64, f64)) -> Option<usize> {
+    let size = shift.estimate().abs();
+    let (alpha, gap, power) = if size > worse.0 {
+        (worse.1, size - worse.0, SETTLED)
+    } else {
+        // Both sides must come out within: each may fail half as often.
+        (equivalent.1, equivalent.0 - size, (1.0 + SETTLED) / 2.0)
+    };
+    let z = standard_normal(1.0 - alpha) + standard_normal(power);
+    let needed = (z * shift.noise()? / gap).powi(2).ceil().max(fewest_pairs(alpha) as f64);
+    (gap > 0.0 && needed < TOO_MANY_PAIRS).then(|| (needed as usize).saturating_sub(shift.pairs()).max(1))
+}
+
+/// Many gates over drawn noise, the same draws for every shift.
+struct Rehearsal {
+    margin: f64,
+    /// For each look: pairs, and the most averages that may lie at or below the margin.
+    accusation: Vec<(usize, Option<usize>)>,
+    /// The same for the looks of a confirmation.
+    confirmation: Vec<(usize, Option<usize>)>,
+    /// For each gate: differences of the pairs, then of the fresh pairs.
+    gates: Vec<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Rehearsal {
+    fn new(plan: &Plan, margin: f64, noise: &[f64], metrics: usize, seed: u64) -> Rehearsal {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let most = plan.most_pairs();
+        let mut sizes: Vec<f64> = noise.iter().map(|d| d.abs()).collect();
+        sizes.sort_unstable_by(f64::total_cmp);
+        let mut draw = || -> Vec<f64> {
+            let mut one = || between(&sizes, random.random()) * if random.random() { 1.0 } else { -1.0 };
+            (0..most).map(|_| one()).collect()
+        };
+        let gates = (0..GATES).map(|_| (draw(), draw())).collect();
+        let confirming = Plan { alpha: plan.confirm_alpha, ..plan.clone() };
+        Rehearsal {
+            margin,
+            accusation: criticals(plan, metrics.max(1)),
+            confirmation: criticals(&confirming, 1),
+            gates,
+        }
+    }
+
+    fn detected(&self, shift: f64) -> f64 {
+        let detects = |differences: &[f64], looks: &[(usize, Option<usize>)]| {
+            looks.iter().any(|(pairs, critical)| {
+                critical.is_some_and(|critical| at_or_below(&differences[..*pairs], self.margin - shift) <= critical)
+            })
+        };
+        let both = |(first, fresh): &&(Vec<f64>, Vec<f64>)| {
+            detects(first, &self.accusation) && detects(fresh, &self.confirmation)
+        };
+        self.gates.iter().filter(both).count() as f64 / self.gates.len() as f64
+    }
+}
+
+/// The planned looks, and what each needs to find one of so many metrics worse while no other is.
+fn criticals(plan: &Plan, metrics: usize) -> Vec<(usize, Option<usize>)> {
+    let mut looks = plan.looks.clone();
+    looks.sort_unstable();
+    let critical = |at: usize| {
+        let alpha = plan.alpha_at(&looks[..at], looks[at], at + 1 == looks.len(), metrics);
+        SignedRank::new(looks[at]).critical(alpha.against / metrics as f64)
+    };
+    (0..looks.len()).map(|at| (looks[at], critical(at))).collect()
+}
+
+/// The quantile at p, on the straight line between the two values beside it: few values would else make a lattice
+/// (Hyndman & Fan 1996, definition 5).
+fn between(sorted: &[f64], p: f64) -> f64 {
+    let at = (p * sorted.len() as f64 - 0.5).clamp(0.0, (sorted.len() - 1) as f64);
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+/// How many of the averages of two differences lie at or below a value.
+fn at_or_below(differences: &[f64], value: f64) -> usize {
+    let mut sorted = differences.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut above = 0;
+    let mut from = sorted.len();
+    for (i, one) in sorted.iter().enumerate() {
+        while from > 0 && (one + sorted[from - 1]) / 2.0 > value {
+            from -= 1;
+        }
+        above += sorted.len() - from.max(i);
+    }
+    walsh_averages(sorted.len()) - above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Rule;
+
+    fn control(differences: &[f64]) -> Metric {
+        let pair = |d: &f64| Some(Pair { a: 100.0, b: 100.0 * d.exp() });
+        Metric { rule: Rule::default(), pairs: differences.iter().map(pair).collect() }
+    }
+
+    const QUIET: [f64; 10] = [0.01, -0.02, 0.005, 0.0, 0.015, -0.01, -0.005, 0.02, -0.015, 0.001];
+
+    #[test]
+    fn a_quiet_machine_detects_little_more_than_the_minimum_effect() {
+        let floor = noise_floor(&Plan::default(), &control(&QUIET), 1, 1).unwrap();
+        assert!((0.05..0.08).contains(&floor.smallest_detectable.unwrap()), "{floor:?}");
+        let ten_times: Vec<f64> = QUIET.iter().map(|d| d * 10.0).collect();
+        let loud = noise_floor(&Plan::default(), &control(&ten_times), 1, 1).unwrap();
+        assert!(loud.smallest_detectable.unwrap() > 0.1, "{loud:?}");
+        assert!((loud.noise.unwrap() / floor.noise.unwrap() - 10.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn more_metrics_see_less() {
+        let of = |metrics| noise_floor(&Plan::default(), &control(&QUIET), metrics, 1).unwrap().smallest_detectable;
+        assert!(of(1) < of(8), "{:?} {:?} {:?}", of(1), of(8), of(100));
+    }
+
+    #[test]
+    fn a_plan_that_can_never_accuse_detects_nothing() {
+        let hasty = Plan { looks: vec![6], ..Plan::default() };
+        assert_eq!(noise_floor(&hasty, &control(&QUIET), 1, 1).unwrap().smallest_detectable, None);
+    }
+
+    #[test]
+    fn a_program_that_differs_from_itself_is_not_compared() {
+        let biased: Vec<f64> = QUIET.iter().map(|d| d + 0.2).collect();
+        let reason = noise_floor(&Plan::default(), &control(&biased), 1, 1).unwrap_err();
+        assert!(matches!(reason, InvalidReason::ControlDiffers { change } if (0.2..0.25).contains(&change)));
+    }
+
+    #[test]
+    fn counting_without_the_averages_counts_them_right() {
+        let d = [3.0, -1.0, 0.5, 2.0, -4.0, 0.5, 0.0];
+        for value in [-4.0, -1.75, 0.25, 0.5, 1.0, 3.0] {
+            let mut count = 0;
+            for (i, one) in d.iter().enumerate() {
+                count += d[i..].iter().filter(|other| (one + **other) / 2.0 <= value).count();
+            }
+            assert_eq!(at_or_below(&d, value), count, "at {value}");
+        }
+    }
+}
