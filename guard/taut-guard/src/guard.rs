@@ -21,6 +21,8 @@ const CALM_RATIO: f64 = 0.5;
 const SETTLE_NS: u64 = 100_000_000;
 /// Samples between the two that a reported speed is compared with.
 const COMPARED: usize = 5;
+/// No machine has been up for longer (146 years).
+const LATEST_NS: u64 = u64::MAX / 4;
 /// Frames of contradiction that are a fault.
 const DISAGREEMENT_MAX: u32 = 10;
 
@@ -123,7 +125,11 @@ impl<W: Width> SpeedGuard<W> {
         if self.parameters.hash() != self.hash {
             self.latch(State::Fault, Cause::Configuration, Bound::default());
         }
-        self.advance(now_ns, &mut events);
+        if now_ns <= LATEST_NS {
+            self.advance(now_ns, &mut events);
+        } else {
+            self.latch(State::Fault, Cause::Clock, Bound::default());
+        }
         self.black_box.is_frozen = self.trip.is_some();
         self.verdict(events)
     }

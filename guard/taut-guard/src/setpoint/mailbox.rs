@@ -117,7 +117,8 @@ mod tests {
         std::thread::scope(|scope| {
             let superseded = scope.spawn(move || {
                 let puts = (1..=ITEMS).map(|n| sender.put(&[n, !n, n ^ 7, n << 1]));
-                puts.filter(|put| matches!(put, Put::Superseded([n, a, b, c]) if (*a, *b, *c) == (!n, n ^ 7, n << 1))).count()
+                puts.filter(|put| matches!(put, Put::Superseded([n, a, b, c]) if (*a, *b, *c) == (!n, n ^ 7, n << 1)))
+                    .count()
             });
             let (mut taken, mut last) = (0u64, 0);
             while last < ITEMS {
