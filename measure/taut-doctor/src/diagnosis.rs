@@ -39,7 +39,8 @@ impl Diagnosis {
 fn finding(check: &Check, machine: &Machine<'_>) -> Finding {
     let seen = (check.look)(machine).unwrap_or_else(|seen| seen);
     let remedy = remedy(check, &seen);
-    let table_undo = || Some(check.undo.to_owned()).filter(|undo| !undo.is_empty());
+    // The table's undo goes with the table's remedy.
+    let table_undo = || Some(check.undo.to_owned()).filter(|undo| seen.remedy.is_none() && !undo.is_empty());
     Finding {
         id: check.id,
         subject: check.subject,

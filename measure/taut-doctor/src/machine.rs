@@ -231,6 +231,11 @@ impl<'a> Machine<'a> {
         Ok((flag || known).then(|| if board.is_empty() { "a hypervisor".into() } else { board }))
     }
 
+    /// A file of /proc about the process named, else about this one.
+    pub fn own(&self, file: &str) -> String {
+        self.named(&format!("/proc/PID/{file}"))
+    }
+
     /// A pattern of the table with the names of what was asked about.
     pub fn named(&self, pattern: &str) -> String {
         let or = |name: &Option<String>, word: &str| name.clone().unwrap_or(word.into());

@@ -8,6 +8,7 @@ use std::{
 use crate::{Answer, Missing, root::missing};
 
 const AUDIT_GET: u16 = 1000;
+const PATIENCE_MS: i32 = 100;
 /// struct nlmsghdr.
 const HEADER: usize = 16;
 
@@ -38,11 +39,15 @@ fn ask() -> Result<String, Error> {
     request[4..6].copy_from_slice(&AUDIT_GET.to_ne_bytes());
     request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
     let mut reply = [0u8; 1024];
-    // SAFETY: both buffers outlive the calls, and their lengths are given. Without a destination a message goes to
-    // the kernel, which answers before the call returns.
+    let mut readable = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the buffers and the one pollfd outlive the calls, and their lengths are given. Without a destination a
+    // message goes to the kernel, where a thread of its own answers.
     let length = unsafe {
         if libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) < 0 {
             return Err(Error::last_os_error());
+        }
+        if libc::poll(&mut readable, 1, PATIENCE_MS) == 0 {
+            return Err(Error::other("the kernel did not answer"));
         }
         libc::recv(socket.as_raw_fd(), reply.as_mut_ptr().cast(), reply.len(), 0)
     };

@@ -113,8 +113,8 @@ fn clock_cost(machine: &Machine<'_>) -> Look {
     let ns: u64 = machine.number("call:clock_gettime")?;
     let text = format!("{ns} ns");
     Ok(match ns {
-        ..200 => good(text),
-        ..1000 => warn(text),
+        0..200 => good(text),
+        200..1000 => warn(text),
         _ => bad(text),
     })
 }

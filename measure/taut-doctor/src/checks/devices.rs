@@ -123,6 +123,9 @@ fn autosuspend(machine: &Machine<'_>) -> Look {
     for name in names {
         let read = |file: &str| machine.maybe(&format!("{FOLDER}/{name}/{file}"));
         let Some(control) = read("power/control") else { continue };
+        if !matches!(control.as_str(), "on" | "auto") {
+            return Err(unreadable(&format!("{FOLDER}/{name}/power/control"), &control));
+        }
         seen += 1;
         if control == "auto" && read("bDeviceClass").as_deref() != Some(HUB) {
             asleep.push(read("product").unwrap_or_else(|| name.clone()));

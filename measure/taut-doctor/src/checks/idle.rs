@@ -90,6 +90,9 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn idle_states(machine: &Machine<'_>) -> Look {
+    if machine.boot_word("idle") == Some("poll") {
+        return Ok(good("none: booted with idle=poll"));
+    }
     let asked_us = machine.maybe("call:cpu_dma_latency").and_then(|us| us.parse::<i64>().ok()).unwrap_or(i64::MAX);
     let driver = machine.maybe(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_else(|| "unknown driver".into());
     let mut deepest: Option<(i64, String, u32)> = None;
@@ -120,8 +123,8 @@ fn idle_states(machine: &Machine<'_>) -> Look {
         Some((us, name, cpu)) => {
             let text = format!("{name}, exit {us} µs ({driver}, CPU {cpu})");
             Ok(match us {
-                ..=GOOD_US => good(text),
-                ..=BAD_US => warn(text).remedy(Remedy::HoldAwake),
+                us if us <= GOOD_US => good(text),
+                us if us <= BAD_US => warn(text).remedy(Remedy::HoldAwake),
                 _ => bad(text).remedy(Remedy::HoldAwake),
             })
         }

@@ -166,11 +166,18 @@ fn mitigations(machine: &Machine<'_>) -> Look {
         return Ok(good("off"));
     }
     let names = machine.root.list(FOLDER).map_err(|why| hidden(FOLDER, &why))?;
-    let active =
-        |name: &&String| machine.maybe(&format!("{FOLDER}/{name}")).is_some_and(|state| state.contains("Mitigation"));
-    let active: Vec<&str> = names.iter().filter(active).map(String::as_str).collect();
+    let told: Vec<(&String, String)> = names
+        .iter()
+        .filter_map(|name| Some((name, machine.maybe(&format!("{FOLDER}/{name}"))?)))
+        .filter(|(_, state)| !state.is_empty())
+        .collect();
+    if told.is_empty() {
+        return Err(not_visible(format!("{FOLDER} says nothing")));
+    }
+    let active = told.iter().filter(|(_, state)| state.contains("Mitigation"));
+    let active: Vec<&str> = active.map(|(name, _)| name.as_str()).collect();
     Ok(match active.as_slice() {
-        [] => good(format!("none active of {} known", names.len())),
+        [] => good(format!("none active of {} known", told.len())),
         some => warn(format!("{} active: {}", some.len(), some.join(", "))).boot("mitigations=off"),
     })
 }

@@ -1,9 +1,9 @@
 //! Pages, swap and their background work.
 
 use crate::{
-    Check, Effect, Missing, Subject,
+    Check, Effect, Subject,
     finding::{Look, Seen, bad, good, not_applicable, not_visible, warn},
-    machine::{Machine, chosen, hidden, number, unreadable, value},
+    machine::{Machine, chosen, number, unreadable, value},
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -130,7 +130,7 @@ fn huge_pages(machine: &Machine<'_>) -> Look {
 }
 
 /// A file whose one good value is 0.
-fn zero(machine: &Machine<'_>, path: &str, folder: &str, otherwise: fn(String) -> Seen) -> Look {
+fn zero(machine: &Machine<'_>, path: &str, folder: &str, otherwise: impl Fn(String) -> Seen) -> Look {
     let text = machine.feature(path, folder, "this kernel has none")?;
     match number::<u32>(path, &text)? {
         0 => Ok(good("0")),
@@ -139,15 +139,15 @@ fn zero(machine: &Machine<'_>, path: &str, folder: &str, otherwise: fn(String) -
 }
 
 fn compaction(machine: &Machine<'_>) -> Look {
-    zero(machine, "/proc/sys/vm/compaction_proactiveness", "/proc/sys/vm", |n| warn(n))
+    zero(machine, "/proc/sys/vm/compaction_proactiveness", "/proc/sys/vm", warn)
 }
 
 fn zone_reclaim(machine: &Machine<'_>) -> Look {
-    zero(machine, "/proc/sys/vm/zone_reclaim_mode", "/proc/sys/vm", |n| bad(n))
+    zero(machine, "/proc/sys/vm/zone_reclaim_mode", "/proc/sys/vm", bad)
 }
 
 fn numa_balancing(machine: &Machine<'_>) -> Look {
-    zero(machine, "/proc/sys/kernel/numa_balancing", "/proc/sys/kernel", |n| bad(n))
+    zero(machine, "/proc/sys/kernel/numa_balancing", "/proc/sys/kernel", bad)
 }
 
 fn same_page_merging(machine: &Machine<'_>) -> Look {
@@ -180,12 +180,7 @@ fn swappiness(machine: &Machine<'_>) -> Look {
 /// "/dev/sda2 (12 of 2048 MB used)" of each line of /proc/swaps: path, type, size and used in KiB, priority.
 fn swap_areas(machine: &Machine<'_>) -> Result<Vec<String>, Seen> {
     const FILE: &str = "/proc/swaps";
-    let text = match machine.root.read(FILE) {
-        Err(Missing::Absent) if machine.root.list("/proc/sys/vm").is_ok() => {
-            return Err(not_applicable("this kernel has no swap"));
-        }
-        other => other.map_err(|why| hidden(FILE, &why))?,
-    };
+    let text = machine.feature(FILE, "/proc", "this kernel has no swap")?;
     let mut lines = text.lines();
     if !lines.next().is_some_and(|header| header.starts_with("Filename")) {
         return Err(unreadable(FILE, &text));

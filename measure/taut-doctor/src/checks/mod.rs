@@ -2,6 +2,7 @@
 
 mod clock;
 mod devices;
+mod frequency;
 mod groups;
 mod idle;
 mod interrupts;
@@ -12,14 +13,16 @@ mod network;
 mod power;
 mod process;
 mod python;
+mod quotas;
 mod realtime;
 mod scheduler;
 mod virtualization;
 
 use crate::Check;
 
-const TABLE: [&[Check]; 14] = [
+const TABLE: [&[Check]; 16] = [
     kernel::CHECKS,
+    frequency::CHECKS,
     power::CHECKS,
     idle::CHECKS,
     scheduler::CHECKS,
@@ -27,6 +30,7 @@ const TABLE: [&[Check]; 14] = [
     interrupts::CHECKS,
     memory::CHECKS,
     limits::CHECKS,
+    quotas::CHECKS,
     clock::CHECKS,
     virtualization::CHECKS,
     network::CHECKS,

@@ -76,7 +76,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "wireless",
         subject: Subject::Network,
         title: "Interface is wireless",
-        reads: &["/sys/class/net/INTERFACE/phy80211", "/sys/class/net/INTERFACE/operstate"],
+        reads: &[
+            "/sys/class/net/INTERFACE/phy80211",
+            "/sys/class/net/INTERFACE/wireless",
+            "/sys/class/net/INTERFACE/operstate",
+        ],
         good: "a cable",
         why: "radio adds ms and loses packets; its power saving adds a beacon interval of 100 ms",
         remedy: "use a cable, or iw dev INTERFACE set power_save off",

@@ -18,7 +18,7 @@ pub use terminal::doctor_terminal;
 
 use taut_doctor::{Diagnosis, State};
 
-/// "12 good, 3 bad, 9 to look at, 7 not visible, 20 not applicable"; what there is none of is left out, apart from bad.
+/// "12 good, 3 bad, 9 warn, 7 not visible, 20 not applicable"; what there is none of is left out, apart from bad.
 fn summary(diagnosis: &Diagnosis) -> String {
     let words = [
         (State::Good, "good"),
@@ -43,6 +43,12 @@ fn machine(diagnosis: &Diagnosis) -> String {
     });
     let facts: Vec<String> = named.collect();
     if facts.is_empty() { "nothing of this machine is visible".into() } else { facts.join(" · ") }
+}
+
+/// Where remedies belong when this is a container.
+fn elsewhere(diagnosis: &Diagnosis) -> Option<&'static str> {
+    let inside = diagnosis.facts.iter().any(|(name, _)| *name == "container");
+    inside.then_some("This is a container: most settings are the host's, and are to be changed there.")
 }
 
 /// What was named: "loop on CPU 1-2, interface eth0".

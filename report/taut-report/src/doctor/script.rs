@@ -2,7 +2,7 @@
 
 use taut_doctor::{Diagnosis, Finding, Remedy, State, quoted};
 
-use super::{machine, summary};
+use super::{elsewhere, machine, summary};
 
 /// What `taut doctor --fix` prints. What is bad stands as commands, what is only a warning commented out, what no
 /// shell can do as a remark; behind each command the one that takes it back.
@@ -14,6 +14,7 @@ pub fn doctor_script(diagnosis: &Diagnosis) -> String {
         machine(diagnosis),
         summary(diagnosis),
     );
+    out += &elsewhere(diagnosis).map_or(String::new(), |text| format!("# {text}\n"));
     let in_state = |state| diagnosis.findings.iter().filter(move |finding| finding.state == state);
     for (state, title, mark) in [(State::Bad, "Bad", ""), (State::Warn, "Warnings", "#? ")] {
         out += &format!("\n# --- {title} ---\n");

@@ -2,7 +2,7 @@
 
 use taut_doctor::{Diagnosis, Effect, Finding, State, Subject};
 
-use super::{asked, machine, summary};
+use super::{asked, elsewhere, machine, summary};
 use crate::{Style, terminal::wrap};
 
 /// Columns of a line.
@@ -19,7 +19,10 @@ pub fn doctor_terminal(diagnosis: &Diagnosis, style: Style) -> String {
     for subject in Subject::ALL {
         out += &section(diagnosis, subject, style);
     }
-    out + &format!("\n{}\n", style.dim(&fit(&next(diagnosis), 0)))
+    for text in elsewhere(diagnosis).map(str::to_owned).into_iter().chain([next(diagnosis)]) {
+        out += &format!("\n{}\n", style.dim(&fit(&text, 0)));
+    }
+    out
 }
 
 fn section(diagnosis: &Diagnosis, subject: Subject, style: Style) -> String {
