@@ -244,7 +244,9 @@ fn a_loop_that_stamps_is_set_against_its_budget() {
     for row in against["phases"].as_array().unwrap() {
         let (mean, model) = (row["mean_us"].as_f64().unwrap(), row["model_us"].as_f64().unwrap());
         assert!(row["n"].as_u64().unwrap() > 0);
-        assert!((mean - model - row["residual_us"].as_f64().unwrap()).abs() < 1e-9, "{row}");
+        let part = |key: &str| row[key].as_f64().unwrap();
+        assert!((mean - model - part("residual_us")).abs() < 1e-9, "{row}");
+        assert!((part("usual_us") + part("tail_us") - part("residual_us")).abs() < 1e-9, "{row}");
     }
 }
 

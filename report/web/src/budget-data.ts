@@ -13,10 +13,10 @@ export interface Lane {
 }
 export interface Phase {
   phase: string; n: number | null; mean_us: number | null; p50_us: number | null; p99_us: number | null;
-  model_us: number; residual_us: number | null;
+  model_us: number; usual_us: number | null; tail_us: number | null;
 }
 export interface Residual {
-  term: string; phase: string; model_us: number; measured_us: number | null; residual_us: number | null;
+  term: string; phase: string; model_us: number; measured_us: number | null; usual_us: number | null; tail_us: number | null;
   alone: boolean; needed_each_us: number | null;
 }
 export interface Budget {

@@ -130,14 +130,14 @@ function worthTable(rows: Budget["sensitivity"]): HTMLElement {
 }
 
 function phaseTable(rows: Phase[]): HTMLElement {
-  return table("Phases of the host's cycle, in µs; residual: measured mean less the model's", ["phase", "n", "p50", "p99", "mean", "model", "residual"],
-    rows.map((row) => [row.phase, row.n === null ? "not stamped" : f.count(row.n), us(row.p50_us), us(row.p99_us), us(row.mean_us), us(row.model_us), signed(row.residual_us)]));
+  return table("Phases of the host's cycle, in µs; usual: measured median less the model; slow: what slow cycles add to the mean", ["phase", "n", "p50", "p99", "mean", "model", "usual", "slow"],
+    rows.map((row) => [row.phase, row.n === null ? "not stamped" : f.count(row.n), us(row.p50_us), us(row.p99_us), us(row.mean_us), us(row.model_us), signed(row.usual_us), signed(row.tail_us)]));
 }
 
 function residualTable(rows: Residual[], terms: Term[]): HTMLElement {
   const each = (name: string): number => terms.find((term) => term.name === name)?.each_us ?? 0;
-  return table("Terms, in µs. A phase's residual is shown at each of its terms, with what that term would have to cost each time if it were to blame alone",
-    ["term", "phase", "model", "measured", "residual", "", "if it alone, each"],
-    rows.map((row) => [row.term, row.phase, us(row.model_us), us(row.measured_us), signed(row.residual_us), row.alone ? "alone" : "",
+  return table("Terms, in µs. A phase's residual is shown at each of its terms, with what that term would have to cost each time to explain the usual part alone",
+    ["term", "phase", "model", "measured", "usual", "slow", "", "if it alone, each"],
+    rows.map((row) => [row.term, row.phase, us(row.model_us), us(row.measured_us), signed(row.usual_us), signed(row.tail_us), row.alone ? "alone" : "",
       row.needed_each_us === null ? "–" : `${us(each(row.term))} → ${us(row.needed_each_us)}`]));
 }

@@ -42,8 +42,18 @@ pub struct PhaseResidual {
     pub model_us: f64,
     /// `None` when it was not stamped.
     pub measured: Option<MeasuredPhase>,
-    /// Measured mean less the model's, µs.
-    pub residual_us: Option<f64>,
+    /// What the model does not explain; `None` when it was not stamped.
+    pub residual: Option<Residual>,
+}
+
+/// Measured mean less the model's, in two parts that ask for different remedies.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Residual {
+    /// Measured median less the model's mean, µs: what the usual cycle has beyond the model, and a better model would
+    /// have too.
+    pub usual_us: f64,
+    /// Measured mean less the median, µs: what slow cycles add to the mean. No budget explains it; causes do.
+    pub tail_us: f64,
 }
 
 /// One term, model against recording.
@@ -55,12 +65,25 @@ pub struct TermResidual {
     pub model_us: f64,
     /// Between the term's own points, where it has them.
     pub measured: Option<MeasuredPhase>,
-    /// Its own residual, or the residual of its phase, µs a cycle.
-    pub residual_us: Option<f64>,
+    /// Its own, or its phase's, a cycle.
+    pub residual: Option<Residual>,
     /// Whether the residual is this term's alone: by its own points, or as the only term of its phase.
     pub alone: bool,
-    /// What the term would have to cost each time if the whole residual were its own, µs; only for fixed times.
+    /// What the term would have to cost each time to explain the usual residual alone, µs; only for fixed times.
     pub needed_each_us: Option<f64>,
+}
+
+impl Residual {
+    fn of(measured: &MeasuredPhase, model_us: f64) -> Residual {
+        // Without a median the mean is the best there is.
+        let usual_us = measured.p50_us.unwrap_or(measured.mean_us);
+        Residual { usual_us: usual_us - model_us, tail_us: measured.mean_us - usual_us }
+    }
+
+    /// Both parts: measured mean less the model's, µs. Only means add up: the phases' sum to the cycle's.
+    pub fn total_us(&self) -> f64 {
+        self.usual_us + self.tail_us
+    }
 }
 
 /// Sets the phases of a recording, and the terms that have points of their own, against the model.
@@ -87,7 +110,7 @@ pub fn compare(
             PhaseResidual {
                 phase: measured.phase.clone(),
                 model_us,
-                residual_us: Some(measured.mean_us - model_us),
+                residual: Some(Residual::of(measured, model_us)),
                 measured: Some(measured.clone()),
             }
         })
@@ -95,7 +118,7 @@ pub fn compare(
     for cost in &shown {
         let phase = &budget.terms[cost.term].phase;
         if !rows.iter().any(|row| row.phase == *phase) {
-            rows.push(PhaseResidual { phase: phase.clone(), model_us: of(phase), measured: None, residual_us: None });
+            rows.push(PhaseResidual { phase: phase.clone(), model_us: of(phase), measured: None, residual: None });
         }
     }
     let terms = forecast.costs.iter().map(|cost| term(budget, cost, &shown, &rows, terms)).collect();
@@ -108,7 +131,9 @@ fn whole(rows: &[PhaseResidual]) -> PhaseResidual {
     let mean_us: f64 = stamped().map(|(_, measured)| measured.mean_us).sum();
     let n = stamped().map(|(_, measured)| measured.n).min().unwrap_or(0);
     let measured = MeasuredPhase { phase: "cycle".into(), n, mean_us, p50_us: None, p99_us: None };
-    PhaseResidual { phase: "cycle".into(), model_us, residual_us: Some(mean_us - model_us), measured: Some(measured) }
+    let parts = || rows.iter().filter_map(|row| row.residual);
+    let residual = Residual { usual_us: parts().map(|r| r.usual_us).sum(), tail_us: parts().map(|r| r.tail_us).sum() };
+    PhaseResidual { phase: "cycle".into(), model_us, residual: Some(residual), measured: Some(measured) }
 }
 
 fn term(
@@ -121,20 +146,20 @@ fn term(
     let term = &budget.terms[cost.term];
     let measured = own.iter().find(|(at, _)| *at == cost.term).map(|(_, measured)| measured.clone());
     let companions = shown.iter().filter(|other| budget.terms[other.term].phase == term.phase).count();
-    let (residual_us, alone) = match &measured {
-        Some(measured) => (Some(measured.mean_us - cost.total_us), true),
+    let (residual, alone) = match &measured {
+        Some(measured) => (Some(Residual::of(measured, cost.total_us)), true),
         // What another lane hides takes no time of the cycle, so the phase says nothing of it.
         None if cost.hidden => (None, false),
-        None => (rows.iter().find(|row| row.phase == term.phase).and_then(|row| row.residual_us), companions == 1),
+        None => (rows.iter().find(|row| row.phase == term.phase).and_then(|row| row.residual), companions == 1),
     };
-    let alone = alone && residual_us.is_some();
+    let alone = alone && residual.is_some();
     let fixed = matches!(term.price, Price::Us(_)) && cost.count > 0;
-    let needed = residual_us.map(|residual| cost.each_us + residual / f64::from(cost.count.max(1)));
+    let needed = residual.map(|residual| cost.each_us + residual.usual_us / f64::from(cost.count.max(1)));
     TermResidual {
         term: cost.term,
         model_us: cost.total_us,
         measured,
-        residual_us,
+        residual,
         alone,
         needed_each_us: needed.filter(|each| fixed && *each >= 0.0),
     }
@@ -181,10 +206,10 @@ mod tests {
     fn residuals_of_phases_sum_to_the_cycles() {
         let found =
             compared(&[measured("send", 50.0), measured("receive", 90.0), measured("logging", 7.0)], &[]).unwrap();
-        let residuals: Vec<Option<f64>> = found.phases.iter().map(|row| row.residual_us).collect();
+        let residuals: Vec<Option<f64>> = found.phases.iter().map(|row| row.residual.map(|r| r.total_us())).collect();
         // The model: send 30, receive 80, control 100 but not stamped, logging unknown to it.
         assert_eq!(residuals, [Some(20.0), Some(10.0), Some(7.0), None]);
-        assert_eq!(found.cycle.residual_us, Some(37.0));
+        assert_eq!(found.cycle.residual.unwrap().total_us(), 37.0);
     }
 
     #[test]
@@ -196,14 +221,24 @@ mod tests {
         assert_eq!((row("encode").alone, row("encode").needed_each_us), (false, Some(10.0)));
         assert_eq!((row("write").alone, row("write").needed_each_us), (false, Some(30.0)));
         assert_eq!((row("wake").alone, row("wake").needed_each_us), (true, Some(22.5)));
-        assert_eq!(row("gait").residual_us, None);
+        assert_eq!(row("gait").residual, None);
     }
 
     #[test]
     fn a_terms_own_points_come_before_its_phase() {
         let found = compared(&[measured("receive", 90.0)], &[(2, measured("wake", 84.0))]).unwrap();
         let row = found.terms.iter().find(|row| row.term == 2).unwrap();
-        assert_eq!((row.residual_us, row.alone, row.needed_each_us), (Some(4.0), true, Some(21.0)));
+        assert_eq!((row.residual.map(|r| r.total_us()), row.alone, row.needed_each_us), (Some(4.0), true, Some(21.0)));
+    }
+
+    #[test]
+    fn slow_cycles_are_told_from_what_every_cycle_has() {
+        let send = MeasuredPhase { p50_us: Some(34.0), ..measured("send", 90.0) };
+        let found = compared(&[send, measured("receive", 90.0)], &[]).unwrap();
+        // The model says 30: the usual cycle has 4 more, and slow ones bring the mean another 56 up.
+        assert_eq!(found.phases[0].residual, Some(Residual { usual_us: 4.0, tail_us: 56.0 }));
+        assert_eq!(found.cycle.residual, Some(Residual { usual_us: 14.0, tail_us: 56.0 }));
+        assert_eq!(found.terms.iter().find(|row| row.term == 0).unwrap().needed_each_us, Some(6.0));
     }
 
     #[test]

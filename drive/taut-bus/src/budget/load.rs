@@ -87,7 +87,7 @@ pub(crate) fn layout(resource: &Resource, count: u32) -> Vec<u32> {
     }
 }
 
-/// A term's loads on a lane: one, or two where its replies have short and long identifiers.
+/// A term's loads on a lane: one, or several where its frames' identifiers differ in length or stuff bits.
 fn loads_of(budget: &Budget, term: usize, ids: &std::ops::Range<u32>) -> Vec<Load> {
     let paid = &budget.terms[term];
     let (each, servos) = match paid.per {
@@ -108,10 +108,11 @@ fn loads_of(budget: &Budget, term: usize, ids: &std::ops::Range<u32>) -> Vec<Loa
         return vec![load(each, mean_us, fixed_us, None)];
     };
     let (Some(bus), Some(data)) = (&budget.can, canfd::data_length(budget.bytes(payload))) else { return Vec::new() };
+    let alike = |a: Id, b: Id| bus.frame_us(a, data, bus.stuffing) == bus.frame_us(b, data, bus.stuffing);
     let mut loads: Vec<(Id, u32)> = Vec::new();
     for servo in servos {
         let id = id_of(*kind, servo);
-        match loads.iter_mut().find(|(other, _)| other.arbitration_bits() == id.arbitration_bits()) {
+        match loads.iter_mut().find(|(other, _)| alike(*other, id)) {
             Some((_, count)) => *count += 1,
             None => loads.push((id, 1)),
         }

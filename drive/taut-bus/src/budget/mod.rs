@@ -2,13 +2,14 @@
 //!
 //! A [`Budget`] (`file`) is read from TOML (`read`, `change`, `check`): frames, links, resources, and terms (`term`),
 //! each with what is known of its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
-//! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `jitter`). Backward: how
+//! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `draw`, `jitter`). Backward: how
 //! many servos, bytes or bits a second a rate allows ([`solve`]). Sideways: what each figure is worth
 //! ([`sensitivity`]), by the figures one can turn (`knob`). Against a recording: [`compare`].
 
 mod change;
 mod check;
 mod compare;
+mod draw;
 mod error;
 mod file;
 mod forecast;
@@ -21,7 +22,7 @@ mod sensitivity;
 mod solve;
 mod term;
 
-pub use compare::{Comparison, MeasuredPhase, PhaseResidual, TermResidual, compare};
+pub use compare::{Comparison, MeasuredPhase, PhaseResidual, Residual, TermResidual, compare};
 pub use error::Error;
 pub use file::{Budget, Published, Resource, Servos};
 pub use forecast::{Cost, Forecast, Misses, Sampling, Usage, forecast};

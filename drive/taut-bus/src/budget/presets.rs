@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_pi3hat_with_other_settings() {
         let long = ("term.replies on the bus.id", "extended");
-        let bare = [("term.servo turn-around.us", "0"), long];
+        let bare = [("term.servo turn-around.us", "0"), ("can.stuffing", "typical"), long];
         let on = |buses: &'static str| [&bare[..], &[("resource.CAN bus.buses", buses)]].concat();
         let cases = [
             (cycle_us("pi3hat", &[("frames.command", "32")]), 892.0),

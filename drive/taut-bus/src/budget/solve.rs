@@ -1,10 +1,12 @@
 //! Backward: what a rate allows. How many servos, how many bytes, how few bits a second?
 
 use super::{
+    draw::{draw, nanoseconds},
     error::Error,
     file::{Budget, PAYLOAD_MAX, SERVOS_MAX},
-    forecast::{Misses, Sampling, forecast, mean_cycle_us},
+    forecast::{Sampling, mean_cycle_us},
     knob::{Knob, knobs},
+    load::lanes,
 };
 
 /// What is asked.
@@ -44,8 +46,6 @@ pub struct Answer {
     pub limit_p99: Option<f64>,
     /// The mean cycle at the limit, or the shortest that this figure can reach where none holds, µs.
     pub cycle_us: f64,
-    /// Misses of the target's period at the limit.
-    pub misses: Option<Misses>,
     /// Whether the limit is not the target's but the format's: no longer frame, no more addresses.
     pub unbounded: bool,
 }
@@ -62,7 +62,7 @@ const HALVINGS: u32 = 30;
 const HOLDING: f64 = 0.99;
 const TRIED_CYCLES: u32 = 4000;
 
-/// Solves for each figure that `questions` ask for, by the mean cycle; misses at the limits are drawn.
+/// Solves for each figure that `questions` ask for, by the mean cycle and by drawn ones.
 ///
 /// # Errors
 /// When the budget has nothing of the kind that is asked for.
@@ -102,7 +102,8 @@ fn answer(budget: &Budget, solve: Solve, knob: Knob, period_us: f64, sampling: S
     let cycle_us = |value: f64| mean_cycle_us(&knob.with(budget, value));
     let on_average = |value: f64| cycle_us(value) <= period_us;
     let tries = Sampling { cycles: sampling.cycles.min(TRIED_CYCLES), ..sampling };
-    let nearly_always = |value: f64| on_average(value) && share_held(&knob.with(budget, value), tries) >= HOLDING;
+    let nearly_always =
+        |value: f64| on_average(value) && share_held(&knob.with(budget, value), period_us, tries) >= HOLDING;
     let (limit, unbounded) = limit_of(budget, solve, &knob, &on_average);
     let (limit_p99, _) = limit_of(budget, solve, &knob, &nearly_always);
     let nearest = match solve {
@@ -110,13 +111,11 @@ fn answer(budget: &Budget, solve: Solve, knob: Knob, period_us: f64, sampling: S
         Solve::Payload => 0.0,
         Solve::Bitrate => RATE_MAX,
     };
-    let misses = limit.and_then(|value| forecast(&knob.with(budget, value), sampling).misses);
     Answer {
         solve,
         key: knob.key(budget),
         now: knob.get(budget).unwrap_or(0.0),
         cycle_us: cycle_us(limit.unwrap_or(nearest)),
-        misses,
         limit,
         limit_p99,
         unbounded,
@@ -136,8 +135,11 @@ fn limit_of(budget: &Budget, solve: Solve, knob: &Knob, holds: &impl Fn(f64) -> 
     }
 }
 
-fn share_held(budget: &Budget, sampling: Sampling) -> f64 {
-    forecast(budget, sampling).misses.map_or(0.0, |misses| 1.0 - misses.missed as f64 / misses.of.max(1) as f64)
+/// Share of drawn cycles that end within the period.
+fn share_held(budget: &Budget, period_us: f64, sampling: Sampling) -> f64 {
+    let cycles = draw(budget, &lanes(budget), sampling).cycles;
+    let held = cycles.iter().filter(|ns| **ns <= nanoseconds(period_us)).count();
+    held as f64 / cycles.len().max(1) as f64
 }
 
 /// The largest of a range that holds, given that what holds for many holds for fewer; and whether even the last does.
@@ -191,7 +193,6 @@ mod tests {
             solved.answers.iter().map(|a| (a.key.as_str(), a.limit.unwrap().round())).collect();
         // 4 servos have 250 µs each: 230 of wire, 69 bytes; or 24 bytes in 230 µs: 1.0435 Mbaud.
         assert_eq!(limits, [("servos.count", 10.0), ("frames.command", 62.0), ("rs485.baud", 1_043_478.0)]);
-        assert_eq!(solved.answers[0].misses.unwrap().missed, 0);
         assert!(solved.answers.iter().all(|a| a.limit_p99 == a.limit), "nothing varies");
     }
 

@@ -9,6 +9,8 @@ const TRAILER_BITS: u32 = 12;
 const CONTROL_BITS: u32 = 5;
 /// One stuff bit in so many, over random data.
 const TYPICAL_STUFFING: f64 = 1.0 / 32.0;
+/// Random bits reach a run of five, from the stuff bit that begins the next, after 2 + 4 + 8 + 16 of them on average.
+const RANDOM_STUFFING: f64 = 1.0 / 30.0;
 /// Equal bits in a row after which a complement is stuffed.
 const RUN: u32 = 5;
 
@@ -36,7 +38,7 @@ pub enum Stuffing {
     Typical,
     /// The most that any content can need.
     Worst,
-    /// Counted bit by bit over random payloads; 1 in 32 for means.
+    /// Counted bit by bit: over the identifier, and over random payloads, of which 1 bit in 30 brings one on average.
     Random,
 }
 
@@ -81,12 +83,13 @@ pub fn data_length(bytes: u32) -> Option<u32> {
 }
 
 impl CanFd {
-    /// A frame of `data` bytes (a [`data_length`]), intermission included. Random counts as typical.
+    /// A frame of `data` bytes (a [`data_length`]), intermission included; the mean where stuffing is random.
     pub fn frame_us(&self, id: Id, data: u32, stuffing: Stuffing) -> f64 {
         let (arbitration, bits) = (f64::from(id.arbitration_bits()), f64::from(CONTROL_BITS + 8 * data));
         let (in_arbitration, in_data) = match stuffing {
             Stuffing::None => (0.0, 0.0),
-            Stuffing::Typical | Stuffing::Random => (arbitration * TYPICAL_STUFFING, bits * TYPICAL_STUFFING),
+            Stuffing::Typical => (arbitration * TYPICAL_STUFFING, bits * TYPICAL_STUFFING),
+            Stuffing::Random => (f64::from(stuff_bits(id, &[]).0), bits * RANDOM_STUFFING),
             Stuffing::Worst => (((arbitration - 1.0) / 4.0).floor(), (bits / 4.0).floor()),
         };
         self.stuffed_us(id, data, in_arbitration, in_data)

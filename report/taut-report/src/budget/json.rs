@@ -182,7 +182,6 @@ struct Answer {
     cycle_us: f64,
     /// Whether the format ends there, not the time.
     unbounded: bool,
-    misses: Option<Misses>,
     sentence: String,
 }
 
@@ -205,8 +204,12 @@ struct Phase {
     p50_us: Option<f64>,
     p99_us: Option<f64>,
     model_us: f64,
-    /// Measured mean less the model's.
+    /// Measured mean less the model's: the sum of the two below.
     residual_us: Option<f64>,
+    /// Measured median less the model's mean.
+    usual_us: Option<f64>,
+    /// What slow cycles add to the mean.
+    tail_us: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -214,13 +217,17 @@ struct Residual {
     term: String,
     phase: String,
     model_us: f64,
-    /// Between the term's own points.
+    /// Mean between the term's own points.
     measured_us: Option<f64>,
     /// Its own, or its phase's.
     residual_us: Option<f64>,
+    /// Of it, in the usual cycle.
+    usual_us: Option<f64>,
+    /// Of it, from slow cycles.
+    tail_us: Option<f64>,
     /// Whether it shares the residual with no other term.
     alone: bool,
-    /// What it would have to cost each time to explain the residual alone.
+    /// What it would have to cost each time to explain the usual residual alone.
     needed_each_us: Option<f64>,
 }
 
@@ -367,7 +374,6 @@ fn answer(answer: &model::Answer, target_hz: f64) -> Answer {
         limit_p99: answer.limit_p99,
         cycle_us: answer.cycle_us,
         unbounded: answer.unbounded,
-        misses: answer.misses.map(misses),
         sentence: sentences::answer(answer, target_hz),
     }
 }
@@ -391,7 +397,9 @@ fn phase(row: &model::PhaseResidual) -> Phase {
         p50_us: measured.and_then(|m| m.p50_us),
         p99_us: measured.and_then(|m| m.p99_us),
         model_us: row.model_us,
-        residual_us: row.residual_us,
+        residual_us: row.residual.map(|residual| residual.total_us()),
+        usual_us: row.residual.map(|residual| residual.usual_us),
+        tail_us: row.residual.map(|residual| residual.tail_us),
     }
 }
 
@@ -402,7 +410,9 @@ fn residual(budget: &model::Budget, row: &model::TermResidual) -> Residual {
         phase: term.phase.clone(),
         model_us: row.model_us,
         measured_us: row.measured.as_ref().map(|m| m.mean_us),
-        residual_us: row.residual_us,
+        residual_us: row.residual.map(|residual| residual.total_us()),
+        usual_us: row.residual.map(|residual| residual.usual_us),
+        tail_us: row.residual.map(|residual| residual.tail_us),
         alone: row.alone,
         needed_each_us: row.needed_each_us,
     }

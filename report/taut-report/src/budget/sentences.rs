@@ -4,7 +4,7 @@ use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Price, Solve, TermR
 
 use super::{
     Budgeted,
-    figures::{column, probability, rate, time, value},
+    figures::{column, probability, rate, signed, time, value},
 };
 use crate::words::{count, duration, hertz, percent};
 
@@ -15,8 +15,9 @@ pub(super) const HIDDEN: &str =
 pub(super) const SLACK: &str =
     "slack: how much more work, on average, before the period (without a target: the cycle) grows.";
 /// Beneath the residuals of terms.
-pub(super) const RESIDUAL: &str = "A phase's residual is shown at each of its terms, and what that term would have to cost each \
-    time if it were to blame alone; \"alone\" marks terms that no other shares the residual with.";
+pub(super) const RESIDUAL: &str = "usual: measured median less the model; slow: what slow cycles add to the mean. A phase's \
+    residual is shown at each of its terms, with what that term would have to cost each time to explain the usual part \
+    alone; \"alone\" marks terms that no other shares it with.";
 
 /// What a busy reader needs.
 pub(super) fn headline(shown: &Budgeted<'_>) -> String {
@@ -148,7 +149,7 @@ pub(super) fn answer(answer: &Answer, target_hz: f64) -> String {
 /// Recording and model in one sentence.
 pub(super) fn against(run: &str, comparison: &Comparison) -> String {
     let cycle = &comparison.cycle;
-    let (Some(measured), Some(residual_us)) = (&cycle.measured, cycle.residual_us) else { return String::new() };
+    let (Some(measured), Some(residual)) = (&cycle.measured, cycle.residual) else { return String::new() };
     if measured.n == 0 {
         return format!("{run}: none of the cycle's phases was stamped, only single terms.");
     }
@@ -158,24 +159,27 @@ pub(super) fn against(run: &str, comparison: &Comparison) -> String {
         [] => String::new(),
         names => format!(" Not stamped, and left out on both sides: {}.", names.join(", ")),
     };
-    let largest = comparison
-        .phases
-        .iter()
-        .filter_map(|row| Some((row, row.residual_us?)))
-        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-    let largest = match largest {
-        Some((row, us)) if us.abs() >= 0.05 => {
-            format!(" Most of it is in {} ({} µs).", row.phase, super::figures::signed(us))
-        }
-        _ => String::new(),
-    };
+    let parts = || comparison.phases.iter().filter_map(|row| Some((row.phase.as_str(), row.residual?)));
+    let usual = most(parts().map(|(phase, residual)| (phase, residual.usual_us)));
+    let tail = most(parts().map(|(phase, residual)| (phase, residual.tail_us)));
     format!(
-        "{run}: {} cycles took {} on average where the model says {}: {} µs is not explained.{largest}{missing}",
+        "{run}: {} cycles took {} on average where the model says {}. Of the {} µs between them, {} are in the usual \
+         cycle{usual}; {} come from slow cycles{tail}, whose causes `taut explain {run}` tells.{missing}",
         count(measured.n),
         duration((measured.mean_us * 1e3).round() as u64),
         time(cycle.model_us),
-        super::figures::signed(residual_us),
+        signed(residual.total_us()),
+        signed(residual.usual_us),
+        signed(residual.tail_us),
     )
+}
+
+/// " (most in receive, +40.1)", where anything is worth it.
+fn most<'a>(parts: impl Iterator<Item = (&'a str, f64)>) -> String {
+    match parts.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
+        Some((phase, us)) if us.abs() >= 0.05 => format!(" (most in {phase}, {})", signed(us)),
+        _ => String::new(),
+    }
 }
 
 /// What a term would have to cost: "86.6 → 91.2 each".

@@ -160,7 +160,7 @@ fn rest(worth: &[&Gradient], worthless: &[&Gradient]) -> String {
 }
 
 fn phases(shown: &Budgeted<'_>) -> Table {
-    let mut table = table(&["phase (µs)", "n", "p50", "p99", "mean", "model", "residual"]);
+    let mut table = table(&["phase (µs)", "n", "p50", "p99", "mean", "model", "usual", "slow"]);
     let Some((_, comparison)) = shown.against else { return table };
     for row in comparison.phases.iter().chain([&comparison.cycle]) {
         let quantile = |us: Option<f64>| us.map_or("–".into(), column);
@@ -172,30 +172,32 @@ fn phases(shown: &Budgeted<'_>) -> Table {
             quantile(measured.and_then(|m| m.p99_us)),
             quantile(measured.map(|m| m.mean_us)),
             column(row.model_us),
-            row.residual_us.map_or("–".into(), signed),
+            row.residual.map_or("–".into(), |residual| signed(residual.usual_us)),
+            row.residual.map_or("–".into(), |residual| signed(residual.tail_us)),
         ]);
     }
     table
 }
 
 fn residuals(shown: &Budgeted<'_>) -> Table {
-    let mut table = table(&["µs", "phase", "model", "measured", "residual", "", "if it alone, each"]);
+    let mut table = table(&["µs", "phase", "model", "median", "usual", "slow", "", "if it alone, each"]);
     left(&mut table, 1..2);
-    left(&mut table, 5..6);
+    left(&mut table, 6..7);
     let Some((_, comparison)) = shown.against else { return table };
     for row in &comparison.terms {
         let term = &shown.budget.terms[row.term];
         let cost = shown.forecast.costs.iter().find(|cost| cost.term == row.term);
-        let residual = match (row.residual_us, cost) {
+        let usual = match (row.residual, cost) {
             (None, Some(cost)) if cost.hidden => "hidden".into(),
-            (residual, _) => residual.map_or("–".into(), signed),
+            (residual, _) => residual.map_or("–".into(), |residual| signed(residual.usual_us)),
         };
         table.add_row([
             wrap(&term.name, 26),
             term.phase.clone(),
             column(row.model_us),
-            row.measured.as_ref().map_or("–".into(), |measured| column(measured.mean_us)),
-            residual,
+            row.measured.as_ref().and_then(|measured| measured.p50_us).map_or("–".into(), column),
+            usual,
+            row.residual.map_or("–".into(), |residual| signed(residual.tail_us)),
             if row.alone { "alone".into() } else { String::new() },
             sentences::needed(row, cost.map_or(0.0, |cost| cost.each_us)),
         ]);
