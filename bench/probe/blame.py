@@ -1,7 +1,6 @@
-"""Joins the hog's own log of bursts with the late wakes that `taut probe --explain` took apart."""
+"""Joins a hog's own log of bursts with the wakes that `taut explain` took apart. Pure functions."""
 
-import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,62 +12,83 @@ LATE_NS = 100_000
 class Wake:
     due_ns: int
     late_ns: int
-    # (what, who, ns), in order of time.
-    parts: list[tuple[str, str, int]]
+    # ns by "cause: detail".
+    parts: Mapping[str, int]
 
     @property
     def culprit(self) -> str:
-        """Who had the largest part."""
-        totals: dict[str, int] = {}
-        for what, who, ns in self.parts:
-            key = who or what
-            totals[key] = totals.get(key, 0) + ns
-        return max(totals, key=lambda key: totals[key], default="nobody")
+        """What had the largest part."""
+        return max(self.parts, key=lambda part: self.parts[part], default="nothing")
+
+    def overlap_ns(self, burst: tuple[int, int]) -> int:
+        """How much of its lateness fell into a burst."""
+        return min(self.due_ns + self.late_ns, burst[1]) - max(self.due_ns, burst[0])
 
 
 @dataclass
 class Verdict:
-    bursts: int = 0
-    # Wakes that a burst held up.
+    # Bursts that overlap a due time of the probe.
     hits: int = 0
-    # Of them, those whose largest part is the hog's.
+    # Of them, those with a late wake whose largest part is the hog's.
     named: int = 0
-    # Bursts that held a wake up by their own log, of which taut lists none.
-    unseen: int = 0
-    # Late wakes beside the hog's.
+    # Late wakes in all, and those beyond every burst.
+    late: int = 0
     others: int = 0
-    wrong: list[dict[str, Any]] = field(default_factory=list)
-    # Hog's part in a hit less the truth, ns.
+    # Of those, the ones blamed on the hog all the same.
+    slandered: int = 0
+    # What was wrong, burst by burst.
+    wrong: list[str] = field(default_factory=list)
+    # Hog's part in a hit less the overlap, ns.
     errors_ns: list[int] = field(default_factory=list)
 
 
-def judge(bursts: Sequence[tuple[int, int]], wakes: Sequence[Wake], name: str, interval_ns: int) -> Verdict:
-    """`bursts` and `wakes` by CLOCK_MONOTONIC. A wake due within a burst and late by more than 100 µs is a hit."""
-    wakes = sorted(wakes, key=lambda wake: wake.due_ns)
-    verdict = Verdict()
+def read_wakes(explanation: Mapping[str, Any], due_ns: Mapping[int, int]) -> list[Wake]:
+    """The wakes of `taut explain --all --format json`, in order of time; their due times by message id from the recording."""
+    (chain,) = explanation["chains"]
+    wakes = [
+        Wake(
+            due_ns[message["id"]],
+            message["total_ns"],
+            {f"{piece['cause']}: {piece['detail']}": piece["ns"] for piece in message["budget"]},
+        )
+        for message in chain["all"]
+    ]
+    return sorted(wakes, key=lambda wake: wake.due_ns)
+
+
+def judge(bursts: Sequence[tuple[int, int]], wakes: Sequence[Wake], hog: str, interval_ns: int) -> Verdict:
+    """`bursts` and `wakes` by CLOCK_MONOTONIC, each in order. A burst hits when a due time lies in it so long before its end that
+    the wake came more than 100 µs late."""
+    verdict, by_hog = Verdict(), f"by {hog}"
+    late = [wake for wake in wakes if wake.late_ns > LATE_NS]
+    verdict.late = len(late)
     if not wakes:
-        verdict.bursts = verdict.unseen = len(bursts)
         return verdict
-    bursts = sorted(bursts)
-    starts = [start for start, _ in bursts]
-    hit_bursts = set()
-    for wake in wakes:
-        at = bisect.bisect_right(starts, wake.due_ns) - 1
-        if at < 0 or wake.due_ns >= bursts[at][1] or wake.late_ns <= LATE_NS:
-            verdict.others += 1
+    phase_ns, first_ns, last_ns = wakes[0].due_ns % interval_ns, wakes[0].due_ns, wakes[-1].due_ns
+    held_up = set()
+    for burst in bursts:
+        start, end = burst
+        due_ns = start + (phase_ns - start) % interval_ns
+        if not (first_ns <= due_ns <= last_ns) or end - due_ns <= LATE_NS:
             continue
-        hit_bursts.add(at)
         verdict.hits += 1
-        if name in wake.culprit:
-            verdict.named += 1
-            took = sum(ns for _, who, ns in wake.parts if name in who)
-            verdict.errors_ns.append(took - (bursts[at][1] - wake.due_ns))
+        met = [at for at, wake in enumerate(late) if wake.overlap_ns(burst) > LATE_NS]
+        held_up.update(met)
+        blamed = [at for at in met if late[at].culprit.endswith(by_hog)]
+        verdict.named += bool(blamed)
+        if blamed:
+            wake = max((late[at] for at in blamed), key=lambda wake: wake.overlap_ns(burst))
+            verdict.errors_ns.append(
+                sum(ns for part, ns in wake.parts.items() if part.endswith(by_hog)) - wake.overlap_ns(burst)
+            )
         else:
-            verdict.wrong.append({"due_ns": wake.due_ns, "late_ns": wake.late_ns, "parts": wake.parts})
-    # A burst of two intervals holds up a wake whatever its phase; those at the ends were before or after the probe.
-    from_ns, to_ns = wakes[0].due_ns, wakes[-1].due_ns
-    for at, (start, end) in enumerate(bursts):
-        if from_ns <= start and end <= to_ns:
-            verdict.bursts += 1
-            verdict.unseen += at not in hit_bursts and end - start >= 1.5 * interval_ns
+            seen = "; ".join(f"{late[at].late_ns} ns: {dict(late[at].parts)}" for at in met)
+            verdict.wrong.append(
+                f"burst of {end - start} ns, due {due_ns - start} ns after its start: {seen or 'no late wake'}"
+            )
+    beyond = [
+        wake for at, wake in enumerate(late) if at not in held_up and all(wake.overlap_ns(b) <= 0 for b in bursts)
+    ]
+    verdict.others = len(beyond)
+    verdict.slandered = sum(wake.culprit.endswith(by_hog) for wake in beyond)
     return verdict

@@ -23,7 +23,9 @@ class Ended:
     other_cpu_away_ns: int
 
 
-def run(command: list[str], *, cpu: int | None = None, timeout_s: float = 300, may_end_with: tuple[int, ...] = (0,)) -> Ended:
+def run(
+    command: list[str], *, cpu: int | None = None, timeout_s: float = 300, may_end_with: tuple[int, ...] = (0,)
+) -> Ended:
     """Runs a command to its end; `cpu` pins all of it."""
     with tempfile.TemporaryFile() as stderr, Witness() as witness:
         pinned = (lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None
@@ -80,7 +82,9 @@ class Witness(threading.Thread):
 @contextlib.contextmanager
 def in_background(command: list[str], settle_s: float = 1.0) -> Iterator[subprocess.Popen[str]]:
     """Something that runs beside, in a session of its own as another user's work would; ended with SIGTERM."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         time.sleep(settle_s)
         if process.poll() is not None:

@@ -29,7 +29,9 @@ class Histogram:
         return None
 
 
-def command(policy: str, priority: int, cpu: int, seconds: float, *, unit_ns: int | None, holds_latency: bool) -> list[str]:
+def command(
+    policy: str, priority: int, cpu: int, seconds: float, *, unit_ns: int | None, holds_latency: bool
+) -> list[str]:
     """CLOCK_MONOTONIC, absolute deadlines 1 ms apart; with rows of 1 or 1000 ns, or without a histogram.
 
     Whole microseconds are 7 % of a real-time wake, and rows of 1 ns end at 1 ms: the unit goes with what is measured.
@@ -47,7 +49,9 @@ def read(stdout: str, unit_ns: int) -> Histogram:
     """What `cyclictest -h` printed, one thread."""
     rows = (line.split() for line in stdout.splitlines() if line[:1].isdigit() and not line.endswith(" 000000"))
     counts = {int(row): int(count) for row, count in rows}
-    return Histogram(counts, last_of(stdout, "Histogram Overflows"), last_of(stdout, "Max Latencies") * unit_ns, unit_ns)
+    return Histogram(
+        counts, last_of(stdout, "Histogram Overflows"), last_of(stdout, "Max Latencies") * unit_ns, unit_ns
+    )
 
 
 def last_of(stdout: str, title: str) -> int:

@@ -4,6 +4,7 @@ It sleeps 1 ms from now, again and again; a hiccup is the time between two wakes
 than the 1 ms stands for the samples that were not taken meanwhile, too; and the recorder's buckets are 16.4 µs wide at first.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 # HdrHistogram with lowest value 20 µs and two digits: units of 2^14 ns, 256 of them before they double.
@@ -14,7 +15,7 @@ BUCKET_NS = 1 << UNIT_BITS
 def hiccups(woke_ns: Sequence[int]) -> list[int]:
     """From the moments of wakes, in order."""
     found, shortest = [], None
-    for before, after in zip(woke_ns, woke_ns[1:], strict=False):
+    for before, after in itertools.pairwise(woke_ns):
         delta = after - before
         shortest = delta if shortest is None else min(shortest, delta)
         found.append(delta - shortest)

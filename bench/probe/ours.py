@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,8 @@ class Lateness:
         return int(self.histogram.get_max_value())
 
     def quantile_ns(self, q: float) -> int:
-        """To 0.1 %: the top of a bucket."""
-        return int(self.histogram.get_value_at_percentile(100 * q))
+        """To 0.1 %: the top of a bucket. The rank is rounded up, as Java's and everybody's is; this package rounds it to the nearest."""
+        return int(self.histogram.get_value_at_percentile(100 * math.ceil(q * self.n) / self.n))
 
 
 def command(taut: str, cpu: int, seconds: float, *words: str) -> list[str]:

@@ -51,10 +51,14 @@ def arguments() -> Options:
     parser = argparse.ArgumentParser(prog="bench/probe/run", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="turns of each comparison")
     parser.add_argument("--seconds", type=float, default=5, help="of each run")
-    parser.add_argument("--only", metavar="SECTION", action="append", choices=list(SECTIONS), help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument(
+        "--only", metavar="SECTION", action="append", choices=list(SECTIONS), help=f"of {', '.join(SECTIONS)}"
+    )
     parser.add_argument("--taut", default=str(ROOT / ".venv/bin/taut"))
     parser.add_argument("--old-python", metavar="FILE", help="a Python before 3.11, which sleeps in select()")
-    parser.add_argument("--jar", type=Path, default=ROOT / "target/bench-probe/HdrHistogram-2.2.2.jar", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--jar", type=Path, default=ROOT / "target/bench-probe/HdrHistogram-2.2.2.jar", help=argparse.SUPPRESS
+    )
     options = parser.parse_args()
     if os.geteuid() != 0 or (os.cpu_count() or 1) < 2:
         parser.error("needs root (real-time priority, kernel events) and two CPUs")
