@@ -23,9 +23,10 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 
 /// One line on stderr that holds `text`, nothing on stdout, exit code 2.
 fn refuses(arguments: &[&str], text: &str) {
-    taut(arguments).code(2).stdout("").stderr(
-        predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)),
-    );
+    taut(arguments)
+        .code(2)
+        .stdout("")
+        .stderr(predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)));
 }
 
 #[test]
@@ -133,6 +134,9 @@ fn bad_input_is_one_line() {
     refuses(&["--measure", "high-resolution-timers", "--allow-changes"], "it is good already (1 ns)");
 }
 
+/// The machine is one, and tests run beside each other.
+static MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// A check of this machine whose remedy is one value for one file that this user may write.
 fn changeable() -> Option<(String, String)> {
     let value = json(&["--json"]);
@@ -144,12 +148,14 @@ fn changeable() -> Option<(String, String)> {
         let command = finding["remedy"]["commands"][0].as_str()?;
         let file = command.rsplit_once("> ")?.1;
         let writable = std::fs::OpenOptions::new().write(true).open(file).is_ok();
-        (wanted.contains(&id) && finding["remedy"]["how"] == "write" && writable).then(|| (id.to_owned(), file.to_owned()))
+        (wanted.contains(&id) && finding["remedy"]["how"] == "write" && writable)
+            .then(|| (id.to_owned(), file.to_owned()))
     })
 }
 
 #[test]
 fn a_remedy_is_measured_only_when_allowed_and_is_taken_back() {
+    let _alone = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some((id, file)) = changeable() else {
         eprintln!("nothing here may be changed by this user");
         return;
@@ -166,6 +172,7 @@ fn a_remedy_is_measured_only_when_allowed_and_is_taken_back() {
 
 #[test]
 fn an_interrupted_measurement_takes_it_back() {
+    let _alone = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some((id, file)) = changeable() else {
         eprintln!("nothing here may be changed by this user");
         return;

@@ -151,6 +151,30 @@ mod tests {
     }
 
     #[test]
+    fn only_what_can_be_taken_back_with_certainty_is_measured() {
+        let finding = |state, remedy| {
+            let check = crate::find("governor").unwrap();
+            let root = crate::Root::recorded("== /none ==\n").unwrap();
+            Finding {
+                state,
+                remedy,
+                value: "fine".into(),
+                ..crate::examine_one(check, &root, &crate::Asked::default())
+            }
+        };
+        let why = |state, remedy| Applied::remedy_of(&finding(state, remedy)).unwrap_err().to_string();
+        let hotplug = Setting { path: "/sys/devices/system/cpu/cpu3/online".into(), new: "0".into(), old: "1".into() };
+        let run = Remedy::Run { command: "swapoff -a".into(), undo: "swapon -a".into() };
+        assert!(Applied::remedy_of(&finding(State::Bad, Some(remedy(&[("a", "b")])))).is_ok());
+        assert!(Applied::remedy_of(&finding(State::Warn, Some(Remedy::HoldAwake))).is_ok());
+        assert!(why(State::Bad, Some(Remedy::Write(vec![hotplug]))).contains("on or off under the probe"));
+        assert!(why(State::Warn, Some(run)).contains("(swapoff -a)"));
+        assert!(why(State::Bad, Some(Remedy::Boot("nosmt".into()))).contains("reboot"));
+        assert!(why(State::Good, None).contains("good already (fine)"));
+        assert!(why(State::NotVisible, None).contains("there is none here"));
+    }
+
+    #[test]
     fn a_remedy_is_in_force_until_it_is_put_back() {
         let tree = tree();
         let applied = Applied::new(&remedy(&[("a", "old a"), ("b", "old_b")]), tree.path()).unwrap();

@@ -71,7 +71,26 @@ pub(crate) fn mask_text(cpus: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_and_masks_are_each_others_inverse(mut cpus in proptest::collection::vec(0..MOST, 0..40)) {
+            cpus.sort_unstable();
+            cpus.dedup();
+            prop_assert_eq!(list(&text(&cpus)), Some(cpus.clone()));
+            prop_assert_eq!(mask(&mask_text(&cpus)), Some(cpus));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>(), numbers in "[0-9a-f,-]{0,30}") {
+            for text in [&text, &numbers] {
+                let _ = (list(text), mask(text));
+            }
+        }
+    }
 
     #[test]
     fn lists_and_masks_are_read_as_the_kernel_writes_them() {

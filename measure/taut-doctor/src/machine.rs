@@ -228,7 +228,7 @@ impl<'a> Machine<'a> {
         let known = BOARDS.iter().any(|name| board.contains(name)) && !board.contains("metal");
         let info = self.text("/proc/cpuinfo")?;
         let flag = words_of(&info, "flags").contains(&"hypervisor");
-        Ok((flag || known).then(|| if board.is_empty() { "a hypervisor".into() } else { board }))
+        Ok((flag || known).then(|| if board.is_empty() { "yes, of unknown kind".into() } else { board }))
     }
 
     /// A file of /proc about the process named, else about this one.

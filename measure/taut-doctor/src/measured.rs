@@ -11,6 +11,8 @@ pub struct Measured {
     pub remedy: String,
     /// CPUs that were woken on.
     pub cpus: Vec<u32>,
+    /// Scheduling policy of the threads that were woken: "other", "fifo".
+    pub policy: String,
     /// Distance of the wakeups asked for, in ns.
     pub interval_ns: u64,
     /// Each turn without and with it.

@@ -227,7 +227,30 @@ pub(crate) fn missing(error: std::io::Error) -> Missing {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_machine_or_an_error(text in any::<String>(), sections in "(== (/|call:)[a-c/]{0,4} == ?(E[A-Z]{0,6})?\n[=x\\\\ \n]{0,8}){0,6}") {
+            for text in [&text, &sections] {
+                let Ok(root) = Root::recorded(text) else { continue };
+                for path in root.known.keys() {
+                    let _ = (root.read(path), root.list(path));
+                }
+            }
+        }
+
+        #[test]
+        fn any_content_is_written_down_and_read_back(content in "[^\r\0]{0,60}") {
+            let mut root = Root::recorded("== /none ==\n").unwrap();
+            root.tell("/file", Ok(content.clone()));
+            let _ = root.read("/file");
+            let again = Root::recorded(&root.written_down()).unwrap().read("/file").unwrap();
+            prop_assert_eq!(again.lines().collect::<Vec<_>>(), content.lines().collect::<Vec<_>>());
+        }
+    }
 
     const TEXT: &str =
         "a remark\n== /proc/a ==\n1\n== /proc/b == EACCES\n== /sys/c/ == EACCES\n== /sys/d/e/f ==\nx\ny\n";

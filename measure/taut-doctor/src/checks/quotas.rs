@@ -141,7 +141,10 @@ fn cpu_set(machine: &Machine<'_>) -> Look {
         };
     let allowed = cpus::list(&text).filter(|cpus| !cpus.is_empty()).ok_or_else(|| unreadable(&path, &text))?;
     let outside: Vec<u32> = machine.asked.cpus.iter().copied().filter(|cpu| !allowed.contains(cpu)).collect();
-    let all = format!("{} of {}", cpus::text(&allowed), cpus::text(machine.online()));
+    let all = match machine.online() {
+        [] => cpus::text(&allowed),
+        online => format!("{} of {}", cpus::text(&allowed), cpus::text(online)),
+    };
     Ok(match outside.is_empty() {
         true => good(all),
         false if path.ends_with("status") => warn(format!("{all}; not CPU {}", cpus::text(&outside))),

@@ -127,7 +127,7 @@ fn hyperthreads(machine: &Machine<'_>) -> Look {
     }
     let setting =
         |cpu: &u32| crate::Setting { path: format!("{CPUS}/cpu{cpu}/online"), new: "0".into(), old: "1".into() };
-    Ok(bad(format!("CPU {} share a core with the loop's", cpus::text(&foreign)))
+    Ok(bad(format!("the loop's cores also run CPU {}", cpus::text(&foreign)))
         .remedy(crate::Remedy::Write(foreign.iter().map(setting).collect())))
 }
 
@@ -286,7 +286,7 @@ mod tests {
             == /sys/devices/system/cpu/cpu2/topology/thread_siblings_list ==\n2,6\n\
             == /sys/devices/system/cpu/cpu3/topology/thread_siblings_list ==\n2-3\n";
         let finding = sees_asked("hyperthreads", machine, &two());
-        assert_eq!((finding.state, finding.value.as_str()), (Bad, "CPU 6 share a core with the loop's"));
+        assert_eq!((finding.state, finding.value.as_str()), (Bad, "the loop's cores also run CPU 6"));
         assert_eq!(finding.undo.unwrap(), "echo 1 > /sys/devices/system/cpu/cpu6/online");
     }
 

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_guest_is_known_by_its_processor_or_its_board() {
-        assert_eq!(sees("hypervisor", GUEST).value, "a hypervisor");
+        assert_eq!(sees("hypervisor", GUEST).value, "yes, of unknown kind");
         assert_eq!(sees("hypervisor", METAL).state, Good);
         let board = "== /proc/cpuinfo ==\nprocessor : 0\nCPU implementer : 0x41\n== /sys/class/dmi/id/sys_vendor ==\nAmazon EC2\n";
         assert_eq!(sees("hypervisor", board).state, Warn);

@@ -103,6 +103,8 @@ struct Measured {
     remedy: String,
     /// CPUs that were woken on.
     cpus: Vec<u32>,
+    /// Scheduling policy of the threads that were woken: "other", "fifo", "rr".
+    policy: String,
     /// Distance of the wakeups.
     interval_ns: u64,
     /// It was stopped before its time.
@@ -176,6 +178,7 @@ fn one_measured(measured: &model::Measured) -> Measured {
         id: measured.id,
         remedy: measured.remedy.clone(),
         cpus: measured.cpus.clone(),
+        policy: measured.policy.clone(),
         interval_ns: measured.interval_ns,
         interrupted: measured.interrupted,
         rounds: measured.rounds.iter().map(round).collect(),
@@ -187,11 +190,7 @@ fn one_measured(measured: &model::Measured) -> Measured {
 }
 
 fn ratio(ratio: model::Ratio) -> Ratio {
-    Ratio {
-        median: ratio.median,
-        low: ratio.interval.map(|(low, _)| low),
-        high: ratio.interval.map(|(_, high)| high),
-    }
+    Ratio { median: ratio.median, low: ratio.interval.map(|(low, _)| low), high: ratio.interval.map(|(_, high)| high) }
 }
 
 #[cfg(test)]

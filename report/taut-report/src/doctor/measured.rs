@@ -16,8 +16,9 @@ pub fn doctor_measured_terminal(measured: &Measured, style: Style) -> String {
         cpus => format!("on CPU {}", taut_doctor::cpus::text(cpus)),
     };
     let head = format!(
-        "{} rounds without and with, in turn · a wakeup every {} {cpus}",
+        "{} rounds without and with, in turn · a wakeup of a SCHED_{} thread every {} {cpus}",
         measured.rounds.len(),
+        measured.policy.to_uppercase(),
         words::duration(measured.interval_ns),
     );
     let mut table = table(&["late (µs)", "n", "p50", "p90", "p99", "p99.9", "max"]);

@@ -37,8 +37,8 @@ fn machine(diagnosis: &Diagnosis) -> String {
     let named = diagnosis.facts.iter().map(|(name, value)| match *name {
         "cpus" => format!("{value} CPUs"),
         "kernel" => format!("Linux {value}"),
-        "hypervisor" => format!("virtual machine: {value}"),
-        "container" => format!("in a container: {value}"),
+        "hypervisor" => format!("virtual machine ({value})"),
+        "container" => format!("in a container ({value})"),
         _ => value.clone(),
     });
     let facts: Vec<String> = named.collect();

@@ -41,7 +41,10 @@ pub fn doctor_checks_json() -> Value {
 pub fn doctor_checks_markdown() -> String {
     let mut out = String::new();
     for subject in Subject::ALL {
-        out += &format!("\n### {}\n\n| check | read | good | why | remedy · undo | effect |\n|---|---|---|---|---|---|\n", subject.word());
+        out += &format!(
+            "\n### {}\n\n| check | read | good | why | remedy · undo | effect |\n|---|---|---|---|---|---|\n",
+            subject.word()
+        );
         for check in checks().filter(|check| check.subject == subject) {
             let reads: Vec<String> = check.reads.iter().map(|read| format!("`{}`", readable(read))).collect();
             let undo = if check.undo.is_empty() { String::new() } else { format!(" · {}", cell(check.undo)) };

@@ -68,9 +68,11 @@ fn line(finding: &Finding, style: Style) -> String {
         tags.push(finding.effect.word());
         tags.extend(finding.reboot.then_some("reboot"));
     }
-    let text = format!("{}: {} ({})", finding.title, finding.value, tags.join(", "));
+    let tags = format!("({})", tags.join(", "));
     let word = word(finding.state);
-    let lines = paragraph(word, &text);
+    let lines = paragraph(word, &format!("{}: {} {tags}", finding.title, finding.value));
+    // Unless they are broken over two lines.
+    let lines = lines.replace(&tags, &style.dim(&tags));
     // The state stands alone in its column, so that colouring it moves nothing.
     match lines.split_once(word) {
         Some((before, after)) => format!("{before}{}{after}", style.state(word, finding.state)),
@@ -169,7 +171,9 @@ mod tests {
             finding.value = "/sys/fs/cgroup/".to_owned() + &"x".repeat(300);
         }
         diagnosis.facts.push(("board", "y".repeat(200)));
-        for text in [doctor_terminal(&diagnosis, Style::default()), doctor_terminal(&sample::laptop(), Style::default())] {
+        for text in
+            [doctor_terminal(&diagnosis, Style::default()), doctor_terminal(&sample::laptop(), Style::default())]
+        {
             for line in text.lines() {
                 assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
             }

@@ -45,7 +45,7 @@ fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Res
     for command in remedy.undo_commands() {
         say(&format!("puts back at the end, as you would by: {command}"));
     }
-    let settings = Settings { cpus: cpus.clone(), ..Settings::default() };
+    let settings = Settings { cpus: cpus.clone(), policy: args.policy, ..Settings::default() };
     let interval_ns = settings.interval.as_nanos() as u64;
     let turn = args.duration / args.rounds / 2;
     let plan = Plan {
@@ -80,6 +80,7 @@ fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Res
         id: finding.id,
         remedy: remedy.text(),
         cpus,
+        policy: args.policy.to_string(),
         interval_ns,
         interrupted: rounds.len() < args.rounds as usize,
         rounds,

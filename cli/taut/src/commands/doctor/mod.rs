@@ -56,6 +56,9 @@ pub struct Args {
     /// With --measure: how often to take turns; six or more carry an interval.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N", requires = "measure")]
     rounds: u32,
+    /// With --measure: policy of the threads that are woken: other, batch, fifo, rr.
+    #[arg(long, default_value = "other", value_name = "POLICY", requires = "measure")]
+    policy: taut_probe::Policy,
     /// List all checks, with what is good.
     #[arg(long, conflicts_with_all = ["measure", "fix", "strict"])]
     list: bool,

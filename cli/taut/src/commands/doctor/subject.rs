@@ -33,10 +33,13 @@ fn named_cpus(text: &str, root: &Root) -> Result<Vec<u32>> {
 
 fn interface(name: &str, root: &Root) -> Result<String> {
     // The kernel's own rule for names, dev_valid_name(), less what a shell would take for its own.
-    let valid = !name.is_empty() && name.len() < 16 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:".contains(c));
+    let valid =
+        !name.is_empty() && name.len() < 16 && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:".contains(c));
     match root.list("/sys/class/net") {
         _ if !valid || name.starts_with(['.', '-']) => bail!("--interface {name:?}: no interface has such a name"),
-        Ok(names) if !names.iter().any(|n| n == name) => bail!("--interface {name}: not here; there are {}", names.join(", ")),
+        Ok(names) if !names.iter().any(|n| n == name) => {
+            bail!("--interface {name}: not here; there are {}", names.join(", "))
+        }
         _ => Ok(name.to_owned()),
     }
 }
@@ -47,7 +50,8 @@ fn tty(name: &str, args: &Args, root: &Root) -> Result<String> {
     let resolved = if args.machine.is_none() { Path::new(&path).canonicalize().ok() } else { None };
     let path = resolved.map_or(path, |path| path.display().to_string());
     let port = path.strip_prefix("/dev/").unwrap_or_default();
-    if port.is_empty() || port.starts_with('.') || !port.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) {
+    if port.is_empty() || port.starts_with('.') || !port.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    {
         bail!("--tty {name:?}: give a port such as /dev/ttyUSB0");
     }
     match root.list("/sys/class/tty") {
@@ -58,7 +62,8 @@ fn tty(name: &str, args: &Args, root: &Root) -> Result<String> {
 
 fn process(pid: u32, root: &Root) -> Result<u32> {
     match root.list(&format!("/proc/{pid}")) {
-        Err(Missing::Absent) => bail!("--pid {pid}: no such process"),
+        // Where /proc is hidden nothing tells.
+        Err(Missing::Absent) if root.read("/proc/self/status").is_ok() => bail!("--pid {pid}: no such process"),
         _ => Ok(pid),
     }
 }
