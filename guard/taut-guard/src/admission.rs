@@ -160,16 +160,16 @@ impl Admission {
                     self.watch_residual(residual, counters, events);
                 }
             }
-            Some(source_ns) => {
-                if (source_ns - step.arrival_ns).abs() > bound && (source_ns > 0 || self.steps_back(&step, bound)) {
-                    return self.clock_step(frame, parameters, &newest, counters, events);
-                }
+            Some(source_ns)
+                if (source_ns - step.arrival_ns).abs() > bound && (source_ns > 0 || self.steps_back(&step, bound)) =>
+            {
+                return self.clock_step(frame, parameters, &newest, counters, events);
             }
             None if step.counts > 0 && !count_is_plausible => {
                 counters.sequence_jumps.bump();
                 return self.resync(frame, parameters, &newest, counters, events);
             }
-            None => {}
+            _ => {}
         }
         if step.counts < 0 {
             return self.admit_late(frame, &newest, step.counts, parameters, window, counters, events);

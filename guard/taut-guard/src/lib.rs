@@ -8,6 +8,8 @@
 
 mod admission;
 mod black_box;
+#[cfg(feature = "c")]
+mod c;
 mod counters;
 mod error;
 mod frame;

@@ -15,7 +15,8 @@ fn leader(seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let waves: Vec<(f64, f64, f64)> =
         (0..12).map(|n| (0.1 + 0.15 * f64::from(n), random.f64() * 6.3, 120.0 / (1.0 + f64::from(n)))).collect();
-    let at = |t: f64| waves.iter().map(|(hertz, phase, mm)| mm * (6.283 * hertz * t + phase).sin()).sum();
+    let at =
+        |t: f64| waves.iter().map(|(hertz, phase, mm)| mm * (std::f64::consts::TAU * hertz * t + phase).sin()).sum();
     (0..STEPS).map(|n| at(n as f64 * PERIOD_S)).collect()
 }
 

@@ -25,8 +25,8 @@ impl<const N: usize> KeepAlive<N> {
     /// Call it at the rate of the stream: what it suppresses now it sends at latest a period after the third.
     pub fn is_due(&mut self, setpoint: &[f64; N], period_ns: u64, now_ns: u64) -> bool {
         let is_due = self.last.is_none_or(|(at_ns, sent)| {
-            let moved = sent.iter().zip(setpoint).any(|(sent, new)| !((new - sent).abs() <= self.deadband));
-            moved || now_ns < at_ns || now_ns - at_ns + period_ns > self.interval_ns
+            let is_still = sent.iter().zip(setpoint).all(|(sent, new)| (new - sent).abs() <= self.deadband);
+            !is_still || now_ns < at_ns || now_ns - at_ns + period_ns > self.interval_ns
         });
         if is_due {
             self.last = Some((now_ns, *setpoint));

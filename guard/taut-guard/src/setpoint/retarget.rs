@@ -51,15 +51,15 @@ impl<const N: usize> Retarget<N> {
     pub fn new(limits: JerkLimits<N>, measured: [f64; N]) -> Result<Retarget<N>, Error> {
         within("period_ns", limits.period_ns as f64, 1e5, 1e9)?;
         let mut input = InputParameter::new(None);
-        for axis in 0..N {
+        for (axis, position) in measured.into_iter().enumerate() {
             within("velocity_max", limits.velocity_max[axis], 1e-6, 1e6)?;
             within("acceleration_max", limits.acceleration_max[axis], 1e-6, 1e6)?;
             within("jerk_max", limits.jerk_max[axis], 1e-6, 1e9)?;
-            within("measured", measured[axis], -1e9, 1e9)?;
+            within("measured", position, -1e9, 1e9)?;
             input.max_velocity[axis] = limits.velocity_max[axis];
             input.max_acceleration[axis] = limits.acceleration_max[axis];
             input.max_jerk[axis] = limits.jerk_max[axis];
-            input.current_position[axis] = measured[axis];
+            input.current_position[axis] = position;
         }
         let generator = Ruckig::new(None, limits.period_ns as f64 * 1e-9);
         Ok(Retarget { generator, input, output: OutputParameter::new(None), velocity_max: limits.velocity_max })
