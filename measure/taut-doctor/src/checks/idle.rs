@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
             "/sys/devices/system/cpu/*/cpuidle/*/disable",
             "/sys/devices/system/cpu/cpuidle/current_driver",
             "/sys/devices/system/cpu/*/power/pm_qos_resume_latency_us",
-            "call:cpu_dma_latency",
+            "call:read /dev/cpu_dma_latency",
         ],
         good: "exit latency ≤ 10 µs, which is 1 % of a 1 kHz period",
         why: "a sleeping loop lets its CPU sleep; waking that takes as long as the kernel's table says, or longer",
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "pm-qos",
         subject: Subject::Power,
         title: "Wakeup latency asked for (PM QoS)",
-        reads: &["call:cpu_dma_latency"],
+        reads: &["call:read /dev/cpu_dma_latency"],
         good: "0 to 10 µs while the loop runs",
         why: "cyclictest asks for 0 and so measures a machine that the robot's program does not get",
         remedy: "hold /dev/cpu_dma_latency open with 0 while the loop runs",
@@ -93,7 +93,8 @@ fn idle_states(machine: &Machine<'_>) -> Look {
     if machine.boot_word("idle") == Some("poll") {
         return Ok(good("none: booted with idle=poll"));
     }
-    let asked_us = machine.maybe("call:cpu_dma_latency").and_then(|us| us.parse::<i64>().ok()).unwrap_or(i64::MAX);
+    let asked_us =
+        machine.maybe("call:read /dev/cpu_dma_latency").and_then(|us| us.parse::<i64>().ok()).unwrap_or(i64::MAX);
     let driver = machine.maybe(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_else(|| "unknown driver".into());
     let mut deepest: Option<(i64, String, u32)> = None;
     let mut seen = 0;
@@ -141,7 +142,7 @@ fn resume_latency_us(machine: &Machine<'_>, cpu: u32) -> i64 {
 }
 
 fn pm_qos(machine: &Machine<'_>) -> Look {
-    let us: i64 = machine.number("call:cpu_dma_latency")?;
+    let us: i64 = machine.number("call:read /dev/cpu_dma_latency")?;
     Ok(match us {
         ..=GOOD_US => good(format!("{us} µs")),
         // PM_QOS_CPU_LATENCY_DEFAULT_VALUE, 2000 s.
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(sees("idle-states", &states("")).value, "C10, exit 890 µs (unknown driver, CPU 0)");
         let disabled = "== /sys/devices/system/cpu/cpu0/cpuidle/state2/disable ==\n1\n";
         assert_eq!(sees("idle-states", &states(disabled)).state, Good);
-        let held = sees("idle-states", &states("== call:cpu_dma_latency ==\n0\n"));
+        let held = sees("idle-states", &states("== call:read /dev/cpu_dma_latency ==\n0\n"));
         assert_eq!((held.state, held.value.as_str()), (Good, "POLL, exit 0 µs (unknown driver, CPU 0)"));
         let one = "== /sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us ==\nn/a\n";
         assert_eq!(sees("idle-states", &states(one)).value, "C1, exit 2 µs (unknown driver, CPU 1)");

@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "system-management",
         subject: Subject::Virtualization,
         title: "System management interrupts (Intel)",
-        reads: &["/proc/cpuinfo", "call:msr_smi_count", "/proc/uptime"],
+        reads: &["/proc/cpuinfo", "call:read /dev/cpu/0/msr", "/proc/uptime"],
         good: "fewer than one an hour",
         why: "the firmware stops all CPUs for 0.1 to 100 ms, and no kernel can prevent it",
         remedy: "firmware setup: legacy USB, power management and ECC scrubbing off; or another board",
@@ -96,7 +96,7 @@ fn system_management(machine: &Machine<'_>) -> Look {
     if machine.hypervisor()?.is_some() {
         return Err(not_applicable("in a virtual machine they are the host's"));
     }
-    let Ok(n) = machine.number::<u64>("call:msr_smi_count") else {
+    let Ok(n) = machine.number::<u64>("call:read /dev/cpu/0/msr") else {
         return Err(not_visible("the processor's counter shows only to root, with the msr module"));
     };
     let uptime = machine.text("/proc/uptime")?;
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn firmware_interrupts_are_told_as_a_rate() {
-        let machine = |n: u32| format!("{METAL}== call:msr_smi_count ==\n{n}\n== /proc/uptime ==\n36000.5 1.0\n");
+        let machine = |n: u32| format!("{METAL}== call:read /dev/cpu/0/msr ==\n{n}\n== /proc/uptime ==\n36000.5 1.0\n");
         assert_eq!(sees("system-management", &machine(5)).state, Good);
         assert_eq!(sees("system-management", &machine(72_001)).value, "72001 since boot, 7200.0 an hour");
         assert_eq!(sees("system-management", METAL).state, NotVisible);

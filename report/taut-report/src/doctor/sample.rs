@@ -31,7 +31,7 @@ powersave
 powersave
 == /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver ==
 intel_pstate
-== call:cpu_dma_latency ==
+== call:read /dev/cpu_dma_latency ==
 2000000000
 == call:audit_get ==
 enabled=1
@@ -51,7 +51,7 @@ pub fn measured() -> Measured {
         before_p50_ns: 80_000 + 4 * i,
         after_p50_ns: 20_000 + i,
         before_p99_ns: 200_000,
-        after_p99_ns: if i % 2 == 0 { 150_000 } else { 300_000 },
+        after_p99_ns: if i.is_multiple_of(2) { 150_000 } else { 300_000 },
     };
     let distribution = |p50: u64| Distribution {
         n: 16_000,
