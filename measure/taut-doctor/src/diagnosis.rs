@@ -1,10 +1,6 @@
 //! All checks over one machine: the doctor's result.
 
-use crate::{
-    Asked, Check, Finding, Remedy, Root, State, checks,
-    finding::Seen,
-    machine::{Facts, Machine},
-};
+use crate::{Asked, Check, Finding, Remedy, Root, State, checks, finding::Seen, machine::Machine, surroundings::Facts};
 
 /// What the doctor found.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod machine;
 mod measured;
 mod remedy;
 mod root;
+mod surroundings;
 
 pub use applied::Applied;
 pub use checks::{all as checks, find};

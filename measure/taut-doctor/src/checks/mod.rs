@@ -6,6 +6,7 @@ mod frequency;
 mod groups;
 mod idle;
 mod interrupts;
+mod isolation;
 mod kernel;
 mod limits;
 mod memory;
@@ -20,12 +21,13 @@ mod virtualization;
 
 use crate::Check;
 
-const TABLE: [&[Check]; 16] = [
+const TABLE: [&[Check]; 17] = [
     kernel::CHECKS,
     frequency::CHECKS,
     power::CHECKS,
     idle::CHECKS,
     scheduler::CHECKS,
+    isolation::CHECKS,
     realtime::CHECKS,
     interrupts::CHECKS,
     memory::CHECKS,
