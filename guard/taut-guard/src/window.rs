@@ -65,8 +65,8 @@ impl Sample {
 /// The parameters as the inner loop wants them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    tcp_inverse: f64,
-    joint_inverse: [f64; MAX_JOINTS],
+    tcp_limit: f64,
+    joint_limits: [f64; MAX_JOINTS],
     joint_count: usize,
     tcp_twice_p: f64,
     joint_twice_p: f64,
@@ -79,14 +79,10 @@ pub(crate) struct Limits {
 impl Limits {
     /// `error_ns` is e as it stands now, escalated or not.
     pub fn new(parameters: &Parameters, base: TimeBase, error_ns: u64) -> Limits {
-        let mut joint_inverse = [0.0; MAX_JOINTS];
-        for (inverse, limit) in joint_inverse.iter_mut().zip(&parameters.joint_limits_rad_s[..parameters.joint_count]) {
-            *inverse = 1.0 / limit;
-        }
         let span = if base == TimeBase::Arrival { parameters.span_max_ns() } else { parameters.window_ns };
         Limits {
-            tcp_inverse: parameters.tcp_limit_mm_s.map_or(0.0, |limit| 1.0 / limit),
-            joint_inverse,
+            tcp_limit: parameters.tcp_limit_mm_s.unwrap_or(f64::INFINITY),
+            joint_limits: parameters.joint_limits_rad_s,
             joint_count: parameters.joint_count,
             tcp_twice_p: 2.0 * parameters.tcp_error_mm,
             joint_twice_p: 2.0 * parameters.joint_error_rad,
@@ -97,23 +93,30 @@ impl Limits {
         }
     }
 
-    /// The bound from a pair; `way_mm` is the proven way between the two, if that is longer than their chord.
-    fn bound(&self, a: &Sample, b: &Sample, way_mm: f64) -> Bound {
+    /// Raises `best` if this pair proves more; `way_mm` is the proven way between the two, if that is longer than their
+    /// chord. Most pairs prove less, and are told from the rest without a root or a division.
+    fn raise(&self, best: &mut Bound, a: &Sample, b: &Sample, way_mm: f64) {
         let span_ns = b.t_ns - a.t_ns;
         let time_s = (span_ns.max(0) as f64 * self.stretch + self.twice_e_ns) * 1e-9;
         if time_s <= 0.0 {
-            return Bound::default();
+            return;
         }
-        let mut best =
-            ((distance(&a.tcp_mm, &b.tcp_mm) - self.tcp_twice_p).max(way_mm) * self.tcp_inverse, Channel::Tcp);
+        let [x, y, z] = [0, 1, 2].map(|axis| b.tcp_mm[axis] - a.tcp_mm[axis]);
+        let squared = x * x + y * y + z * z;
+        let to_beat = best.ratio * time_s;
+        let reach = to_beat * self.tcp_limit + self.tcp_twice_p;
+        // Without a limit the reach is infinite, or NaN: never beaten.
+        if squared > reach * reach || way_mm > to_beat * self.tcp_limit {
+            let way = (libm::sqrt(squared) - self.tcp_twice_p).max(way_mm);
+            *best = Bound { ratio: way / self.tcp_limit / time_s, channel: Channel::Tcp, span_ns };
+        }
         for joint in 0..self.joint_count {
             let turned = (b.joints_rad[joint] - a.joints_rad[joint]).abs() - self.joint_twice_p;
-            let share = turned * self.joint_inverse[joint];
-            if share > best.0 {
-                best = (share, Channel::Joint(joint as u8));
+            if turned > best.ratio * time_s * self.joint_limits[joint] {
+                let ratio = turned / self.joint_limits[joint] / time_s;
+                *best = Bound { ratio, channel: Channel::Joint(joint as u8), span_ns };
             }
         }
-        Bound { ratio: best.0.max(0.0) / time_s, channel: best.1, span_ns }
     }
 }
 
@@ -231,21 +234,30 @@ impl Window {
 
     /// The largest bound of the pairs that end at `later` and begin at `place` or, with path lengths, before it.
     fn judge(&self, place: usize, later: usize, limits: &Limits) -> Bound {
-        let b = self.at(later);
-        let (mut best, mut way_mm) = (Bound::default(), 0.0);
+        if limits.path_length {
+            return self.judge_ways(place, later, limits);
+        }
+        let (b, mut best) = (self.at(later), Bound::default());
+        // The widest pair first: it usually proves most.
+        for earlier in if place == later { 0..later } else { place..place + 1 } {
+            let a = self.at(earlier);
+            if b.t_ns - a.t_ns <= limits.span_max_ns {
+                limits.raise(&mut best, a, b, 0.0);
+            }
+        }
+        best
+    }
+
+    fn judge_ways(&self, place: usize, later: usize, limits: &Limits) -> Bound {
+        let (b, mut best, mut way_mm) = (self.at(later), Bound::default(), 0.0);
         for earlier in (0..later).rev() {
             let a = self.at(earlier);
             if b.t_ns - a.t_ns > limits.span_max_ns {
                 break;
             }
-            if limits.path_length {
-                way_mm += self.at(earlier + 1).way_mm;
-            }
-            if earlier == place || later == place || limits.path_length && earlier < place {
-                let bound = limits.bound(a, b, way_mm);
-                if bound.ratio > best.ratio {
-                    best = bound;
-                }
+            way_mm += self.at(earlier + 1).way_mm;
+            if earlier <= place {
+                limits.raise(&mut best, a, b, way_mm);
             }
         }
         best

@@ -195,9 +195,8 @@ mod tests {
             let mut last = [0.0; 2];
             for target in targets {
                 let shaped = limiter.shape(&target).unwrap();
-                for axis in 0..2 {
-                    prop_assert!((shaped.setpoint[axis] - last[axis]).abs() <= limits().velocity_max[axis] * 0.02 + 1e-12);
-                    prop_assert!(shaped.setpoint[axis].abs() <= 0.99 + 1e-12);
+                for ((new, last), most) in shaped.setpoint.iter().zip(last).zip(limits().velocity_max) {
+                    prop_assert!((new - last).abs() <= most * 0.02 + 1e-12 && new.abs() <= 0.99 + 1e-12);
                 }
                 prop_assert!(shaped.fate.is_delivered());
                 last = shaped.setpoint;
