@@ -52,8 +52,12 @@ fn every_cycle_is_in_one_series_and_the_log_has_every_wake() {
 #[test]
 fn ways_stand_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
-    let found = json(folder.path(), "probe --duration 100ms --rounds 2 --cpus any --vary wake=timerfd,condvar,spin --vary slack=1us,50us");
-    let labels: Vec<&str> = found["variants"].as_array().unwrap().iter().map(|v| v["label"].as_str().unwrap()).collect();
+    let found = json(
+        folder.path(),
+        "probe --duration 100ms --rounds 2 --cpus any --vary wake=timerfd,condvar,spin --vary slack=1us,50us",
+    );
+    let labels: Vec<&str> =
+        found["variants"].as_array().unwrap().iter().map(|v| v["label"].as_str().unwrap()).collect();
     assert_eq!(labels.len(), 6);
     assert_eq!(labels[1], "wake=timerfd slack=50us");
     assert!(found["variants"].as_array().unwrap().iter().all(|v| n(&v["all"]["wakeups"]["n"]) > 0));
@@ -120,7 +124,8 @@ fn whatever_ends_a_long_probe_leaves_its_log_and_ctrl_c_its_result() {
         command.args(["probe", "--duration", "1h", "--quiet", "--hlog", "long.hlog"]).current_dir(folder.path());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(30);
-        let logged = || std::fs::read_to_string(&log).is_ok_and(|text| text.lines().any(|line| line.starts_with("Tag=")));
+        let logged =
+            || std::fs::read_to_string(&log).is_ok_and(|text| text.lines().any(|line| line.starts_with("Tag=")));
         while !logged() {
             assert!(Instant::now() < until, "no interval in 30 s");
             std::thread::sleep(Duration::from_millis(20));

@@ -92,6 +92,11 @@ pub struct Stalls {
     pub together_ns: u64,
     /// The longest of them.
     pub together_max_ns: u64,
+    /// So long they would have been stalled together if they stalled independently of each other: the product of
+    /// their shares of stalled time.
+    pub by_chance_ns: u64,
+    /// Whether all probes were real-time: ordinary threads are late together on busy CPUs, too.
+    pub real_time: bool,
     /// Steal time that the kernel counted meanwhile, all CPUs; weak evidence.
     pub steal_ns: u64,
 }

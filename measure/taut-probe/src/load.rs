@@ -169,9 +169,10 @@ impl Running {
     /// Whether it still runs.
     pub fn check(&mut self) -> Result<(), Error> {
         match self.child.try_wait() {
-            Ok(Some(status)) => {
-                Err(Error::Load { load: self.load.to_string(), reason: format!("ended before the probe did ({status})") })
-            }
+            Ok(Some(status)) => Err(Error::Load {
+                load: self.load.to_string(),
+                reason: format!("ended before the probe did ({status})"),
+            }),
             _ => Ok(()),
         }
     }

@@ -22,7 +22,7 @@ pub fn facts() -> BTreeMap<String, String> {
     put("cpus", cpuinfo.as_ref().map(|info| info.num_cores().to_string()));
     let hypervisor = cpuinfo.as_ref().and_then(|info| info.flags(0)).map(|flags| flags.contains(&"hypervisor"));
     put("virtual machine", hypervisor.map(|is| if is { "yes".into() } else { "no".into() }));
-    put("governor", line(&cpu_path(0, "cpufreq/scaling_governor")).or(Some("not visible".into())));
+    put("governor", line(cpu_path(0, "cpufreq/scaling_governor")).or(Some("not visible".into())));
     put("idle driver", line("/sys/devices/system/cpu/cpuidle/current_driver").or(Some("not visible".into())));
     put("clocksource", line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
     facts
@@ -57,8 +57,8 @@ pub(crate) fn idle_states(cpus: &[u32]) -> BTreeMap<String, (u64, u64)> {
     for cpu in cpus {
         for state in 0..20 {
             let folder = cpu_path(*cpu, &format!("cpuidle/state{state}"));
-            let Some(name) = line(&format!("{folder}/name")) else { break };
-            let number = |file: &str| line(&format!("{folder}/{file}")).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+            let Some(name) = line(format!("{folder}/name")) else { break };
+            let number = |file: &str| line(format!("{folder}/{file}")).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
             let entry = states.entry(format!("{state} {name}")).or_default();
             entry.0 += number("usage");
             entry.1 += number("time") * 1000;
@@ -69,7 +69,7 @@ pub(crate) fn idle_states(cpus: &[u32]) -> BTreeMap<String, (u64, u64)> {
 
 /// Present clock frequency of a CPU; `None` where the machine does not show it.
 pub(crate) fn frequency_khz(cpu: u32) -> Option<u64> {
-    line(&cpu_path(cpu, "cpufreq/scaling_cur_freq"))?.parse().ok()
+    line(cpu_path(cpu, "cpufreq/scaling_cur_freq"))?.parse().ok()
 }
 
 /// /proc/sys/kernel/sched_rt_runtime_us.

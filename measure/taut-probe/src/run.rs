@@ -86,7 +86,9 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
         && let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
     {
         let why = std::io::Error::from(errno);
-        findings.notes.push(format!("memory could not be locked ({why}): raise `ulimit -l`, or page faults may fall into the measurement"));
+        findings.notes.push(format!(
+            "memory could not be locked ({why}): raise `ulimit -l`, or page faults may fall into the measurement"
+        ));
     }
     let all: Duration = runs.iter().map(|run| run.length * plan.rounds).sum();
     let mut progress = Progress { all, done: Duration::ZERO, since: monotonic_ns(), intervals: plan.intervals };
@@ -106,6 +108,7 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
     findings.stalls = stalls.map(|watch| {
         let mut stalls = watch.finish();
         stalls.steal_ns = machine::steal_ns().saturating_sub(steal_ns);
+        stalls.real_time = plan.variants.iter().all(|(_, settings)| settings.policy.is_real_time());
         stalls
     });
     findings.variants = runs.into_iter().map(VariantRun::finish).collect();
@@ -264,8 +267,12 @@ impl VariantRun {
     }
 
     fn finish(self) -> Variant {
-        let cpus: Vec<CpuSeries> =
-            self.cpus.iter().zip(&self.collectors).map(|(cpu, c)| CpuSeries { cpu: *cpu, series: c.series() }).collect();
+        let cpus: Vec<CpuSeries> = self
+            .cpus
+            .iter()
+            .zip(&self.collectors)
+            .map(|(cpu, c)| CpuSeries { cpu: *cpu, series: c.series() })
+            .collect();
         let mut all = Series::default();
         cpus.iter().for_each(|cpu| all.add(&cpu.series));
         let mut frequencies = self.frequencies;

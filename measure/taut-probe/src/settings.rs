@@ -142,8 +142,11 @@ impl Settings {
             "wake" => self.wake = value.parse()?,
             "policy" => self.policy = value.parse()?,
             "priority" => {
-                self.priority =
-                    value.parse().ok().filter(|p| (1..=99).contains(p)).ok_or_else(|| bad("give a number from 1 to 99"))?;
+                self.priority = value
+                    .parse()
+                    .ok()
+                    .filter(|p| (1..=99).contains(p))
+                    .ok_or_else(|| bad("give a number from 1 to 99"))?;
             }
             "interval" => self.interval = duration(value).ok_or_else(|| bad("give a length such as 1ms"))?,
             "slack" => self.slack = Some(duration(value).ok_or_else(|| bad("give a length such as 50us"))?),
@@ -224,9 +227,9 @@ pub fn length(duration: Duration) -> String {
     let ns = duration.as_nanos();
     match ns {
         0 => "0".into(),
-        _ if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
-        _ if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
-        _ if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        _ if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        _ if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
         _ => format!("{ns}ns"),
     }
 }

@@ -38,6 +38,9 @@ mod tests {
         assert_eq!(slack_ns(Wake::Select, Policy::Other, Duration::from_secs(1), None, 5), 5_000_000);
         assert_eq!(slack_ns(Wake::Select, Policy::Fifo, Duration::from_secs(1), None, 0), 0);
         assert_eq!(slack_ns(Wake::Timerfd, Policy::Other, Duration::from_secs(1), None, 0), 0);
-        assert_eq!(slack_ns(Wake::Relative, Policy::Other, Duration::from_secs(1), Some(Duration::from_nanos(1)), 0), 1);
+        assert_eq!(
+            slack_ns(Wake::Relative, Policy::Other, Duration::from_secs(1), Some(Duration::from_nanos(1)), 0),
+            1
+        );
     }
 }

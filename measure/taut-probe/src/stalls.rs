@@ -13,6 +13,10 @@ pub struct StallWatch {
     open: Vec<(u64, u64, usize)>,
     /// Until when each watcher's wakes are known.
     known_until: Vec<u64>,
+    /// How long each was stalled.
+    stalled_ns: Vec<u64>,
+    /// From when on they watch.
+    since_ns: Option<u64>,
     found: Stalls,
 }
 
@@ -22,6 +26,8 @@ impl StallWatch {
         StallWatch {
             open: Vec::new(),
             known_until: vec![0; watchers],
+            stalled_ns: vec![0; watchers],
+            since_ns: None,
             found: Stalls { threshold_ns: THRESHOLD_NS, cpus: watchers, ..Stalls::default() },
         }
     }
@@ -30,7 +36,9 @@ impl StallWatch {
     pub fn take(&mut self, watcher: usize, woken: Woken) {
         let end = woken.due_ns + woken.late_ns;
         self.known_until[watcher] = end;
+        self.since_ns.get_or_insert(woken.due_ns);
         if woken.late_ns >= THRESHOLD_NS {
+            self.stalled_ns[watcher] += woken.late_ns;
             let at = self.open.partition_point(|stall| stall.0 <= woken.due_ns);
             self.open.insert(at, (woken.due_ns, end, watcher));
         }
@@ -44,6 +52,10 @@ impl StallWatch {
     /// Judges the rest, and returns what was found.
     pub fn finish(mut self) -> Stalls {
         self.settle_until(u64::MAX);
+        let until = self.known_until.iter().max().copied().unwrap_or(0);
+        let watched_ns = until.saturating_sub(self.since_ns.unwrap_or(until)).max(1) as f64;
+        let chance: f64 = self.stalled_ns.iter().map(|stalled| *stalled as f64 / watched_ns).product();
+        self.found.by_chance_ns = (chance * watched_ns) as u64;
         self.found
     }
 
@@ -103,10 +115,12 @@ mod tests {
         watch.take(1, Woken { due_ns: 11 * MS, late_ns: 3 * MS });
         // Only CPU 1 stalls here.
         watch.take(1, Woken { due_ns: 30 * MS, late_ns: 2 * MS });
-        watch.take(0, Woken { due_ns: 31 * MS, late_ns: 10_000 });
+        watch.take(0, Woken { due_ns: 31_900_000, late_ns: 100_000 });
         let found = watch.finish();
         assert_eq!((found.together, found.together_ns, found.together_max_ns), (1, 3 * MS, 3 * MS));
         assert_eq!((found.single, found.single_ns), (1, 2 * MS));
+        // CPU 0 was stalled for 4 of the 22 ms, CPU 1 for 5.
+        assert_eq!(found.by_chance_ns, 20 * MS * MS / (22 * MS));
     }
 
     #[test]

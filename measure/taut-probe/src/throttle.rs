@@ -130,8 +130,12 @@ mod tests {
 
     #[test]
     fn who_got_the_time_decides_who_took_it() {
-        let throttled =
-            Throttling { watched_ns: 4_000_000_000, gaps_ns: vec![54_000_000; 4], hog_ns: 210_000_000, ..Default::default() };
+        let throttled = Throttling {
+            watched_ns: 4_000_000_000,
+            gaps_ns: vec![54_000_000; 4],
+            hog_ns: 210_000_000,
+            ..Default::default()
+        };
         assert!(sentence(&throttled).contains("takes time from real-time threads"));
         let stalled = Throttling { hog_ns: 1_000_000, rt_runtime_us: Some(-1), ..throttled };
         assert!(sentence(&stalled).contains("hypervisor"), "{}", sentence(&stalled));

@@ -89,9 +89,11 @@ impl Waker {
                     guard = pair.1.wait_timeout(guard, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
                 }
             }
-            Waker::Spin => while monotonic_ns() < due_ns {
-                std::hint::spin_loop();
-            },
+            Waker::Spin => {
+                while monotonic_ns() < due_ns {
+                    std::hint::spin_loop();
+                }
+            }
         }
     }
 }

@@ -194,7 +194,8 @@ pub(crate) fn list(cpus: &[u32]) -> String {
 
 /// Gives the calling thread its policy.
 pub(crate) fn set_policy(settings: &Settings) -> Result<(), Error> {
-    let hint = "run as root, or allow it: `ulimit -r 99` (rtprio in /etc/security/limits.conf), or setcap cap_sys_nice+ep";
+    let hint =
+        "run as root, or allow it: `ulimit -r 99` (rtprio in /etc/security/limits.conf), or setcap cap_sys_nice+ep";
     let failed = |policy: Policy, hint| {
         move || Error::Policy { policy: policy.word(), source: std::io::Error::last_os_error(), hint }
     };

@@ -104,7 +104,8 @@ pub fn write<W: Write>(
 pub fn read(bytes: &[u8]) -> Result<Vec<Interval>, HlogError> {
     // Java's column header is no comment of the format; a torn last line has no end.
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(&bytes[..0], |end| &bytes[..=end]);
-    let text: Vec<u8> = whole.split_inclusive(|b| *b == b'\n').filter(|line| line[0] != b'"').flatten().copied().collect();
+    let text: Vec<u8> =
+        whole.split_inclusive(|b| *b == b'\n').filter(|line| line[0] != b'"').flatten().copied().collect();
     let mut intervals = Vec::new();
     let mut deserializer = Deserializer::new();
     for (at, entry) in IntervalLogIterator::new(&text).enumerate() {

@@ -166,7 +166,8 @@ impl Sketch {
     /// As [`crate::percentile_curve`].
     pub fn percentile_curve(&self) -> Vec<(f64, u64)> {
         let n = self.len() as f64;
-        let quantiles = (0..).map(|step| 0.5f64.powf(f64::from(step) / CURVE_STEPS)).take_while(|rest| rest * n >= 10.0);
+        let quantiles =
+            (0..).map(|step| 0.5f64.powf(f64::from(step) / CURVE_STEPS)).take_while(|rest| rest * n >= 10.0);
         let mut curve: Vec<(f64, u64)> =
             quantiles.filter_map(|rest| Some((1.0 - rest, self.quantile(1.0 - rest)?))).collect();
         curve.extend(self.max().map(|max| (1.0 - 1.0 / (n + 1.0), max)));
@@ -204,7 +205,9 @@ struct Packed {
 impl From<Sketch> for Packed {
     fn from(sketch: Sketch) -> Packed {
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&sketch.histogram, &mut bytes).expect("memory takes every histogram of 64-bit values");
+        V2Serializer::new()
+            .serialize(&sketch.histogram, &mut bytes)
+            .expect("memory takes every histogram of 64-bit values");
         let Sketch { min, max, sum, sum_of_squares, bursts, last_level, .. } = sketch;
         Packed { histogram: STANDARD.encode(bytes), min, max, sum, sum_of_squares, bursts, last_level }
     }

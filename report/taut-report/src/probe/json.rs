@@ -114,6 +114,10 @@ struct Stalls {
     together: u64,
     together_ns: u64,
     together_max_ns: u64,
+    /// The same for CPUs that stall independently of each other.
+    by_chance_ns: u64,
+    /// Whether all probes were real-time.
+    real_time: bool,
     /// That the kernel counted meanwhile.
     steal_ns: u64,
     sentence: String,
@@ -246,8 +250,19 @@ fn series(series: &found::Series) -> Series {
 
 fn stalls(stalls: &found::Stalls) -> Stalls {
     let sentence = sentences::stalls(stalls);
-    let found::Stalls { threshold_ns, cpus, single, single_ns, together, together_ns, together_max_ns, steal_ns } = *stalls;
-    Stalls { threshold_ns, cpus, single, single_ns, together, together_ns, together_max_ns, steal_ns, sentence }
+    Stalls {
+        threshold_ns: stalls.threshold_ns,
+        cpus: stalls.cpus,
+        single: stalls.single,
+        single_ns: stalls.single_ns,
+        together: stalls.together,
+        together_ns: stalls.together_ns,
+        together_max_ns: stalls.together_max_ns,
+        by_chance_ns: stalls.by_chance_ns,
+        real_time: stalls.real_time,
+        steal_ns: stalls.steal_ns,
+        sentence,
+    }
 }
 
 fn throttling(found: &found::Throttling) -> Throttling {

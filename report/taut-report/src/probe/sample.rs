@@ -72,6 +72,8 @@ pub fn two_ways() -> Findings {
             together: 8,
             together_ns: 49_000_000,
             together_max_ns: 12_000_000,
+            by_chance_ns: 40_000,
+            real_time: true,
             steal_ns: 10_000_000,
         }),
         throttling: Some(Throttling {

@@ -14,6 +14,9 @@ pub(super) const SERIES: &str = "wakeups: each wake that happened (as cyclictest
 const REST_GROWS_BY: f64 = 1.3;
 const REST_GROWS_BY_NS: i64 = 3_000;
 
+/// Less than so often what independent CPUs would show is no evidence.
+const CHANCE: u64 = 3;
+
 /// Stalls of all CPUs at once are the best witness of a hypervisor or firmware at work.
 pub(super) fn stalls(stalls: &Stalls) -> String {
     let from = duration(stalls.threshold_ns);
@@ -22,11 +25,11 @@ pub(super) fn stalls(stalls: &Stalls) -> String {
         (0, 0) => format!("No wake on {} CPUs was {from} late or later.", stalls.cpus),
         (0, single) => format!("No stall of {from} or more hit {all} at once; {}.", alone(single, stalls)),
         (together, single) => format!(
-            "{} of {from} or more hit {all} at once, {} in all, the longest {}: that is the hypervisor's or the \
-             firmware's doing, not this system's; {}.",
+            "{} of {from} or more hit {all} at once, {} in all, the longest {}: {}; {}.",
             quantity(together, "stall"),
             duration(stalls.together_ns),
             duration(stalls.together_max_ns),
+            together_by(stalls),
             alone(single, stalls),
         ),
     };
@@ -35,6 +38,19 @@ pub(super) fn stalls(stalls: &Stalls) -> String {
         text += ", which is weak evidence: it sees only part of what the CPUs lost";
     }
     text + "."
+}
+
+/// Whose doing it is that CPUs stall together.
+fn together_by(stalls: &Stalls) -> String {
+    if stalls.together_ns < CHANCE * stalls.by_chance_ns {
+        return format!("about what chance gives CPUs that stall so often ({})", duration(stalls.by_chance_ns));
+    }
+    if !stalls.real_time {
+        return "the hypervisor's or the firmware's doing, or that of threads that keep all CPUs busy; `--policy fifo` \
+                tells them apart"
+            .into();
+    }
+    "that is the hypervisor's or the firmware's doing, not this system's".into()
 }
 
 fn alone(single: u64, stalls: &Stalls) -> String {
@@ -267,6 +283,14 @@ mod tests {
         assert!(stalls(&none).starts_with("No wake on 4 CPUs was 300 µs late or later."));
         let single = Stalls { single: 1, single_ns: 400_000, ..none };
         assert!(stalls(&single).contains("hit all 4 CPUs at once; 1 hit one CPU alone (400 µs in all)"));
+    }
+
+    #[test]
+    fn busy_cpus_and_chance_are_not_the_hypervisor() {
+        let found = sample::two_ways().stalls.unwrap();
+        assert!(stalls(&Stalls { real_time: false, ..found.clone() }).contains("`--policy fifo` tells them apart"));
+        let often = Stalls { by_chance_ns: 20_000_000, ..found };
+        assert!(stalls(&often).contains("about what chance gives CPUs that stall so often (20.0 ms)"));
     }
 
     #[test]

@@ -76,7 +76,8 @@ fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
     if let Some(path) = &args.hlog {
         put("hlog", path.display().to_string());
     }
-    let flags = [(args.no_mlock, "--no-mlock"), (args.throttle, "--throttle"), (args.quiet, "--quiet"), (args.pair, "--pair")];
+    let flags =
+        [(args.no_mlock, "--no-mlock"), (args.throttle, "--throttle"), (args.quiet, "--quiet"), (args.pair, "--pair")];
     words.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag.into()));
     Ok(words)
 }

@@ -34,7 +34,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Findings> {
         findings.variants.push(variant);
     }
     findings.notes.push(
-        "read from interval logs: quantiles to 0.1 %, without the order of time by which bursts are told; wakeups only".into(),
+        "read from interval logs: quantiles to 0.1 %, without the order of time by which bursts are told; wakeups only"
+            .into(),
     );
     Ok(findings)
 }
