@@ -30,7 +30,7 @@ def measure(taut: str, root: Path) -> Section:
     result = Section(
         "Memory",
         f"`taut probe --interval 100us` of one CPU: resident memory after {FIRST_S} s and after {LAST_S} s. The example `days_of_wakes` of taut-probe: "
-        f"{wakes:.0e} wakes of a simulated clock through the same collector, resident memory after the first hundredth and at the end.",
+        f"{spaced(wakes)} wakes of a simulated clock through the same collector, resident memory after the first hundredth and at the end.",
     )
     rows = [
         ["probe", f"{early} KiB", f"{late} KiB"],
@@ -40,7 +40,10 @@ def measure(taut: str, root: Path) -> Section:
     result.checks = [
         Check("memory after a minute", f"{late - early:+} KiB", f"≤ {MORE_KIB} KiB", late - early <= MORE_KIB),
         Check(
-            f"memory over {wakes:.0e} wakes", f"{after - before:+} KiB", f"≤ {MORE_KIB} KiB", after - before <= MORE_KIB
+            f"memory over {spaced(wakes)} wakes",
+            f"{after - before:+} KiB",
+            f"≤ {MORE_KIB} KiB",
+            after - before <= MORE_KIB,
         ),
     ]
     return result
@@ -59,3 +62,7 @@ def resident_kib(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     row = next(row for row in status.splitlines() if row.startswith("VmRSS:"))
     return int(row.split()[1])
+
+
+def spaced(number: int) -> str:
+    return f"{number:,}".replace(",", "\u202f")

@@ -47,6 +47,10 @@ class Band:
     typical: float
     worst: float
 
+    def holds(self, ratio: float) -> bool:
+        """Whether a ratio is no further from 1 than the tool typically is from itself."""
+        return 1 / self.typical <= ratio <= self.typical
+
 
 def against_itself(first: Sequence[float], second: Sequence[float]) -> Band:
     """Each round's two runs: what the tool's figure is worth on this machine."""

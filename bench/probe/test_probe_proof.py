@@ -91,3 +91,4 @@ def test_the_interval_of_a_ratio_decides() -> None:
 def test_a_tool_is_as_far_from_itself_either_way() -> None:
     band = rounds.against_itself([1, 2, 4], [2, 1, 4.4])
     assert (round(band.typical, 9), round(band.worst, 9)) == (2, 2)
+    assert band.holds(0.5) and not band.holds(2.1)
