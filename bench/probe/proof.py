@@ -50,7 +50,7 @@ def main() -> None:
 def arguments() -> Options:
     parser = argparse.ArgumentParser(prog="bench/probe/run", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="turns of each comparison")
-    parser.add_argument("--seconds", type=float, default=5, help="of each run")
+    parser.add_argument("--seconds", type=int, default=5, help="of each run")
     parser.add_argument(
         "--only", metavar="SECTION", action="append", choices=list(SECTIONS), help=f"of {', '.join(SECTIONS)}"
     )
@@ -68,7 +68,7 @@ def arguments() -> Options:
 def command(options: Options) -> str:
     """What to type for this again; where things lie is left out."""
     only = "".join(f" --only {name}" for name in options.only or [])
-    return f"bench/probe/run --rounds {options.rounds} --seconds {options.seconds:g}{only}"
+    return f"bench/probe/run --rounds {options.rounds} --seconds {options.seconds}{only}"
 
 
 if __name__ == "__main__":
