@@ -11,7 +11,7 @@ pub fn confirm(plan: &Plan, first: &Judgement, fresh: &[Metric], before: &[usize
     let is_accused = |at: &usize| first.findings[*at].verdict == Verdict::Worse;
     let accused: Vec<usize> = (0..first.findings.len().min(fresh.len())).filter(is_accused).collect();
     let metrics: Vec<Metric> = accused.iter().map(|at| fresh[*at].clone()).collect();
-    let again = judge(&Plan { alpha: plan.confirm_alpha, ..plan.clone() }, &metrics, before, is_last);
+    let again = judge(&plan.of_confirmation(), &metrics, before, is_last);
     let mut findings = first.findings.clone();
     for (at, finding) in accused.into_iter().zip(again.findings) {
         let verdict = match finding.verdict {

@@ -115,7 +115,7 @@ impl Rehearsal {
             (0..most).map(|_| one()).collect()
         };
         let gates = (0..GATES).map(|_| (draw(), draw())).collect();
-        let confirming = Plan { alpha: plan.confirm_alpha, ..plan.clone() };
+        let confirming = plan.of_confirmation();
         Rehearsal {
             margin,
             accusation: criticals(plan, metrics.max(1)),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_plan_that_can_never_accuse_detects_nothing() {
-        let hasty = Plan { looks: vec![6], ..Plan::default() };
+        let hasty = Plan { looks: vec![4], ..Plan::default() };
         assert_eq!(noise_floor(&hasty, &control(&QUIET), 1, 1).unwrap().smallest_detectable, None);
     }
 

@@ -127,7 +127,7 @@ impl Weighed {
             interval: bounds.map(|(low, high)| Interval {
                 low: change(low),
                 high: change(high),
-                confidence: plan.confidence,
+                confidence: 1.0 - 2.0 * self.shift.attained(alpha.interval),
             }),
             minimum_effect: change(self.margin),
             equivalence: change(self.equivalence),
@@ -147,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::compare::{Margin, Scale, confirm};
+    use crate::compare::{Margin, Scale, confirm, noise_floor};
 
     fn metric(rule: Rule, pairs: impl IntoIterator<Item = (f64, f64)>) -> Metric {
         Metric { rule, pairs: pairs.into_iter().map(|(a, b)| Some(Pair { a, b })).collect() }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(verdict(40, 0.3), Verdict::Worse);
         assert_eq!(verdict(40, -0.3), Verdict::Better);
         assert_eq!(verdict(40, 0.0), Verdict::NoRelevantDifference);
-        assert!(matches!(verdict(12, 0.08), Verdict::NotEnoughEvidence { more_pairs: Some(10..200) }));
+        assert!(matches!(verdict(8, 0.08), Verdict::NotEnoughEvidence { more_pairs: Some(1..100) }));
         assert_eq!(verdict(0, 0.0), Verdict::Invalid { reason: InvalidReason::NoPairs });
     }
 
@@ -211,7 +211,7 @@ mod tests {
     fn goes_on_while_open_and_stops_when_all_is_said() {
         let plan = Plan::default();
         let next = |metrics: &[Metric], last| judge(&plan, metrics, &[], last).next;
-        assert_eq!(next(&[scattered(8, 0.08)], false), Next::Continue { until_pairs: 12 });
+        assert_eq!(next(&[scattered(8, 0.08)], false), Next::Continue { until_pairs: 14 });
         assert_eq!(next(&[scattered(8, 0.08)], true), Next::Stop);
         assert_eq!(next(&[scattered(40, 0.055)], false), Next::Stop);
         assert_eq!(next(&[scattered(40, 0.0)], false), Next::Stop);
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn an_accusation_stands_only_on_fresh_pairs() {
         let plan = Plan::default();
-        let first = judge(&plan, &[scattered(20, 0.3), scattered(20, 0.0)], &[8, 12, 16], false);
+        let first = judge(&plan, &[scattered(20, 0.3), scattered(20, 0.0)], &[8, 14], false);
         assert_eq!(first.verdict, Verdict::Worse);
-        let confirmed = confirm(&plan, &first, &[scattered(20, 0.25), scattered(20, 0.0)], &[8, 12, 16], false);
+        let confirmed = confirm(&plan, &first, &[scattered(20, 0.25), scattered(20, 0.0)], &[8, 14], false);
         assert_eq!((confirmed.verdict, confirmed.pairs, confirmed.next), (Verdict::Worse, 40, Next::Stop));
         let (fresh, old) = (&confirmed.findings[0].figures, &confirmed.findings[0].accusation);
         assert!(fresh.as_ref().unwrap().change < old.as_ref().unwrap().change);
@@ -275,8 +275,12 @@ mod tests {
         fn no_input_panics(pairs in prop::collection::vec(any::<Option<(f64, f64)>>(), 0..20), before in prop::collection::vec(0..50usize, 0..4)) {
             let pairs = pairs.into_iter().map(|p| p.map(|(a, b)| Pair { a, b })).collect();
             let one = Metric { rule: Rule::default(), pairs };
-            let judged = judge(&Plan::default(), &[one.clone()], &before, false);
-            confirm(&Plan::default(), &judged, &[one], &before, true);
+            let nonsense = Plan { alpha: 7.0, equivalence_alpha: f64::NAN, looks: vec![], ..Plan::default() };
+            for plan in [Plan::default(), nonsense] {
+                let judged = judge(&plan, std::slice::from_ref(&one), &before, false);
+                confirm(&plan, &judged, std::slice::from_ref(&one), &before, true);
+                let _ = noise_floor(&plan, &one, 2, 1);
+            }
         }
     }
 }

@@ -9,29 +9,31 @@ use super::{shift::standard_normal, signed_rank::SignedRank};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {
-    /// Chance that any metric is accused wrongly over all looks, before confirmation; the same again for praise.
+    /// Chance that any metric is accused wrongly over all looks; a verdict against needs `confirm_alpha` as well. The
+    /// same again for praise, which nothing confirms.
     pub alpha: f64,
     /// Chance that a relevant difference is called none over all looks, for each metric.
     pub equivalence_alpha: f64,
-    /// Confidence of printed intervals: they hold at all looks together.
+    /// Confidence of printed intervals.
     pub confidence: f64,
-    /// Chance that fresh pairs confirm a wrong accusation.
+    /// Chance that fresh pairs confirm a wrong accusation, over all their looks.
     pub confirm_alpha: f64,
     /// Pairs at which to look, ascending; the last is the most that will be run.
     pub looks: Vec<usize>,
-    /// How the errors are spread over the looks.
+    /// How `alpha` and `confirm_alpha` are spread over the looks. `equivalence_alpha` is spent as by Pocock, since most
+    /// changes change nothing and should pass early.
     pub spending: Spending,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
-            alpha: 0.01,
+            alpha: 0.05,
             equivalence_alpha: 0.05,
             confidence: 0.95,
             confirm_alpha: 0.05,
-            looks: vec![8, 12, 16, 20, 26, 32, 40],
-            spending: Spending::Pocock,
+            looks: vec![8, 14, 20, 28, 40],
+            spending: Spending::OBrienFleming,
         }
     }
 }
@@ -68,11 +70,16 @@ pub struct LookAlpha {
     pub against: f64,
     /// For no relevant difference, each metric.
     pub equivalent: f64,
-    /// For each side of an interval.
+    /// For each side of an interval, at every look the same.
     pub interval: f64,
 }
 
 impl Plan {
+    /// How fresh pairs are judged.
+    pub(super) fn of_confirmation(&self) -> Plan {
+        Plan { alpha: self.confirm_alpha, ..self.clone() }
+    }
+
     /// The most pairs before confirmation.
     pub fn most_pairs(&self) -> usize {
         self.looks.iter().copied().max().unwrap_or(0)
@@ -86,19 +93,23 @@ impl Plan {
     /// The levels of a look at this many pairs, after looks at `before`. The last look, planned or because time is up,
     /// may spend all that is left: when it comes must not depend on the figures.
     pub fn alpha_at(&self, before: &[usize], pairs: usize, is_last: bool, metrics: usize) -> LookAlpha {
-        let look = |alpha, metrics| self.allotment(alpha, metrics, before, pairs, is_last);
-        LookAlpha {
-            against: look(self.alpha, metrics),
-            equivalent: look(self.equivalence_alpha, 1),
-            interval: look((1.0 - self.confidence) / 2.0, 1),
-        }
+        let against = self.allotment((self.alpha, self.spending), metrics, before, pairs, is_last);
+        let equivalent = self.allotment((self.equivalence_alpha, Spending::Pocock), 1, before, pairs, is_last);
+        LookAlpha { against, equivalent, interval: (1.0 - self.confidence) / 2.0 }
     }
 
     /// What one look may spend: what is due by now less what the looks before really spent, T⁺ being discrete. Summing
     /// errors over looks ignores that looks share pairs; it holds under any dependence and costs little (Slud & Wei 1982
     /// spend error on exact discrete tests in the same way).
-    fn allotment(&self, alpha: f64, metrics: usize, before: &[usize], pairs: usize, is_last: bool) -> f64 {
-        let due = |pairs: usize| self.spending.up_to(alpha, pairs as f64 / self.most_pairs().max(1) as f64);
+    fn allotment(
+        &self,
+        (alpha, spending): (f64, Spending),
+        metrics: usize,
+        before: &[usize],
+        pairs: usize,
+        is_last: bool,
+    ) -> f64 {
+        let due = |pairs: usize| spending.up_to(alpha, pairs as f64 / self.most_pairs().max(1) as f64);
         let spent = before
             .iter()
             .filter(|look| **look < pairs)
@@ -126,10 +137,9 @@ mod tests {
         }
     }
 
-    /// Table 3 of Lan & DeMets's design for α = 0.025 at half of the information: 0.00153 (O'Brien–Fleming-like),
-    /// 0.01551 (Pocock-like).
+    /// At half of the pairs: 2 − 2Φ(2.2414·√2), and 0.025·ln 1.8591.
     #[test]
-    fn known_spending_half_way() {
+    fn spending_half_way() {
         assert!((Spending::OBrienFleming.up_to(0.025, 0.5) - 0.00153).abs() < 1e-5);
         assert!((Spending::Pocock.up_to(0.025, 0.5) - 0.01551).abs() < 1e-5);
     }
@@ -137,7 +147,7 @@ mod tests {
     #[test]
     fn what_all_looks_really_spend_stays_within_alpha() {
         for metrics in [1, 3, 5] {
-            for plan in [Plan::default(), Plan { spending: Spending::OBrienFleming, ..Plan::default() }] {
+            for plan in [Plan::default(), Plan { spending: Spending::Pocock, ..Plan::default() }] {
                 let spent: f64 = (0..plan.looks.len())
                     .map(|at| {
                         let (pairs, is_last) = (plan.looks[at], at + 1 == plan.looks.len());
@@ -160,7 +170,7 @@ mod tests {
     #[test]
     fn time_that_runs_out_leaves_nothing_unspent() {
         let plan = Plan::default();
-        let cut_short = plan.alpha_at(&[8, 12], 14, true, 1);
-        assert!(cut_short.against > plan.alpha_at(&[8, 12], 14, false, 1).against);
+        let cut_short = plan.alpha_at(&[8], 12, true, 1);
+        assert!(cut_short.against > plan.alpha_at(&[8], 12, false, 1).against);
     }
 }

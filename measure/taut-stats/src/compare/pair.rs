@@ -60,3 +60,22 @@ impl Quantile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_that_does_not_carry_the_quantile_leaves_its_pair_void() {
+        let trial = |n: u64| {
+            let samples: Vec<u64> = (0..n).map(|i| i * 619 % n + 1).collect();
+            let mut sorted = samples.clone();
+            sorted.sort_unstable();
+            Distribution::of(&samples, &sorted)
+        };
+        let trials = [(trial(2000), trial(2000)), (trial(2000), trial(100))];
+        let metric = |quantile| Metric::of_quantile(Rule::default(), quantile, &trials).pairs;
+        assert_eq!(metric(Quantile::P99), [Some(Pair { a: 1980.0, b: 1980.0 }), None]);
+        assert_eq!(metric(Quantile::P50)[1], Some(Pair { a: 1000.0, b: 50.0 }));
+    }
+}

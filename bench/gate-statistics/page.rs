@@ -1,0 +1,48 @@
+//! Words and numbers of the page.
+
+use statrs::distribution::{Beta, ContinuousCDF};
+
+pub fn head(less: usize) {
+    let tenth = if less == 1 { String::new() } else { format!(" {less}") };
+    println!("# Proof: what the statistics of comparison hold\n");
+    println!(
+        "Made by `bench/gate-statistics/run{tenth}` (seed {}; the same numbers on any machine). Do not edit. The methods: [statistics.md](statistics.md).\n",
+        crate::SEED
+    );
+    println!(
+        "Data are drawn whose truth is known; counted is how often the truth was met. In brackets: 95 % bounds (Clopper–Pearson) of the rate itself."
+    );
+}
+
+pub fn table(head: &[&str]) {
+    println!("\n| {} |", head.join(" | "));
+    println!("|{}", " --- |".repeat(head.len()));
+}
+
+pub fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// A share in percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A rate in percent with its bounds.
+pub fn rate(hits: usize, of: usize) -> String {
+    let (low, high) = bounds(hits, of);
+    let digits = if hits * 50 < of { 2 } else { 1 };
+    format!("{:.digits$} % ({:.digits$}–{:.digits$})", 100.0 * hits as f64 / of as f64, 100.0 * low, 100.0 * high)
+}
+
+pub fn bounds(hits: usize, of: usize) -> (f64, f64) {
+    let (hits, misses) = (hits as f64, (of - hits) as f64);
+    let low = if hits == 0.0 { 0.0 } else { Beta::new(hits, misses + 1.0).unwrap().inverse_cdf(0.025) };
+    let high = if misses == 0.0 { 1.0 } else { Beta::new(hits + 1.0, misses).unwrap().inverse_cdf(0.975) };
+    (low, high)
+}
+
+pub fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+    sum / f64::from(n)
+}
