@@ -7,7 +7,7 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, error::ErrorKind};
 
 /// Find out why a robot control loop jitters.
 ///
@@ -40,7 +40,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprintln!("taut: {}", one_line(&error));
+            return ExitCode::from(exit::BAD_INPUT);
+        }
+        Err(error) => error.exit(),
+    };
     let done = match cli.command {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Probe(args) => commands::probe::run(&args),
@@ -59,4 +66,16 @@ fn main() -> ExitCode {
             ExitCode::from(exit::code_of(&error))
         }
     }
+}
+
+/// What was wrong with the command line, and where to look.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let (what, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tips =
+        rest.lines().filter(|line| line.trim_start().starts_with("tip:")).map(|line| format!("; {}", words(line)));
+    let what = words(what);
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    format!("{what}{}; see --help", tips.collect::<String>())
 }

@@ -25,7 +25,9 @@ fn json(folder: &Path, arguments: &str) -> Value {
 fn refusal(folder: &Path, arguments: &str) -> (String, i32) {
     let output = taut(folder, arguments);
     assert!(output.stdout.is_empty());
-    (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    (line, output.status.code().unwrap())
 }
 
 fn n(value: &Value) -> u64 {
@@ -84,6 +86,8 @@ fn refusals_name_the_value_and_the_remedy() {
         ("probe --cpus 4095", "CPU 4095 is offline or not allowed to this process"),
         ("probe --cpus 1-", "such as 1,3-5"),
         ("probe --wake shouting", "nanosleep"),
+        ("probe --over 1ms", "--explain"),
+        ("probe --polcy fifo", "--policy"),
         ("probe --vary colour=red", "dma-latency"),
         ("probe --read no.hlog", "no.hlog"),
         ("probe --read absent.hlog", "absent.hlog"),

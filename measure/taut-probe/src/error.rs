@@ -34,7 +34,7 @@ pub enum Error {
         allowed: String,
     },
     /// A policy that this user may not have.
-    #[error("policy {policy}: {source}; {hint}")]
+    #[error("policy {policy} is refused; {hint}")]
     Policy {
         /// Its word.
         policy: &'static str,
@@ -44,7 +44,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// Something of the system that was needed.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     System {
         /// The call or file.
         what: String,
@@ -60,7 +60,7 @@ pub enum Error {
         reason: String,
     },
     /// An interval log that cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Hlog {
         /// The file.
         path: PathBuf,

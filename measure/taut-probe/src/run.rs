@@ -36,11 +36,13 @@ pub struct Plan {
     pub load_worker: Vec<OsString>,
     /// Whether somebody wants [`Event::Interval`]s.
     pub intervals: bool,
+    /// Whether somebody wants [`Event::Live`]s.
+    pub live: bool,
 }
 
 /// What happens while probing.
 pub enum Event<'a> {
-    /// About once in a tenth of a second.
+    /// About once in a tenth of a second, when asked for.
     Live(Live<'a>),
     /// Of each CPU about once a second, when asked for.
     Interval {
@@ -202,9 +204,11 @@ impl VariantRun {
             if now >= tick.second_ns || finished {
                 self.second(&mut tick, now, progress, on_event);
             }
-            let cpus: Vec<_> = tick.live(self);
-            let done = progress.done + Duration::from_nanos(now.clamp(start_ns, end_ns) - start_ns);
-            on_event(Event::Live(Live { label: &self.label, done, all: progress.all, cpus: &cpus }));
+            if plan.live {
+                let cpus: Vec<_> = tick.live(self);
+                let done = progress.done + Duration::from_nanos(now.clamp(start_ns, end_ns) - start_ns);
+                on_event(Event::Live(Live { label: &self.label, done, all: progress.all, cpus: &cpus }));
+            }
             if finished {
                 break;
             }
@@ -337,6 +341,18 @@ fn process_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Fewer sleeps than this have no median worth naming.
+const SLEEPS_MIN: u64 = 20;
+
+/// Who sleeps so with `time.sleep`.
+fn as_python(wake: crate::Wake) -> &'static str {
+    match wake {
+        crate::Wake::Relative => " (Python ≥ 3.11)",
+        crate::Wake::Select => " (Python ≤ 3.10)",
+        _ => "",
+    }
+}
+
 /// Measured lateness against the kernel's rule, when sleeps of several lengths or kinds were probed.
 fn slack_fits(plan: &Plan, variants: &[Variant]) -> Vec<SlackFit> {
     let kinds = |f: fn(&Settings) -> (u128, crate::Wake)| {
@@ -350,9 +366,11 @@ fn slack_fits(plan: &Plan, variants: &[Variant]) -> Vec<SlackFit> {
     }
     let fit = |((_, settings), variant): (&(String, Settings), &Variant)| {
         let slack_ns = slack::slack_ns(settings.wake, settings.policy, settings.interval, settings.slack, nice());
-        let p50_ns = variant.all.wakeups.distribution().p50_ns;
+        // A median needs no bursts beyond it, only enough sleeps.
+        let enough = variant.all.wakeups.len() >= SLEEPS_MIN;
+        let p50_ns = variant.all.wakeups.quantile(0.5).filter(|_| enough);
         SlackFit {
-            wake: settings.wake.to_string(),
+            wake: format!("{}{}", settings.wake, as_python(settings.wake)),
             sleep_ns: settings.interval.as_nanos() as u64,
             p50_ns,
             slack_ns,

@@ -54,6 +54,7 @@ fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Res
         rounds: 1,
         load_worker: Vec::new(),
         intervals: false,
+        live: false,
     };
     let bar = bar(args.rounds, turn);
     let (mut before, mut after) = (Sketch::default(), Sketch::default());

@@ -52,6 +52,7 @@ fn probe() -> Result<Done> {
         rounds: 1,
         load_worker: Vec::new(),
         intervals: false,
+        live: false,
     };
     match taut_probe::run(&plan(Policy::Fifo), &stop, &mut |_| {}) {
         Err(error) if error.is_permission() => taut_probe::run(&plan(Policy::Other), &stop, &mut |_| {})?,

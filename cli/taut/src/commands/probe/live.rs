@@ -14,10 +14,14 @@ pub struct Live {
     bar: ProgressBar,
 }
 
+/// Whether anybody looks.
+pub fn is_wanted(quiet: bool) -> bool {
+    !quiet && std::io::stderr().is_terminal()
+}
+
 impl Live {
     pub fn new(quiet: bool) -> Live {
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if is_wanted(quiet) { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
         bar.set_style(ProgressStyle::with_template("{bar:30} {msg}").expect("a fixed template"));
         Live { bar }
@@ -25,9 +29,6 @@ impl Live {
 
     pub fn show(&self, event: &Event<'_>) {
         let Event::Live(live) = event else { return };
-        if self.bar.is_hidden() {
-            return;
-        }
         let seconds = |time: std::time::Duration| format!("{:.0}", time.as_secs_f64());
         let mut text = format!("{} of {} s {}", seconds(live.done), seconds(live.all), live.label);
         let mut cpus: Vec<_> = live.cpus.iter().collect();

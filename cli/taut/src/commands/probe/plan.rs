@@ -30,6 +30,7 @@ pub fn of(args: &Args) -> Result<Plan> {
         rounds: args.rounds.unwrap_or(if several { ROUNDS } else { 1 }),
         load_worker: vec![std::env::current_exe()?.into(), "probe".into(), "load-worker".into()],
         intervals: args.hlog.is_some(),
+        live: super::live::is_wanted(args.quiet),
     })
 }
 
