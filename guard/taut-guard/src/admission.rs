@@ -198,7 +198,9 @@ impl Admission {
             (0, Some(source_ns)) => (source_ns + period / 2).div_euclid(period),
             (0, None) => 1,
             (modulus, _) => {
-                let forward = (i64::from(frame.sequence) - i64::from(newest.count)).rem_euclid(modulus);
+                // Both are below the modulus: a sum in place of a division, the slowest thing on the path.
+                let ahead = i64::from(frame.sequence) - i64::from(newest.count);
+                let forward = if ahead < 0 { ahead + modulus } else { ahead };
                 if forward > modulus / 2 { forward - modulus } else { forward }
             }
         };

@@ -266,7 +266,9 @@ impl<W: Width> SpeedGuard<W> {
         }
         match admitted {
             Admitted::New { sequence, t_ns } => {
-                self.hear(frame, t_ns, events);
+                if !self.hear(frame, t_ns, events) {
+                    return;
+                }
                 let bound = self.window.insert(Sample::new(sequence, t_ns, frame), &self.limits);
                 self.ratio = bound.ratio;
                 self.judge(bound);
@@ -289,8 +291,9 @@ impl<W: Width> SpeedGuard<W> {
         }
     }
 
-    /// Keeps the books of age for a new frame.
-    fn hear(&mut self, frame: &Frame, t_ns: i64, events: &mut Events) {
+    /// Keeps the books of age for a new frame. `false`: its time is by a base that was just given up, and must not meet
+    /// times by the next.
+    fn hear(&mut self, frame: &Frame, t_ns: i64, events: &mut Events) -> bool {
         let freshness = self.freshness.get_or_insert_with(|| Freshness::new(&self.parameters, frame.arrival_ns, t_ns));
         let excess_ns = freshness.hear(frame.arrival_ns, t_ns);
         if self.admission.base != TimeBase::Arrival {
@@ -308,9 +311,13 @@ impl<W: Width> SpeedGuard<W> {
             self.admission.degrade(&self.parameters);
             self.admission.forget();
             self.limits = Limits::new(&self.parameters, self.admission.base, self.admission.error_ns);
-            self.window.clear();
+            self.counters.resyncs.bump();
             events.note(Events::DEGRADED);
+            events.note(Events::RESYNC);
+            self.restart(frame.arrival_ns, frame.arrival_ns as i64);
+            return false;
         }
+        true
     }
 
     /// After a resynchronisation nothing is known until two frames agree.
@@ -334,7 +341,8 @@ impl<W: Width> SpeedGuard<W> {
 
     /// The controller's own word: it may trip the guard, and may be contradicted, but never excuses anything.
     fn judge_reported(&mut self, frame: &Frame, events: &mut Events) {
-        let now = self.interval();
+        let is_asked = self.parameters.acceleration_max_mm_s2 > 0.0 || frame.reported_mm_s.is_some();
+        let now = if is_asked { self.interval() } else { None };
         if let Some(now) = now {
             let change = now.least_mm_s - self.previous.most_mm_s;
             let possible = self.parameters.acceleration_max_mm_s2 * (now.time_s + self.previous.time_s);

@@ -33,3 +33,8 @@ pub use guard::SpeedGuard;
 pub use parameters::{PARAMETERS_VERSION, Parameters, TimeBase};
 pub use state::{Cause, Events, State, Trip, Verdict};
 pub use window::{Bound, Channel};
+
+/// The guide's examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guard.md")]
+struct Guide;

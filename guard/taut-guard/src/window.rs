@@ -95,6 +95,7 @@ impl Limits {
 
     /// Raises `best` if this pair proves more; `way_mm` is the proven way between the two, if that is longer than their
     /// chord. Most pairs prove less, and are told from the rest without a root or a division.
+    #[inline(always)]
     fn raise(&self, best: &mut Bound, a: &Sample, b: &Sample, way_mm: f64) {
         let span_ns = b.t_ns - a.t_ns;
         let time_s = (span_ns.max(0) as f64 * self.stretch + self.twice_e_ns) * 1e-9;
@@ -248,13 +249,21 @@ impl Window {
             }
         } else {
             // The widest pair first: it usually proves most.
-            for earlier in 0..later {
-                self.raise(&mut best, earlier, later, 0.0, limits);
+            let b = self.at(later);
+            let until_end = later.min(CAPACITY - self.head);
+            let parts = [&self.samples[self.head..self.head + until_end], &self.samples[..later - until_end]];
+            for part in parts {
+                for a in part {
+                    if b.t_ns - a.t_ns <= limits.span_max_ns {
+                        limits.raise(&mut best, a, b, 0.0);
+                    }
+                }
             }
         }
         best
     }
 
+    #[inline]
     fn raise(&self, best: &mut Bound, earlier: usize, later: usize, way_mm: f64, limits: &Limits) {
         let (a, b) = (self.at(earlier), self.at(later));
         if b.t_ns - a.t_ns <= limits.span_max_ns {

@@ -76,6 +76,16 @@ fn the_sanitizers_find_nothing() {
     run("clang++", "-std=c++17", SANITIZED, "guard.cpp", false);
 }
 
+/// The guide's C++ example is a program that compiles and runs.
+#[test]
+fn the_guides_example_compiles_and_runs() {
+    let guide = std::fs::read_to_string(root().join("docs/guard.md")).unwrap();
+    let example = guide.split("```cpp\n").nth(1).unwrap().split("```").next().unwrap();
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide.cpp");
+    std::fs::write(&source, example).unwrap();
+    run("g++", "-std=c++17", &["-O0"], source.to_str().unwrap(), false);
+}
+
 /// What the header declares, the library has, and the other way round.
 #[test]
 fn header_and_library_name_the_same_functions() {

@@ -246,6 +246,14 @@ fn a_count_at_another_period_is_degraded_and_says_so() {
         assert!(!verdict.state.enables_motion() || verdict.is_degraded, "frame {n}");
     }
     assert_eq!((noted, guard.is_degraded(), guard.time_base()), (1, true, TimeBase::Arrival));
+    // Sent every 8 ms: counted time runs ahead of arrivals, and must not meet them in one window.
+    let mut guard = self::guard(parameters);
+    for n in 0..2000u64 {
+        let at = Frame { source_ns: None, arrival_ns: n * 8 * MS, ..frame(n, [7.2 * n as f64, 0.0, 0.0]) };
+        let verdict = guard.update(&at);
+        assert!(!verdict.state.is_latched(), "frame {n}: {:?}", guard.trip());
+    }
+    assert!(guard.is_degraded());
     // At the period promised it is verified, and only then enables.
     let mut guard = after(parameters, (0..300).map(|n| Frame { source_ns: None, ..frame(n, [0.0; 3]) }));
     assert_eq!(guard.state(), State::Init);
