@@ -92,37 +92,52 @@ impl Work {
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
     }
 
-    fn work(self) -> std::io::Result<()> {
-        match self {
+    /// One round of it, to be called again and again; answers the bytes it moved, or how many rounds it was.
+    ///
+    /// # Errors
+    /// A file that could not be made; each round's, one that could not be written.
+    pub fn rounds(self) -> std::io::Result<Box<dyn FnMut() -> std::io::Result<u64>>> {
+        Ok(match self {
             Work::Cpu => {
                 let mut x = 1u64;
-                loop {
+                Box::new(move || {
                     for _ in 0..10_000 {
                         x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     }
                     std::hint::black_box(x);
-                }
+                    Ok(1)
+                })
             }
             Work::Memory => {
                 let (mut from, mut to) = (vec![1u8; 32 << 20], vec![0u8; 32 << 20]);
-                loop {
+                Box::new(move || {
                     to.copy_from_slice(&from);
                     std::mem::swap(&mut from, &mut to);
                     std::hint::black_box(&mut from);
-                }
+                    Ok(from.len() as u64)
+                })
             }
             Work::Io => {
                 let mut file = tempfile::tempfile()?;
                 let block = vec![7u8; 1 << 20];
-                loop {
+                Box::new(move || {
                     file.write_all(&block)?;
                     file.sync_data()?;
                     file.rewind()?;
-                }
+                    Ok(block.len() as u64)
+                })
             }
-            Work::Timer => loop {
+            Work::Timer => Box::new(|| {
                 std::thread::sleep(std::time::Duration::from_micros(50));
-            },
+                Ok(1)
+            }),
+        })
+    }
+
+    fn work(self) -> std::io::Result<()> {
+        let mut round = self.rounds()?;
+        loop {
+            round()?;
         }
     }
 }

@@ -119,6 +119,12 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
     Ok(findings)
 }
 
+/// Between two looks at the wakes: so that figures move, and else as seldom as rings and loads allow. The last look
+/// comes shortly after the last cycle.
+const LIVE_PAUSE_NS: u64 = 100_000_000;
+const PAUSE_NS: u64 = 400_000_000;
+const LAST_PAUSE_NS: u64 = 2_000_000;
+
 struct Progress {
     all: Duration,
     done: Duration,
@@ -215,7 +221,10 @@ impl VariantRun {
             if let Some(load) = &mut load {
                 load.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             }
-            std::thread::sleep(Duration::from_millis(100));
+            let pause = if plan.live { LIVE_PAUSE_NS } else { PAUSE_NS };
+            std::thread::sleep(Duration::from_nanos(
+                pause.min((end_ns + LAST_PAUSE_NS).saturating_sub(now).max(LAST_PAUSE_NS)),
+            ));
         }
         for (collector, watcher) in self.collectors.iter_mut().zip(watchers) {
             collector.lose(watcher.lost());
