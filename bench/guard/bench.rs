@@ -47,27 +47,54 @@ fn guard(parameters: Parameters) -> SpeedGuard {
     SpeedGuard::new(parameters).expect("parameters that pass")
 }
 
-/// Single updates between two clock readings, whose own cost is told beside and not taken off.
+/// Single updates between two clock readings, whose own cost is told beside and not taken off; and as a control a
+/// calculation of the same length that touches no memory: what interrupts and the hypervisor do to anything that long.
 fn latency(updates: usize) {
     let frames = heard(ALL_COMBINED, updates);
     let mut guard = guard(patient(TimeBase::Source));
-    let mut nanoseconds: Vec<u32> = vec![0; updates];
-    let mut empty: Vec<u32> = vec![0; updates];
-    for ((frame, of_update), of_nothing) in frames.iter().zip(&mut nanoseconds).zip(&mut empty) {
-        let start = Instant::now();
-        *of_nothing = start.elapsed().as_nanos() as u32;
-        let start = Instant::now();
-        black_box(guard.update(black_box(frame)));
-        *of_update = start.elapsed().as_nanos() as u32;
+    let turns = calibrate(&frames, &mut guard.clone());
+    let (mut of_update, mut of_control, mut of_clock) = (vec![1u32; updates], vec![1u32; updates], vec![1u32; updates]);
+    for (n, frame) in frames.iter().enumerate() {
+        of_clock[n] = timed(|| ());
+        of_update[n] = timed(|| _ = black_box(guard.update(black_box(frame))));
+        of_control[n] = timed(|| _ = black_box(control(turns)));
     }
-    nanoseconds.sort_unstable();
-    empty.sort_unstable();
-    let line = |name: &str, sorted: &[u32]| {
-        let rank = |q: f64| sorted[((sorted.len() as f64 * q).ceil() as usize).clamp(1, sorted.len()) - 1];
+    let line = |name: &str, nanoseconds: &mut [u32]| {
+        nanoseconds.sort_unstable();
+        let last = nanoseconds.len() - 1;
+        let rank = |q: f64| nanoseconds[((last as f64 + 1.0) * q).ceil() as usize - 1];
         let ranks = [0.5, 0.9, 0.99, 0.999, 0.9999].map(|q| rank(q).to_string()).join(", ");
-        format!("\"{name}\": [{ranks}, {}]", sorted[sorted.len() - 1])
+        format!("\"{name}\": [{ranks}, {}]", nanoseconds[last])
     };
-    println!("{{ \"updates\": {updates}, {}, {} }}", line("update", &nanoseconds), line("clock", &empty));
+    let lines = [line("update", &mut of_update), line("control", &mut of_control), line("clock", &mut of_clock)];
+    println!("{{ \"updates\": {updates}, {} }}", lines.join(", "));
+}
+
+#[inline(always)]
+fn timed(what: impl FnOnce()) -> u32 {
+    let start = Instant::now();
+    what();
+    start.elapsed().as_nanos() as u32
+}
+
+/// Multiplications that wait for one another.
+#[inline(never)]
+fn control(turns: u32) -> u64 {
+    (0..turns)
+        .fold(0x9e37_79b9, |x: u64, n| black_box(x.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(u64::from(n))))
+}
+
+/// Turns of the control whose median is that of an update.
+fn calibrate(frames: &[Frame], guard: &mut SpeedGuard) -> u32 {
+    let median = |times: &mut [u32]| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let mut updates: Vec<u32> =
+        frames.iter().take(20_000).map(|frame| timed(|| _ = black_box(guard.update(black_box(frame))))).collect();
+    let wanted = median(&mut updates);
+    let takes = |turns| median(&mut (0..999).map(|_| timed(|| _ = black_box(control(turns)))).collect::<Vec<_>>());
+    (1..2000).find(|turns| takes(*turns) >= wanted).unwrap_or(2000)
 }
 
 /// The loop that callgrind counts: nothing outside of it is collected.

@@ -129,7 +129,10 @@ pub struct Stream {
     next: u64,
     /// No frame that is still to be made arrives before this.
     horizon_ns: u64,
-    flying: BinaryHeap<Reverse<Flying>>,
+    /// Arrival, a number that keeps ties in order, and where the frame lies.
+    flying: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    frames: Vec<Delivered>,
+    free: Vec<usize>,
     tie: u64,
     last_arrival_ns: u64,
     stall_until_ns: u64,
@@ -145,25 +148,6 @@ pub struct Stream {
     has_source: bool,
 }
 
-struct Flying(u64, u64, Delivered);
-
-impl PartialEq for Flying {
-    fn eq(&self, other: &Flying) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Flying {}
-impl PartialOrd for Flying {
-    fn partial_cmp(&self, other: &Flying) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Flying {
-    fn cmp(&self, other: &Flying) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 impl Stream {
     pub fn new(scenario: Scenario, motion: Motion, seed: u64) -> Stream {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -176,6 +160,8 @@ impl Stream {
             next: 0,
             horizon_ns: 0,
             flying: BinaryHeap::new(),
+            frames: Vec::new(),
+            free: Vec::new(),
             tie: 0,
             last_arrival_ns: 0,
             stall_until_ns: 0,
@@ -201,10 +187,12 @@ impl Stream {
     /// The next frame that the host hears.
     pub fn hear(&mut self) -> Delivered {
         loop {
-            if let Some(Reverse(first)) = self.flying.peek()
-                && first.0 <= self.horizon_ns
+            if let Some(&Reverse((arrival_ns, _, place))) = self.flying.peek()
+                && arrival_ns <= self.horizon_ns
             {
-                return self.flying.pop().unwrap().0.2;
+                self.flying.pop();
+                self.free.push(place);
+                return self.frames[place];
             }
             self.send();
         }
@@ -302,8 +290,14 @@ impl Stream {
     fn fly(&mut self, arrival_ns: u64, frame: Frame, sampled_ns: u64) {
         self.tie += 1;
         let frames_in_read = if self.scenario.is_coalesced { self.read_count } else { 1 };
-        let frame = Frame { arrival_ns, frames_in_read, ..frame };
-        self.flying.push(Reverse(Flying(arrival_ns, self.tie, Delivered { frame, sampled_ns })));
+        let delivered = Delivered { frame: Frame { arrival_ns, frames_in_read, ..frame }, sampled_ns };
+        let place = self.free.pop().unwrap_or(self.frames.len());
+        if place == self.frames.len() {
+            self.frames.push(delivered);
+        } else {
+            self.frames[place] = delivered;
+        }
+        self.flying.push(Reverse((arrival_ns, self.tie, place)));
     }
 }
 
