@@ -7,6 +7,10 @@
 #![cfg_attr(not(feature = "c"), forbid(unsafe_code))]
 
 mod admission;
+/// By this name, so that a test can put loom's in its place.
+mod atomic {
+    pub(crate) use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+}
 mod black_box;
 #[cfg(feature = "c")]
 mod c;
