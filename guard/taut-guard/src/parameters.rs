@@ -203,10 +203,11 @@ impl Parameters {
         let joints = self.joint_limits_rad_s[..self.joint_count].iter().map(|&limit| (limit, self.joint_error_rad));
         let error_s = self.error_ns(self.time_base) as f64 * 1e-9;
         let drift = f64::from(self.drift_ppm) * 1e-6;
-        let slowest = channels
-            .into_iter()
-            .chain(joints)
-            .map(|(limit, p)| (4.0 * error_s * limit + 4.0 * p) / (limit * (ratio - 1.0 - 2.0 * drift * ratio)));
+        // A clock that is fast by the drift, stretched as if it were slow by it.
+        let stretch = 1.0 / (1.0 - drift);
+        let slowest = channels.into_iter().chain(joints).map(|(limit, p)| {
+            (2.0 * error_s * (1.0 + stretch) * limit + 4.0 * p) / (limit * (ratio - (1.0 + drift) * stretch))
+        });
         let needed_ns = slowest.fold(0.0, f64::max) * 1e9;
         let window_ns = if self.time_base == TimeBase::Arrival { self.span_max_ns() } else { self.window_ns };
         if ratio <= 1.0 || !(0.0..=window_ns as f64).contains(&needed_ns) {

@@ -1,7 +1,7 @@
 //! The last samples in the order of the robot's time, and the proof of a speed: a lower bound over every pair.
 //!
-//! For two samples, v_lb = max(0, |Δp| − 2p) / (Δt·(1 + drift) + 2e). If the true speed never exceeds L, then
-//! |Δp measured| ≤ L·Δt_true + 2p ≤ L·(Δt·(1 + drift) + 2e) + 2p, so v_lb ≤ L: delay, bursts, duplicates, reordering and
+//! For two samples, v_lb = max(0, |Δp| − 2p) / (Δt/(1 − drift) + 2e). If the true speed never exceeds L, then
+//! |Δp measured| ≤ L·Δt_true + 2p ≤ L·(Δt/(1 − drift) + 2e) + 2p, so v_lb ≤ L: delay, bursts, duplicates, reordering and
 //! loss only choose which pairs exist, and can create no trip. It holds as long as e and p are not understated.
 
 use crate::{
@@ -87,7 +87,7 @@ impl Limits {
             tcp_twice_p: 2.0 * parameters.tcp_error_mm,
             joint_twice_p: 2.0 * parameters.joint_error_rad,
             twice_e_ns: 2.0 * error_ns as f64,
-            stretch: 1.0 + f64::from(parameters.drift_ppm) * 1e-6,
+            stretch: 1.0 / (1.0 - f64::from(parameters.drift_ppm) * 1e-6),
             span_max_ns: span as i64,
             path_length: parameters.path_length,
         }

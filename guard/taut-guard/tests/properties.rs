@@ -65,6 +65,28 @@ proptest! {
         prop_assert!(by_arrival == by_source || count > 1 && by_arrival);
     }
 
+    /// The theorem, at its edge: full speed, every stamp wrong by e and every position by p in the worst sense, clocks
+    /// apart by the drift. Nothing trips, and yet the bound comes close.
+    #[test]
+    fn no_error_within_e_and_p_ever_trips(
+        errors in proptest::collection::vec((prop_oneof![Just(-1.0f64), Just(1.0), -1.0f64..1.0], prop_oneof![Just(-1.0f64), Just(1.0)]), 40..80),
+        drift in prop_oneof![Just(-200e-6f64), Just(200e-6), Just(0.0)], backwards: bool, path_length: bool, e_ns in 0u64..2_000_000,
+    ) {
+        let parameters = Parameters { joint_count: 0, path_length, source_error_ns: e_ns, ..patient() };
+        let mut guard = guard(parameters);
+        let mut largest = 0f64;
+        for (n, (stamp, position)) in errors.iter().enumerate() {
+            let true_s = n as f64 * 0.01;
+            let way = if backwards { -1000.0 } else { 1000.0 } * true_s;
+            // The robot's second is short by the drift, and whole nanoseconds are rounded towards the truth.
+            let source_ns = 1e9 + true_s * 1e9 * (1.0 - drift) + (stamp * e_ns as f64).trunc();
+            let sent = Frame { source_ns: Some(source_ns.round() as i64), ..frame(n as u64, [way + position * 0.049999, 0.0, 0.0]) };
+            largest = largest.max(guard.update(&sent).ratio);
+        }
+        prop_assert!(guard.trip().is_none(), "{:?}", guard.trip());
+        prop_assert!(largest <= 1.0 + 1e-9 && largest > 0.9, "{largest}");
+    }
+
     /// Scaled up, a motion that trips still trips, and its bound grows.
     #[test]
     fn faster_never_looks_slower(steps in proptest::collection::vec(-1.1f64..1.1, 20..60), factor in 1.0f64..3.0) {
