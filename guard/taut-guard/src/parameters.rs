@@ -206,7 +206,7 @@ impl Parameters {
         // A clock that is fast by the drift, stretched as if it were slow by it.
         let stretch = 1.0 / (1.0 - drift);
         let slowest = channels.into_iter().chain(joints).map(|(limit, p)| {
-            (2.0 * error_s * (1.0 + stretch) * limit + 4.0 * p) / (limit * (ratio - (1.0 + drift) * stretch))
+            (4.0 * error_s * stretch * limit + 4.0 * p) / (limit * (ratio - (1.0 + drift) * stretch))
         });
         let needed_ns = slowest.fold(0.0, f64::max) * 1e9;
         let window_ns = if self.time_base == TimeBase::Arrival { self.span_max_ns() } else { self.window_ns };

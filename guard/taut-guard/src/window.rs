@@ -1,7 +1,7 @@
 //! The last samples in the order of the robot's time, and the proof of a speed: a lower bound over every pair.
 //!
-//! For two samples, v_lb = max(0, |Δp| − 2p) / (Δt/(1 − drift) + 2e). If the true speed never exceeds L, then
-//! |Δp measured| ≤ L·Δt_true + 2p ≤ L·(Δt/(1 − drift) + 2e) + 2p, so v_lb ≤ L: delay, bursts, duplicates, reordering and
+//! For two samples, v_lb = max(0, |Δp| − 2p)·(1 − drift) / (Δt + 2e). If the true speed never exceeds L, then
+//! |Δp measured| ≤ L·Δt_true + 2p ≤ L·(Δt + 2e)/(1 − drift) + 2p, so v_lb ≤ L: delay, bursts, duplicates, reordering and
 //! loss only choose which pairs exist, and can create no trip. It holds as long as e and p are not understated.
 
 use crate::{
@@ -71,7 +71,8 @@ pub(crate) struct Limits {
     tcp_twice_p: f64,
     joint_twice_p: f64,
     twice_e_ns: f64,
-    stretch: f64,
+    /// Seconds of true time, at most, in a nanosecond of the robot's.
+    stretch_s: f64,
     span_max_ns: i64,
     path_length: bool,
 }
@@ -87,7 +88,7 @@ impl Limits {
             tcp_twice_p: 2.0 * parameters.tcp_error_mm,
             joint_twice_p: 2.0 * parameters.joint_error_rad,
             twice_e_ns: 2.0 * error_ns as f64,
-            stretch: 1.0 / (1.0 - f64::from(parameters.drift_ppm) * 1e-6),
+            stretch_s: 1e-9 / (1.0 - f64::from(parameters.drift_ppm) * 1e-6),
             span_max_ns: span as i64,
             path_length: parameters.path_length,
         }
@@ -98,7 +99,7 @@ impl Limits {
     #[inline(always)]
     fn raise(&self, best: &mut Bound, a: &Sample, b: &Sample, way_mm: f64) {
         let span_ns = b.t_ns - a.t_ns;
-        let time_s = (span_ns.max(0) as f64 * self.stretch + self.twice_e_ns) * 1e-9;
+        let time_s = (span_ns.max(0) as f64 + self.twice_e_ns) * self.stretch_s;
         if time_s <= 0.0 {
             return;
         }
