@@ -29,18 +29,19 @@ pub enum Session {
     Wandering,
 }
 
-/// Kinds of data of the coverage table, by name.
-pub const KINDS: [(&str, Shape, Session); 10] = [
-    ("exponential", Shape::Exponential, Session::Independent),
-    ("log-normal, σ 0.5", Shape::LogNormal, Session::Independent),
-    ("bimodal: 10 % in a second mode, 3 × as long", Shape::Bimodal, Session::Independent),
-    ("heavy-tailed: Pareto, index 1.5", Shape::Pareto, Session::Independent),
-    ("autocorrelated: AR(1), 0.95, in the trial", Shape::Autocorrelated, Session::Independent),
-    ("drifting: + 30 % in each trial", Shape::DriftingWithin, Session::Independent),
-    ("clock of 5 µs at a level of 100 µs", Shape::Coarse, Session::Independent),
-    ("trials on either of two levels, 20 % apart", Shape::LogNormal, Session::TwoLevels),
-    ("drifting: + 30 % over the session", Shape::LogNormal, Session::Rising),
-    ("trials autocorrelated: AR(1), 0.7", Shape::LogNormal, Session::Wandering),
+/// Kinds of data of the coverage table, by name, with the shapes of A and B.
+pub const KINDS: [(&str, [Shape; 2], Session); 11] = [
+    ("exponential", [Shape::Exponential; 2], Session::Independent),
+    ("log-normal, σ 0.5", [Shape::LogNormal; 2], Session::Independent),
+    ("bimodal: 10 % in a second mode, 3 × as long", [Shape::Bimodal; 2], Session::Independent),
+    ("heavy-tailed: Pareto, index 1.5", [Shape::Pareto; 2], Session::Independent),
+    ("autocorrelated: AR(1), 0.95, in the trial", [Shape::Autocorrelated; 2], Session::Independent),
+    ("drifting: + 30 % in each trial", [Shape::DriftingWithin; 2], Session::Independent),
+    ("A exponential, B Pareto", [Shape::Exponential, Shape::Pareto], Session::Independent),
+    ("clock of 5 µs at a level of 100 µs", [Shape::Coarse; 2], Session::Independent),
+    ("trials on either of two levels, 20 % apart", [Shape::LogNormal; 2], Session::TwoLevels),
+    ("drifting: + 30 % over the session", [Shape::LogNormal; 2], Session::Rising),
+    ("trials autocorrelated: AR(1), 0.7", [Shape::LogNormal; 2], Session::Wandering),
 ];
 
 /// The levels of `trials` trials in a row, in logarithms.

@@ -7,7 +7,7 @@ use taut_stats::compare::{
 
 use crate::{
     data::{Noise, noise},
-    page::{mean, rate, row, table},
+    page::{Limit, mean, rate, row, table},
     repeat,
 };
 
@@ -41,19 +41,20 @@ pub const NOISES: [(&str, Noise); 6] = [
     ("coarse: steps of 2 %", Noise::Coarse),
 ];
 
-pub fn section(less: usize) {
+pub fn section(less: usize) -> Vec<Limit> {
     let plan = Plan::default();
     println!("\n## Gates\n");
     println!(
         "The default plan: looks at {:?} pairs; errors {} to accuse and {} to confirm on fresh pairs, spent like {:?}, and {} to find no relevant difference, spent like Pocock. Worse is beyond 5 %, no relevant difference within 10 %. *Noise* is the spread of the logarithm of the ratio of a pair's trials.",
         plan.looks, plan.alpha, plan.confirm_alpha, plan.spending, plan.equivalence_alpha
     );
-    false_alarms(&plan, 10_000 / less);
-    power(&plan, 2000 / less);
+    let mut limits = false_alarms(&plan, 10_000 / less);
+    limits.push(power(&plan, 2000 / less));
     spending(4000 / less);
+    limits
 }
 
-fn false_alarms(plan: &Plan, gates: usize) {
+fn false_alarms(plan: &Plan, gates: usize) -> Vec<Limit> {
     println!("\n### False alarms\n");
     println!(
         "{gates} gates a line, noise 0.1, all metrics alike and independent. Nothing changed; or everything changed by + 5 %, the edge of what is not yet worse, where errors are most likely. *Accused* is before confirmation, limit 5 %; *worse* after it, limit 1 %; *interval* is how often the one printed at the end (95 %, as if there had been one look) held the change of the first metric."
@@ -94,10 +95,20 @@ fn false_alarms(plan: &Plan, gates: usize) {
             }
         }
     }
-    println!("\nThe worst line: accused {}, worse {}.", rate(worst.0, gates), rate(worst.1, gates));
+    let limit = |what, hits: usize, limit, at_most| Limit {
+        what,
+        measured: format!("at worst {}", rate(hits, gates)),
+        limit,
+        holds: hits as f64 <= at_most * gates as f64,
+    };
+    vec![
+        limit("accused wrongly, before confirmation", worst.0, "≤ 5 %", 0.05),
+        limit("worse, wrongly: the whole procedure", worst.1, "≤ 1 %", 0.01),
+    ]
 }
 
-fn power(plan: &Plan, gates: usize) {
+fn power(plan: &Plan, gates: usize) -> Limit {
+    let mut worst = 0;
     println!("\n### What is found\n");
     println!(
         "{gates} gates a cell: how often worse, confirmation included, and the mean pairs it took with confirmation. One metric of so many changed. Beside it: how often a change of + 10 % was called no relevant difference, limit 5 %; and how often the interval at the end held the change, over all three."
@@ -120,11 +131,18 @@ fn power(plan: &Plan, gates: usize) {
                         called_none = run.iter().filter(none).count();
                     }
                 }
+                worst = worst.max(called_none);
                 cells.push(rate(called_none, gates));
                 cells.push(rate(covered, 3 * gates));
                 row(&cells);
             }
         }
+    }
+    Limit {
+        what: "+ 10 % called no relevant difference",
+        measured: format!("at worst {}", rate(worst, gates)),
+        limit: "≤ 5 %",
+        holds: worst * 20 <= gates,
     }
 }
 

@@ -18,9 +18,10 @@ const CHUNKS: usize = 16;
 fn main() {
     let less = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(1);
     page::head(less);
-    coverage::section(less);
-    gates::section(less);
+    let mut limits = coverage::section(less);
+    limits.extend(gates::section(less));
     forecasts::section(less);
+    page::limits(&limits);
 }
 
 /// Runs a simulation `times` times on all CPUs. A row of the page is told from others by its name.

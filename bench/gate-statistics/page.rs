@@ -10,8 +10,25 @@ pub fn head(less: usize) {
         crate::SEED
     );
     println!(
-        "Data are drawn whose truth is known; counted is how often the truth was met. In brackets: 95 % bounds (Clopper–Pearson) of the rate itself."
+        "Data are drawn whose truth is known; counted is how often the truth was met. In brackets: 95 % bounds (Clopper–Pearson) of the rate itself. What was to hold stands at the end."
     );
+}
+
+/// What was to hold, and whether it does.
+pub struct Limit {
+    pub what: &'static str,
+    pub measured: String,
+    pub limit: &'static str,
+    pub holds: bool,
+}
+
+pub fn limits(limits: &[Limit]) {
+    println!("\n## Limits");
+    table(&["", "measured", "limit", ""]);
+    for one in limits {
+        let holds = if one.holds { "holds" } else { "does not" };
+        row(&[one.what.to_owned(), one.measured.clone(), one.limit.to_owned(), holds.to_owned()]);
+    }
 }
 
 pub fn table(head: &[&str]) {

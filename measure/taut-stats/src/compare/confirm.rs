@@ -1,6 +1,6 @@
 //! The last word on an accusation: fresh pairs, which know nothing of the luck that made it.
 
-use super::{Finding, Judgement, Metric, Next, Plan, Verdict, judge, judge::together};
+use super::{Finding, InvalidReason, Judgement, Metric, Next, Plan, Verdict, judge, judge::together};
 
 /// Holds the accused metrics against fresh pairs; `fresh` has the metrics in the same order, the fresh pairs only.
 ///
@@ -17,6 +17,8 @@ pub fn confirm(plan: &Plan, first: &Judgement, fresh: &[Metric], before: &[usize
         let verdict = match finding.verdict {
             // Asked was whether it is worse; the other answers have their own levels at the looks before.
             Verdict::Better | Verdict::NoRelevantDifference => Verdict::NotEnoughEvidence { more_pairs: None },
+            // The time was up before the first fresh pair.
+            Verdict::Invalid { reason: InvalidReason::NoPairs } => Verdict::NotEnoughEvidence { more_pairs: None },
             verdict => verdict,
         };
         findings[at] = Finding { verdict, accusation: first.findings[at].figures.clone(), ..finding };

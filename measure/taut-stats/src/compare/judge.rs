@@ -113,8 +113,12 @@ impl Weighed {
     fn of(rule: Rule, pairs: &[Pair]) -> Option<Weighed> {
         let differences: Vec<f64> = pairs.iter().map(|pair| rule.scale.difference(*pair)).collect();
         let shift = Shift::of(&differences)?;
+        // A difference that equals a margin but for rounding is not beyond it: on coarse readings there are many.
+        let rounding = |margin: f64| 1e-9 * margin + 1e-12;
         let margin = rule.minimum_effect.on(rule.scale, pairs);
-        Some(Weighed { rule, shift, margin, equivalence: rule.equivalence.on(rule.scale, pairs) })
+        let equivalence = rule.equivalence.on(rule.scale, pairs);
+        let (margin, equivalence) = (margin + rounding(margin), equivalence - rounding(equivalence));
+        Some(Weighed { rule, shift, margin, equivalence })
     }
 
     fn figures(&self, plan: &Plan, pairs: &[Pair], alpha: LookAlpha, p: (f64, f64, f64)) -> Option<Figures> {
@@ -231,7 +235,16 @@ mod tests {
         assert!(matches!(withdrawn.verdict, Verdict::NotEnoughEvidence { .. }));
         assert_eq!(withdrawn.findings[1], first.findings[1]);
         let nothing = confirm(&plan, &first, &[scattered(0, 0.0), scattered(0, 0.0)], &[], true);
-        assert_eq!(nothing.verdict, Verdict::Invalid { reason: InvalidReason::NoPairs });
+        assert_eq!(nothing.verdict, Verdict::NotEnoughEvidence { more_pairs: None });
+    }
+
+    #[test]
+    fn readings_that_tie_at_the_margin_are_not_beyond_it() {
+        let steps = |i: u32| 100.0 * f64::from(i % 7).mul_add(0.02, 0.9);
+        let tied = metric(Rule::default(), (0..40).map(|i| (steps(i), steps(i) * 1.05)));
+        let judged = judge(&Plan::default(), &[tied], &[], true);
+        assert_eq!(judged.verdict, Verdict::NoRelevantDifference);
+        assert_eq!(judged.findings[0].figures.as_ref().unwrap().p_worse, 1.0);
     }
 
     proptest! {

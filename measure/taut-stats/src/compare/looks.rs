@@ -45,6 +45,7 @@ pub enum Spending {
     /// α·ln(1 + (e−1)t): about evenly, so that large changes are found early.
     Pocock,
     /// 2 − 2Φ(z(1−α/2)/√t): hardly any at first, so that the last look is nearly as sharp as a single one.
+    #[serde(rename = "obrien_fleming")]
     OBrienFleming,
 }
 
