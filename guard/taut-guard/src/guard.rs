@@ -422,3 +422,26 @@ impl<W: Width> SpeedGuard<W> {
         self.state = state;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_parameters_are_a_fault_that_no_reset_leaves() {
+        let mut guard: SpeedGuard = SpeedGuard::new(Parameters::for_tcp(10_000_000, 1000.0)).unwrap();
+        let step = |guard: &mut SpeedGuard, n: u64| {
+            let t = n * 10_000_000;
+            guard.update(&Frame { sequence: n as u32, source_ns: Some(t as i64), arrival_ns: t, ..Frame::default() });
+            guard.tick(t).state
+        };
+        (0..20).for_each(|n| _ = step(&mut guard, n));
+        guard.parameters.tcp_limit_mm_s = Some(2000.0);
+        assert_eq!(step(&mut guard, 20), State::Fault);
+        assert_eq!(guard.trip().map(|trip| trip.cause), Some(Cause::Configuration));
+        (21..60).for_each(|n| _ = step(&mut guard, n));
+        assert!(guard.reset(591_000_000).is_err());
+        guard.parameters.tcp_limit_mm_s = Some(1000.0);
+        assert!(guard.reset(591_000_000).is_ok());
+    }
+}

@@ -338,6 +338,34 @@ fn ambiguous_wraps_jumps_and_broken_frames_are_counted_apart() {
 }
 
 #[test]
+fn the_first_trip_stands_and_only_an_overspeed_takes_its_place() {
+    let mut guard = after(parameters(TimeBase::Source), (0..30).map(|n| frame(n, [0.0; 3])));
+    guard.tick(350 * MS);
+    let first = *guard.trip().unwrap();
+    guard.tick(400 * MS);
+    guard.update(&Frame { arrival_ns: 410 * MS, ..frame(41, [f64::NAN; 3]) });
+    assert_eq!((guard.state(), guard.trip()), (State::Stale, Some(&first)));
+    (42..45).for_each(|n| _ = guard.update(&frame(n, [0.0; 3])));
+    guard.update(&frame(45, [100.0, 0.0, 0.0]));
+    assert_eq!((guard.state(), guard.trip().unwrap().at_ns), (State::Overspeed, 450 * MS));
+    guard.tick(900 * MS);
+    assert_eq!((guard.state(), guard.trip().unwrap().at_ns), (State::Overspeed, 450 * MS));
+}
+
+/// The same late frame twice is one frame: two of two need two.
+#[test]
+fn a_duplicate_of_a_late_frame_counts_once() {
+    let parameters = Parameters { trip_count: 2, trip_of: 2, joint_count: 0, ..patient() };
+    let still = |n: u64| frame(n, [0.0; 3]);
+    let mut guard = after(parameters, (0..20).filter(|n| *n != 15).map(still));
+    let late = Frame { arrival_ns: 200 * MS, ..frame(15, [0.0, 12.2, 0.0]) };
+    for times in 1..=3 {
+        guard.update(&late);
+        assert_eq!((guard.counters().late_inserted.get(), guard.counters().duplicates.get()), (1, times - 1));
+    }
+}
+
+#[test]
 fn clean_streams_without_counts_work_too() {
     let parameters = Parameters { sequence_modulus: 0, ..parameters(TimeBase::Source) };
     let mut stream = Stream::new(CLEAN, Motion::steady(0.95), 5);

@@ -141,9 +141,11 @@ fn t03_a_timeout_is_latched_until_stop_and_enable() {
     assert_eq!(servo.tick(), Drive::Position);
 }
 
-/// What a leg does in the second after the host's death: peak joint speed, peak speed of body or foot, largest load.
+/// What a leg does in the second after the host's death: peak joint speed, peak speed of body or foot, largest load; and
+/// prints the largest force on the foot in stance, in weights.
 fn sink(mut leg: Leg, kd: f64, max_nm: f64) -> (f64, f64, f64) {
-    let (mut peak_omega, mut peak_m_s, mut load) = (0f64, 0f64, 0f64);
+    let (mut peak_omega, mut peak_m_s, mut load, mut peak_weights) = (0f64, 0f64, 0f64, 0f64);
+    let mut before_m_s = leg.speed_m_s();
     let downward = if leg.phase == Phase::Stance { -1.0 } else { 1.0 };
     let (mut energy, start_m) = (leg.energy_j(), leg.height_m());
     // Until the body lies on the ground, or the leg hangs.
@@ -155,6 +157,8 @@ fn sink(mut leg: Leg, kd: f64, max_nm: f64) -> (f64, f64, f64) {
         }
         peak_omega = leg.omega.iter().fold(peak_omega, |most, omega| most.max(omega.abs()));
         peak_m_s = peak_m_s.max(leg.speed_m_s().abs());
+        peak_weights = peak_weights.max(1.0 + (leg.speed_m_s() - before_m_s) / STEP_S / 9.81);
+        before_m_s = leg.speed_m_s();
         if kd > 0.0 {
             assert!(leg.energy_j() <= energy + 1e-9, "energy rises");
             assert!(leg.speed_m_s() * downward >= -1e-9, "it moves up");
@@ -162,6 +166,9 @@ fn sink(mut leg: Leg, kd: f64, max_nm: f64) -> (f64, f64, f64) {
         energy = leg.energy_j();
     }
     assert!(leg.height_m() != start_m);
+    if leg.phase == Phase::Stance {
+        println!("kd {kd}: the foot bears at most {peak_weights:.2} weights");
+    }
     (peak_omega, peak_m_s, load)
 }
 
