@@ -1,5 +1,9 @@
-//! Servo buses: how long frames take on the wire ([`wire`]) and what a control cycle over many servos costs
-//! ([`budget`]). Pure arithmetic: it opens no file, reads no clock and touches no bus.
+//! Servo buses. How long frames take ([`wire`]) and what a cycle costs ([`budget`]) is pure arithmetic; [`cycle`] goes
+//! round real or simulated buses ([`transport`], [`sim`]) with servos on them ([`servo`]).
 
 pub mod budget;
+pub mod cycle;
+pub mod servo;
+pub mod sim;
+pub mod transport;
 pub mod wire;

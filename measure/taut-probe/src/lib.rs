@@ -25,4 +25,4 @@ pub use run::{Event, Live, Plan, run};
 pub use settings::{KEYS, Policy, Settings, Wake, duration, length};
 pub use stalls::{StallWatch, THRESHOLD_NS as STALL_NS};
 pub use throttle::throttling;
-pub use watcher::{CPU_SHIFT, POINTS, Woken, allowed_cpus};
+pub use watcher::{CPU_SHIFT, POINTS, Woken, allowed_cpus, prefault_stack, set_policy};

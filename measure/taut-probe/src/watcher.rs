@@ -192,8 +192,11 @@ pub(crate) fn list(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Gives the calling thread its policy.
-pub(crate) fn set_policy(settings: &Settings) -> Result<(), Error> {
+/// Gives the calling thread the settings' policy and priority.
+///
+/// # Errors
+/// The kernel refuses; the error names what would allow it.
+pub fn set_policy(settings: &Settings) -> Result<(), Error> {
     let hint =
         "run as root, or allow it: `ulimit -r 99` (rtprio in /etc/security/limits.conf), or setcap cap_sys_nice+ep";
     let failed = |policy: Policy, hint| {
@@ -232,8 +235,8 @@ pub(crate) fn set_policy(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// Touches the part of the stack that the loop may use, so that no fault falls into it.
-fn prefault_stack() {
+/// Touches the part of the calling thread's stack that a loop may use, 64 KiB, so that no fault falls into it.
+pub fn prefault_stack() {
     let mut pages = [0u8; 64 << 10];
     pages.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     std::hint::black_box(&pages);

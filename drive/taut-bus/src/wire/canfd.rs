@@ -13,6 +13,8 @@ const TYPICAL_STUFFING: f64 = 1.0 / 32.0;
 const RANDOM_STUFFING: f64 = 1.0 / 30.0;
 /// Equal bits in a row after which a complement is stuffed.
 const RUN: u32 = 5;
+/// Bytes of the longest frame.
+const MAX_DATA: usize = 64;
 
 /// A CAN-FD bus.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -98,9 +100,9 @@ impl CanFd {
     /// The frame with exactly these bytes, padded with `padding` to a length that CAN-FD has; `None` beyond 64 bytes.
     pub fn exact_frame_us(&self, id: Id, payload: &[u8], padding: u8) -> Option<f64> {
         let length = data_length(payload.len() as u32)?;
-        let mut data = payload.to_vec();
-        data.resize(length as usize, padding);
-        let (in_arbitration, in_data) = stuff_bits(id, &data);
+        let mut data = [padding; MAX_DATA];
+        data[..payload.len()].copy_from_slice(payload);
+        let (in_arbitration, in_data) = stuff_bits(id, &data[..length as usize]);
         Some(self.stuffed_us(id, length, f64::from(in_arbitration), f64::from(in_data)))
     }
 
@@ -122,13 +124,13 @@ fn crc_bits(data: u32) -> u32 {
 /// Dynamic stuff bits up to and after the bit-rate switch. A run that ends with the data field needs none: the
 /// fixed stuff bit before the CRC breaks it.
 pub fn stuff_bits(id: Id, data: &[u8]) -> (u32, u32) {
-    let bits = bits(id, data);
     let switch = id.arbitration_bits() as usize;
+    let all = switch + CONTROL_BITS as usize + 8 * data.len();
     let (mut stuffed, mut run, mut last) = ((0, 0), 0, None);
-    for (at, bit) in bits.iter().enumerate() {
-        run = if last == Some(*bit) { run + 1 } else { 1 };
-        last = Some(*bit);
-        if run == RUN && at + 1 < bits.len() {
+    for (at, bit) in bits(id, data).enumerate() {
+        run = if last == Some(bit) { run + 1 } else { 1 };
+        last = Some(bit);
+        if run == RUN && at + 1 < all {
             // The stuffed bit is itself the first of a run; after the switch it travels at the data rate.
             (run, last) = (1, Some(!bit));
             *(if at + 1 < switch { &mut stuffed.0 } else { &mut stuffed.1 }) += 1;
@@ -138,26 +140,19 @@ pub fn stuff_bits(id: Id, data: &[u8]) -> (u32, u32) {
 }
 
 /// Start of frame to the last data bit, before stuffing; dominant is false.
-fn bits(id: Id, data: &[u8]) -> Vec<bool> {
-    let mut bits = vec![false];
-    let mut push = |value: u32, n: u32| bits.extend((0..n).rev().map(|at| value >> at & 1 == 1));
-    match id {
-        Id::Standard(id) => {
-            push(u32::from(id), 11);
-            push(0b00, 2); // RRS, IDE
-        }
-        Id::Extended(id) => {
-            push(id >> 18, 11);
-            push(0b11, 2); // SRR, IDE
-            push(id, 18);
-            push(0, 1); // RRS
-        }
-    }
-    push(0b101, 3); // FDF, reserved, BRS
-    push(0, 1); // ESI: error active
-    push(length_code(data.len() as u32), 4);
-    data.iter().for_each(|byte| push(u32::from(*byte), 8));
-    bits
+fn bits(id: Id, data: &[u8]) -> impl Iterator<Item = bool> {
+    // Values with their number of bits; nothing here may allocate, for simulated buses count stuff bits in a cycle.
+    let arbitration = match id {
+        // RRS and IDE
+        Id::Standard(id) => [(u32::from(id), 11), (0b00, 2), (0, 0), (0, 0)],
+        // SRR and IDE; RRS
+        Id::Extended(id) => [(id >> 18, 11), (0b11, 2), (id, 18), (0, 1)],
+    };
+    // FDF, reserved and BRS; ESI: error active
+    let control = [(0b101, 3), (0, 1), (length_code(data.len() as u32), 4)];
+    let data = data.iter().map(|byte| (u32::from(*byte), 8));
+    let fields = std::iter::once((0, 1)).chain(arbitration).chain(control).chain(data);
+    fields.flat_map(|(value, n)| (0..n).rev().map(move |at| value >> at & 1 == 1))
 }
 
 fn length_code(data: u32) -> u32 {
@@ -203,10 +198,10 @@ mod tests {
 
     #[test]
     fn fields_have_the_bits_of_the_standard() {
-        assert_eq!(bits(STANDARD, &[]).len(), 17 + 5);
-        assert_eq!(bits(EXTENDED, &[0; 16]).len(), 36 + 5 + 128);
+        assert_eq!(bits(STANDARD, &[]).count(), 17 + 5);
+        assert_eq!(bits(EXTENDED, &[0; 16]).count(), 36 + 5 + 128);
         // 0x100: SOF 0, id 001 0000 0000, RRS 0, IDE 0, FDF 1, res 0, BRS 1, ESI 0, DLC 1010 for 16 bytes.
-        let text: String = bits(STANDARD, &[0; 16])[..22].iter().map(|b| if *b { '1' } else { '0' }).collect();
+        let text: String = bits(STANDARD, &[0; 16]).take(22).map(|b| if b { '1' } else { '0' }).collect();
         assert_eq!(text, "0001000000000010101010");
         assert_eq!([8, 12, 16, 20, 24, 32, 48, 64].map(length_code), [8, 9, 10, 11, 12, 13, 14, 15]);
     }
@@ -254,7 +249,7 @@ mod tests {
         fn no_run_of_six_is_left_after_stuffing(payload in prop::collection::vec(any::<u8>(), 0..=64)) {
             let mut data = payload.clone();
             data.resize(data_length(payload.len() as u32).unwrap() as usize, 0);
-            let raw = bits(EXTENDED, &data);
+            let raw: Vec<bool> = bits(EXTENDED, &data).collect();
             let (arbitration, fast) = stuff_bits(EXTENDED, &data);
             // Stuff independently: insert after each five equal bits, then look at the result.
             let mut wire: Vec<bool> = Vec::new();

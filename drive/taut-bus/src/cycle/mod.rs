@@ -1,0 +1,15 @@
+//! The cycle over all buses: commands out, inertial unit, replies in; once, or at a rate on a real-time thread.
+
+mod clock;
+mod engine;
+mod health;
+mod inertial;
+mod real_time;
+mod repeat;
+
+pub use clock::{Clock, Monotonic, Virtual};
+pub use engine::{Command, Engine, Outcome, Patience, Reply, Request, Times};
+pub use health::{BusHealth, ServoHealth};
+pub use inertial::{Attitude, InertialUnit, SimulatedInertialUnit};
+pub use real_time::RealTime;
+pub use repeat::{Controller, Cycle, Schedule, State, States, repeat};

@@ -1,0 +1,138 @@
+//! The cycle allocates nothing: counted by the allocator itself, on the thread that runs the loop.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    ops::ControlFlow,
+};
+
+use moteus_protocol::{
+    command::{PositionCommand, PositionFormat},
+    query::QueryFormat,
+};
+use taut_bus::{
+    cycle::{
+        Clock, Command, Controller, Cycle, Engine, Monotonic, Patience, Schedule, SimulatedInertialUnit, States,
+        Virtual, repeat,
+    },
+    servo::{Body, Limits, Servo},
+    sim::{Bus, Wiring},
+    transport::Frame,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is left to the system's allocator; counting touches a thread-local without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Commands every servo to where it is asked for, in the middle of its way.
+struct Trot {
+    before: Option<u64>,
+    during: u64,
+    missing: usize,
+    cycles: u64,
+    /// Allocates on purpose, to show that it would be seen.
+    careless: bool,
+}
+
+impl Trot {
+    fn new(careless: bool) -> Trot {
+        Trot { before: None, during: 0, missing: 0, cycles: 0, careless }
+    }
+}
+
+impl Controller for Trot {
+    fn control(&mut self, number: u64, states: &States, commands: &mut Vec<Command>) -> ControlFlow<()> {
+        // The first cycles may still fill what was only reserved.
+        if number == 10 {
+            self.before = Some(allocations());
+        }
+        commands.clear();
+        for state in states.all() {
+            let mut frame = Frame::new();
+            frame.arbitration_id = 0x8000 | u32::from(state.servo);
+            let position = 0.1 * (number as f32 * 0.01).sin();
+            PositionCommand::new().position(position).velocity(0.0).serialize(&mut frame, &PositionFormat::default());
+            QueryFormat::default().serialize(&mut frame);
+            commands.push(Command::new(state.bus, frame));
+        }
+        if self.careless {
+            std::hint::black_box(vec![number]);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn wants_attitude(&self) -> bool {
+        true
+    }
+
+    fn after(&mut self, cycle: &Cycle, _: &States) {
+        self.missing += cycle.outcome.missing;
+        self.cycles += 1;
+        if let Some(before) = self.before {
+            self.during = allocations() - before;
+        }
+    }
+}
+
+fn run(clock: impl Clock, cycles: u64, cut: bool, careless: bool) -> Trot {
+    let servo = |bus: u8, n: u8| Servo::new(3 * bus + n, Body::default(), Limits::default(), 0);
+    let mut buses: Vec<Bus> =
+        (0..4).map(|bus| Bus::new(Wiring::default(), (1..=3).map(|n| servo(bus, n)).collect())).collect();
+    buses[3].cut(cut);
+    let mut engine = Engine::new(buses, clock, Patience { min_wait_ns: 0, deadline_ns: 800_000 })
+        .with_inertial(SimulatedInertialUnit::default());
+    let mut states = States::of((0..12).map(|n| (usize::from(n / 3), n + 1)));
+    let mut commands = Vec::with_capacity(12);
+    let mut trot = Trot::new(careless);
+    let schedule = Schedule { period_ns: 1_000_000, cycles: Some(cycles) };
+    repeat(&mut engine, schedule, &mut commands, &mut states, &mut trot);
+    trot
+}
+
+#[test]
+fn ten_thousand_cycles_of_twelve_servos_allocate_nothing() {
+    let trot = run(Virtual::default(), 10_000, false, false);
+    assert_eq!((trot.cycles, trot.missing, trot.during), (10_000, 0, 0));
+}
+
+#[test]
+fn nor_do_cycles_on_the_real_clock() {
+    let trot = run(Monotonic::new(std::time::Duration::ZERO), 100, false, false);
+    assert!(trot.cycles > 10);
+    assert_eq!(trot.during, 0);
+}
+
+#[test]
+fn nor_do_cycles_with_a_cut_bus() {
+    let trot = run(Virtual::default(), 1_000, true, false);
+    assert_eq!((trot.missing, trot.during), (3_000, 0));
+}
+
+#[test]
+fn an_allocation_would_be_seen() {
+    let trot = run(Virtual::default(), 1_000, false, true);
+    assert_eq!(trot.during, 990);
+}
