@@ -8,6 +8,7 @@ use crate::{
     frame::Frame,
     freshness::{Freshness, Period, PeriodMonitor},
     parameters::{Parameters, TimeBase},
+    reported::Reported,
     self_test,
     state::{Cause, Events, State, Trip, Verdict},
     window::{Bound, Channel, Limits, Sample, Window},
@@ -19,12 +20,8 @@ const WARN_RATIO: f64 = 0.9;
 const CALM_RATIO: f64 = 0.5;
 /// … after this long with fresh frames. The first enable waits as long.
 const SETTLE_NS: u64 = 100_000_000;
-/// Samples between the two that a reported speed is compared with.
-const COMPARED: usize = 5;
 /// No machine has been up for longer (146 years).
 const LATEST_NS: u64 = u64::MAX / 4;
-/// Frames of contradiction that are a fault.
-const DISAGREEMENT_MAX: u32 = 10;
 
 /// A jitter-robust speed guard. It never allocates, locks or reads a clock; every loop is bounded by its window.
 ///
@@ -50,18 +47,7 @@ pub struct SpeedGuard<W: Width = u32> {
     calm_since_ns: Option<u64>,
     excess_ns: u64,
     ratio: f64,
-    reported_over: u32,
-    disagreed: u32,
-    previous: Interval,
-}
-
-/// Between which speeds the tool moved, over a few samples.
-#[derive(Clone, Copy, Debug, Default)]
-struct Interval {
-    sequence: i64,
-    least_mm_s: f64,
-    most_mm_s: f64,
-    time_s: f64,
+    reported: Reported,
 }
 
 impl<W: Width> SpeedGuard<W> {
@@ -95,9 +81,7 @@ impl<W: Width> SpeedGuard<W> {
             calm_since_ns: None,
             excess_ns: 0,
             ratio: 0.0,
-            reported_over: 0,
-            disagreed: 0,
-            previous: Interval::default(),
+            reported: Reported::default(),
         }
     }
 
@@ -163,7 +147,7 @@ impl<W: Width> SpeedGuard<W> {
         self.window.forgive();
         self.trip = None;
         self.black_box.is_frozen = false;
-        (self.reported_over, self.disagreed) = (0, 0);
+        self.reported.forget();
         self.state = State::Ok;
         Ok(())
     }
@@ -325,7 +309,8 @@ impl<W: Width> SpeedGuard<W> {
         self.window.clear();
         self.freshness = Some(Freshness::new(&self.parameters, arrival_ns, t_ns));
         self.period.restart();
-        (self.excess_ns, self.ratio, self.previous) = (0, 0.0, Interval::default());
+        (self.excess_ns, self.ratio) = (0, 0.0);
+        self.reported.forget();
         (self.fresh_since_ns, self.calm_since_ns) = (None, None);
         if matches!(self.state, State::Ok | State::Warn) {
             self.state = State::Unknown;
@@ -339,54 +324,24 @@ impl<W: Width> SpeedGuard<W> {
         }
     }
 
-    /// The controller's own word: it may trip the guard, and may be contradicted, but never excuses anything.
     fn judge_reported(&mut self, frame: &Frame, events: &mut Events) {
-        let is_asked = self.parameters.acceleration_max_mm_s2 > 0.0 || frame.reported_mm_s.is_some();
-        let now = if is_asked { self.interval() } else { None };
-        if let Some(now) = now {
-            let change = now.least_mm_s - self.previous.most_mm_s;
-            let possible = self.parameters.acceleration_max_mm_s2 * (now.time_s + self.previous.time_s);
-            if self.parameters.acceleration_max_mm_s2 > 0.0 && self.previous.time_s > 0.0 && change > possible {
-                self.counters.timing_suspects.bump();
-                events.note(Events::TIMING_SUSPECT);
-            }
-            if now.sequence >= self.previous.sequence + COMPARED as i64 {
-                self.previous = now;
-            }
+        let error_ns = self.admission.error_ns;
+        let found = self.reported.judge(frame.reported_mm_s, &self.window, &self.parameters, error_ns);
+        if found.timing_is_suspect {
+            self.counters.timing_suspects.bump();
+            events.note(Events::TIMING_SUSPECT);
         }
-        let (Some(reported), Some(limit)) = (frame.reported_mm_s, self.parameters.tcp_limit_mm_s) else { return };
-        self.reported_over = if reported > limit { self.reported_over.saturating_add(1) } else { 0 };
-        if self.reported_over >= self.parameters.trip_count {
-            let bound = Bound { ratio: reported / limit, channel: Channel::Reported, span_ns: 0 };
-            self.latch(State::Overspeed, Cause::ReportedSpeed, bound);
-        }
-        let Some(now) = now else { return };
-        let room = self.parameters.reported_tolerance_mm_s + self.parameters.acceleration_max_mm_s2 * now.time_s;
-        if reported < now.least_mm_s - room || reported > now.most_mm_s + room {
-            self.disagreed = self.disagreed.saturating_add(1);
+        if found.disagrees {
             self.counters.disagreements.bump();
             events.note(Events::DISAGREEMENT);
-        } else {
-            self.disagreed = 0;
         }
-        if self.disagreed >= DISAGREEMENT_MAX {
+        if let Some(ratio) = found.over {
+            let bound = Bound { ratio, channel: Channel::Reported, span_ns: 0 };
+            self.latch(State::Overspeed, Cause::ReportedSpeed, bound);
+        }
+        if found.is_broken {
             self.latch(State::Fault, Cause::Disagreement, Bound::default());
         }
-    }
-
-    /// Between which speeds the tool moved along the chord of the last few samples.
-    fn interval(&self) -> Option<Interval> {
-        let (a, b) = (self.window.back(COMPARED)?, self.window.newest()?);
-        let [x, y, z] = [0, 1, 2].map(|axis| b.tcp_mm[axis] - a.tcp_mm[axis]);
-        let way = libm::sqrt(x * x + y * y + z * z);
-        let (span_s, error_s) = ((b.t_ns - a.t_ns) as f64 * 1e-9, 2e-9 * self.admission.error_ns as f64);
-        let p = 2.0 * self.parameters.tcp_error_mm;
-        (span_s > error_s).then(|| Interval {
-            sequence: b.sequence,
-            least_mm_s: (way - p).max(0.0) / (span_s + error_s),
-            most_mm_s: (way + p) / (span_s - error_s),
-            time_s: span_s,
-        })
     }
 
     /// After a new frame: from INIT and UNKNOWN to OK, between OK and WARN, and towards a reset.

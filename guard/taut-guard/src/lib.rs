@@ -22,6 +22,7 @@ mod guard;
 pub mod heartbeat;
 pub mod ledger;
 mod parameters;
+mod reported;
 mod self_test;
 pub mod setpoint;
 mod state;

@@ -60,6 +60,10 @@ impl Sample {
     pub fn new(sequence: i64, t_ns: i64, frame: &crate::Frame) -> Sample {
         Sample { sequence, t_ns, tcp_mm: frame.tcp_mm, joints_rad: frame.joints_rad, way_mm: 0.0, is_over: false }
     }
+
+    pub fn distance_mm(a: &Sample, b: &Sample) -> f64 {
+        distance(&a.tcp_mm, &b.tcp_mm)
+    }
 }
 
 /// The parameters as the inner loop wants them.

@@ -297,6 +297,14 @@ fn the_reported_speed_may_trip_and_may_be_contradicted_but_excuses_nothing() {
     assert_eq!(trip(9.9, 1001.0), Some((State::Overspeed, Cause::ReportedSpeed)));
     assert_eq!(trip(5.0, 200.0), Some((State::Fault, Cause::Disagreement)));
     assert_eq!(trip(0.0, 900.0), Some((State::Fault, Cause::Disagreement)));
+    // Round a circle of 20 mm in half a second the chord is short, and the report is right.
+    let around = |n: u64| {
+        let angle = std::f64::consts::TAU * n as f64 / 50.0;
+        let tcp_mm = [20.0 * angle.cos(), 20.0 * angle.sin(), 0.0];
+        Frame { reported_mm_s: Some(20.0 * std::f64::consts::TAU / 0.5), ..frame(n, tcp_mm) }
+    };
+    let strict = Parameters { reported_tolerance_mm_s: 1.0, ..parameters };
+    assert_eq!(after(strict, (0..200).map(around)).trip(), None);
     // A report of standstill does not hide an overspeed.
     assert_eq!(trip(15.0, 0.0), Some((State::Overspeed, Cause::Speed)));
 }
