@@ -1,0 +1,453 @@
+//! `taut lab` as a process, with small systems under test: what is refused, what is run, what is left behind.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use assert_cmd::cargo::cargo_bin;
+use predicates::prelude::*;
+use serde_json::Value;
+
+/// No wait is longer than this; none has to be that long.
+const AT_MOST: Duration = Duration::from_secs(60);
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(cargo_bin!("taut"));
+        command.arg("lab").args(arguments).current_dir(self.0.path());
+        // Leftovers are looked for among this test's own only; those of the other tests are alive.
+        command.env_remove("TAUT_SESSION").env("TMPDIR", self.0.path());
+        command
+    }
+
+    fn taut(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+        assert_cmd::Command::from_std(self.command(arguments)).timeout(AT_MOST).assert()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.taut(&[arguments, &["--format", "json"]].concat()).success().get_output().clone();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn trials(&self, folder: &str) -> Vec<Value> {
+        let text = self.read(&format!("{folder}/manifest.jsonl"));
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["record"] == "trial").collect()
+    }
+}
+
+/// The first CPU that this test may use.
+fn cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    list.trim().split([',', '-']).next().unwrap().to_owned()
+}
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < AT_MOST, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes whose command line or environment holds this.
+fn with_mark(mark: &str) -> Vec<u32> {
+    let holds = |path: String| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.windows(mark.len()).any(|window| window == mark.as_bytes())
+    };
+    let pids =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        *pid != std::process::id() && (holds(format!("/proc/{pid}/environ")) || holds(format!("/proc/{pid}/cmdline")))
+    })
+    .collect()
+}
+
+/// A server that answers over TCP, and a client that asks it once.
+const SERVER: &str = r#"
+import socket, sys, threading
+server = socket.create_server(("127.0.0.1", 0))
+open("port", "w").write(str(server.getsockname()[1]))
+print("listening", flush=True)
+while True:
+    connection, _ = server.accept()
+    connection.sendall(connection.recv(64)); connection.close()
+"#;
+const CLIENT: &str = r#"
+import json, os, socket, sys, time
+began = time.monotonic()
+with socket.create_connection(("127.0.0.1", int(open("port").read())), timeout=20) as c:
+    c.sendall(b"hello"); assert c.recv(64) == b"hello"
+print("asked")
+print(json.dumps({"ask_ms": (time.monotonic() - began) * 1e3, "seed": int(os.environ["TAUT_LAB_SEED"])}))
+"#;
+
+fn echo_lab() -> String {
+    format!(
+        r#"
+title = "an echo"
+trials = 6
+warm_up = 1
+settle_s = 0.1
+[[process]]
+name = "server"
+command = ["python3", "server.py"]
+ready = {{ stdout = "listening" }}
+cpus = "{cpu}"
+[trial]
+command = ["python3", "client.py"]
+timeout_s = 30
+report = "json"
+[metrics.ask_ms]
+unit = "ms"
+deadline = 100000
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "cpu"
+load = [{{ kind = "cpu", workers = 1, percent = 50, cpus = "{cpu}" }}]
+"#,
+        cpu = cpu()
+    )
+}
+
+#[test]
+fn a_lab_is_checked_run_and_compared() {
+    let folder = Folder::new();
+    folder.write("server.py", SERVER);
+    folder.write("client.py", CLIENT);
+    folder.write("lab.toml", &echo_lab());
+    folder.taut(&["check", "lab.toml"]).success().stdout(predicate::str::contains("Nothing stands in its way"));
+    let result = folder.json(&["run", "lab.toml", "-o", "out"]);
+    assert_eq!(
+        (&result["schema_version"], &result["kind"], &result["baseline"]),
+        (&1.into(), &"lab".into(), &"none".into())
+    );
+    for scenario in result["scenarios"].as_array().unwrap() {
+        assert_eq!(scenario["success"]["k"], 6, "{scenario:#}");
+        let metric = &scenario["metrics"][0];
+        assert_eq!((&metric["name"], &metric["n"], &metric["misses"]["k"]), (&"ask_ms".into(), &6.into(), &0.into()));
+        assert_eq!(metric["interval"].as_array().unwrap().len(), 2, "{metric:#}");
+    }
+    let loaded = &result["scenarios"][1];
+    assert_eq!(loaded["metrics"][0]["difference"]["pairs"], 6);
+    assert_eq!(loaded["loads"][0]["target"], 0.5);
+    assert!(loaded["loads"][0]["median"].as_f64().unwrap() > 0.0);
+
+    let trials = folder.trials("out");
+    assert_eq!(trials.len(), 12);
+    let seed = |scenario: &str| -> Vec<f64> {
+        let mut all: Vec<&Value> = trials.iter().filter(|t| t["scenario"] == scenario).collect();
+        all.sort_by_key(|trial| trial["index"].as_u64());
+        all.iter().map(|trial| trial["metrics"]["seed"].as_f64().unwrap()).collect()
+    };
+    assert_eq!(seed("none"), seed("cpu"), "trials of one round share their seed");
+    for trial in &trials {
+        assert!(trial["looks"].as_u64().unwrap() > 0 && trial["threads"].as_u64().unwrap() > 0, "{trial:#}");
+        assert!(folder.path("out").join(trial["logs"].as_str().unwrap()).join("trial.stdout").exists());
+    }
+    // A whole run only shows its figures again.
+    let again = folder.json(&["run", "lab.toml", "-o", "out", "--resume"]);
+    assert_eq!(again["scenarios"], result["scenarios"]);
+    folder.taut(&["run", "lab.toml", "-o", "out"]).code(2).stderr(predicate::str::contains("--resume"));
+    let shown = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("What the loads reached") && shown.contains("against baseline"), "{shown}");
+    assert!(with_mark(folder.0.path().to_str().unwrap()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn trials_end_in_their_own_ways_and_keep_their_diagnostics() {
+    let folder = Folder::new();
+    folder.write(
+        "trial.sh",
+        r#"case $TAUT_LAB_TRIAL in
+0) echo '{"t": 1}' ;;
+1) echo '{"t": 2, "success": false, "reason": "no plan"}' ;;
+2) echo broken >&2; exit 3 ;;
+3) sleep 1000 ;;
+4) kill -SEGV $$ ;;
+5) kill -KILL $(cat pid); sleep 1000 ;;
+6) echo no json ;;
+esac"#,
+    );
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 7
+trials_per_start = 7
+[[process]]
+name = "system"
+command = "echo $$ > pid; echo up; exec sleep 1000"
+ready = { stdout = "up" }
+[trial]
+command = "sh trial.sh"
+timeout_s = 3
+report = "json"
+[metrics.t]
+[[scenario]]
+name = "none"
+"#,
+    );
+    let result = folder.json(&["run", "lab.toml", "-o", "out", "--quiet"]);
+    let trials = folder.trials("out");
+    let ends: Vec<(&str, &str)> =
+        trials.iter().map(|t| (t["status"].as_str().unwrap(), t["reason"].as_str().unwrap_or(""))).collect();
+    for (at, (status, reason)) in [
+        ("success", ""),
+        ("failed", "no plan"),
+        ("failed", "exit code 3; it said: broken"),
+        ("timeout", "no end within 3 s"),
+        ("crashed", "the trial's command: signal 11"),
+        ("crashed", "process \"system\" ended: signal 9; it said: up"),
+        ("failed", "its last line on stdout is no JSON object: \"no json\""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(ends[at], (status, reason), "trial {at}");
+    }
+    let scenario = &result["scenarios"][0];
+    assert_eq!((&scenario["success"]["k"], &scenario["success"]["n"]), (&1.into(), &7.into()));
+    assert_eq!((&scenario["metrics"][0]["failed"], &scenario["metrics"][0]["median"]), (&6.into(), &"failed".into()));
+    assert_eq!(trials[2]["exit_code"], 3);
+    assert_eq!(trials[4]["signal"], 11);
+}
+
+#[test]
+fn a_thread_that_leaves_its_cpus_makes_the_trial_invalid() {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let cpu = cpu();
+    if online.trim() == cpu {
+        eprintln!("one CPU is nowhere to leave to");
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("trial.py", "import os, time\nos.sched_setaffinity(0, range(os.cpu_count()))\ntime.sleep(0.5)\n");
+    folder.write(
+        "lab.toml",
+        &format!(
+            "trials = 1\nisolation = \"affinity\"\n[trial]\ncommand = [\"python3\", \"trial.py\"]\ntimeout_s = 20\n\
+             cpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
+        ),
+    );
+    folder.taut(&["run", "lab.toml", "-o", "out"]).success();
+    let trials = folder.trials("out");
+    assert_eq!(trials[0]["status"], "invalid");
+    assert!(trials[0]["reason"].as_str().unwrap().contains("of trial may run on CPU"), "{}", trials[0]["reason"]);
+}
+
+#[test]
+fn every_load_proves_that_it_was_there() {
+    let folder = Folder::new();
+    let loads = [
+        "{ kind = \"memory\", workers = 1 }",
+        "{ kind = \"io\", workers = 1 }",
+        "{ kind = \"timers\", workers = 1 }",
+        "{ kind = \"forks\", workers = 1, rate_hz = 20 }",
+        "{ kind = \"udp\", publishers = 2, rate_hz = 50, payload_bytes = 64 }",
+        "{ kind = \"command\", command = \"while :; do :; done\" }",
+        "{ kind = \"cpu\", workers = 1, percent = 10 }",
+    ];
+    let scenarios: String = loads
+        .iter()
+        .enumerate()
+        .map(|(at, load)| format!("[[scenario]]\nname = \"s{at}\"\nload = [{load}]\n"))
+        .collect();
+    folder.write(
+        "lab.toml",
+        &format!(
+            "trials = 1\nsettle_s = 0.2\n[trial]\ncommand = \"sleep 1.5\"\ntimeout_s = 30\n{scenarios}\
+             [[scenario]]\nname = \"ends\"\nload = [{{ kind = \"command\", command = \"sleep 0.8; echo bye\" }}]\n\
+             [[scenario]]\nname = \"unreachable\"\nload = [{{ kind = \"forks\", workers = 1, rate_hz = 1e7 }}]\n"
+        ),
+    );
+    folder.taut(&["run", "lab.toml", "-o", "out"]).success();
+    let trials = folder.trials("out");
+    let of = |name: &str| trials.iter().find(|trial| trial["scenario"] == name).unwrap();
+    for at in 0..loads.len() {
+        let achieved = &of(&format!("s{at}"))["achieved"][0];
+        assert!(achieved["achieved"].as_f64().unwrap() > 0.0, "{} {achieved:#}", loads[at]);
+    }
+    for name in ["ends", "unreachable"] {
+        assert_eq!(of(name)["status"], "invalid", "{:#}", of(name));
+    }
+    assert!(of("ends")["reason"].as_str().unwrap().contains("load-0 ended: exit code 0; it said: bye"));
+    assert!(of("unreachable")["reason"].as_str().unwrap().contains("forks/s of"), "{:#}", of("unreachable"));
+}
+
+/// A lab that is in the middle of a trial, with a grandchild that has left its group and its environment.
+fn in_the_middle(folder: &Folder) -> Child {
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 3
+seed = 5
+[[process]]
+name = "system"
+command = "(setsid sh -c 'exec -a stray-of-test sleep 1000' &) ; echo up; exec sleep 1000"
+ready = { stdout = "up" }
+stop_timeout_s = 1
+[trial]
+command = "echo x >> begun; test $(wc -l < begun) -ne 2 || sleep 1000"
+timeout_s = 2000
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "cpu"
+load = [{ kind = "cpu", workers = 1, percent = 5 }]
+"#,
+    );
+    let mut lab = folder.command(&["run", "lab.toml", "-o", "out"]);
+    let child = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the second trial", || folder.read("begun").lines().count() == 2);
+    child
+}
+
+fn mark(folder: &Path) -> String {
+    let names =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.filter_map(|name| Some(name.strip_prefix("taut-lab-")?.to_owned())).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    names[0].clone()
+}
+
+#[test]
+fn a_killed_lab_is_cleaned_up_after_and_resumed_at_the_cut_trial() {
+    let folder = Folder::new();
+    let mut lab = in_the_middle(&folder);
+    let mark = mark(folder.0.path());
+    assert!(with_mark(&format!("TAUT_LAB={mark}")).len() >= 3, "system, stray and trial");
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    until("the end of the direct children", || with_mark(&format!("TAUT_LAB={mark}")).len() <= 2);
+    assert!(!with_mark(&format!("TAUT_LAB={mark}")).is_empty(), "the stray survives its lab");
+    assert_eq!(folder.trials("out").len(), 1);
+
+    let resumed = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
+    let said = String::from_utf8(resumed.stderr).unwrap();
+    assert!(said.contains("removed what a lab that died had left: process"), "{said}");
+    assert!(with_mark(&format!("TAUT_LAB={mark}")).is_empty());
+    assert!(!folder.path(&format!("taut-lab-{mark}")).exists());
+    let trials = folder.trials("out");
+    let mut which: Vec<String> = trials.iter().map(|t| format!("{} {}", t["scenario"], t["index"])).collect();
+    which.sort();
+    which.dedup();
+    assert_eq!((which.len(), trials.len()), (6, 6), "each trial once");
+    assert_eq!(folder.read("begun").lines().count(), 7, "the cut one twice");
+    assert!(trials.iter().all(|trial| trial["status"] == "success"), "{trials:#?}");
+}
+
+#[test]
+fn an_interrupted_lab_leaves_nothing_and_says_how_to_go_on() {
+    let folder = Folder::new();
+    let lab = in_the_middle(&folder);
+    let mark = mark(folder.0.path());
+    let pid = rustix::process::Pid::from_child(&lab);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(lab.wait_with_output().unwrap().status.code(), Some(2));
+    assert!(with_mark(&format!("TAUT_LAB={mark}")).is_empty());
+    assert!(!folder.path(&format!("taut-lab-{mark}")).exists());
+    assert_eq!(folder.trials("out").len(), 1);
+}
+
+#[test]
+fn bad_input_is_one_line_with_its_place() {
+    let folder = Folder::new();
+    let lab = |process: &str, more: &str| {
+        format!(
+            "trials = 1\n{more}[[process]]\nname = \"p\"\n{process}\n[trial]\ncommand = \"true\"\ntimeout_s = 1\n[[scenario]]\nname = \"none\"\n"
+        )
+    };
+    for (text, verb, parts) in [
+        (lab("command = \"true\"", "trails = 2\n"), "check", ["lab.toml: line 2", "unknown field `trails`"]),
+        (lab("command = [\"/no/such\"]", ""), "run", ["process \"p\".command", "/no/such does not start"]),
+        (
+            lab("command = \"echo alas >&2; exit 4\"\nready = { stdout = \"x\" }", ""),
+            "run",
+            ["process \"p\".command: exit code 4 before it was ready", "it said: alas"],
+        ),
+        (
+            lab("command = \"sleep 100\"\nready = { file = \"never\" }\nready_timeout_s = 0.2", ""),
+            "run",
+            ["process \"p\".ready", "did not come within 0.2 s"],
+        ),
+        (lab("command = \"sleep 100\"\ncpus = \"1000\"", ""), "run", ["process \"p\".c", "CPU 1000"]),
+    ] {
+        folder.write("lab.toml", &text);
+        let _ = std::fs::remove_dir_all(folder.path("lab.run"));
+        let output = folder.taut(&[verb, "lab.toml"]).code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{said:?} does not say {part:?}");
+        }
+    }
+    folder.write("lab.toml", &lab("command = [\"/no/such\"]\ncpus = \"1000\"", ""));
+    folder.taut(&["check", "lab.toml"]).code(2).stdout(
+        predicate::str::contains("CPU 1000 is not here").and(predicate::str::contains("/no/such is no program")),
+    );
+}
+
+#[test]
+fn the_load_that_breaks_a_system_is_found_and_the_search_resumes() {
+    let folder = Folder::new();
+    // It reads its own load: more than 12 workers are too many for it.
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 1
+settle_s = 0
+[trial]
+command = "test $(($(ls /proc/$(pgrep -P $PPID -f [l]oad-worker)/task | wc -l) - 1)) -le 12"
+timeout_s = 30
+[[scenario]]
+name = "sleepers"
+load = [{ kind = "timers", workers = 1 }]
+[break]
+scenario = "sleepers"
+vary = "workers"
+from = 2
+to = 40
+success = 0.5
+alpha = 0.1
+most_trials = 60
+"#,
+    );
+    let found = folder.json(&["break", "lab.toml", "-o", "out"]);
+    assert_eq!((&found["kind"], &found["outcome"]), (&"lab-break".into(), &"between".into()), "{found:#}");
+    let (fine, broken) = (found["fine"]["value"].as_f64().unwrap(), found["broken"]["value"].as_f64().unwrap());
+    assert!(fine <= 12.0 && broken > 12.0, "{found:#}");
+    assert!(found["fine"]["achieved"].as_f64().unwrap() > 0.0);
+    // Cut in the middle of a trial: the same search goes on.
+    let text = folder.read("out/manifest.jsonl");
+    let cut = text.lines().take(6).map(|line| format!("{line}\n")).collect::<String>() + "{\"record\":\"tri";
+    folder.write("out/manifest.jsonl", &cut);
+    let again = folder.json(&["break", "lab.toml", "-o", "out", "--resume"]);
+    assert_eq!(
+        (&again["fine"]["value"], &again["broken"]["value"]),
+        (&found["fine"]["value"], &found["broken"]["value"])
+    );
+}

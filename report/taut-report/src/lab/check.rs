@@ -1,0 +1,63 @@
+//! What `taut lab check` prints.
+
+use taut_lab::{Feasible, Lab};
+
+use crate::{Style, terminal::wrap, words::quantity};
+
+/// Rounds of the order that are shown; the manifest has them all.
+const ROUNDS: usize = 3;
+
+/// What would be done, and what cannot be done here.
+pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> String {
+    let title = if lab.title.is_empty() { name } else { &lab.title };
+    let mut out = format!("{}\n\n", style.bold(title));
+    let starts = lab.trials.div_ceil(lab.trials_per_start) as usize * lab.scenarios.len();
+    let total = u64::from(lab.trials) * lab.scenarios.len() as u64;
+    out += &wrap(
+        &format!(
+            "{} in {}, each on a fresh system after {}; {} against {:?}; seed {}",
+            quantity(total, "trial"),
+            quantity(starts as u64, "block"),
+            quantity(u64::from(lab.warm_up), "warm-up trial"),
+            quantity(lab.scenarios.len() as u64, "scenario"),
+            lab.baseline(),
+            lab.seed,
+        ),
+        98,
+    );
+    out += "\n\n";
+    for process in &lab.processes {
+        let cpus = process.cpus.as_ref().map_or(String::new(), |cpus| format!(" on CPU {cpus}"));
+        out += &format!("process  {}{cpus}: {}\n", process.name, process.command.words().join(" "));
+    }
+    out += &format!("trial    {} (at most {} s)\n", lab.trial.command.words().join(" "), lab.trial.timeout_s);
+    for scenario in &lab.scenarios {
+        let mut parts: Vec<String> = scenario.loads.iter().map(ToString::to_string).collect();
+        parts.extend(scenario.system_cpus.as_ref().map(|cpus| format!("the system on CPU {cpus} only")));
+        let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
+        out += &format!("scenario {}: {parts}\n", scenario.name);
+    }
+    if let Some(breaking) = &lab.breaking {
+        out += &format!(
+            "break    {} of {}, {} … {}, until success falls below {:.0} %\n",
+            breaking.vary,
+            breaking.scenario,
+            breaking.from,
+            breaking.to,
+            breaking.success * 100.0
+        );
+    }
+    let rounds = feasible.order.iter().take(ROUNDS).map(|round| round.join(" "));
+    let more = if feasible.order.len() > ROUNDS { " | …" } else { "" };
+    out += &format!("order    {}{more}\n", rounds.collect::<Vec<_>>().join(" | "));
+    for warning in &feasible.warnings {
+        out += &format!("{} {}\n", style.bold("warning:"), wrap(warning, 89));
+    }
+    for obstacle in &feasible.obstacles {
+        out += &format!("{} {}\n", style.bold("cannot:"), wrap(obstacle, 90));
+    }
+    if feasible.obstacles.is_empty() {
+        out += "Nothing stands in its way.\n";
+    }
+    out
+}

@@ -1,0 +1,25 @@
+//! A lab for people: what would be done, what came of the trials, what broke it. Nothing is worked out here.
+
+mod check;
+mod json;
+mod terminal;
+mod words;
+
+use std::path::Path;
+
+pub use check::lab_check;
+pub use json::{lab_break_json, lab_json};
+pub use terminal::{lab_break_terminal, lab_terminal};
+
+/// What stands above the figures of a lab.
+#[derive(Clone, Copy, Debug)]
+pub struct LabShown<'a> {
+    /// As the user typed it.
+    pub file: &'a Path,
+    /// Where the manifest and the logs are.
+    pub folder: &'a Path,
+    /// From the file.
+    pub title: &'a str,
+    /// From the file.
+    pub seed: u64,
+}

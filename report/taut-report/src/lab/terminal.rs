@@ -1,0 +1,131 @@
+//! The terminal form of a lab: the sentence first, then tables that fit 100 columns, then what went wrong.
+
+use comfy_table::Table;
+use taut_lab::{Broken, Misfortune, Results};
+
+use super::{
+    LabShown,
+    words::{bound, broken, difference, ends, headline, number, proportion},
+};
+use crate::{
+    Style,
+    terminal::{indent, table, wrap},
+};
+
+/// Columns of a sentence.
+const WIDTH: usize = 98;
+/// Reasons that are shown of each scenario; the manifest has them all.
+const REASONS: usize = 4;
+
+/// What `taut lab run` prints.
+pub fn lab_terminal(shown: &LabShown<'_>, results: &Results, style: Style) -> String {
+    let mut out = head(shown, &results.confinement, &headline(results), style);
+    out += &section("Trials", style, &trials(results));
+    let loads = loads(results);
+    if loads.row_count() > 0 {
+        out += &section("What the loads reached", style, &loads);
+    }
+    let first = results.scenarios.first();
+    for at in 0..first.map_or(0, |scenario| scenario.metrics.len()) {
+        let metric = &results.scenarios[0].metrics[at];
+        let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
+        out += &section(&format!("{}{unit}", metric.name), style, &metric_table(results, at));
+    }
+    out += &format!("\n{}\n", style.dim(&wrap("Intervals are 95 %. A trial that failed counts as worse than every number. Against the baseline: Hodges and Lehmann's estimate over rounds.", WIDTH)));
+    for scenario in &results.scenarios {
+        out += &misfortunes(&scenario.name, &scenario.misfortunes, style);
+    }
+    for note in &results.notes {
+        out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
+    }
+    out
+}
+
+/// What `taut lab break` prints.
+pub fn lab_break_terminal(shown: &LabShown<'_>, found: &Broken, style: Style) -> String {
+    let mut out = head(shown, &found.confinement, &broken(found), style);
+    let mut rows = table(&[&found.asked.vary, &format!("{} (median)", found.unit), "success", "proven"]);
+    for probe in &found.probes {
+        rows.add_row(vec![
+            number(probe.value),
+            probe.achieved.map_or("–".into(), number),
+            proportion(&probe.success),
+            probe.proven.unwrap_or("open").to_owned(),
+        ]);
+    }
+    out += &section("What was tried", style, &rows);
+    out += &misfortunes("broken", &found.misfortunes, style);
+    out
+}
+
+fn head(shown: &LabShown<'_>, confinement: &str, sentence: &str, style: Style) -> String {
+    let file = shown.file.display().to_string();
+    let title = if shown.title.is_empty() { &file } else { shown.title };
+    let below = format!("{file} · seed {} · {confinement} · {}", shown.seed, shown.folder.display());
+    format!("{}\n{}\n\n{}\n", style.bold(title), style.dim(&wrap(&below, WIDTH)), style.bold(&wrap(sentence, WIDTH)))
+}
+
+fn trials(results: &Results) -> Table {
+    let mut rows = table(&["scenario", "trials", "success", "only baseline / only here"]);
+    for scenario in &results.scenarios {
+        let against = scenario.success_difference.map_or("baseline".into(), |d| {
+            format!("{} / {} of {}, p = {:.2}", d.only_baseline, d.only_here, d.pairs, d.p)
+        });
+        rows.add_row(vec![scenario.name.clone(), ends(&scenario.trials), proportion(&scenario.success), against]);
+    }
+    rows
+}
+
+fn loads(results: &Results) -> Table {
+    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "CPUs busy"]);
+    for scenario in &results.scenarios {
+        for load in &scenario.loads {
+            rows.add_row(vec![
+                scenario.name.clone(),
+                load.load.clone(),
+                load.target.map_or("–".into(), number),
+                number(load.median),
+                number(load.least),
+                load.unit.clone(),
+                number(load.cpus_busy),
+            ]);
+        }
+    }
+    rows
+}
+
+fn metric_table(results: &Results, at: usize) -> Table {
+    let mut rows = table(&["scenario", "n", "best", "median", "95 %", "p90", "worst", "missed", "against baseline"]);
+    for scenario in &results.scenarios {
+        let Some(metric) = scenario.metrics.get(at) else { continue };
+        let interval = metric.interval.map(|(low, high)| format!("{} … {}", bound(Some(low)), bound(Some(high))));
+        rows.add_row(vec![
+            scenario.name.clone(),
+            metric.n.to_string(),
+            bound(metric.best),
+            bound(metric.median),
+            interval.unwrap_or_else(|| "–".into()),
+            bound(metric.tenth_worst),
+            bound(metric.worst),
+            metric.misses.map_or("–".into(), |misses| format!("{} of {}", misses.k, misses.n)),
+            metric.difference.as_ref().map_or("–".into(), |d| difference(d, metric)),
+        ]);
+    }
+    rows
+}
+
+fn misfortunes(name: &str, all: &[Misfortune], style: Style) -> String {
+    let mut out = String::new();
+    for one in all.iter().take(REASONS) {
+        let text = format!("{} × {}: {} ({})", one.trials, one.status.word(), one.reason, one.logs);
+        out += &format!("{} {}\n", style.bold(&format!("{name}:")), wrap(&text, WIDTH - name.len() - 2));
+    }
+    if all.len() > REASONS {
+        out += &format!("{name}: {} more reasons are in the manifest\n", all.len() - REASONS);
+    }
+    out
+}
+
+fn section(title: &str, style: Style, rows: &Table) -> String {
+    format!("\n{}\n\n{}\n", style.bold(title), indent(rows))
+}

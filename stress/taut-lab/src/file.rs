@@ -1,0 +1,301 @@
+//! `lab.toml`: the system under test, the trial, the scenarios. The first thing a lab reads; the reference is
+//! `docs/lab.md`.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Cpus, Error, Load};
+
+/// A lab.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lab {
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// Decides the order of the blocks.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Measured trials of each scenario.
+    pub trials: u32,
+    /// Measured trials on one start of the system. More than one makes the start the unit of every interval.
+    #[serde(default = "one_u32")]
+    pub trials_per_start: u32,
+    /// Trials after each start whose results are thrown away.
+    #[serde(default)]
+    pub warm_up: u32,
+    /// How long a load runs before the first trial under it, s.
+    #[serde(default = "half")]
+    pub settle_s: f64,
+    /// Rest after each start's trials, s.
+    #[serde(default)]
+    pub cool_down_s: f64,
+    /// The scenario that the others are compared with; without it the first.
+    pub baseline: Option<String>,
+    /// What keeps threads on their CPUs.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// The least part of a load's target that counts as applied.
+    #[serde(default = "nine_tenths")]
+    pub applied: f64,
+    /// The system under test, in the order of its start.
+    #[serde(default, rename = "process")]
+    pub processes: Vec<Process>,
+    /// What is repeated.
+    pub trial: TrialCommand,
+    /// What is judged, by the name under which the trial reports it.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, Metric>,
+    /// Under what it is repeated.
+    #[serde(rename = "scenario")]
+    pub scenarios: Vec<Scenario>,
+    /// What `taut lab break` looks for.
+    #[serde(rename = "break")]
+    pub breaking: Option<Breaking>,
+}
+
+/// What keeps threads on their CPUs. Either way every thread is looked at while trials run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// Control groups where they can be had, else affinity.
+    #[default]
+    Auto,
+    /// sched_setaffinity: a thread may undo it.
+    Affinity,
+    /// A cpuset control group, or an error.
+    Cgroup,
+}
+
+/// One process of the system under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// Unique; names its logs.
+    pub name: String,
+    /// How it is started.
+    pub command: Command,
+    /// Added to the lab's own environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The only CPUs it may use; without it those of the lab.
+    pub cpus: Option<Cpus>,
+    /// What says that it is ready; without it, it is at once.
+    pub ready: Option<Ready>,
+    /// How long that may take, s.
+    #[serde(default = "half_a_minute")]
+    pub ready_timeout_s: f64,
+    /// What ends it.
+    #[serde(default)]
+    pub stop_signal: StopSignal,
+    /// After that, SIGKILL, s.
+    #[serde(default = "five")]
+    pub stop_timeout_s: f64,
+}
+
+/// A shell's line, or a program and its arguments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a line for the shell, or a list of a program and its arguments")]
+pub enum Command {
+    /// For `sh -c`.
+    Line(String),
+    /// Without a shell.
+    Words(Vec<String>),
+}
+
+/// What says that a process is ready; one of the four.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Ready {
+    /// A line on its stdout that contains this.
+    Stdout(String),
+    /// A file that is there.
+    File(PathBuf),
+    /// An address that accepts connections, `127.0.0.1:7000`.
+    Tcp(String),
+    /// A line for the shell that succeeds; asked every 100 ms.
+    Command(String),
+}
+
+/// Signals that ask a process to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StopSignal {
+    /// SIGTERM.
+    #[default]
+    Term,
+    /// SIGINT, which ROS 2 nodes expect.
+    Int,
+    /// SIGHUP.
+    Hup,
+    /// SIGQUIT.
+    Quit,
+    /// SIGKILL at once.
+    Kill,
+}
+
+/// The command of one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialCommand {
+    /// How it is started.
+    pub command: Command,
+    /// Added to the lab's own environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The only CPUs it may use.
+    pub cpus: Option<Cpus>,
+    /// After that the trial has failed as `timeout`, s.
+    pub timeout_s: f64,
+    /// How it tells its result.
+    #[serde(default)]
+    pub report: Report,
+}
+
+/// How a trial tells its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Report {
+    /// By its exit code.
+    #[default]
+    Exit,
+    /// By its exit code and a last line of stdout that is a JSON object of numbers, with `success` and `reason` if it
+    /// likes.
+    Json,
+}
+
+/// A number that trials report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metric {
+    /// For people.
+    #[serde(default)]
+    pub unit: String,
+    /// Which way is good.
+    #[serde(default)]
+    pub better: Better,
+    /// A trial beyond it has missed, as has one without the number.
+    pub deadline: Option<f64>,
+}
+
+/// Which way is good. A failed trial counts as worse than every number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better.
+    #[default]
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+/// Loads that run together, and what the system may use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Unique.
+    pub name: String,
+    /// The only CPUs that the system under test may use, all its processes together; instead of their own.
+    pub system_cpus: Option<Cpus>,
+    /// All at once.
+    #[serde(default, rename = "load")]
+    pub loads: Vec<Load>,
+}
+
+/// What `taut lab break` looks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breaking {
+    /// The scenario that is made heavier.
+    pub scenario: String,
+    /// The number of its load that is varied, e.g. `rate_hz`.
+    pub vary: String,
+    /// Which of its loads, from 0.
+    #[serde(default)]
+    pub load: usize,
+    /// Where the search may look.
+    pub from: f64,
+    /// Where the search may look.
+    pub to: f64,
+    /// The threshold is where success falls below this.
+    #[serde(default = "nine_tenths")]
+    pub success: f64,
+    /// Two loads are as good as one when the heavier is at most so many times the lighter.
+    #[serde(default = "a_fifth_more")]
+    pub resolution: f64,
+    /// Chance that a load is called fine, or broken, wrongly.
+    #[serde(default = "a_fiftieth")]
+    pub alpha: f64,
+    /// Trials of a load after which it stays open.
+    #[serde(default = "eighty")]
+    pub most_trials_per_load: u32,
+    /// Trials of the whole search.
+    #[serde(default = "four_hundred")]
+    pub most_trials: u32,
+}
+
+impl Lab {
+    /// Reads and checks a lab; `path` is for messages.
+    ///
+    /// # Errors
+    /// The line or the key, what is wrong with it, and what to write.
+    pub fn parse(text: &str, path: &Path) -> Result<Lab, Error> {
+        let bad = |place: String, problem: String| Error::File { file: path.to_owned(), place, problem };
+        let lab: Lab = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            bad(line.map_or("lab".into(), |line| format!("line {line}")), error.message().replace('\n', " "))
+        })?;
+        crate::checks::check(&lab).map_err(|(place, problem)| bad(place, problem))?;
+        Ok(lab)
+    }
+
+    /// The scenario that the others are compared with.
+    pub fn baseline(&self) -> &str {
+        self.baseline.as_deref().unwrap_or_else(|| self.scenarios.first().map_or("", |first| &first.name))
+    }
+}
+
+impl Command {
+    /// Program and arguments.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Command::Line(line) => vec!["sh".into(), "-c".into(), line.clone()],
+            Command::Words(words) => words.clone(),
+        }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+fn one_u32() -> u32 {
+    1
+}
+fn half() -> f64 {
+    0.5
+}
+fn nine_tenths() -> f64 {
+    0.9
+}
+fn half_a_minute() -> f64 {
+    30.0
+}
+fn five() -> f64 {
+    5.0
+}
+fn a_fifth_more() -> f64 {
+    1.2
+}
+fn a_fiftieth() -> f64 {
+    0.02
+}
+fn eighty() -> u32 {
+    80
+}
+fn four_hundred() -> u32 {
+    400
+}

@@ -1,0 +1,71 @@
+//! What the commands of a lab name: programs and files, by their hash, so that a run says what it ran.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::{Command, Lab};
+
+/// SHA-256 by path, of every word of a command that is a file or a program in PATH.
+pub(crate) fn hashes(lab: &Lab) -> BTreeMap<String, String> {
+    let commands = lab.processes.iter().map(|process| &process.command).chain([&lab.trial.command]);
+    let files = commands.flat_map(named);
+    files.filter_map(|path| Some((path.display().to_string(), sha256(&path)?))).collect()
+}
+
+/// The program that a word names, as a shell finds it.
+pub(crate) fn program(word: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        use std::os::unix::fs::PermissionsExt;
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if word.contains('/') {
+        return Some(PathBuf::from(word)).filter(is_program);
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(word)).find(is_program)
+}
+
+fn named(command: &Command) -> Vec<PathBuf> {
+    let words: Vec<String> = match command {
+        Command::Words(words) => words.clone(),
+        // Good enough for a record: quoting hides a name, and then it is not hashed.
+        Command::Line(line) => line.split_whitespace().map(str::to_owned).collect(),
+    };
+    let file = |(at, word): (usize, &String)| match at {
+        0 => program(word),
+        _ => Some(PathBuf::from(word)).filter(|path| path.is_file()),
+    };
+    words.iter().enumerate().filter_map(file).collect()
+}
+
+fn sha256(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_files_of_a_command_are_hashed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        let found = named(&Command::Words(vec!["sh".into(), file.path().display().to_string(), "--fast".into()]));
+        assert_eq!((found.len(), &found[1]), (2, &file.path().to_owned()));
+        // FIPS 180-2, appendix B.1.
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(file.path()).as_deref(), Some(known));
+    }
+}

@@ -1,0 +1,36 @@
+//! Repeats a system under test under loads, and finds the load that breaks it. `lab.toml` says what ([`Lab`]), a
+//! session runs it on fresh starts, a manifest keeps every trial, [`results`] makes figures of them. Prints nothing.
+
+mod checks;
+mod cpus;
+mod error;
+mod feasible;
+mod figures;
+mod file;
+mod inputs;
+mod load;
+mod machine;
+mod manifest;
+mod proportion;
+mod ready;
+mod run;
+mod search;
+mod session;
+mod trial;
+
+pub use cpus::Cpus;
+pub use error::Error;
+pub use feasible::{Feasible, feasible};
+pub use figures::{
+    Bound, Difference, LoadReached, MetricFigures, Misfortune, Results, ScenarioFigures, SuccessDifference, results,
+};
+pub use file::{
+    Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
+};
+pub use load::{Achieved, Load, worker};
+pub use machine::Pressure;
+pub use manifest::{Header, Kind, MANIFEST, Manifest};
+pub use proportion::Proportion;
+pub use run::{Event, Order, Ran, run};
+pub use search::{Broken, Edge, Outcome, Probe, break_it};
+pub use trial::{Id, Status, Trial};

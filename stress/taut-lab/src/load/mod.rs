@@ -1,0 +1,214 @@
+//! Loads beside the system under test: what they are, what they shall reach, how they are started and what they reached.
+
+mod running;
+pub mod worker;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Cpus;
+
+pub use running::Achieved;
+pub(crate) use running::RunningLoad;
+
+/// One load. Rates and percentages are of each worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Load {
+    /// Computes for a part of every 10 ms.
+    Cpu {
+        /// Threads.
+        workers: u32,
+        /// Of a CPU, each.
+        #[serde(default = "all")]
+        percent: f64,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// Copies 32 MiB to and fro.
+    Memory {
+        /// Threads.
+        workers: u32,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// Writes 1 MiB to a file and syncs it.
+    Io {
+        /// Threads.
+        workers: u32,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// Sleeps for 50 µs at a time: timer interrupts.
+    Timers {
+        /// Threads.
+        workers: u32,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// Forks processes that end at once.
+    Forks {
+        /// Threads that fork.
+        workers: u32,
+        /// Forks a second, each; without it as many as go.
+        rate_hz: Option<f64>,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// UDP messages over loopback to a reader of its own.
+    Udp {
+        /// Sending threads, each with a reader.
+        publishers: u32,
+        /// Messages a second, each.
+        rate_hz: f64,
+        /// Of a message.
+        #[serde(default = "a_kilobyte")]
+        payload_bytes: u32,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+    /// A line for the shell that runs as long as the trials do.
+    Command {
+        /// The line.
+        command: String,
+        /// The only CPUs for it.
+        cpus: Option<Cpus>,
+    },
+}
+
+impl Load {
+    /// Its kind as the file says it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Load::Cpu { .. } => "cpu",
+            Load::Memory { .. } => "memory",
+            Load::Io { .. } => "io",
+            Load::Timers { .. } => "timers",
+            Load::Forks { .. } => "forks",
+            Load::Udp { .. } => "udp",
+            Load::Command { .. } => "command",
+        }
+    }
+
+    /// The CPUs it was given.
+    pub fn cpus(&self) -> Option<&Cpus> {
+        match self {
+            Load::Cpu { cpus, .. }
+            | Load::Memory { cpus, .. }
+            | Load::Io { cpus, .. }
+            | Load::Timers { cpus, .. }
+            | Load::Forks { cpus, .. }
+            | Load::Udp { cpus, .. }
+            | Load::Command { cpus, .. } => cpus.as_ref(),
+        }
+    }
+
+    /// Threads that make it; `None` for a command.
+    pub fn workers(&self) -> Option<u32> {
+        match self {
+            Load::Cpu { workers, .. }
+            | Load::Memory { workers, .. }
+            | Load::Io { workers, .. }
+            | Load::Timers { workers, .. }
+            | Load::Forks { workers, .. } => Some(*workers),
+            Load::Udp { publishers, .. } => Some(*publishers),
+            Load::Command { .. } => None,
+        }
+    }
+
+    /// What it shall reach in its unit, all workers together; `None` where it goes as far as it can.
+    pub fn target(&self) -> Option<f64> {
+        match self {
+            Load::Cpu { workers, percent, cpus } => {
+                let most = cpus.as_ref().map_or_else(|| Cpus::online().count(), Cpus::count);
+                Some((f64::from(*workers) * percent / 100.0).min(most as f64))
+            }
+            Load::Forks { workers, rate_hz, .. } => rate_hz.map(|rate| f64::from(*workers) * rate),
+            Load::Udp { publishers, rate_hz, .. } => Some(f64::from(*publishers) * rate_hz),
+            _ => None,
+        }
+    }
+
+    /// What one of a unit is, and how many of the workers' units make one.
+    pub fn unit(&self) -> (&'static str, f64) {
+        match self {
+            Load::Cpu { .. } | Load::Command { .. } => ("CPUs", 1.0),
+            Load::Memory { .. } => ("MB/s copied", 1e6),
+            Load::Io { .. } => ("MB/s synced", 1e6),
+            Load::Timers { .. } => ("wakes/s", 1.0),
+            Load::Forks { .. } => ("forks/s", 1.0),
+            Load::Udp { .. } => ("messages/s received", 1.0),
+        }
+    }
+
+    /// The same load with one of its numbers changed, whole where the number is.
+    ///
+    /// # Errors
+    /// The numbers that it has, where this is none.
+    pub fn with(&self, key: &str, value: f64) -> Result<Load, String> {
+        let mut load = self.clone();
+        let whole = value.round().clamp(1.0, f64::from(u32::MAX)) as u32;
+        match (&mut load, key) {
+            (Load::Udp { publishers, .. }, "publishers") => *publishers = whole,
+            (Load::Udp { payload_bytes, .. }, "payload_bytes") => *payload_bytes = whole,
+            (Load::Udp { rate_hz, .. }, "rate_hz") => *rate_hz = value,
+            (Load::Forks { rate_hz, .. }, "rate_hz") => *rate_hz = Some(value),
+            (Load::Cpu { percent, .. }, "percent") => *percent = value,
+            (
+                Load::Cpu { workers, .. }
+                | Load::Memory { workers, .. }
+                | Load::Io { workers, .. }
+                | Load::Timers { workers, .. }
+                | Load::Forks { workers, .. },
+                "workers",
+            ) => *workers = whole,
+            _ => {
+                let known = match self {
+                    Load::Udp { .. } => "publishers, rate_hz or payload_bytes",
+                    Load::Forks { .. } => "workers or rate_hz",
+                    Load::Cpu { .. } => "workers or percent",
+                    Load::Command { .. } => "nothing of a command",
+                    _ => "workers",
+                };
+                return Err(format!("{key:?} is no number of a {} load; vary {known}", self.kind()));
+            }
+        }
+        Ok(load)
+    }
+
+    /// Whether that number counts things, so that only whole values differ.
+    pub fn is_whole(key: &str) -> bool {
+        key != "rate_hz" && key != "percent"
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Load::Cpu { workers, percent, .. } => write!(f, "cpu {workers} × {} %", plain(*percent)),
+            Load::Memory { workers, .. } => write!(f, "memory × {workers}"),
+            Load::Io { workers, .. } => write!(f, "io × {workers}"),
+            Load::Timers { workers, .. } => write!(f, "timers × {workers}"),
+            Load::Forks { workers, rate_hz: Some(rate), .. } => write!(f, "forks {workers} × {} Hz", plain(*rate)),
+            Load::Forks { workers, .. } => write!(f, "forks × {workers}"),
+            Load::Udp { publishers, rate_hz, payload_bytes, .. } => {
+                write!(f, "udp {publishers} × {} Hz × {payload_bytes} B", plain(*rate_hz))
+            }
+            Load::Command { command, .. } => write!(f, "command {command}"),
+        }?;
+        self.cpus().map_or(Ok(()), |cpus| write!(f, " on CPU {cpus}"))
+    }
+}
+
+/// For people: thousandths are enough.
+fn plain(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+fn all() -> f64 {
+    100.0
+}
+fn a_kilobyte() -> u32 {
+    1024
+}

@@ -1,0 +1,132 @@
+//! A load that runs, and what it reached between two marks: the proof that it was applied.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Load,
+    worker::{Count, count},
+};
+use crate::{
+    Error,
+    machine::{Child, Place, Tree, Usage},
+};
+
+pub(crate) struct RunningLoad {
+    load: Load,
+    child: Child,
+    counter: PathBuf,
+}
+
+/// A load at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    at_ns: u64,
+    usage: Usage,
+    count: Option<Count>,
+}
+
+/// What a load reached over a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Achieved {
+    /// The load, in words.
+    pub load: String,
+    /// Of `target` and `achieved`.
+    pub unit: String,
+    /// `None` where it goes as far as it can.
+    pub target: Option<f64>,
+    /// In its unit, over all workers.
+    pub achieved: f64,
+    /// Messages a second that were sent, of a flood.
+    pub sent: Option<f64>,
+    /// CPUs that its threads kept busy.
+    pub cpus_busy: f64,
+    /// CPUs that its threads wanted: running, or waiting for others to stop.
+    pub cpus_wanted: f64,
+    /// Whether that is enough of the target.
+    pub applied: bool,
+}
+
+impl RunningLoad {
+    /// `worker`: the command that runs [`super::worker::go`].
+    pub fn start(
+        load: &Load,
+        name: &str,
+        worker: &[OsString],
+        place: &Place<'_>,
+        folder: &Path,
+    ) -> Result<RunningLoad, Error> {
+        let counter = folder.join(format!("{name}.count"));
+        // The count of the block before would be the start of this one's.
+        let _ = std::fs::remove_file(&counter);
+        let words = match load {
+            Load::Command { command, .. } => vec!["sh".into(), "-c".into(), command.into()],
+            _ => {
+                let spec = serde_json::to_string(load).unwrap_or_default();
+                worker.iter().cloned().chain([spec.into(), counter.clone().into()]).collect()
+            }
+        };
+        let child = Child::start(name, &words, &Default::default(), load.cpus(), place)?;
+        Ok(RunningLoad { load: load.clone(), child, counter })
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Whether its workers have begun to count.
+    pub fn is_counting(&self) -> bool {
+        matches!(self.load, Load::Command { .. }) || count(&self.counter).is_some()
+    }
+
+    pub fn mark(&self, tree: &Tree) -> Mark {
+        Mark { at_ns: tree.at_ns, usage: tree.usage(self.child.name()), count: count(&self.counter) }
+    }
+
+    /// What happened between two marks; `enough` is the part of the target that counts as applied.
+    pub fn achieved(&self, from: Mark, to: Mark, enough: f64) -> Achieved {
+        let wall = (to.at_ns.saturating_sub(from.at_ns)) as f64;
+        let cpus = |from: u64, to: u64| if wall > 0.0 { to.saturating_sub(from) as f64 / wall } else { 0.0 };
+        let busy = cpus(from.usage.ran_ns, to.usage.ran_ns);
+        let wanted = busy + cpus(from.usage.waited_ns, to.usage.waited_ns);
+        let (unit, each) = self.load.unit();
+        let rate = |of: fn(&Count) -> u64| match (from.count, to.count) {
+            (Some(from), Some(to)) if to.at_ns > from.at_ns => {
+                of(&to).saturating_sub(of(&from)) as f64 * 1e9 / (to.at_ns - from.at_ns) as f64 / each
+            }
+            _ => 0.0,
+        };
+        let is_cpu = matches!(self.load, Load::Cpu { .. });
+        let achieved = if is_cpu || matches!(self.load, Load::Command { .. }) { busy } else { rate(|c| c.done) };
+        let target = self.load.target();
+        let applied = match (&self.load, target) {
+            // Threads that stand in the queue press as much as those that run: both are what was asked for.
+            (Load::Cpu { .. }, Some(target)) => wanted.max(busy) >= enough * target,
+            (_, Some(target)) => achieved >= enough * target,
+            (Load::Command { .. }, None) => true,
+            (_, None) => achieved > 0.0,
+        };
+        Achieved {
+            load: self.load.to_string(),
+            unit: unit.to_owned(),
+            target,
+            achieved,
+            sent: matches!(self.load, Load::Udp { .. }).then(|| rate(|c| c.sent)),
+            cpus_busy: busy,
+            cpus_wanted: wanted,
+            applied,
+        }
+    }
+}
+
+impl Achieved {
+    /// What is missing, in words.
+    pub fn shortfall(&self) -> String {
+        let target = self.target.map_or("anything".into(), |target| format!("{target:.4} {}", self.unit));
+        format!("load {} reached {:.4} {} of {target}", self.load, self.achieved, self.unit)
+    }
+}

@@ -1,0 +1,142 @@
+//! One trial as it is written down: what came of it, and everything that helps to say why.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Achieved, Pressure};
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The command said so.
+    Success,
+    /// The command said no.
+    Failed,
+    /// The command did not end in its time.
+    Timeout,
+    /// A process of the system ended, or a signal ended the command.
+    Crashed,
+    /// The load was not there, a thread ran elsewhere, the system did not start: says nothing about the system.
+    Invalid,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Status; 5] = [Status::Success, Status::Failed, Status::Timeout, Status::Crashed, Status::Invalid];
+
+    /// As the manifest says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::Failed => "failed",
+            Status::Timeout => "timeout",
+            Status::Crashed => "crashed",
+            Status::Invalid => "invalid",
+        }
+    }
+}
+
+/// Which trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Id {
+    /// Trials of one round are compared with each other.
+    pub round: u32,
+    /// By name.
+    pub scenario: String,
+    /// Of its scenario, from 0.
+    pub index: u32,
+    /// The number that a search varies.
+    pub varied: Option<f64>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Which.
+    #[serde(flatten)]
+    pub id: Id,
+    /// What came of it.
+    pub status: Status,
+    /// Why, unless it is a success.
+    pub reason: Option<String>,
+    /// Seconds since 1970.
+    pub started_unix_s: f64,
+    /// From the command's start to its end, or to when it was given up.
+    pub wall_s: f64,
+    /// The command's.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+    /// Numbers that it reported, and `wall_s`.
+    pub metrics: BTreeMap<String, f64>,
+    /// One for each load.
+    pub achieved: Vec<Achieved>,
+    /// CPUs kept busy, for each process by name.
+    pub cpus_busy: BTreeMap<String, f64>,
+    /// How often all threads were looked at, to see that they stay on their CPUs.
+    pub looks: u32,
+    /// Threads at the last look.
+    pub threads: u32,
+    /// The machine's own trouble meanwhile.
+    pub pressure: Pressure,
+    /// The folder of its logs, below the run's.
+    pub logs: String,
+}
+
+/// What the last line of a trial's output says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reported {
+    pub success: Option<bool>,
+    pub reason: Option<String>,
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// Reads the last line that says anything.
+pub(crate) fn reported(stdout: &str) -> Result<Reported, String> {
+    let line = stdout.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let line = line.ok_or("reported nothing: its last line on stdout must be a JSON object")?;
+    let short = || line.chars().take(80).collect::<String>();
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(line).map_err(|_| format!("its last line on stdout is no JSON object: {:?}", short()))?;
+    let mut found = Reported::default();
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("success", serde_json::Value::Bool(success)) => found.success = Some(success),
+            ("reason", serde_json::Value::String(reason)) => found.reason = Some(reason),
+            (_, serde_json::Value::Number(number)) => {
+                found.metrics.extend(number.as_f64().filter(|value| value.is_finite()).map(|value| (key, value)));
+            }
+            (_, serde_json::Value::Bool(yes)) => {
+                found.metrics.insert(key, f64::from(u8::from(yes)));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_last_line_reports() {
+        let found =
+            reported("talk\n{\"success\": false, \"reason\": \"no plan\", \"t_ms\": 3, \"note\": \"x\"}\n\n").unwrap();
+        assert_eq!((found.success, found.reason.as_deref()), (Some(false), Some("no plan")));
+        assert_eq!(found.metrics, BTreeMap::from([("t_ms".into(), 3.0)]));
+        assert!(reported("{\"t\": 1}\nbye").unwrap_err().contains("no JSON object: \"bye\""));
+        assert!(reported(" \n").unwrap_err().contains("reported nothing"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_read_or_refused(text in "\\PC*") {
+            let _ = reported(&text);
+        }
+    }
+}
