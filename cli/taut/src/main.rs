@@ -37,6 +37,8 @@ enum Command {
     Explain(commands::explain::Args),
     Recover(commands::recover::Args),
     Budget(commands::budget::Args),
+    Bus(commands::bus::Args),
+    Lab(commands::lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
         Command::Budget(args) => commands::budget::run(&args),
+        Command::Bus(args) => commands::bus::run(&args),
+        Command::Lab(args) => commands::lab::run(&args),
     };
     match done {
         Ok(done) => done.into(),

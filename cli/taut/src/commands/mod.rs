@@ -1,8 +1,10 @@
 //! One file for each command.
 
 pub mod budget;
+pub mod bus;
 pub mod doctor;
 pub mod explain;
+pub mod lab;
 pub mod probe;
 pub mod record;
 pub mod recover;

@@ -6,6 +6,7 @@ mod health;
 mod inertial;
 mod real_time;
 mod repeat;
+mod statistics;
 
 pub use clock::{Clock, Monotonic, Virtual};
 pub use engine::{Command, Engine, Outcome, Patience, Reply, Request, Times};
@@ -13,3 +14,4 @@ pub use health::{BusHealth, ServoHealth};
 pub use inertial::{Attitude, InertialUnit, SimulatedInertialUnit};
 pub use real_time::RealTime;
 pub use repeat::{Controller, Cycle, Schedule, State, States, repeat};
+pub use statistics::Statistics;

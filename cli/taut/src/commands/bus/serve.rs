@@ -1,0 +1,54 @@
+//! Simulated servos for other programs: behind ptys that speak fdcanusb, or behind UDP.
+
+use std::{
+    io::Write,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use anyhow::{Context, Result, bail};
+use taut_bus::{
+    sim::{Bus, serve},
+    transport::{Address, Pty, Transport, UdpDoor},
+};
+
+use crate::exit::Done;
+
+/// Serves until interrupted. Prints where, a bus a line, once all can be opened.
+pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
+    if udp.is_some() && buses.len() != 1 {
+        bail!("--udp serves one bus; start taut bus once for each");
+    }
+    let mut doors: Vec<(Bus, Box<dyn Transport + Send>)> = Vec::new();
+    let mut places = Vec::new();
+    for (at, address) in buses.iter().enumerate() {
+        let Some(bus) = address.simulated(at) else { bail!("{address}: only simulated buses can be served") };
+        let door: Box<dyn Transport + Send> = match udp {
+            Some(listen) => {
+                let door = UdpDoor::listen(listen)?;
+                places.push(format!("udp:{}", door.address()?));
+                Box::new(door)
+            }
+            None => {
+                let pty = Pty::open()?;
+                places.push(format!("fdcanusb:{}", pty.path().display()));
+                Box::new(pty)
+            }
+        };
+        doors.push((bus, door));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    places.iter().try_for_each(|place| writeln!(stdout, "{place}"))?;
+    stdout.flush()?;
+    std::thread::scope(|scope| {
+        let served: Vec<_> = doors.into_iter().map(|(bus, door)| scope.spawn(|| serve(bus, door, &stop))).collect();
+        served.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(result) => result.map_err(anyhow::Error::from),
+            Err(_) => bail!("a server thread ended unexpectedly"),
+        })
+    })?;
+    Ok(Done::Fine)
+}
