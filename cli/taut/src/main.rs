@@ -37,7 +37,6 @@ enum Command {
     Explain(commands::explain::Args),
     Recover(commands::recover::Args),
     Budget(commands::budget::Args),
-    Lab(commands::lab::Args),
     Bus(commands::bus::Args),
     Lab(commands::lab::Args),
 }
@@ -59,7 +58,6 @@ fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
         Command::Budget(args) => commands::budget::run(&args),
-        Command::Lab(args) => commands::lab::run(&args),
         Command::Bus(args) => commands::bus::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
     };
