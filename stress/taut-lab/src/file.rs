@@ -231,7 +231,7 @@ pub struct Breaking {
     #[serde(default = "a_fiftieth")]
     pub alpha: f64,
     /// Trials of a load after which it stays open.
-    #[serde(default = "eighty")]
+    #[serde(default = "six_score")]
     pub most_trials_per_load: u32,
     /// Trials of the whole search.
     #[serde(default = "four_hundred")]
@@ -293,8 +293,8 @@ fn a_fifth_more() -> f64 {
 fn a_fiftieth() -> f64 {
     0.02
 }
-fn eighty() -> u32 {
-    80
+fn six_score() -> u32 {
+    120
 }
 fn four_hundred() -> u32 {
     400

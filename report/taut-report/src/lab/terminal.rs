@@ -129,3 +129,60 @@ fn misfortunes(name: &str, all: &[Misfortune], style: Style) -> String {
 fn section(title: &str, style: Style, rows: &Table) -> String {
     format!("\n{}\n\n{}\n", style.bold(title), indent(rows))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use taut_lab::{Lab, Trial, results};
+
+    use super::*;
+
+    const LAB: &str = r#"
+title = "an echo"
+trials = 8
+[trial]
+command = "true"
+timeout_s = 1
+[metrics.ask_ms]
+unit = "ms"
+deadline = 20
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "flood"
+"#;
+
+    /// Under the flood everything takes twice as long, and two trials find no plan.
+    fn trial(round: u32, scenario: &str) -> Trial {
+        let flood = scenario == "flood";
+        let failed = flood && round < 2;
+        let ask_ms = (9.0 + f64::from(round)) * if flood { 2.0 } else { 1.0 };
+        serde_json::from_value(serde_json::json!({
+            "round": round, "scenario": scenario, "index": round, "varied": null,
+            "status": if failed { "failed" } else { "success" }, "reason": failed.then_some("no plan"),
+            "started_unix_s": 0.0, "wall_s": 1.0, "exit_code": 0, "signal": null,
+            "metrics": { "ask_ms": ask_ms, "wall_s": ask_ms / 1e3 },
+            "achieved": if flood {
+                serde_json::json!([{ "load": "udp 4 × 1000 Hz × 1024 B", "unit": "messages/s received", "target": 4000.0,
+                    "achieved": 3991.5, "sent": 3999.0, "cpus_busy": 0.123, "cpus_wanted": 0.2, "applied": true }])
+            } else {
+                serde_json::json!([])
+            },
+            "cpus_busy": {}, "looks": 2, "threads": 4,
+            "pressure": { "cpu_s": 0.1, "memory_s": 0.0, "io_s": 0.0, "steal_s": 0.0 }, "logs": "logs/r0000-flood-t0/trial-0"
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_terminal_lab() {
+        let lab = Lab::parse(LAB, Path::new("lab.toml")).unwrap();
+        let trials: Vec<Trial> = (0..8).flat_map(|round| [trial(round, "none"), trial(round, "flood")]).collect();
+        let shown = LabShown { file: Path::new("lab.toml"), folder: Path::new("out"), title: "an echo", seed: 1 };
+        let text = lab_terminal(&shown, &results(&lab, &trials, "cgroup v1 cpuset"), Style::default());
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{widest:?} columns:\n{text}");
+        insta::assert_snapshot!(text);
+    }
+}

@@ -80,7 +80,7 @@ pub(super) fn is_worse(metric: &MetricFigures) -> bool {
     }
 }
 
-/// "× 2.04 (2.01 … 2.10)".
+/// "× 2.04 (2.01 … 2.1)".
 pub(super) fn difference(difference: &Difference, metric: &MetricFigures) -> String {
     let one = |bound: Bound| match bound {
         Bound::Number(value) if difference.ratio => format!("× {}", number(value)),
@@ -92,7 +92,8 @@ pub(super) fn difference(difference: &Difference, metric: &MetricFigures) -> Str
         Bound::Failed => "failed".into(),
         Bound::FailedLess => "failed less".into(),
     };
-    let interval = difference.interval.map(|(low, high)| format!(" ({} … {})", one(low), one(high)));
+    let bare = |bound: Bound| one(bound).trim_start_matches("× ").to_owned();
+    let interval = difference.interval.map(|(low, high)| format!(" ({} … {})", bare(low), bare(high)));
     format!("{}{}", one(difference.estimate), interval.unwrap_or_default())
 }
 

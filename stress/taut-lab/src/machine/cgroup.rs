@@ -3,11 +3,15 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use procfs::process::Process;
 
 use crate::Cpus;
+
+/// How long a group of killed processes may stay busy.
+const HELD: Duration = Duration::from_secs(2);
 
 /// The lab's own control group, removed with it.
 pub(crate) struct Cgroups {
@@ -81,10 +85,14 @@ pub(crate) fn members(group: &Path) -> Vec<u32> {
     own.into_iter().chain(folders(group).iter().flat_map(|below| members(below))).collect()
 }
 
-/// Removes an empty group and those below it.
+/// Removes an empty group and those below it. What has just been killed may still hold it for a moment; what holds it
+/// for longer is left to the next lab.
 pub(crate) fn remove(group: &Path) {
     folders(group).iter().for_each(|below| remove(below));
-    let _ = fs::remove_dir(group);
+    let began = Instant::now();
+    while fs::remove_dir(group).is_err() && group.exists() && began.elapsed() < HELD {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The group of this process in the hierarchy that has cpusets, and the version.
