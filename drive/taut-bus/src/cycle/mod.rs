@@ -6,12 +6,14 @@ mod health;
 mod inertial;
 mod real_time;
 mod repeat;
+mod request;
 mod statistics;
 
 pub use clock::{Clock, Monotonic, Virtual};
-pub use engine::{Command, Engine, Outcome, Patience, Reply, Request, Times};
+pub use engine::Engine;
 pub use health::{BusHealth, ServoHealth};
 pub use inertial::{Attitude, InertialUnit, SimulatedInertialUnit};
 pub use real_time::RealTime;
 pub use repeat::{Controller, Cycle, Schedule, State, States, repeat};
+pub use request::{Command, Outcome, Patience, Reply, Request, Times};
 pub use statistics::Statistics;

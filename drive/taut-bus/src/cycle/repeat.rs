@@ -8,7 +8,8 @@ use taut_stamp::{Point, stamp};
 
 use super::{
     clock::Clock,
-    engine::{Command, Engine, Outcome, Request},
+    engine::Engine,
+    request::{Command, Outcome, Request},
 };
 use crate::transport::Transport;
 
@@ -81,7 +82,7 @@ pub struct Cycle {
     pub woke_ns: u64,
     /// When everything was done.
     pub done_ns: u64,
-    /// Cycles before this one whose time had passed when their turn came.
+    /// Cycles after this one whose time has passed already: they will not run.
     pub skipped: u64,
     /// The buses' part.
     pub outcome: Outcome,
@@ -115,7 +116,7 @@ pub fn repeat<T: Transport, C: Clock>(
     let period_ns = schedule.period_ns.max(1);
     let past = Past::new();
     let first_ns = engine.clock().now_ns() + period_ns;
-    let (mut number, mut skipped) = (0, 0);
+    let mut number = 0;
     while schedule.cycles.is_none_or(|cycles| number < cycles) {
         let due_ns = first_ns + number * period_ns;
         engine.clock().wait_until(due_ns);
@@ -133,10 +134,10 @@ pub fn repeat<T: Transport, C: Clock>(
         states.update(engine);
         stamp!("bus.done", number);
         let done_ns = engine.clock().now_ns();
-        controller.after(&Cycle { number, due_ns, woke_ns, done_ns, skipped, outcome }, states);
         // Whole periods that have passed already are lost; nobody runs after them.
-        let lost = (engine.clock().now_ns().saturating_sub(due_ns) / period_ns).saturating_sub(1);
-        skipped = lost.min(schedule.cycles.map_or(u64::MAX, |cycles| cycles - number - 1));
+        let lost = (done_ns.saturating_sub(due_ns) / period_ns).saturating_sub(1);
+        let skipped = lost.min(schedule.cycles.map_or(u64::MAX, |cycles| cycles - number - 1));
+        controller.after(&Cycle { number, due_ns, woke_ns, done_ns, skipped, outcome }, states);
         number += 1 + skipped;
     }
 }
@@ -156,5 +157,84 @@ impl Past {
         let (ticks, now_ns) = (self.counter.now().0, taut_clock::monotonic_ns());
         let ticks_per_ns = (ticks - self.from.ticks.0) as f64 / (now_ns - self.from.monotonic_ns).max(1) as f64;
         point.stamp_at(message_id, ticks - (ago_ns as f64 * ticks_per_ns) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moteus_protocol::query::QueryFormat;
+
+    use super::*;
+    use crate::{
+        cycle::{Patience, Virtual},
+        servo::{Body, Limits, Servo},
+        sim::{Bus, Wiring},
+        transport::Frame,
+    };
+
+    const MS: u64 = 1_000_000;
+
+    #[derive(Default)]
+    struct Watch {
+        cycles: Vec<Cycle>,
+        ages: Vec<u64>,
+        ends_at: Option<u64>,
+    }
+
+    impl Controller for Watch {
+        fn control(&mut self, number: u64, _: &States, _: &mut Vec<Command>) -> ControlFlow<()> {
+            if self.ends_at == Some(number) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn after(&mut self, cycle: &Cycle, states: &States) {
+            self.cycles.push(*cycle);
+            self.ages.push(states.oldest_cycles());
+        }
+    }
+
+    fn watched(deadline_ns: u64, cut: bool, cycles: Option<u64>, ends_at: Option<u64>) -> Watch {
+        let mut bus = Bus::new(Wiring::default(), vec![Servo::new(1, Body::default(), Limits::default(), 0)]);
+        bus.cut(cut);
+        let patience = Patience { min_wait_ns: 0, deadline_ns };
+        let mut engine = Engine::new(vec![bus], Virtual::default(), patience);
+        let mut frame = Frame::new();
+        frame.arbitration_id = 0x8001;
+        QueryFormat::default().serialize(&mut frame);
+        let mut watch = Watch { ends_at, ..Watch::default() };
+        let mut states = States::of([(0, 1)]);
+        let schedule = Schedule { period_ns: MS, cycles };
+        repeat(&mut engine, schedule, &mut vec![Command::new(0, frame)], &mut states, &mut watch);
+        watch
+    }
+
+    #[test]
+    fn cycles_begin_on_their_schedule_and_states_are_fresh() {
+        let watch = watched(MS / 2, false, Some(100), None);
+        assert_eq!(watch.cycles.len(), 100);
+        assert!(
+            watch.cycles.iter().all(|c| c.woke_ns == c.due_ns && c.due_ns == (c.number + 1) * MS && c.skipped == 0)
+        );
+        assert!(watch.ages.iter().all(|age| *age == 0));
+    }
+
+    #[test]
+    fn a_cycle_longer_than_its_period_skips_others_and_moves_none() {
+        let watch = watched(2 * MS + MS / 2, true, Some(100), None);
+        assert!(watch.cycles.iter().all(|c| c.due_ns == (c.number + 1) * MS));
+        let told: u64 = watch.cycles.iter().map(|c| 1 + c.skipped).sum();
+        assert_eq!(told, 100);
+        let late = watch.cycles.iter().map(|c| c.woke_ns - c.due_ns).max().unwrap();
+        assert!(late < 2 * MS, "{late}");
+    }
+
+    #[test]
+    fn a_silent_servo_was_never_known() {
+        let watch = watched(MS / 2, true, Some(5), None);
+        assert_eq!(watch.ages, [u64::MAX; 5]);
+    }
+
+    #[test]
+    fn the_controller_ends_it() {
+        assert_eq!(watched(MS / 2, false, None, Some(7)).cycles.len(), 7);
     }
 }
