@@ -412,6 +412,22 @@ fn bad_input_is_one_line_with_its_place() {
 }
 
 #[test]
+fn a_server_that_was_there_before_is_not_taken_for_the_system() {
+    let folder = Folder::new();
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = stranger.local_addr().unwrap();
+    folder.write(
+        "lab.toml",
+        &format!(
+            "trials = 1\n[[process]]\nname = \"p\"\ncommand = \"sleep 100\"\nready = {{ tcp = \"{address}\" }}\n\
+             [trial]\ncommand = \"true\"\ntimeout_s = 1\n[[scenario]]\nname = \"none\"\n"
+        ),
+    );
+    let said = format!("process \"p\".ready: somebody else answers at {address}");
+    folder.taut(&["run", "lab.toml"]).code(2).stderr(predicate::str::contains(said));
+}
+
+#[test]
 fn the_load_that_breaks_a_system_is_found_and_the_search_resumes() {
     let folder = Folder::new();
     // It reads its own load: more than 12 workers are too many for it.

@@ -4,7 +4,7 @@ use std::{
     net::{TcpStream, ToSocketAddrs},
     path::Path,
     process::Stdio,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use crate::Ready;
@@ -12,7 +12,11 @@ use crate::Ready;
 /// How long an address may take to answer one question.
 const ANSWER: Duration = Duration::from_millis(200);
 
-pub(crate) fn is_ready(ready: &Ready, stdout: &Path) -> bool {
+/// File systems note times by a clock of this grain.
+const GRAIN: Duration = Duration::from_millis(20);
+
+/// `started`: when the process was.
+pub(crate) fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime) -> bool {
     match ready {
         Ready::Stdout(text) => {
             let said = std::fs::read(stdout).unwrap_or_default();
@@ -20,10 +24,9 @@ pub(crate) fn is_ready(ready: &Ready, stdout: &Path) -> bool {
             let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &said[..end]);
             String::from_utf8_lossy(whole).lines().any(|line| line.contains(text))
         }
-        Ready::File(path) => path.exists(),
-        Ready::Tcp(address) => address
-            .to_socket_addrs()
-            .is_ok_and(|mut all| all.any(|address| TcpStream::connect_timeout(&address, ANSWER).is_ok())),
+        // That of an earlier start says nothing of this one.
+        Ready::File(path) => path.metadata().and_then(|meta| meta.modified()).is_ok_and(|at| at + GRAIN >= started),
+        Ready::Tcp(address) => answers(address),
         Ready::Command(line) => {
             let mut command = std::process::Command::new("timeout");
             command.args(["10", "sh", "-c", line]);
@@ -31,6 +34,12 @@ pub(crate) fn is_ready(ready: &Ready, stdout: &Path) -> bool {
             quiet.status().is_ok_and(|status| status.success())
         }
     }
+}
+
+/// Whether somebody accepts connections there.
+pub(crate) fn answers(address: &str) -> bool {
+    let all = address.to_socket_addrs();
+    all.is_ok_and(|mut all| all.any(|address| TcpStream::connect_timeout(&address, ANSWER).is_ok()))
 }
 
 #[cfg(test)]
@@ -43,7 +52,7 @@ mod tests {
         let ready = Ready::Stdout("ready".into());
         for (said, is) in [("", false), ("getting ready", false), ("getting ready\n", true), ("ready\nmore", true)] {
             std::fs::write(file.path(), said).unwrap();
-            assert_eq!(is_ready(&ready, file.path()), is, "{said:?}");
+            assert_eq!(is_ready(&ready, file.path(), SystemTime::now()), is, "{said:?}");
         }
     }
 
@@ -51,8 +60,18 @@ mod tests {
     fn an_address_is_ready_once_somebody_listens() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        assert!(is_ready(&Ready::Tcp(address.clone()), Path::new("")));
+        assert!(answers(&address));
         drop(listener);
-        assert!(!is_ready(&Ready::Tcp(address), Path::new("")));
+        assert!(!answers(&address));
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_start_is_none() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ready = Ready::File(file.path().to_owned());
+        let written = file.path().metadata().unwrap().modified().unwrap();
+        assert!(is_ready(&ready, Path::new(""), written));
+        assert!(!is_ready(&ready, Path::new(""), written + Duration::from_secs(1)));
+        assert!(!is_ready(&Ready::File("/no/such/file".into()), Path::new(""), written));
     }
 }

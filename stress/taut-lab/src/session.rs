@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use crate::{
-    Command, Cpus, Error, Id, Isolation, Lab, Pressure, Process, Report, Scenario, Status, StopSignal, Trial,
+    Command, Cpus, Error, Id, Isolation, Lab, Pressure, Process, Ready, Report, Scenario, Status, StopSignal, Trial,
     load::RunningLoad,
     machine::{Cgroups, Child, Mine, Place, Tree, ended, kill_descendants, reap, remove_stale},
     ready,
@@ -174,6 +174,14 @@ impl<'a> Stack<'a> {
     fn start_process(&mut self, process: &'a Process, limit: Option<&Cpus>) -> Result<(), Error> {
         let cpus = limit.or(process.cpus.as_ref());
         let place = |key: &str| format!("process {:?}.{key}", process.name);
+        if let Some(Ready::Tcp(address)) = &process.ready
+            && ready::answers(address)
+        {
+            // Every trial would talk to a stranger: a server of an earlier experiment is what ruins the next.
+            let problem = format!("somebody else answers at {address} before the start; end it");
+            return Err(Error::Start { place: place("ready"), problem });
+        }
+        let started = SystemTime::now();
         let child = self.child(&process.name, &process.command, &process.environment, cpus, None);
         let mut child = child.map_err(|error| relocate(error, place("command")))?;
         let began = Instant::now();
@@ -182,7 +190,7 @@ impl<'a> Stack<'a> {
                 let problem = format!("{} before it was ready{}", ended(status), quoted(&child));
                 return Err(Error::Start { place: place("command"), problem });
             }
-            if ready::is_ready(ready, child.stdout()) {
+            if ready::is_ready(ready, child.stdout(), started) {
                 break;
             }
             if began.elapsed().as_secs_f64() > process.ready_timeout_s {
