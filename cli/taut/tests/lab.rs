@@ -287,9 +287,9 @@ fn every_load_proves_that_it_was_there() {
     folder.taut(&["run", "lab.toml", "-o", "out"]).success();
     let trials = folder.trials("out");
     let of = |name: &str| trials.iter().find(|trial| trial["scenario"] == name).unwrap();
-    for at in 0..loads.len() {
+    for (at, load) in loads.iter().enumerate() {
         let achieved = &of(&format!("s{at}"))["achieved"][0];
-        assert!(achieved["achieved"].as_f64().unwrap() > 0.0, "{} {achieved:#}", loads[at]);
+        assert!(achieved["achieved"].as_f64().unwrap() > 0.0, "{load} {achieved:#}");
     }
     for name in ["ends", "unreachable"] {
         assert_eq!(of(name)["status"], "invalid", "{:#}", of(name));

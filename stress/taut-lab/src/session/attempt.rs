@@ -1,0 +1,206 @@
+//! One trial on a running system: from the marks before it to the verdict after it.
+
+use std::{
+    collections::BTreeMap,
+    process::ExitStatus,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::process::Signal;
+
+use super::{
+    STEP,
+    stack::{Stack, quoted, relocate},
+};
+use crate::{
+    Command, Cpus, Error, Id, Lab, Pressure, Report, Status, Trial,
+    machine::{Child, Tree, ended, reap},
+    trial::reported,
+};
+
+/// How often every thread is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// A load is measured over at least this long: its count is written every 20 ms.
+const LOAD_WINDOW: Duration = Duration::from_millis(250);
+/// A system that fell while a trial failed may be seen only after the trial's own end.
+const FALL: Duration = Duration::from_millis(100);
+
+/// How the waiting for a trial ended.
+enum End {
+    Exit(ExitStatus),
+    Fallen(String),
+    LoadEnded(String),
+    TimeOut,
+}
+
+impl Stack<'_> {
+    pub(super) fn trial(&mut self, id: Id, name: &str) -> Result<Trial, Error> {
+        let lab = self.session.lab;
+        let logs = self.logs.join(name);
+        std::fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
+        let mut environment = lab.trial.environment.clone();
+        environment.extend([
+            ("TAUT_LAB_SCENARIO".into(), id.scenario.clone()),
+            ("TAUT_LAB_TRIAL".into(), id.index.to_string()),
+            // The same in all scenarios of a round, so that their trials differ by the load only.
+            ("TAUT_LAB_SEED".into(), lab.seed.wrapping_add(u64::from(id.round)).to_string()),
+        ]);
+        let first = self.look()?;
+        let marks: Vec<_> = self.loads.iter().map(|load| load.mark(&first)).collect();
+        let before = Pressure::now();
+        let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let began = Instant::now();
+        let child = self.child("trial", &lab.trial.command, &environment, lab.trial.cpus.as_ref(), Some(&logs));
+        let mut child = child.map_err(|error| relocate(error, "trial.command".into()))?;
+        let mut watch = Watch { looks: 0, elsewhere: None };
+        let end = self.wait(&mut child, began, &mut watch)?;
+        let wall_s = began.elapsed().as_secs_f64();
+        let end = self.settle_end(end)?;
+        while !self.loads.is_empty() && began.elapsed() < LOAD_WINDOW {
+            self.session.rest(STEP.as_secs_f64())?;
+        }
+        let last = self.look()?;
+        watch.see(&last, &self.wanted);
+        let pressure = Pressure::now().since(&before);
+        let achieved: Vec<_> = self
+            .loads
+            .iter()
+            .zip(marks)
+            .map(|(load, mark)| load.achieved(mark, load.mark(&last), lab.applied))
+            .collect();
+        child.signal(Signal::KILL);
+        reap(&self.roots)?;
+        let exit = match &end {
+            End::Exit(status) => Some(*status),
+            _ => None,
+        };
+        let stdout = String::from_utf8_lossy(&std::fs::read(child.stdout()).unwrap_or_default()).into_owned();
+        let report = match lab.trial.report {
+            Report::Json => reported(&stdout),
+            Report::Exit => Ok(Default::default()),
+        };
+        let (mut status, mut reason) = verdict(&end, &report, lab, &child);
+        let short = achieved.iter().find(|achieved| !achieved.applied).map(|achieved| achieved.shortfall());
+        if let Some(why) = watch.elsewhere.or(short) {
+            reason = Some(reason.map_or(why.clone(), |reason| format!("{why} (besides: {}, {reason})", status.word())));
+            status = Status::Invalid;
+        }
+        let mut metrics = report.map(|report| report.metrics).unwrap_or_default();
+        metrics.insert("wall_s".into(), wall_s);
+        let wall_ns = last.at_ns.saturating_sub(first.at_ns).max(1) as f64;
+        let busy = |(part, usage): (&String, &crate::machine::Usage)| {
+            (part.clone(), usage.ran_ns.saturating_sub(first.usage(part).ran_ns) as f64 / wall_ns)
+        };
+        self.roots.remove(&child.pid());
+        Ok(Trial {
+            id,
+            status,
+            reason,
+            started_unix_s,
+            wall_s,
+            exit_code: exit.and_then(|exit| exit.code()),
+            signal: exit.and_then(|exit| signal_of(exit, &lab.trial.command)),
+            metrics,
+            achieved,
+            cpus_busy: last.parts().map(busy).collect(),
+            looks: watch.looks,
+            threads: last.threads() as u32,
+            pressure,
+            logs: format!("{}/{name}", self.logs_name),
+        })
+    }
+
+    fn wait(&mut self, child: &mut Child, began: Instant, watch: &mut Watch) -> Result<End, Error> {
+        let timeout_s = self.session.lab.trial.timeout_s;
+        let mut looked = Instant::now();
+        loop {
+            if let Some(status) = child.ended() {
+                return Ok(End::Exit(status));
+            }
+            if let Some(fallen) = self.fallen() {
+                return Ok(End::Fallen(fallen));
+            }
+            for load in &mut self.loads {
+                let child = load.child();
+                if let Some(status) = child.ended() {
+                    return Ok(End::LoadEnded(format!("{} ended: {}{}", child.name(), ended(status), quoted(child))));
+                }
+            }
+            if began.elapsed().as_secs_f64() > timeout_s {
+                return Ok(End::TimeOut);
+            }
+            if watch.looks == 0 || looked.elapsed() > LOOK {
+                watch.see(&self.look()?, &self.wanted);
+                reap(&self.roots)?;
+                looked = Instant::now();
+            }
+            self.session.check_stop()?;
+            child.wait_a_little(STEP);
+        }
+    }
+
+    /// A trial that failed because the system fell has crashed; one whose load ended is seen as such, too.
+    fn settle_end(&mut self, end: End) -> Result<End, Error> {
+        let End::Exit(status) = end else { return Ok(end) };
+        let began = Instant::now();
+        loop {
+            if let Some(fallen) = self.fallen() {
+                return Ok(End::Fallen(fallen));
+            }
+            if status.success() || began.elapsed() > FALL {
+                return Ok(end);
+            }
+            self.session.rest(STEP.as_secs_f64())?;
+        }
+    }
+}
+
+/// What was seen of the threads during a trial.
+struct Watch {
+    looks: u32,
+    elsewhere: Option<String>,
+}
+
+impl Watch {
+    fn see(&mut self, tree: &Tree, wanted: &BTreeMap<String, Cpus>) {
+        self.looks += 1;
+        if self.elsewhere.is_none() {
+            self.elsewhere = tree.elsewhere(wanted);
+        }
+    }
+}
+
+fn verdict(
+    end: &End,
+    report: &Result<crate::trial::Reported, String>,
+    lab: &Lab,
+    child: &Child,
+) -> (Status, Option<String>) {
+    let said = || report.as_ref().ok().and_then(|report| report.reason.clone());
+    match end {
+        End::Fallen(why) => (Status::Crashed, Some(why.clone())),
+        End::LoadEnded(why) => (Status::Invalid, Some(why.clone())),
+        End::TimeOut => (Status::Timeout, Some(format!("no end within {} s{}", lab.trial.timeout_s, quoted(child)))),
+        End::Exit(status) if signal_of(*status, &lab.trial.command).is_some() => {
+            let signal = signal_of(*status, &lab.trial.command).unwrap_or_default();
+            (Status::Crashed, Some(format!("the trial's command: signal {signal}")))
+        }
+        End::Exit(status) if !status.success() => {
+            (Status::Failed, said().or_else(|| Some(format!("{}{}", ended(*status), quoted(child)))))
+        }
+        End::Exit(_) => match report {
+            Err(why) => (Status::Failed, Some(why.clone())),
+            Ok(report) if report.success == Some(false) => {
+                (Status::Failed, said().or_else(|| Some("reported success: false".into())))
+            }
+            Ok(_) => (Status::Success, None),
+        },
+    }
+}
+
+/// The signal that ended a command; a shell says 128 more than that of the program it ran.
+fn signal_of(status: ExitStatus, command: &Command) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    let shell = || status.code().filter(|code| matches!(command, Command::Line(_)) && (129..=192).contains(code));
+    status.signal().or_else(|| shell().map(|code| code - 128))
+}

@@ -1,0 +1,118 @@
+//! A lab at work on this machine: starts the system afresh, loads it, runs trials, watches every thread, cleans up.
+
+mod attempt;
+mod stack;
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{getpid, set_child_subreaper};
+
+use crate::{
+    Error, Id, Isolation, Lab, Scenario, Trial,
+    machine::{Cgroups, Mine, kill_descendants, remove_stale},
+};
+use stack::Stack;
+
+/// How often the trial's end and the system's health are asked for.
+const STEP: Duration = Duration::from_millis(10);
+
+/// A lab at work. One at a time in a process: it is the reaper of all orphans, and kills all that descends from it.
+pub(crate) struct Session<'a> {
+    lab: &'a Lab,
+    /// The command that makes loads.
+    worker: &'a [OsString],
+    folder: &'a Path,
+    stop: &'a AtomicBool,
+    cgroups: Option<Cgroups>,
+    mine: Mine,
+    /// What confines threads, and why not better.
+    pub confinement: String,
+    /// What a lab that died had left.
+    pub removed: Vec<String>,
+}
+
+/// Trials on one start of the system.
+pub(crate) struct Block {
+    pub round: u32,
+    pub scenario: Scenario,
+    pub varied: Option<f64>,
+    /// Which are to be run.
+    pub trials: Vec<u32>,
+}
+
+impl<'a> Session<'a> {
+    pub fn open(lab: &'a Lab, worker: &'a [OsString], folder: &'a Path, stop: &'a AtomicBool) -> Result<Self, Error> {
+        set_child_subreaper(Some(getpid())).map_err(|error| Error::system("prctl")(error.into()))?;
+        let removed = remove_stale()?;
+        let mine = Mine::new()?;
+        let (cgroups, confinement) = match lab.isolation {
+            Isolation::Affinity => (None, "affinity".to_owned()),
+            wish => match Cgroups::new(&format!("{}{}", crate::machine::PREFIX, mine.mark())) {
+                Ok(groups) => {
+                    let word = groups.word();
+                    (Some(groups), word)
+                }
+                Err(why) if wish == Isolation::Cgroup => {
+                    let problem = format!("no control group ({why}); run as root, or write \"auto\"");
+                    return Err(Error::Start { place: "isolation".into(), problem });
+                }
+                Err(why) => (None, format!("affinity, which a thread may undo: {why}")),
+            },
+        };
+        Ok(Session { lab, worker, folder, stop, cgroups, mine, confinement, removed })
+    }
+
+    /// Runs the trials of a block, on as many starts of the system as it takes, and hands each over as it ends.
+    pub fn block(&self, block: &Block, each: &mut dyn FnMut(Trial) -> Result<(), Error>) -> Result<(), Error> {
+        let mut left = block.trials.as_slice();
+        while let Some(first) = left.first() {
+            let varied = block.varied.map_or(String::new(), |value| format!("-{value:.6}"));
+            let name = format!("logs/r{:04}-{}{varied}-t{first}", block.round, block.scenario.name);
+            let mut stack = Stack::start(self, block, name)?;
+            for warm_up in 0..self.lab.warm_up {
+                stack.trial(block.id(warm_up), &format!("warm-up-{warm_up}"))?;
+            }
+            while let Some((index, rest)) = left.split_first() {
+                each(stack.trial(block.id(*index), &format!("trial-{index}"))?)?;
+                left = rest;
+                if stack.fallen().is_some() {
+                    break;
+                }
+            }
+            stack.stop()?;
+            self.rest(self.lab.cool_down_s)?;
+        }
+        Ok(())
+    }
+
+    fn rest(&self, seconds: f64) -> Result<(), Error> {
+        let began = Instant::now();
+        while began.elapsed().as_secs_f64() < seconds {
+            self.check_stop()?;
+            let left = seconds - began.elapsed().as_secs_f64();
+            std::thread::sleep(STEP.min(Duration::from_secs_f64(left.max(0.0))));
+        }
+        self.check_stop()
+    }
+
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.stop.load(Relaxed) { Err(Error::Stopped { trials: 0 }) } else { Ok(()) }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let _ = kill_descendants();
+    }
+}
+
+impl Block {
+    pub fn id(&self, index: u32) -> Id {
+        Id { round: self.round, scenario: self.scenario.name.clone(), index, varied: self.varied }
+    }
+}

@@ -1,0 +1,199 @@
+//! The system under test with its loads: started until it is ready, stopped until nothing is left.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::process::Signal;
+
+use super::{Block, STEP, Session};
+use crate::{
+    Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
+    load::RunningLoad,
+    machine::{Child, Place, Tree, ended, kill_descendants},
+    ready,
+};
+
+/// How long workers of a load may take to begin.
+const LOAD_START: Duration = Duration::from_secs(10);
+
+/// The system under test with its loads, once started.
+pub(super) struct Stack<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) system: Vec<(&'a Process, Child)>,
+    pub(super) loads: Vec<RunningLoad>,
+    /// Pids that the lab started, by part.
+    pub(super) roots: HashMap<u32, String>,
+    /// The only CPUs of a part.
+    pub(super) wanted: BTreeMap<String, Cpus>,
+    pub(super) logs: PathBuf,
+    /// The same below the run's folder.
+    pub(super) logs_name: String,
+}
+
+impl<'a> Stack<'a> {
+    pub(super) fn start(session: &'a Session<'a>, block: &Block, logs_name: String) -> Result<Stack<'a>, Error> {
+        let logs = session.folder.join(&logs_name);
+        let mut stack = Stack {
+            session,
+            system: Vec::new(),
+            loads: Vec::new(),
+            roots: HashMap::new(),
+            wanted: BTreeMap::new(),
+            logs,
+            logs_name,
+        };
+        std::fs::create_dir_all(&stack.logs).map_err(Error::file(&stack.logs))?;
+        for process in &session.lab.processes {
+            stack.start_process(process, block.scenario.system_cpus.as_ref())?;
+        }
+        if let Some(cpus) = &block.scenario.system_cpus {
+            stack.wanted.insert("stray".into(), cpus.clone());
+        }
+        stack.start_loads(&block.scenario)?;
+        Ok(stack)
+    }
+
+    fn start_process(&mut self, process: &'a Process, limit: Option<&Cpus>) -> Result<(), Error> {
+        let cpus = limit.or(process.cpus.as_ref());
+        let place = |key: &str| format!("process {:?}.{key}", process.name);
+        if let Some(Ready::Tcp(address)) = &process.ready
+            && ready::answers(address)
+        {
+            // Every trial would talk to a stranger: a server of an earlier experiment is what ruins the next.
+            let problem = format!("somebody else answers at {address} before the start; end it");
+            return Err(Error::Start { place: place("ready"), problem });
+        }
+        let started = SystemTime::now();
+        let child = self.child(&process.name, &process.command, &process.environment, cpus, None);
+        let mut child = child.map_err(|error| relocate(error, place("command")))?;
+        let began = Instant::now();
+        while let Some(ready) = &process.ready {
+            if let Some(status) = child.ended() {
+                let problem = format!("{} before it was ready{}", ended(status), quoted(&child));
+                return Err(Error::Start { place: place("command"), problem });
+            }
+            if ready::is_ready(ready, child.stdout(), started) {
+                break;
+            }
+            if began.elapsed().as_secs_f64() > process.ready_timeout_s {
+                let problem = format!("did not come within {} s{}", process.ready_timeout_s, quoted(&child));
+                return Err(Error::Start { place: place("ready"), problem });
+            }
+            self.session.rest(0.02)?;
+        }
+        self.system.push((process, child));
+        self.check_places()
+    }
+
+    fn start_loads(&mut self, scenario: &Scenario) -> Result<(), Error> {
+        let place = Place { mine: &self.session.mine, logs: &self.logs, cgroups: self.session.cgroups.as_ref() };
+        for (at, load) in scenario.loads.iter().enumerate() {
+            let name = format!("load-{at}");
+            let key = || format!("scenario {:?}.load[{at}]", scenario.name);
+            let running = RunningLoad::start(load, &name, self.session.worker, &place, self.session.mine.folder());
+            let mut running = running.map_err(|error| relocate(error, key()))?;
+            self.roots.insert(running.child().pid(), name.clone());
+            self.wanted.extend(load.cpus().map(|cpus| (name, cpus.clone())));
+            let began = Instant::now();
+            while !running.is_counting() {
+                let problem = match running.child().ended() {
+                    Some(status) => format!("{}{}", ended(status), quoted(running.child())),
+                    None if began.elapsed() > LOAD_START => format!("did not begin within {} s", LOAD_START.as_secs()),
+                    None => {
+                        self.session.rest(0.01)?;
+                        continue;
+                    }
+                };
+                return Err(Error::Start { place: key(), problem });
+            }
+            self.loads.push(running);
+        }
+        if self.loads.is_empty() { Ok(()) } else { self.session.rest(self.session.lab.settle_s) }
+    }
+
+    pub(super) fn child(
+        &mut self,
+        name: &str,
+        command: &Command,
+        environment: &BTreeMap<String, String>,
+        cpus: Option<&Cpus>,
+        logs: Option<&Path>,
+    ) -> Result<Child, Error> {
+        let logs = logs.unwrap_or(&self.logs);
+        let place = Place { mine: &self.session.mine, logs, cgroups: self.session.cgroups.as_ref() };
+        let words: Vec<OsString> = command.words().into_iter().map(Into::into).collect();
+        let child = Child::start(name, &words, environment, cpus, &place)?;
+        self.roots.insert(child.pid(), name.to_owned());
+        self.wanted.extend(child.cpus().map(|cpus| (name.to_owned(), cpus.clone())));
+        Ok(child)
+    }
+
+    /// The system's threads must be where they were put before the first trial begins.
+    fn check_places(&self) -> Result<(), Error> {
+        match self.look()?.elsewhere(&self.wanted) {
+            Some(problem) => Err(Error::Start { place: "cpus".into(), problem }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn look(&self) -> Result<Tree, Error> {
+        Tree::look(&self.roots)
+    }
+
+    /// A process of the system that has ended.
+    pub(super) fn fallen(&mut self) -> Option<String> {
+        self.system.iter_mut().find_map(|(process, child)| {
+            let status = child.ended()?;
+            Some(format!("process {:?} ended: {}{}", process.name, ended(status), quoted(child)))
+        })
+    }
+
+    /// Asks the processes to end, last started first, and makes sure that nothing is left.
+    pub(super) fn stop(mut self) -> Result<(), Error> {
+        for load in &mut self.loads {
+            load.child().signal(Signal::KILL);
+        }
+        for (process, child) in self.system.iter_mut().rev() {
+            child.signal(signal(process.stop_signal));
+            let began = Instant::now();
+            while child.ended().is_none() && began.elapsed().as_secs_f64() < process.stop_timeout_s {
+                child.wait_a_little(STEP);
+            }
+        }
+        kill_descendants()
+    }
+}
+
+impl Drop for Stack<'_> {
+    fn drop(&mut self) {
+        let _ = kill_descendants();
+    }
+}
+
+/// The key of the file instead of the child's name.
+pub(super) fn relocate(error: Error, key: String) -> Error {
+    match error {
+        Error::Start { problem, .. } => Error::Start { place: key, problem },
+        other => other,
+    }
+}
+
+pub(super) fn quoted(child: &Child) -> String {
+    child
+        .last_words()
+        .map_or(String::new(), |words| format!("; it said: {}", words.chars().take(200).collect::<String>()))
+}
+
+fn signal(signal: StopSignal) -> Signal {
+    match signal {
+        StopSignal::Term => Signal::TERM,
+        StopSignal::Int => Signal::INT,
+        StopSignal::Hup => Signal::HUP,
+        StopSignal::Quit => Signal::QUIT,
+        StopSignal::Kill => Signal::KILL,
+    }
+}
