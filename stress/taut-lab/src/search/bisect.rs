@@ -241,14 +241,16 @@ mod tests {
         }
     }
 
-    /// Searches of a hundred systems: how many thresholds lie within the stated interval, trials of each, widths.
-    fn hundred(steepness: f64, judge: Judge, range: Range) -> (usize, Vec<u32>, Vec<f64>) {
-        let (mut covered, mut trials, mut widths) = (0, Vec::new(), Vec::new());
+    /// Searches of a hundred systems: how many thresholds lie within the stated interval, how many intervals have both
+    /// ends, trials of each, widths.
+    fn hundred(steepness: f64, judge: Judge, range: Range) -> (usize, usize, Vec<u32>, Vec<f64>) {
+        let (mut covered, mut closed, mut trials, mut widths) = (0, 0, Vec::new(), Vec::new());
         for seed in 0..100 {
             let place: f64 = Xoshiro256PlusPlus::seed_from_u64(seed).random_range(0.15..0.85);
             let threshold = range.from * (range.to / range.from).powf(place);
             let search = Simulated { threshold, steepness }.search(range, judge, seed);
             let (low, high) = search.ends();
+            closed += usize::from(low.is_some() && high.is_some());
             let (low, high) = (low.unwrap_or(range.from), high.unwrap_or(range.to));
             covered += usize::from((low..=high).contains(&threshold));
             trials.push(search.trials());
@@ -256,7 +258,7 @@ mod tests {
         }
         trials.sort_unstable();
         widths.sort_unstable_by(f64::total_cmp);
-        (covered, trials, widths)
+        (covered, closed, trials, widths)
     }
 
     #[test]
@@ -264,16 +266,16 @@ mod tests {
         for success in [0.5, 0.9] {
             let judge = Judge { success, ..JUDGE };
             for steepness in [4.0, 10.0, 30.0, 1000.0] {
-                let (covered, trials, widths) = hundred(steepness, judge, RANGE);
+                let (covered, closed, trials, widths) = hundred(steepness, judge, RANGE);
                 let points = (RANGE.to / RANGE.from).ln() / RANGE.resolution.ln();
                 let grid = points.ceil() * GRID_TRIALS;
                 let what = format!(
-                    "success {success}, steepness {steepness}: {covered} covered, trials {} median {} most, \
+                    "success {success}, steepness {steepness}: {covered} covered, {closed} closed, trials {} median {} most, \
                      width {:.2} median {:.2} most, a grid takes {grid}",
                     trials[50], trials[99], widths[50], widths[99]
                 );
                 println!("{what}");
-                assert!(covered >= 95, "{what}");
+                assert!(covered >= 95 && closed >= 85, "{what}");
                 assert!(f64::from(trials[99]) <= grid / 2.0, "{what}");
                 assert!(widths[50] < 4.0, "an interval that says nothing is no answer: {what}");
             }
