@@ -170,7 +170,8 @@ fn with_order<T>(
                 bar.set_length(total as u64);
             }
             bar.set_position(n as u64);
-            let varied = trial.id.varied.map_or(String::new(), |value| format!(" at {value:.6}"));
+            let varied =
+                trial.id.varied.map_or(String::new(), |value| format!(" at {}", (value * 1000.0).round() / 1000.0));
             bar.set_message(format!("{}{varied}: {}", trial.id.scenario, trial.status.word()));
             if trial.status != Status::Success {
                 let reason = trial.reason.as_deref().unwrap_or_default();

@@ -202,7 +202,7 @@ impl fmt::Display for Load {
 }
 
 /// For people: thousandths are enough.
-fn plain(value: f64) -> f64 {
+pub(crate) fn plain(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 

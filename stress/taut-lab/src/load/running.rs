@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Load,
+    Load, plain,
     worker::{Count, count},
 };
 use crate::{
@@ -126,7 +126,7 @@ impl RunningLoad {
 impl Achieved {
     /// What is missing, in words.
     pub fn shortfall(&self) -> String {
-        let target = self.target.map_or("anything".into(), |target| format!("{target:.4} {}", self.unit));
-        format!("load {} reached {:.4} {} of {target}", self.load, self.achieved, self.unit)
+        let target = self.target.map_or("anything".into(), |target| format!("{} {}", plain(target), self.unit));
+        format!("load {} reached {} {} of {target}", self.load, plain(self.achieved), self.unit)
     }
 }

@@ -117,8 +117,9 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
             invalid_in_a_row += 1;
             if invalid_in_a_row == INVALID_IN_A_ROW {
                 why = Some(format!(
-                    "{INVALID_IN_A_ROW} invalid trials in a row at {} {value:.6}: {}",
+                    "{INVALID_IN_A_ROW} invalid trials in a row at {} {}: {}",
                     asked.vary,
+                    crate::load::plain(value),
                     trial.reason.clone().unwrap_or_default()
                 ));
                 break;

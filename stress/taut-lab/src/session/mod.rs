@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
     pub fn block(&self, block: &Block, each: &mut dyn FnMut(Trial) -> Result<(), Error>) -> Result<(), Error> {
         let mut left = block.trials.as_slice();
         while let Some(first) = left.first() {
-            let varied = block.varied.map_or(String::new(), |value| format!("-{value:.6}"));
+            let varied = block.varied.map_or(String::new(), |value| format!("-{}", crate::load::plain(value)));
             let name = format!("logs/r{:04}-{}{varied}-t{first}", block.round, block.scenario.name);
             let mut stack = Stack::start(self, block, name)?;
             for warm_up in 0..self.lab.warm_up {
