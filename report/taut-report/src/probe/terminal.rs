@@ -13,7 +13,7 @@ use crate::{
 /// Columns of the page, and of a sentence on it.
 const WIDTH: usize = 98;
 /// Longest piece of a variant's name; the shorter ones where the figures are long.
-const NAME_WIDTHS: [usize; 3] = [26, 20, 14];
+const NAME_WIDTHS: [usize; 3] = [26, 20, 10];
 /// Late wakes shown one by one, and culprits.
 const LINES_MAX: usize = 8;
 
@@ -196,12 +196,12 @@ fn itself(variants: &[Variant]) -> Table {
     for variant in probed {
         let clock = variant.frequency_khz.map_or("not visible".into(), |khz| format!("{} MHz", count(khz / 1000)));
         table.add_row([
-            name(variant, NAME_WIDTHS[0]),
+            name(variant, NAME_WIDTHS[1]),
             percent(variant.own_cpu),
             count(variant.page_faults),
             count(variant.all.lost),
             clock,
-            wrap(&sentences::idle(variant), 30),
+            wrap(&sentences::idle(variant), 28),
         ]);
     }
     table
