@@ -20,9 +20,11 @@ import page
 
 ROOT = Path(__file__).resolve().parents[2]
 Options = argparse.Namespace
+# Starting costs a few ms of CPU: shorter runs would compare programs' starts.
+CPU_SECONDS = 5
 SECTIONS: dict[str, Callable[[Options], page.Section]] = {
     "cyclictest": lambda o: against_cyclictest.measure(o.taut, o.rounds, o.seconds),
-    "cpu": lambda o: against_cyclictest.measure_cpu(o.taut, o.rounds, o.seconds),
+    "cpu": lambda o: against_cyclictest.measure_cpu(o.taut, o.rounds, max(o.seconds, CPU_SECONDS)),
     "jhiccup": lambda o: against_hiccup.measure(o.taut, o.rounds, o.seconds, o.jar),
     "python": lambda o: against_python.measure(o.taut, o.rounds, o.seconds, o.old_python),
     "hog": lambda o: hog_named.measure(o.taut, o.rounds, o.seconds),
