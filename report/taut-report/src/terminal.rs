@@ -197,7 +197,9 @@ fn glued(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match words.last_mut() {
-            Some(figure) if is_unit(word) && figure.ends_with(|c: char| c.is_ascii_digit()) => *figure += &format!(" {word}"),
+            Some(figure) if is_unit(word) && figure.ends_with(|c: char| c.is_ascii_digit()) => {
+                *figure += &format!(" {word}")
+            }
             _ => words.push(word.to_owned()),
         }
     }

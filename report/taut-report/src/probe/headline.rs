@@ -94,7 +94,9 @@ fn lateness(d: &Distribution, interval_ns: u64) -> String {
     let late = if parts.is_empty() { " late" } else { "" };
     let of_interval = match (d.max_ns, interval_ns) {
         (None, _) | (_, 0) => String::new(),
-        (Some(max), interval) if max < interval => format!(" ({} of the interval)", percent(max as f64 / interval as f64)),
+        (Some(max), interval) if max < interval => {
+            format!(" ({} of the interval)", percent(max as f64 / interval as f64))
+        }
         (Some(max), interval) => format!(" ({:.1} intervals)", max as f64 / interval as f64),
     };
     parts.push(format!("the latest {}{late}{of_interval}", maybe(d.max_ns)));
@@ -144,7 +146,8 @@ fn comparison(variants: &[Variant]) -> Option<String> {
 
 /// Whether the variants are the same settings measured again.
 pub(super) fn is_same_thing(variants: &[Variant]) -> bool {
-    variants.len() > 1 && variants.windows(2).all(|pair| pair[0].settings == pair[1].settings && pair[0].interval_ns > 0)
+    variants.len() > 1
+        && variants.windows(2).all(|pair| pair[0].settings == pair[1].settings && pair[0].interval_ns > 0)
 }
 
 fn same_thing(variants: &[Variant]) -> Option<String> {
@@ -210,8 +213,14 @@ mod tests {
     fn misses_are_counted_by_time() {
         let late = (0..10_000).map(|i| if i % 2_000 == 1_999 { 2_500 } else { 30 });
         let text = plain(&expectation(&loop_of(late)));
-        assert!(text.starts_with("1 kHz from this machine: only if a missed cycle now and then does no harm. 10 of 10 0"), "{text}");
-        assert!(text.contains("on average one per 1.00 s of such a loop") && text.contains("(2.5 intervals)"), "{text}");
+        assert!(
+            text.starts_with("1 kHz from this machine: only if a missed cycle now and then does no harm. 10 of 10 0"),
+            "{text}"
+        );
+        assert!(
+            text.contains("on average one per 1.00 s of such a loop") && text.contains("(2.5 intervals)"),
+            "{text}"
+        );
         let text = expectation(&loop_of((0..10_000).map(|i| if i % 100 == 99 { 2_500 } else { 30 })));
         assert!(text.starts_with("1 kHz from this machine: no. "), "{text}");
     }
@@ -225,7 +234,10 @@ mod tests {
 
     #[test]
     fn too_little_says_so() {
-        assert!(expectation(&loop_of([30, 40].into_iter())).contains("too few cycles to say. None of 2 cycles was missed. The latest"));
+        assert!(
+            expectation(&loop_of([30, 40].into_iter()))
+                .contains("too few cycles to say. None of 2 cycles was missed. The latest")
+        );
         assert_eq!(headline(&Findings::default()), "Nothing was measured.");
         let read = Variant { label: "old.hlog".into(), ..Variant::default() };
         assert_eq!(expectation(&read), "0 wakeups with old.hlog: the latest – late.");
@@ -248,7 +260,12 @@ mod tests {
     #[test]
     fn the_same_thing_again_is_the_machines_own_band() {
         let again = |label: &str, base: u64| {
-            sample::variant(label, &[("wake", "timerfd")], 1_000_000, vec![(0..4_000).map(|i| base + i * 7 % 1_000).collect()])
+            sample::variant(
+                label,
+                &[("wake", "timerfd")],
+                1_000_000,
+                vec![(0..4_000).map(|i| base + i * 7 % 1_000).collect()],
+            )
         };
         let findings = Findings { variants: vec![again("A", 20_000), again("B", 22_000)], ..Findings::default() };
         let text = headline(&findings);

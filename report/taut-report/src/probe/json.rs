@@ -220,7 +220,8 @@ fn probe(findings: &found::Findings) -> Probe {
 }
 
 fn variant(variant: &found::Variant) -> Variant {
-    let idle_state = |(name, entered, ns): &(String, u64, u64)| IdleState { name: name.clone(), entered: *entered, ns: *ns };
+    let idle_state =
+        |(name, entered, ns): &(String, u64, u64)| IdleState { name: name.clone(), entered: *entered, ns: *ns };
     Variant {
         label: variant.label.clone(),
         settings: variant.settings.clone(),
@@ -352,7 +353,9 @@ mod tests {
         let mut findings = found::Findings { variants: vec![found::Variant::default()], ..Default::default() };
         findings.variants[0].cpus.push(found::CpuSeries::default());
         let value = probe_json(&findings);
-        for field in ["/stalls", "/throttling", "/explained", "/variants/0/cpus/0/cpu", "/variants/0/all/wakeups/p50_ns"] {
+        for field in
+            ["/stalls", "/throttling", "/explained", "/variants/0/cpus/0/cpu", "/variants/0/all/wakeups/p50_ns"]
+        {
             assert!(value.pointer(field).is_some_and(serde_json::Value::is_null), "{field}");
         }
     }

@@ -143,7 +143,11 @@ fn explained() -> ExplainedWakeups {
                 due_ns: 7_113_000_000,
                 cpu: Some(0),
                 late_ns: 2_100_000,
-                parts: vec![piece("interrupt", "local_timer", 8), piece("run queue", "hog/1234", 2_080), piece("return to user", "", 12)],
+                parts: vec![
+                    piece("interrupt", "local_timer", 8),
+                    piece("run queue", "hog/1234", 2_080),
+                    piece("return to user", "", 12),
+                ],
             },
         ],
     }
@@ -190,7 +194,9 @@ pub fn edges() -> Findings {
         Variant { interval_ns: 0, ..variant("old.hlog", &[], 1_000_000, vec![wakes(7, 20_000, 9_000)]) },
     ];
     variants[4].cpus[1].cpu = None;
-    variants.extend((0..8).map(|at| variant(&format!("way {at}"), &[], 1_000_000, vec![wakes(at, 20_000 + at * 9_000, 9_000)])));
+    variants.extend(
+        (0..8).map(|at| variant(&format!("way {at}"), &[], 1_000_000, vec![wakes(at, 20_000 + at * 9_000, 9_000)])),
+    );
     Findings {
         variants,
         stalls: Some(Stalls::default()),

@@ -166,8 +166,11 @@ pub(super) fn explained(found: &ExplainedWakeups) -> String {
     };
     let all_ns: u64 = found.parts.iter().map(|part| part.ns).sum();
     let shares = found.parts.iter().map(|part| (part, part.ns as f64 / all_ns.max(1) as f64));
-    let shares: Vec<String> =
-        shares.filter(|(_, share)| *share >= 0.005).take(4).map(|(part, s)| format!("{} {}", part.what, percent(s))).collect();
+    let shares: Vec<String> = shares
+        .filter(|(_, share)| *share >= 0.005)
+        .take(4)
+        .map(|(part, s)| format!("{} {}", part.what, percent(s)))
+        .collect();
     if !shares.is_empty() {
         text += &format!(" Their lateness was {}.", shares.join(", "));
     }
@@ -177,7 +180,10 @@ pub(super) fn explained(found: &ExplainedWakeups) -> String {
         text += &format!(" Nobody took more than {who}: {share} of it, in {}.", quantity(guilty.wakes, "wake"));
     }
     if found.lost_kernel_events > 0 {
-        text += &format!(" {} were lost: what fell in those stretches is unknown.", quantity(found.lost_kernel_events, "kernel event"));
+        text += &format!(
+            " {} were lost: what fell in those stretches is unknown.",
+            quantity(found.lost_kernel_events, "kernel event")
+        );
     }
     text
 }
@@ -334,23 +340,36 @@ mod tests {
         );
         let none = ExplainedWakeups { threshold_ns: 100_000, recorded: 5, lost_kernel_events: 2, ..Default::default() };
         let text = explained(&none);
-        assert!(text.starts_with("None of 5 recorded wakes was 100 µs late or later. 2 kernel events were lost"), "{text}");
+        assert!(
+            text.starts_with("None of 5 recorded wakes was 100 µs late or later. 2 kernel events were lost"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_far_maximum_and_two_modes_are_not_normal() {
-        let late = (0..10_000).map(|i| if i == 5_000 { 9_000_000 } else { [20_000, 60_000][i % 2] + (i as u64 * 37) % 2_000 });
+        let late =
+            (0..10_000).map(|i| if i == 5_000 { 9_000_000 } else { [20_000, 60_000][i % 2] + (i as u64 * 37) % 2_000 });
         let variant = sample::variant("", &[], 1_000_000_000, vec![late.collect()]);
         let text = plain(&normality(&variant).unwrap());
-        assert!(text.contains("the latest wake lies 97 standard deviations") || text.contains("standard deviations above"), "{text}");
+        assert!(
+            text.contains("the latest wake lies 97 standard deviations") || text.contains("standard deviations above"),
+            "{text}"
+        );
         assert!(text.contains("10 000 normal samples would stay below 4.3. The histogram has 2 modes, at 2"), "{text}");
         assert_eq!(normality(&sample::variant("", &[], 1_000_000, vec![vec![5; 9]])), None);
     }
 
     #[test]
     fn modes_a_tick_apart_are_said_to_tick() {
-        assert!(several_modes(&[1_000_000, 2_010_000, 3_000_000]).ends_with("about 1.00 ms apart each, as if something ticked"));
-        assert!(several_modes(&[14_000, 22_000, 61_000]).ends_with("at 14.0 µs, 22.0 µs and 61.0 µs, 8.00 µs and 39.0 µs apart"));
+        assert!(
+            several_modes(&[1_000_000, 2_010_000, 3_000_000])
+                .ends_with("about 1.00 ms apart each, as if something ticked")
+        );
+        assert!(
+            several_modes(&[14_000, 22_000, 61_000])
+                .ends_with("at 14.0 µs, 22.0 µs and 61.0 µs, 8.00 µs and 39.0 µs apart")
+        );
         assert_eq!(listed(&[1, 2, 3], 2), "1 ns, 2 ns …");
     }
 

@@ -150,7 +150,13 @@ fn explained(found: &ExplainedWakeups) -> String {
         left(&mut parts, 2);
         for part in &found.parts {
             let share = share(part.ns);
-            parts.add_row([part.what.clone(), percent(share), bar(share), words::milliseconds(Some(part.ns)), count(part.wakes)]);
+            parts.add_row([
+                part.what.clone(),
+                percent(share),
+                bar(share),
+                words::milliseconds(Some(part.ns)),
+                count(part.wakes),
+            ]);
         }
         out += &format!("\n{}", indent(&parts));
     }
@@ -158,7 +164,12 @@ fn explained(found: &ExplainedWakeups) -> String {
         let mut culprits = table(&["who took it", "share", "ms", "wakes"]);
         for guilty in found.culprits.iter().take(LINES_MAX) {
             let who = sentences::named(&guilty.kind, &guilty.name);
-            culprits.add_row([who, percent(share(guilty.ns)), words::milliseconds(Some(guilty.ns)), count(guilty.wakes)]);
+            culprits.add_row([
+                who,
+                percent(share(guilty.ns)),
+                words::milliseconds(Some(guilty.ns)),
+                count(guilty.wakes),
+            ]);
         }
         out += &format!("\n{}", indent(&culprits));
     }
