@@ -20,8 +20,8 @@ import page
 
 ROOT = Path(__file__).resolve().parents[2]
 Options = argparse.Namespace
-# Starting costs a few ms of CPU: shorter runs would compare programs' starts.
-CPU_SECONDS = 5
+# Starting costs some 4 ms of CPU, a second of wakes 12: shorter runs would compare programs' starts.
+CPU_SECONDS = 10
 SECTIONS: dict[str, Callable[[Options], page.Section]] = {
     "cyclictest": lambda o: against_cyclictest.measure(o.taut, o.rounds, o.seconds),
     "cpu": lambda o: against_cyclictest.measure_cpu(o.taut, o.rounds, max(o.seconds, CPU_SECONDS)),

@@ -85,7 +85,7 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
         runs.push(VariantRun::new(label, settings, plan, &mut findings.notes)?);
     }
     if runs.iter().any(|run| run.settings.lock_memory)
-        && let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+        && let Err(errno) = lock_memory()
     {
         let why = std::io::Error::from(errno);
         findings.notes.push(format!(
@@ -117,6 +117,13 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
     findings.slack = slack_fits(plan, &findings.variants);
     findings.notes.extend(load_gotcha(&findings.variants));
     Ok(findings)
+}
+
+/// What is mapped already is kept from when it is first touched, which each thread does before its first cycle; what is
+/// mapped from now on (rings, stacks) is there at once. Faulting in all of the program would cost more than many a probe.
+fn lock_memory() -> rustix::io::Result<()> {
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?;
+    mlockall(MlockAllFlags::FUTURE)
 }
 
 /// Between two looks at the wakes: so that figures move, and else as seldom as rings and loads allow. The last look

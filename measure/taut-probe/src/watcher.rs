@@ -52,7 +52,10 @@ impl Watcher {
         let interval_ns = settings.interval.as_nanos() as u64;
         // Two seconds of wakes: so long may the collector be away.
         let room = (2_000_000_000 / interval_ns).clamp(64, 1 << 18) as usize;
-        let (producer, wakes) = RingBuffer::new(room);
+        let (mut producer, mut wakes) = RingBuffer::new(room);
+        // No page of it shall be touched for the first time between two cycles.
+        while producer.push(Woken { due_ns: 0, late_ns: 0 }).is_ok() {}
+        while wakes.pop().is_ok() {}
         let lost = Arc::new(AtomicU64::new(0));
         let (ready, is_ready) = std::sync::mpsc::channel();
         let loop_ = Loop {
@@ -127,6 +130,8 @@ impl Loop {
         }
         set_policy(&self.settings)?;
         prefault_stack();
+        // Touches the code of the way to wake.
+        waker.wait(monotonic_ns());
         taut_stamp::prepare_thread();
         Ok(waker)
     }
