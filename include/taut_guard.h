@@ -145,14 +145,22 @@ typedef struct {
 } taut_guard_verdict_t;
 
 typedef struct {
+  int64_t sequence;                 /* the rolling count without its wraps, from any start */
+  int64_t t_ns;                     /* by the guard's time base */
+  double tcp_mm[3];
+  double joints_rad[TAUT_JOINTS];
+} taut_guard_sample_t;
+
+typedef struct {
   uint64_t at_ns;
   uint64_t parameters_hash;
-  int64_t span_ns;
+  int64_t span_ns;                  /* between the two samples that prove it, or 0 */
   double ratio;
   uint32_t state;
   uint32_t cause;
   uint32_t channel;                 /* 0 the tool, 1 … 8 a joint, 255 the reported speed */
-  uint32_t reserved;
+  uint32_t has_proof;
+  taut_guard_sample_t proof[2];     /* the earlier first */
 } taut_guard_trip_t;
 
 typedef struct {

@@ -37,6 +37,48 @@ impl Default for Frame {
     }
 }
 
+/// What each joint is called in a recording.
+const JOINTS: [&str; MAX_JOINTS] =
+    ["joint0_rad", "joint1_rad", "joint2_rad", "joint3_rad", "joint4_rad", "joint5_rad", "joint6_rad", "joint7_rad"];
+
+impl Frame {
+    /// The frame as named numbers, for a recording: `arrival_ns` comes last and so ends the frame. What is `None` is left
+    /// out, and joints where all are 0.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let used = self.joints_rad.iter().rposition(|joint| *joint != 0.0).map_or(0, |last| last + 1);
+        let head = [
+            Some(("sequence", f64::from(self.sequence))),
+            self.source_ns.map(|source_ns| ("source_ns", source_ns as f64)),
+            Some(("x_mm", self.tcp_mm[0])),
+            Some(("y_mm", self.tcp_mm[1])),
+            Some(("z_mm", self.tcp_mm[2])),
+            self.reported_mm_s.map(|reported| ("reported_mm_s", reported)),
+            Some(("frames_in_read", f64::from(self.frames_in_read))),
+        ];
+        let joints = JOINTS.into_iter().zip(self.joints_rad).take(used);
+        head.into_iter().flatten().chain(joints).chain([("arrival_ns", self.arrival_ns as f64)])
+    }
+
+    /// Sets what [`Frame::fields`] calls by this name; `false` if nothing is called so.
+    pub fn set(&mut self, field: &str, value: f64) -> bool {
+        match field {
+            "sequence" => self.sequence = value as u32,
+            "source_ns" => self.source_ns = Some(value as i64),
+            "x_mm" => self.tcp_mm[0] = value,
+            "y_mm" => self.tcp_mm[1] = value,
+            "z_mm" => self.tcp_mm[2] = value,
+            "reported_mm_s" => self.reported_mm_s = Some(value),
+            "frames_in_read" => self.frames_in_read = value as u16,
+            "arrival_ns" => self.arrival_ns = value as u64,
+            _ => match JOINTS.iter().position(|joint| *joint == field) {
+                Some(joint) => self.joints_rad[joint] = value,
+                None => return false,
+            },
+        }
+        true
+    }
+}
+
 /// Positions further out than this (1 km, or 10⁶ rad) come from no robot.
 const FARTHEST: f64 = 1e6;
 
@@ -56,6 +98,28 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frame_survives_its_fields() {
+        let mut joints_rad = [0.0; MAX_JOINTS];
+        (joints_rad[0], joints_rad[5]) = (0.5, -1.25);
+        let full = Frame {
+            sequence: 255,
+            source_ns: Some(1_000_000_007),
+            arrival_ns: 1_010_000_000,
+            tcp_mm: [1.0, -2.5, 0.0],
+            joints_rad,
+            reported_mm_s: Some(250.0),
+            frames_in_read: 3,
+        };
+        for frame in [full, Frame::default()] {
+            let mut again = Frame::default();
+            assert!(frame.fields().all(|(field, value)| again.set(field, value)));
+            assert_eq!(again, frame);
+            assert_eq!(frame.fields().last().map(|(field, _)| field), Some("arrival_ns"));
+        }
+        assert!(!Frame::default().set("colour", 1.0));
+    }
 
     #[test]
     fn numbers_that_no_robot_sends_are_not_sane() {

@@ -3,6 +3,7 @@
 use crate::{
     admission::{Admission, AdmissionCounters, Admitted},
     black_box::{BlackBox, BlackBoxEntry},
+    bound::{Bound, Channel, Limits, Sample},
     counters::Width,
     error::Error,
     frame::Frame,
@@ -11,7 +12,7 @@ use crate::{
     reported::Reported,
     self_test,
     state::{Cause, Events, State, Trip, Verdict},
-    window::{Bound, Channel, Limits, Sample, Window},
+    window::Window,
 };
 
 /// From here on the guard warns.
@@ -96,7 +97,7 @@ impl<W: Width> SpeedGuard<W> {
             self.counters.bad_frames.bump();
             events.note(Events::BAD_FRAME);
             (self.fresh_since_ns, self.calm_since_ns) = (None, None);
-            self.latch(State::Fault, Cause::NotFinite, Bound::default());
+            self.latch(State::Fault, Cause::NotFinite);
         }
         self.black_box.keep(BlackBoxEntry { frame: *frame, state: self.state, ratio: self.ratio, events });
         self.black_box.is_frozen = self.trip.is_some();
@@ -107,12 +108,12 @@ impl<W: Width> SpeedGuard<W> {
     pub fn tick(&mut self, now_ns: u64) -> Verdict {
         let mut events = Events::default();
         if self.parameters.hash() != self.hash {
-            self.latch(State::Fault, Cause::Configuration, Bound::default());
+            self.latch(State::Fault, Cause::Configuration);
         }
         if now_ns <= LATEST_NS {
             self.advance(now_ns, &mut events);
         } else {
-            self.latch(State::Fault, Cause::Clock, Bound::default());
+            self.latch(State::Fault, Cause::Clock);
         }
         self.black_box.is_frozen = self.trip.is_some();
         self.verdict(events)
@@ -217,7 +218,7 @@ impl<W: Width> SpeedGuard<W> {
             events.note(Events::HOST_CLOCK_BACK);
             // Reader thread and ticking thread may overtake each other; more than T_stale is no such race.
             if self.now_ns - now_ns > self.parameters.stale_ns {
-                self.latch(State::Fault, Cause::Clock, Bound::default());
+                self.latch(State::Fault, Cause::Clock);
             }
         }
         self.now_ns = self.now_ns.max(now_ns);
@@ -231,11 +232,11 @@ impl<W: Width> SpeedGuard<W> {
             (self.fresh_since_ns, self.calm_since_ns) = (None, None);
         }
         if is_silent {
-            self.latch(State::Stale, Cause::Silence, Bound::default());
+            self.latch(State::Stale, Cause::Silence);
         } else if is_aged {
-            self.latch(State::Stale, Cause::LateData, Bound::default());
+            self.latch(State::Stale, Cause::LateData);
         } else if is_unknown {
-            self.latch(State::Stale, Cause::StillUnknown, Bound::default());
+            self.latch(State::Stale, Cause::StillUnknown);
         }
     }
 
@@ -267,7 +268,7 @@ impl<W: Width> SpeedGuard<W> {
                 self.restart(frame.arrival_ns, t_ns);
                 self.window.insert(Sample::new(sequence, t_ns, frame), &self.limits);
             }
-            Admitted::ClockFault => self.latch(State::Fault, Cause::Clock, Bound::default()),
+            Admitted::ClockFault => self.latch(State::Fault, Cause::Clock),
             Admitted::Nothing => {}
         }
         if events.contains(Events::RECEIVER_STALL) {
@@ -320,7 +321,8 @@ impl<W: Width> SpeedGuard<W> {
 
     fn judge(&mut self, bound: Bound) {
         if self.window.is_tripped(self.parameters.trip_count, self.parameters.trip_of) {
-            self.latch(State::Overspeed, Cause::Speed, bound);
+            let proof = self.window.proof(&bound, &self.limits);
+            self.latch_speed(Cause::Speed, bound.ratio, proof);
         }
     }
 
@@ -336,11 +338,10 @@ impl<W: Width> SpeedGuard<W> {
             events.note(Events::DISAGREEMENT);
         }
         if let Some(ratio) = found.over {
-            let bound = Bound { ratio, channel: Channel::Reported, span_ns: 0 };
-            self.latch(State::Overspeed, Cause::ReportedSpeed, bound);
+            self.latch_speed(Cause::ReportedSpeed, ratio, None);
         }
         if found.is_broken {
-            self.latch(State::Fault, Cause::Disagreement, Bound::default());
+            self.latch(State::Fault, Cause::Disagreement);
         }
     }
 
@@ -367,14 +368,25 @@ impl<W: Width> SpeedGuard<W> {
     }
 
     /// The first trip stands, but a proven overspeed is said above all.
-    fn latch(&mut self, state: State, cause: Cause, bound: Bound) {
-        if self.state == State::Overspeed || self.state.is_latched() && state != State::Overspeed {
+    fn latch(&mut self, state: State, cause: Cause) {
+        if self.state.is_latched() {
             return;
         }
-        let Bound { ratio, channel, span_ns } = bound;
-        let parameters_hash = self.hash;
-        self.trip = Some(Trip { state, cause, at_ns: self.now_ns, ratio, channel, span_ns, parameters_hash });
         self.state = state;
+        self.trip = Some(self.trip_of(state, cause, 0.0, Channel::Tcp, None));
+    }
+
+    fn latch_speed(&mut self, cause: Cause, ratio: f64, proof: Option<(Channel, [Sample; 2])>) {
+        if self.state == State::Overspeed {
+            return;
+        }
+        self.state = State::Overspeed;
+        let channel = proof.map_or(Channel::Reported, |(channel, _)| channel);
+        self.trip = Some(self.trip_of(State::Overspeed, cause, ratio, channel, proof.map(|(_, samples)| samples)));
+    }
+
+    fn trip_of(&self, state: State, cause: Cause, ratio: f64, channel: Channel, proof: Option<[Sample; 2]>) -> Trip {
+        Trip { state, cause, at_ns: self.now_ns, ratio, channel, proof, parameters_hash: self.hash }
     }
 }
 

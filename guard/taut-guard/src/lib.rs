@@ -12,6 +12,7 @@ mod atomic {
     pub(crate) use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 }
 mod black_box;
+mod bound;
 #[cfg(feature = "c")]
 mod c;
 mod counters;
@@ -31,13 +32,13 @@ mod window;
 
 pub use admission::AdmissionCounters;
 pub use black_box::{BLACK_BOX_FRAMES, BlackBoxEntry};
+pub use bound::{Channel, Sample};
 pub use counters::{Counter, Width};
 pub use error::Error;
 pub use frame::{Frame, MAX_JOINTS};
 pub use guard::SpeedGuard;
 pub use parameters::{PARAMETERS_VERSION, Parameters, TimeBase};
 pub use state::{Cause, Events, State, Trip, Verdict};
-pub use window::{Bound, Channel};
 
 /// The guide's examples are tests.
 #[cfg(doctest)]

@@ -20,6 +20,20 @@ pub enum TimeBase {
     Arrival = 2,
 }
 
+impl TimeBase {
+    /// All of them, best first.
+    pub const ALL: [TimeBase; 3] = [TimeBase::Source, TimeBase::Sequence, TimeBase::Arrival];
+
+    /// The word for files and reports: "source", "sequence" or "arrival".
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeBase::Source => "source",
+            TimeBase::Sequence => "sequence",
+            TimeBase::Arrival => "arrival",
+        }
+    }
+}
+
 /// All parameters of a speed guard. [`Parameters::for_tcp`] has the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {

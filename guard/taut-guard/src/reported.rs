@@ -1,10 +1,7 @@
 //! The controller's own word on its speed. It may trip the guard, and may be contradicted by what was measured, but
 //! excuses nothing. Beside it stands what no arm can do: a change of speed above its acceleration.
 
-use crate::{
-    parameters::Parameters,
-    window::{Sample, Window},
-};
+use crate::{bound::Sample, parameters::Parameters, window::Window};
 
 /// Samples between the two ends of a measured stretch.
 const STRETCH: usize = 5;

@@ -1,6 +1,6 @@
 //! The guard's words: its states, why it tripped, and what it noticed on the way.
 
-use crate::window::Channel;
+use crate::bound::{Channel, Sample};
 
 /// What the guard says of the robot. The last three are latched: only [`SpeedGuard::reset`](crate::SpeedGuard::reset)
 /// leaves them.
@@ -25,6 +25,19 @@ pub enum State {
 }
 
 impl State {
+    /// The word for logs and reports: "init", "ok", …
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Init => "init",
+            State::Ok => "ok",
+            State::Warn => "warn",
+            State::Unknown => "unknown",
+            State::Overspeed => "overspeed",
+            State::Stale => "stale",
+            State::Fault => "fault",
+        }
+    }
+
     /// Whether motion may be enabled. Everything else means: controlled stop.
     pub fn enables_motion(self) -> bool {
         matches!(self, State::Ok | State::Warn | State::Unknown)
@@ -60,6 +73,23 @@ pub enum Cause {
     Disagreement = 9,
 }
 
+impl Cause {
+    /// The word for logs and reports: "speed", "silence", …
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Speed => "speed",
+            Cause::ReportedSpeed => "reported_speed",
+            Cause::Silence => "silence",
+            Cause::LateData => "late_data",
+            Cause::StillUnknown => "still_unknown",
+            Cause::Configuration => "configuration",
+            Cause::Clock => "clock",
+            Cause::NotFinite => "not_finite",
+            Cause::Disagreement => "disagreement",
+        }
+    }
+}
+
 /// A trip, as it was when it happened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trip {
@@ -73,10 +103,17 @@ pub struct Trip {
     pub ratio: f64,
     /// Whose limit.
     pub channel: Channel,
-    /// Time between the two samples that prove it.
-    pub span_ns: i64,
+    /// The two samples that prove it, the earlier first; `None` unless the measured speed is the cause.
+    pub proof: Option<[Sample; 2]>,
     /// Hash of the parameters in force.
     pub parameters_hash: u64,
+}
+
+impl Trip {
+    /// Time between the two samples that prove it, or 0.
+    pub fn span_ns(&self) -> i64 {
+        self.proof.map_or(0, |[earlier, later]| later.t_ns - earlier.t_ns)
+    }
 }
 
 /// What the guard noticed in one update; a set of bits for logs.
@@ -128,6 +165,11 @@ impl Events {
     /// Whether all bits of `other` are set.
     pub fn contains(self, other: Events) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The names of the bits that are set, from the lowest.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Events::NAMES.iter().enumerate().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|(_, name)| *name)
     }
 
     pub(crate) fn note(&mut self, other: Events) {

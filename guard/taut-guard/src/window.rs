@@ -1,135 +1,9 @@
-//! The last samples in the order of the robot's time, and the proof of a speed: a lower bound over every pair.
-//!
-//! For two samples, v_lb = max(0, |Δp| − 2p)·(1 − drift) / (Δt + 2e). If the true speed never exceeds L, then
-//! |Δp measured| ≤ L·Δt_true + 2p ≤ L·(Δt + 2e)/(1 − drift) + 2p, so v_lb ≤ L: delay, bursts, duplicates, reordering and
-//! loss only choose which pairs exist, and can create no trip. It holds as long as e and p are not understated.
+//! The last samples in the order of the robot's time, each pair of them judged once.
 
-use crate::{
-    frame::MAX_JOINTS,
-    parameters::{Parameters, TimeBase},
-};
+use crate::bound::{Bound, Channel, Limits, Sample};
 
 /// Samples kept: 15 periods of W_max before the oldest frame that may still be inserted, 15 periods late.
 pub(crate) const CAPACITY: usize = 32;
-
-/// Rounding of a ratio in binary64, with room; no robot's limit is known to nine digits.
-const ROUNDING: f64 = 1e-9;
-
-/// What was measured as too fast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Channel {
-    /// The tool centre point.
-    #[default]
-    Tcp,
-    /// The joint with this index.
-    Joint(u8),
-    /// The controller's own report of the tool's speed.
-    Reported,
-}
-
-/// A lower bound of the speed as a share of its limit, and the pair that proves it.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Bound {
-    /// v_lb / L; above 1 is an overspeed.
-    pub ratio: f64,
-    /// Whose limit.
-    pub channel: Channel,
-    /// Time between the pair's samples, by the guard's time base.
-    pub span_ns: i64,
-}
-
-impl Bound {
-    pub(crate) fn is_over(&self) -> bool {
-        self.ratio > 1.0 + ROUNDING
-    }
-}
-
-/// One admitted sample.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
-    pub sequence: i64,
-    pub t_ns: i64,
-    pub tcp_mm: [f64; 3],
-    pub joints_rad: [f64; MAX_JOINTS],
-    /// Lower bound of the way from the sample before this one.
-    way_mm: f64,
-    is_over: bool,
-}
-
-impl Sample {
-    pub fn new(sequence: i64, t_ns: i64, frame: &crate::Frame) -> Sample {
-        Sample { sequence, t_ns, tcp_mm: frame.tcp_mm, joints_rad: frame.joints_rad, way_mm: 0.0, is_over: false }
-    }
-
-    pub fn distance_mm(a: &Sample, b: &Sample) -> f64 {
-        distance(&a.tcp_mm, &b.tcp_mm)
-    }
-}
-
-/// The parameters as the inner loop wants them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    tcp_limit: f64,
-    joint_limits: [f64; MAX_JOINTS],
-    joint_count: usize,
-    tcp_twice_p: f64,
-    joint_twice_p: f64,
-    twice_e_ns: f64,
-    /// Seconds of true time, at most, in a nanosecond of the robot's.
-    stretch_s: f64,
-    span_max_ns: i64,
-    path_length: bool,
-}
-
-impl Limits {
-    /// `error_ns` is e as it stands now, escalated or not.
-    pub fn new(parameters: &Parameters, base: TimeBase, error_ns: u64) -> Limits {
-        let span = if base == TimeBase::Arrival { parameters.span_max_ns() } else { parameters.window_ns };
-        Limits {
-            tcp_limit: parameters.tcp_limit_mm_s.unwrap_or(f64::INFINITY),
-            joint_limits: parameters.joint_limits_rad_s,
-            joint_count: parameters.joint_count,
-            tcp_twice_p: 2.0 * parameters.tcp_error_mm,
-            joint_twice_p: 2.0 * parameters.joint_error_rad,
-            twice_e_ns: 2.0 * error_ns as f64,
-            stretch_s: 1e-9 / (1.0 - f64::from(parameters.drift_ppm) * 1e-6),
-            span_max_ns: span as i64,
-            path_length: parameters.path_length,
-        }
-    }
-
-    /// Raises `best` if this pair proves more; `way_mm` is the proven way between the two, if that is longer than their
-    /// chord. Most pairs prove less, and are told from the rest without a root or a division.
-    #[inline(always)]
-    fn raise(&self, best: &mut Bound, a: &Sample, b: &Sample, way_mm: f64) {
-        let span_ns = b.t_ns - a.t_ns;
-        let time_s = (span_ns.max(0) as f64 + self.twice_e_ns) * self.stretch_s;
-        if time_s <= 0.0 {
-            return;
-        }
-        let [x, y, z] = [0, 1, 2].map(|axis| b.tcp_mm[axis] - a.tcp_mm[axis]);
-        let squared = x * x + y * y + z * z;
-        let to_beat = best.ratio * time_s;
-        let reach = to_beat * self.tcp_limit + self.tcp_twice_p;
-        // Without a limit the reach is infinite, or NaN: never beaten.
-        if squared > reach * reach || way_mm > to_beat * self.tcp_limit {
-            let way = (libm::sqrt(squared) - self.tcp_twice_p).max(way_mm);
-            *best = Bound { ratio: way / self.tcp_limit / time_s, channel: Channel::Tcp, span_ns };
-        }
-        for joint in 0..self.joint_count {
-            let turned = (b.joints_rad[joint] - a.joints_rad[joint]).abs() - self.joint_twice_p;
-            if turned > best.ratio * time_s * self.joint_limits[joint] {
-                let ratio = turned / self.joint_limits[joint] / time_s;
-                *best = Bound { ratio, channel: Channel::Joint(joint as u8), span_ns };
-            }
-        }
-    }
-}
-
-fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
-    let [x, y, z] = [b[0] - a[0], b[1] - a[1], b[2] - a[2]];
-    libm::sqrt(x * x + y * y + z * z)
-}
 
 /// A ring of samples, ordered by sequence.
 #[derive(Clone, Debug)]
@@ -170,39 +44,40 @@ impl Window {
         (0..self.len).rev().any(|n| self.at(n).sequence == sequence)
     }
 
-    /// Puts a sample at its place and judges every pair that it is part of: at most one for each sample kept. Gives the
-    /// largest bound of those. With path lengths, a late sample also changes the ways to the newest, which are judged
-    /// anew; ways to samples between are not: the next frame's contain them.
+    /// Puts a sample at its place and judges every pair that it is part of: at most one for each sample kept.
+    ///
+    /// For the newest sample gives the largest bound of its pairs; for a late one only an overspeed, since anything less is
+    /// old news and not worth a root for each pair. With path lengths, a late sample also lengthens the ways to the newest
+    /// from before it, which are judged anew; ways to samples between are not: the next frame's contain them.
     pub fn insert(&mut self, sample: Sample, limits: &Limits) -> Bound {
-        if self.len == CAPACITY {
-            self.head = (self.head + 1) % CAPACITY;
-            self.len -= 1;
-        }
-        let mut place = self.len;
-        self.len += 1;
-        while place > 0 && self.at(place - 1).sequence > sample.sequence {
-            *self.at_mut(place) = *self.at(place - 1);
-            place -= 1;
-        }
-        *self.at_mut(place) = sample;
+        let place = self.put(sample);
         if limits.path_length {
             self.measure_way(place, limits);
             self.measure_way(place + 1, limits);
         }
-        let mut best = self.judge_before(place, limits);
-        self.mark(place, best);
+        let is_newest = place + 1 == self.len;
+        let start = if is_newest { Bound::default() } else { Bound::limit() };
+        let mut best = self.judge_before(place, start, limits);
+        self.mark(place, &best);
+        if is_newest {
+            return best;
+        }
         let mut way_mm = 0.0;
         for later in place + 1..self.len {
-            way_mm += self.at(later).way_mm;
-            let mut bound = Bound::default();
-            self.raise(&mut bound, place, later, way_mm, limits);
-            self.mark(later, bound);
-            best = if bound.ratio > best.ratio { bound } else { best };
+            let mut bound = Bound::limit();
+            limits.raise(&mut bound, self.placed(place), self.placed(later));
+            if limits.path_length {
+                way_mm += self.at(later).way_mm;
+                limits.raise_by_way(&mut bound, self.placed(place), self.placed(later), way_mm);
+            }
+            self.mark(later, &bound);
+            best = best.or(bound);
         }
-        if limits.path_length && place + 1 < self.len {
-            let bound = self.judge_before(self.len - 1, limits);
-            self.mark(self.len - 1, bound);
-            best = if bound.ratio > best.ratio { bound } else { best };
+        if limits.path_length {
+            let newest = self.len - 1;
+            let bound = self.judge_ways(place, newest, way_mm, Bound::limit(), limits);
+            self.mark(newest, &bound);
+            best = best.or(bound);
         }
         best
     }
@@ -225,6 +100,13 @@ impl Window {
         }
     }
 
+    /// The two samples that prove a bound just given by [`Window::insert`], and whose limit it is of.
+    pub fn proof(&self, bound: &Bound, limits: &Limits) -> Option<(Channel, [Sample; 2])> {
+        let (earlier, later) = bound.pair?;
+        let (a, b) = (self.at(earlier.into()), self.at(later.into()));
+        Some((limits.channel(bound, a, b), [*a, *b]))
+    }
+
     /// The least-squares slope over the last five samples (LS-5): a speed to show, which proves nothing.
     pub fn display_speed_mm_s(&self) -> Option<f64> {
         const POINTS: usize = 5;
@@ -243,40 +125,44 @@ impl Window {
         (spread > 0.0).then(|| libm::sqrt(x * x + y * y + z * z))
     }
 
+    /// Makes room for a sample and gives its place.
+    fn put(&mut self, sample: Sample) -> usize {
+        if self.len == CAPACITY {
+            self.head = (self.head + 1) % CAPACITY;
+            self.len -= 1;
+        }
+        let mut place = self.len;
+        self.len += 1;
+        while place > 0 && self.at(place - 1).sequence > sample.sequence {
+            *self.at_mut(place) = *self.at(place - 1);
+            place -= 1;
+        }
+        *self.at_mut(place) = sample;
+        place
+    }
+
     /// The largest bound of the pairs that end at `later`.
-    fn judge_before(&self, later: usize, limits: &Limits) -> Bound {
-        let mut best = Bound::default();
+    fn judge_before(&self, later: usize, mut best: Bound, limits: &Limits) -> Bound {
+        // The widest pair first: it usually proves most.
+        for earlier in later.saturating_sub(limits.reach)..later {
+            limits.raise(&mut best, self.placed(earlier), self.placed(later));
+        }
         if limits.path_length {
-            let mut way_mm = 0.0;
-            for earlier in (0..later).rev() {
-                way_mm += self.at(earlier + 1).way_mm;
-                self.raise(&mut best, earlier, later, way_mm, limits);
-            }
-        } else {
-            // The widest pair first: it usually proves most.
-            let b = self.at(later);
-            let until_end = later.min(CAPACITY - self.head);
-            let parts = [&self.samples[self.head..self.head + until_end], &self.samples[..later - until_end]];
-            for part in parts {
-                for a in part {
-                    if b.t_ns - a.t_ns <= limits.span_max_ns {
-                        limits.raise(&mut best, a, b, 0.0);
-                    }
-                }
-            }
+            best = self.judge_ways(later, later, 0.0, best, limits);
         }
         best
     }
 
-    #[inline]
-    fn raise(&self, best: &mut Bound, earlier: usize, later: usize, way_mm: f64, limits: &Limits) {
-        let (a, b) = (self.at(earlier), self.at(later));
-        if b.t_ns - a.t_ns <= limits.span_max_ns {
-            limits.raise(best, a, b, way_mm);
+    /// The same by the ways from before `place` to `later`; `way_mm` is the way between these two.
+    fn judge_ways(&self, place: usize, later: usize, mut way_mm: f64, mut best: Bound, limits: &Limits) -> Bound {
+        for earlier in (later.saturating_sub(limits.reach)..place).rev() {
+            way_mm += self.at(earlier + 1).way_mm;
+            limits.raise_by_way(&mut best, self.placed(earlier), self.placed(later), way_mm);
         }
+        best
     }
 
-    fn mark(&mut self, n: usize, bound: Bound) {
+    fn mark(&mut self, n: usize, bound: &Bound) {
         if bound.is_over() {
             self.at_mut(n).is_over = true;
             self.has_over = true;
@@ -285,11 +171,16 @@ impl Window {
 
     fn measure_way(&mut self, n: usize, limits: &Limits) {
         if (1..self.len).contains(&n) {
-            let chord = distance(&self.at(n - 1).tcp_mm, &self.at(n).tcp_mm);
-            self.at_mut(n).way_mm = (chord - limits.tcp_twice_p).max(0.0);
+            self.at_mut(n).way_mm = limits.way_mm(self.at(n - 1), self.at(n));
         }
     }
 
+    #[inline(always)]
+    fn placed(&self, n: usize) -> (usize, &Sample) {
+        (n, self.at(n))
+    }
+
+    #[inline(always)]
     fn at(&self, n: usize) -> &Sample {
         &self.samples[(self.head + n) % CAPACITY]
     }
@@ -304,6 +195,7 @@ mod tests {
     extern crate std;
 
     use super::*;
+    use crate::parameters::{Parameters, TimeBase};
     use proptest::prelude::*;
 
     fn parameters() -> Parameters {
@@ -328,7 +220,9 @@ mod tests {
         }
         // 1.5 m/s over 150 ms, known to 2 ms.
         assert!((bound.ratio - 225.0 / 152.0).abs() < 1e-12);
-        assert_eq!((bound.span_ns, bound.channel), (150_000_000, Channel::Tcp));
+        let (channel, [a, b]) = window.proof(&bound, &limits).unwrap();
+        assert_eq!((b.t_ns - a.t_ns, channel), (150_000_000, Channel::Tcp));
+        assert_eq!((a.sequence, b.sequence), (24, 39));
         assert!((window.display_speed_mm_s().unwrap() - 1500.0).abs() < 1e-9);
     }
 
@@ -341,7 +235,7 @@ mod tests {
         window.insert(Sample::default(), &limits);
         let turned = Sample { joints_rad: [0.02, -0.02, 0.0, 9.0, 0.0, 0.0, 0.0, 0.0], ..sample(1, [500.0; 3]) };
         let bound = window.insert(turned, &limits);
-        assert_eq!(bound.channel, Channel::Joint(1));
+        assert_eq!(window.proof(&bound, &limits).unwrap().0, Channel::Joint(1));
         assert!((bound.ratio - 0.02 / 0.012).abs() < 1e-12);
     }
 

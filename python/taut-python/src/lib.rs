@@ -1,6 +1,7 @@
 //! The module `taut._taut`. The calls on a robot's hot path are METH_FASTCALL functions on the C API
 //! itself: PyO3's argument handling would cost as much again as the stamp. Only here is Python known.
 
+mod guard;
 mod hot;
 mod locks;
 mod names;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hot::add(module)?;
+    guard::add(module)?;
     module.add_function(wrap_pyfunction!(locks::name_thread_lock, module)?)?;
     module.add_function(wrap_pyfunction!(locks::name_semaphore, module)?)?;
     module.add_function(wrap_pyfunction!(prepare_thread, module)?)?;

@@ -2,8 +2,8 @@
 
 use super::{Handle, NO_HANDLE, fail, open, place};
 use crate::{
-    AdmissionCounters, BLACK_BOX_FRAMES, BlackBoxEntry, Channel, Frame, MAX_JOINTS, Parameters, SpeedGuard, State,
-    TimeBase, Trip, Verdict, heartbeat,
+    AdmissionCounters, BLACK_BOX_FRAMES, BlackBoxEntry, Channel, Frame, MAX_JOINTS, Parameters, Sample, SpeedGuard,
+    State, TimeBase, Trip, Verdict, heartbeat,
 };
 
 pub type GuardHandle = Handle<2047>;
@@ -193,7 +193,25 @@ pub struct CTrip {
     cause: u32,
     /// 0 the tool, 1 … 8 a joint, 255 the reported speed.
     channel: u32,
-    reserved: u32,
+    has_proof: u32,
+    proof: [CSample; 2],
+}
+
+/// `taut_guard_sample_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct CSample {
+    sequence: i64,
+    t_ns: i64,
+    tcp_mm: [f64; 3],
+    joints_rad: [f64; MAX_JOINTS],
+}
+
+impl From<Sample> for CSample {
+    fn from(sample: Sample) -> CSample {
+        let Sample { sequence, t_ns, tcp_mm, joints_rad, .. } = sample;
+        CSample { sequence, t_ns, tcp_mm, joints_rad }
+    }
 }
 
 impl From<Trip> for CTrip {
@@ -201,7 +219,7 @@ impl From<Trip> for CTrip {
         CTrip {
             at_ns: trip.at_ns,
             parameters_hash: trip.parameters_hash,
-            span_ns: trip.span_ns,
+            span_ns: trip.span_ns(),
             ratio: trip.ratio,
             state: trip.state as u32,
             cause: trip.cause as u32,
@@ -210,7 +228,8 @@ impl From<Trip> for CTrip {
                 Channel::Joint(joint) => u32::from(joint) + 1,
                 Channel::Reported => 255,
             },
-            reserved: 0,
+            has_proof: trip.proof.is_some().into(),
+            proof: trip.proof.map_or_else(Default::default, |samples| samples.map(CSample::from)),
         }
     }
 }
