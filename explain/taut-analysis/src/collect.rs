@@ -195,9 +195,15 @@ impl Analyzer {
             verbose: false,
         };
         let wanted = &self.config.explain;
+        let probes: Vec<i32> = chains
+            .iter()
+            .zip(lines)
+            .filter(|(chain, _)| wanted.sides && wakeups::is_probe(chain))
+            .flat_map(|(_, line)| processes_of(line, messages, context, &self.objects))
+            .collect();
         let mut refused = Vec::new();
         for (chain, line) in chains.iter_mut().zip(lines) {
-            refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted));
+            refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes));
         }
         // A suspect may be at home in one chain only; one that no chain knows is a mistake.
         for word in &wanted.suspects {
@@ -294,6 +300,15 @@ impl Analyzer {
     fn thread_names(&self) -> Vec<String> {
         self.threads.iter().map(|key| self.objects.name(key.tid, u64::MAX)).collect()
     }
+}
+
+/// Processes that stamped a line's messages.
+fn processes_of(line: &line::Line, messages: &Messages, context: &Context, objects: &Objects) -> Vec<i32> {
+    let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
+    let mut tids: Vec<i32> = of_line.flat_map(|(_, passes)| passes).map(|s| context.tids[s.thread as usize]).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    tids.into_iter().filter_map(|tid| objects.pid(tid)).collect()
 }
 
 /// The CPU in a place like "cpu 1 ftrace".

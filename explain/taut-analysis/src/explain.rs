@@ -11,7 +11,7 @@ use crate::{
     ledger::{Kind, Ledger},
     line::Line,
     messages::Messages,
-    suspects,
+    sides, suspects,
     walk::{Pass, Piece, Walker},
 };
 
@@ -38,6 +38,15 @@ impl Passage {
         }
         let whole = passes.first()?.0 == 0 && passes.last()?.0 == columns.len() - 1;
         whole.then(|| Passage { id: stamps[0].id, passes })
+    }
+
+    /// One piece a hop, when nothing can be known.
+    fn unknown_by_hop(&self) -> Vec<(u16, Piece)> {
+        let piece = |pair: &[(usize, Pass)]| {
+            let (from, (column, to)) = (pair[0].1, pair[1]);
+            (column as u16 - 1, Piece::unknown(from.time_ns, to.time_ns, to.tid))
+        };
+        self.passes.windows(2).map(piece).collect()
     }
 
     /// One piece for all, when nothing can be known.
@@ -73,14 +82,23 @@ pub(crate) fn explain(
     context: &Context,
     walker: &mut Walker<'_>,
     wanted: &Wanted,
+    strangers: &[i32],
 ) -> Vec<Error> {
     let columns: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
     let mut through: Vec<&[Stamp]> = Vec::new();
     let mut ledger = Ledger::default();
+    let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
     for stamps in rows(chain, messages, line) {
         let Some(passage) = Passage::of(stamps, &columns, context) else { continue };
         let pieces = if walker.is_blind() { passage.unknown() } else { passage.pieces(walker) };
+        match &mut sides {
+            Some(sides) if walker.is_blind() => {
+                sides.add(passage.start_ns(), &passage.unknown_by_hop(), walker, strangers);
+            }
+            Some(sides) => sides.add(passage.start_ns(), &pieces, walker, strangers),
+            None => {}
+        }
         ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter());
         through.push(stamps);
     }
@@ -94,6 +112,7 @@ pub(crate) fn explain(
         causes: causes(&ledger, walker),
         hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, walker, line.points.len() - 1) },
         culprits: culprits(&ledger, walker),
+        sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
     let refused = suspects::judge(&mut explained, chain, &ledger, walker, wanted);

@@ -109,6 +109,8 @@ pub struct Explained {
     pub recommendations: Vec<Recommendation>,
     /// Every explained message in order of its start; only when asked for.
     pub budgets: Vec<Budget>,
+    /// Every explained message's time by hop, the program's apart from the machine's; only when asked for.
+    pub sides: Option<Sides>,
     /// The worst messages, worst first, with their path; then those asked for.
     pub paths: Vec<MessagePath>,
 }
@@ -214,6 +216,48 @@ pub struct BudgetPiece {
     pub detail: String,
     /// Time.
     pub ns: u64,
+}
+
+/// What messages spent in each hop, the program's own time apart from the machine's: who waits behind strangers, is
+/// interrupted, throttled or woken late suffers the machine; everything else is the program's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sides {
+    /// Hops of the chain.
+    pub hops: usize,
+    /// When each message passed the first point; CLOCK_MONOTONIC, ascending.
+    pub start_ns: Vec<u64>,
+    /// Message after message, in each its hops in order.
+    pub spent: Vec<Spent>,
+    /// Sums over all messages, by hop, most first.
+    pub shares: Vec<SideShare>,
+    /// Time of which the recording does not say what it was; it counts as the program's.
+    pub unknown_ns: u64,
+    /// True where the recording holds nothing that tells causes: then all time is the program's.
+    pub is_blind: bool,
+}
+
+/// What one message spent in one hop; all 0 in a hop whose points it did not pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Altogether.
+    pub total_ns: u64,
+    /// Of it, the machine's doing; the rest is the program's own.
+    pub machine_ns: u64,
+    /// Of the program's own, on a CPU: work, system calls, page faults.
+    pub work_ns: u64,
+}
+
+/// One cause's time on one side in one hop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SideShare {
+    /// Index of the hop.
+    pub hop: usize,
+    /// The cause.
+    pub cause: Cause,
+    /// Whose doing it was.
+    pub is_machine: bool,
+    /// Sum over all messages.
+    pub time_ns: u64,
 }
 
 /// A message's critical path, and what the threads on it did.

@@ -20,6 +20,7 @@ mod messages;
 mod names;
 mod outcomes;
 mod result;
+mod sides;
 mod startup;
 mod suspects;
 mod wakeups;
@@ -52,11 +53,13 @@ pub struct Wanted {
     pub suspects: Vec<String>,
     /// Whether every message's budget is wanted.
     pub budgets: bool,
+    /// Whether every message's time is wanted, the program's apart from the machine's.
+    pub sides: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { worst: 10, messages: Vec::new(), from_ns: None, suspects: Vec::new(), budgets: false }
+        Wanted { worst: 10, messages: Vec::new(), from_ns: None, suspects: Vec::new(), budgets: false, sides: false }
     }
 }
 

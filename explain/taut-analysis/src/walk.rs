@@ -18,6 +18,8 @@ const DEPTH_MAX: usize = 16;
 const THROTTLED_IDLE_NS: u64 = 200_000;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
+/// Begins the detail of oversleeping that is not the thread's timer slack.
+pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
 /// Timers whose moment is further off are in another clock than the recording.
 const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
@@ -119,6 +121,12 @@ impl Walker<'_> {
         };
         let pieces = self.lock_marks(pieces);
         joined(with_interrupted(self.blind(pieces)))
+    }
+
+    /// What one thread did until `to_ns`, and whoever it waited for.
+    pub fn alone(&mut self, from: Pass, to_ns: u64) -> Vec<Piece> {
+        let hop = Hop { from, own: [from.tid; 2] };
+        self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
     }
 
     /// The path that ends with `tid` at `to_ns`, back to `from_ns`, or, if it meets the thread `home`, back to
@@ -429,7 +437,7 @@ impl Walker<'_> {
             _ => "time-out".into(),
         };
         let detail = self.of_thread(what, tid, from, hop);
-        let late = self.of_thread("timer interrupt came late".into(), tid, from, hop);
+        let late = self.of_thread(TIMER_LATE.into(), tid, from, hop);
         let cuts = [
             (from, asked, Cause::Sleep, detail),
             (asked, latest, Cause::TimerSlack, self.of_thread(String::new(), tid, from, hop)),

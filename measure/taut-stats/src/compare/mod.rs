@@ -5,6 +5,7 @@
 //! of every metric go to [`judge`] at each look of a [`Plan`], until it says stop or asks for fresh pairs to
 //! [`confirm`] an accusation with. [`noise_floor`] judges the program against itself first.
 
+mod changes;
 mod confirm;
 mod detect;
 mod holm;
@@ -18,6 +19,7 @@ mod signed_rank;
 mod typical;
 mod verdict;
 
+pub use changes::{ChangePoint, FEWEST as FEWEST_BETWEEN_CHANGES, change_points};
 pub use confirm::confirm;
 pub use detect::{NoiseFloor, noise_floor, smallest_detectable};
 pub use holm::holm;

@@ -58,6 +58,9 @@ pub enum InvalidReason {
         /// As in [`Figures::change`].
         change: f64,
     },
+    /// A and B did not run on the same kind of machine.
+    #[error("A and B ran on different machines: run both on one")]
+    OtherMachine,
 }
 
 /// Bounds, with the confidence that they really have.
@@ -147,7 +150,7 @@ pub enum Next {
 
 impl Verdict {
     /// The gravest of several; `None` of none.
-    pub(crate) fn gravest(of: impl Iterator<Item = Verdict>) -> Option<Verdict> {
+    pub fn gravest(of: impl Iterator<Item = Verdict>) -> Option<Verdict> {
         of.reduce(|one, other| match (one, other) {
             (Verdict::NotEnoughEvidence { more_pairs: m }, Verdict::NotEnoughEvidence { more_pairs: n }) => {
                 Verdict::NotEnoughEvidence { more_pairs: m.zip(n).map(|(m, n)| m.max(n)) }

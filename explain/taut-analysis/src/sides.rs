@@ -1,0 +1,103 @@
+//! Whose doing the time was: the program's own, or the machine's. Every message's time, hop by hop, on two sides.
+//!
+//! What nobody can prove to be the machine's is the program's. So a program cannot get slower unseen, and a recording
+//! without kernel events has no machine's side at all. `docs/gate.md` says in words what is counted where.
+
+use std::collections::HashMap;
+
+use crate::{
+    Cause, SideShare, Sides, Spent,
+    walk::{Pass, Piece, Walker},
+};
+
+/// Holders followed from one wait: who holds a lock may itself wait for the next.
+const DEPTH_MAX: usize = 6;
+
+/// Collects the sides of one chain, message by message in order of their start.
+pub(crate) struct Collector {
+    sides: Sides,
+    shares: HashMap<(u16, Cause, bool), u64>,
+    /// Machine time that each thread suffered since it last had nothing to do: the backlog that the machine made.
+    debts: HashMap<i32, u64>,
+}
+
+impl Collector {
+    pub fn new(hops: usize, is_blind: bool) -> Collector {
+        let sides = Sides { hops, is_blind, ..Sides::default() };
+        Collector { sides, shares: HashMap::new(), debts: HashMap::new() }
+    }
+
+    /// Takes in one message's path: pieces in order of time, each with its hop.
+    pub fn add(&mut self, start_ns: u64, pieces: &[(u16, Piece)], walker: &mut Walker<'_>, strangers: &[i32]) {
+        self.sides.start_ns.push(start_ns);
+        let mut row = vec![Spent::default(); self.sides.hops];
+        for hop in pieces.chunk_by(|one, next| one.0 == next.0) {
+            let (number, server) = (hop[0].0, hop[hop.len() - 1].1.tid);
+            let waited_behind = |(_, piece): &(u16, Piece)| piece.cause == Cause::Queued && piece.tid == server;
+            // A thread that takes over a message at once had nothing to do before.
+            if hop[0].1.tid != server && !hop.iter().any(waited_behind) {
+                self.debts.remove(&server);
+            }
+            for (_, piece) in hop {
+                let length = piece.to_ns - piece.from_ns;
+                let machine = match piece.cause {
+                    // In a queue that never idles, taking a stall out takes at most its length out of the waits behind it
+                    // (Lindley 1952).
+                    Cause::Queued => length.min(self.debts.get(&piece.tid).copied().unwrap_or(0)),
+                    _ => machine_ns(piece, walker, strangers, DEPTH_MAX).min(length),
+                };
+                if piece.cause != Cause::Queued {
+                    *self.debts.entry(piece.tid).or_default() += machine;
+                }
+                let spent = &mut row[usize::from(number)];
+                spent.total_ns += length;
+                spent.machine_ns += machine;
+                if matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault) {
+                    spent.work_ns += length - machine;
+                }
+                if piece.cause == Cause::Unknown {
+                    self.sides.unknown_ns += length;
+                }
+                for (is_machine, ns) in [(false, length - machine), (true, machine)] {
+                    if ns > 0 {
+                        *self.shares.entry((number, piece.cause, is_machine)).or_default() += ns;
+                    }
+                }
+            }
+        }
+        self.sides.spent.append(&mut row);
+    }
+
+    pub fn finish(mut self) -> Sides {
+        let share =
+            |((hop, cause, is_machine), time_ns)| SideShare { hop: usize::from(hop), cause, is_machine, time_ns };
+        self.sides.shares = self.shares.into_iter().map(share).collect();
+        self.sides.shares.sort_by_key(|s| (s.hop, std::cmp::Reverse(s.time_ns), s.cause, s.is_machine));
+        self.sides
+    }
+}
+
+/// How much of a piece is the machine's doing; queues apart.
+fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: usize) -> u64 {
+    let length = piece.to_ns - piece.from_ns;
+    match piece.cause {
+        Cause::Irq | Cause::Throttled | Cause::Hypervisor | Cause::Stopped => length,
+        Cause::Preempted | Cause::Wakeup if is_own(piece.other, walker, strangers) => 0,
+        Cause::Preempted | Cause::Wakeup => length,
+        // The slack is what the program asked for; what comes after it is not.
+        Cause::TimerSlack if walker.names.text(piece.detail).starts_with(crate::walk::TIMER_LATE) => length,
+        // A holder that was kept from running kept everybody waiting.
+        Cause::Lock | Cause::Gil | Cause::Io if piece.other != 0 && piece.other != piece.tid && depth > 0 => {
+            let start = Pass { time_ns: piece.from_ns, tid: piece.other };
+            let holders = walker.alone(start, piece.to_ns);
+            holders.iter().map(|piece| machine_ns(piece, walker, strangers, depth - 1)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Whether a thread is the program's; idle is not, and neither is the probe that runs beside it.
+fn is_own(tid: i32, walker: &Walker<'_>, strangers: &[i32]) -> bool {
+    let objects = walker.objects;
+    tid != 0 && objects.is_recorded(tid) && !strangers.contains(&objects.pid(tid).unwrap_or(tid))
+}

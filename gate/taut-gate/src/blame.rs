@@ -1,0 +1,128 @@
+//! What changed where: mean times of hops and causes, pair by pair. Names the hop that a verdict is about.
+
+use serde::Serialize;
+use taut_stats::compare::{Shift, Verdict};
+
+use crate::{Ballot, Subject, Trial, trial::is_wait_for_others};
+
+/// Causes that change less than this do not come up.
+const NO_NEWS_NS: f64 = 50.0;
+/// One-sided error of the printed bounds.
+const SIDE: f64 = 0.025;
+
+/// Mean time a message, A against B, over pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeChange {
+    /// Of A: mean over trials.
+    pub a_ns: f64,
+    /// Of B.
+    pub b_ns: f64,
+    /// B less A: Hodges–Lehmann over pairs.
+    pub change_ns: f64,
+    /// Its 95 % bounds; `None` below 6 pairs.
+    pub bounds_ns: Option<(f64, f64)>,
+}
+
+/// What changed in a hop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HopChange {
+    /// Point it starts at.
+    pub from: String,
+    /// Point it ends at.
+    pub to: String,
+    /// The program's own time.
+    pub own: TimeChange,
+    /// Of it, on a CPU.
+    pub work: TimeChange,
+    /// Of it, waits behind other messages, locks and the interpreter: often what a slower hop does to its neighbours.
+    pub waits: TimeChange,
+    /// The machine's part.
+    pub machine: TimeChange,
+    /// Cause by cause, largest change first.
+    pub causes: Vec<CauseChange>,
+}
+
+/// What changed of one cause in a hop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CauseChange {
+    /// The cause's word.
+    pub cause: String,
+    /// Whose doing it is.
+    pub is_machine: bool,
+    /// Its time.
+    #[serde(flatten)]
+    pub time: TimeChange,
+}
+
+/// All hops of pairs of one chain.
+pub(crate) fn hops(pairs: &[&(Trial, Trial)]) -> Vec<HopChange> {
+    let Some((first, _)) = pairs.first() else { return Vec::new() };
+    (0..first.hops.len()).map(|at| hop(pairs, at)).collect()
+}
+
+fn hop(pairs: &[&(Trial, Trial)], at: usize) -> HopChange {
+    let hop = &pairs[0].0.hops[at];
+    let sum = |of: &dyn Fn(&crate::Spent) -> bool| {
+        change(pairs, |trial| trial.hops[at].spent.iter().filter(|s| of(s)).map(|s| s.mean_ns).sum())
+    };
+    let mut keys: Vec<(String, bool)> = Vec::new();
+    for spent in pairs.iter().flat_map(|(a, b)| a.hops[at].spent.iter().chain(&b.hops[at].spent)) {
+        let key = (spent.cause.clone(), spent.is_machine);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut causes: Vec<CauseChange> = keys
+        .into_iter()
+        .map(|(cause, is_machine)| {
+            let time = sum(&|s| s.cause == cause && s.is_machine == is_machine);
+            CauseChange { cause, is_machine, time }
+        })
+        .collect();
+    causes.sort_by(|a, b| b.time.change_ns.abs().total_cmp(&a.time.change_ns.abs()));
+    HopChange {
+        from: hop.from.clone(),
+        to: hop.to.clone(),
+        own: sum(&|s| !s.is_machine),
+        work: sum(&|s| !s.is_machine && matches!(s.cause.as_str(), "work" | "syscall" | "page_fault")),
+        waits: sum(&|s| !s.is_machine && is_wait_for_others(&s.cause)),
+        machine: sum(&|s| s.is_machine),
+        causes,
+    }
+}
+
+fn change(pairs: &[&(Trial, Trial)], of: impl Fn(&Trial) -> f64) -> TimeChange {
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(a, b)| (of(a), of(b))).unzip();
+    let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+    let Some(shift) = Shift::of(&differences) else { return TimeChange::default() };
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    TimeChange {
+        a_ns: mean(&a),
+        b_ns: mean(&b),
+        change_ns: shift.estimate(),
+        bounds_ns: shift.lower(SIDE).zip(shift.upper(SIDE)),
+    }
+}
+
+/// The hop that is to blame: of those voted worse, the one that grew most. What it does itself comes before what it waits for:
+/// a slower hop makes the hops around it queue.
+pub(crate) fn blamed(ballots: &[Ballot], hops: &[HopChange]) -> Option<usize> {
+    let worse: Vec<&Ballot> = ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    let grown = |ballot: &&Ballot| -> Option<(usize, f64)> {
+        let (hop, figures) = (ballot.subject.hop()?, ballot.finding.figures.as_ref()?);
+        // Each slow message takes at least as long again as a usual one.
+        let of = if ballot.subject.is_share() { hops[hop].own.a_ns } else { figures.a.value };
+        let grown = figures.change * of;
+        let itself = 1.0 - (hops[hop].waits.change_ns / hops[hop].own.change_ns).clamp(0.0, 1.0);
+        Some((hop, if itself.is_nan() { grown } else { grown * itself.max(0.05) }))
+    };
+    let most = worse.iter().filter_map(grown).max_by(|a, b| a.1.total_cmp(&b.1));
+    // A figure of the whole way names no hop: then the one that grew most.
+    let of_chain = || {
+        let is_chain = worse.iter().any(|b| matches!(b.subject, Subject::Chain { .. }));
+        let own = |hop: &HopChange| hop.own.change_ns - hop.waits.change_ns;
+        let by_own = (0..hops.len()).max_by(|a, b| own(&hops[*a]).total_cmp(&own(&hops[*b])));
+        by_own.filter(|hop| is_chain && own(&hops[*hop]) > NO_NEWS_NS)
+    };
+    most.map(|(hop, _)| hop).or_else(of_chain)
+}

@@ -1,0 +1,55 @@
+//! Why there is no verdict.
+
+/// What is wrong with the recordings or with what was asked of them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such chain.
+    #[error("{recording} has no chain {chain:?}; it has {known}")]
+    NoChain {
+        /// Name of the recording.
+        recording: String,
+        /// As asked for.
+        chain: String,
+        /// Those it has.
+        known: String,
+    },
+    /// Nothing but a probe, or nothing at all.
+    #[error("{recording} has no chain of messages: stamp at least two points that a message passes")]
+    Empty {
+        /// Name of the recording.
+        recording: String,
+    },
+    /// A and B are not the same chain.
+    #[error(
+        "{b} has the chain {b_points}, {a} has {a_points}: declare in taut.toml a [[chain]] whose points both pass"
+    )]
+    OtherChain {
+        /// Name of the baseline's recording.
+        a: String,
+        /// Name of the candidate's.
+        b: String,
+        /// Its points.
+        a_points: String,
+        /// Its points.
+        b_points: String,
+    },
+    /// A metric that does not exist.
+    #[error("{given:?} is no metric; write missed, dropped, or {hint}")]
+    NoMetric {
+        /// As given.
+        given: String,
+        /// How to write one.
+        hint: &'static str,
+    },
+    /// A budget for a hop that is not there.
+    #[error("the budget of {hop:?}: the chain {chain:?} has no such hop; it has {known}")]
+    NoHop {
+        /// As given.
+        hop: String,
+        /// The chain.
+        chain: String,
+        /// Those it has.
+        known: String,
+    },
+}

@@ -1,0 +1,290 @@
+//! A gate from its first pair to its verdict: looks, accusation, confirmation; then who did it.
+
+use taut_stats::compare::{
+    Finding, Judgement, Margin, Metric, Next, Pair, Rule, Scale, Shift, Verdict, confirm, judge,
+};
+
+use crate::{
+    Ballot, Described, Error, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Vote, blame,
+};
+
+/// Times below count as this: a ratio needs a number above zero.
+const SHORTEST_NS: f64 = 100.0;
+/// At this level the machine is believed to have got worse, and excuses what cannot be told from it.
+const EXCUSED_ALPHA: f64 = 0.01;
+/// Pairs asked for beyond those that a look needs, to replace void ones.
+const SPARE: usize = 5;
+
+/// What a pair is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Is there anything to accuse B of?
+    Accuse,
+    /// Does the accusation stand?
+    Confirm,
+}
+
+/// The next pair that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What it is for.
+    pub phase: Phase,
+    /// Pairs of this phase that are there.
+    pub pairs: usize,
+    /// Pairs at the next look.
+    pub until: usize,
+    /// Pairs of this phase at most.
+    pub most: usize,
+}
+
+/// An outcome with the pairs that made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gated {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// Pairs (A, B) that accused or acquitted.
+    pub pairs: Vec<(Trial, Trial)>,
+    /// Fresh pairs that confirmed, or did not.
+    pub fresh: Vec<(Trial, Trial)>,
+}
+
+/// Runs a gate on the pairs (A, B) that `next` makes, until it is sure or `next` has no more (`None`: the time is up).
+///
+/// When that is must not depend on the pairs' figures. Errors of `next` end the gate.
+pub fn gate<E: From<Error>>(
+    settings: &Settings,
+    next: &mut dyn FnMut(Asked) -> Result<Option<(Trial, Trial)>, E>,
+) -> Result<Gated, E> {
+    let plan = &settings.plan;
+    let (mut pairs, mut fresh) = (Vec::new(), Vec::new());
+    let mut subjects = Vec::new();
+    let mut silent = Vec::new();
+    let mut choose = |pairs: &[(Trial, Trial)]| {
+        (subjects, silent) = chosen(settings, pairs);
+        subjects.clone()
+    };
+    let first = looks(settings, Phase::Accuse, &mut pairs, &mut choose, next, |metrics, before, is_last| {
+        judge(plan, metrics, before, is_last)
+    })?;
+    let judged = if matches!(first.next, Next::Confirm { .. }) {
+        let mut same = |_: &[(Trial, Trial)]| subjects.clone();
+        looks(settings, Phase::Confirm, &mut fresh, &mut same, next, |metrics, before, is_last| {
+            confirm(plan, &first, metrics, before, is_last)
+        })?
+    } else {
+        first
+    };
+    let outcome = outcome(settings, judged, &subjects, silent, &pairs, &fresh);
+    Ok(Gated { outcome, pairs, fresh })
+}
+
+/// Decides, at the first look, which subjects vote.
+type Choice<'a> = dyn FnMut(&[(Trial, Trial)]) -> Vec<Subject> + 'a;
+
+/// Asks for pairs and looks at them until there is no next look.
+fn looks<E: From<Error>>(
+    settings: &Settings,
+    phase: Phase,
+    pairs: &mut Vec<(Trial, Trial)>,
+    choose: &mut Choice<'_>,
+    next: &mut dyn FnMut(Asked) -> Result<Option<(Trial, Trial)>, E>,
+    judge: impl Fn(&[Metric], &[usize], bool) -> Judgement,
+) -> Result<Judgement, E> {
+    let plan = &settings.plan;
+    let (mut before, mut until) = (Vec::new(), plan.next_look(0).unwrap_or(0));
+    let mut subjects: Option<Vec<Subject>> = None;
+    loop {
+        let mut is_out = false;
+        let sound = |pairs: &[(Trial, Trial)]| pairs.iter().filter(|pair| is_sound(pair)).count();
+        while sound(pairs) < until && pairs.len() < until + until / SPARE + 1 {
+            let asked = Asked { phase, pairs: sound(pairs), until, most: plan.most_pairs() };
+            let Some((a, b)) = next(asked)? else {
+                is_out = true;
+                break;
+            };
+            pairs.first().map_or(Ok(()), |(first, _): &(Trial, Trial)| first.same_chain(&a))?;
+            a.same_chain(&b)?;
+            pairs.push((a, b));
+        }
+        let subjects = subjects.get_or_insert_with(|| choose(pairs));
+        let metrics: Vec<Metric> = subjects.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
+        let judged = judge(&metrics, &before, is_out);
+        match judged.next {
+            Next::Continue { until_pairs } if !is_out && until_pairs > until => {
+                before.push(complete(&metrics));
+                until = until_pairs;
+            }
+            // Void pairs left the look short: it was the last that there is patience for.
+            Next::Continue { .. } => return Ok(judge(&metrics, &before, true)),
+            _ => return Ok(judged),
+        }
+    }
+}
+
+fn is_sound((a, b): &(Trial, Trial)) -> bool {
+    a.void.is_none() && b.void.is_none()
+}
+
+fn complete(metrics: &[Metric]) -> usize {
+    let rows = metrics.first().map_or(0, |metric| metric.pairs.len());
+    (0..rows).filter(|row| metrics.iter().all(|metric| metric.pairs[*row].is_some())).count()
+}
+
+/// A subject's number over all pairs.
+pub(crate) fn metric(rule: Rule, subject: Subject, pairs: &[(Trial, Trial)]) -> Metric {
+    let number = |trial: &Trial| {
+        let number = subject.number(trial)?;
+        Some(if rule.scale == Scale::Ratio { number.max(SHORTEST_NS) } else { number })
+    };
+    let pair = |pair: &(Trial, Trial)| {
+        is_sound(pair).then_some(())?;
+        Some(Pair { a: number(&pair.0)?, b: number(&pair.1)? })
+    };
+    Metric { rule, pairs: pairs.iter().map(pair).collect() }
+}
+
+/// The subjects that vote: of the declared metrics, those that the trials carry and that are long enough to matter. Decided once,
+/// on both sides alike, so that it cannot favour either.
+fn chosen(settings: &Settings, pairs: &[(Trial, Trial)]) -> (Vec<Subject>, Vec<(Vote, String)>) {
+    let hops = pairs.first().map_or(0, |(a, _)| a.hops.len());
+    let (mut subjects, mut silent) = (Vec::new(), Vec::new());
+    for vote in &settings.votes {
+        let all = Subject::of(*vote, hops);
+        let carried: Vec<Subject> = all.iter().copied().filter(|s| is_carried(settings, *s, pairs)).collect();
+        let matters: Vec<Subject> = carried.iter().copied().filter(|s| is_long(settings, *s, pairs)).collect();
+        let reason = match vote {
+            _ if carried.len() == all.len() => None,
+            Vote::Missed => Some("the chain has no deadline; give it one in taut.toml".to_owned()),
+            _ => Some(format!(
+                "{} of {} figures are not carried by the trials: run longer trials, or choose a coarser figure",
+                all.len() - carried.len(),
+                all.len()
+            )),
+        };
+        silent.extend(reason.map(|reason| (*vote, reason)));
+        subjects.extend(matters);
+    }
+    (subjects, silent)
+}
+
+fn is_carried(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -> bool {
+    let metric = metric(settings.rule(subject), subject, pairs);
+    let sound = pairs.iter().filter(|pair| is_sound(pair)).count();
+    let carried = metric.pairs.iter().flatten().count();
+    carried > 0 && (sound - carried) * 5 <= sound
+}
+
+/// Whether a time can change by the smallest effect that counts, without more than doubling.
+fn is_long(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -> bool {
+    if subject.is_share() {
+        return true;
+    }
+    let metric = metric(settings.rule(subject), subject, pairs);
+    let mut longer: Vec<f64> = metric.pairs.iter().flatten().map(|pair| pair.a.max(pair.b)).collect();
+    longer.sort_unstable_by(f64::total_cmp);
+    longer.get(longer.len() / 2).is_some_and(|median| *median >= settings.minimum_effect.absolute)
+}
+
+fn outcome(
+    settings: &Settings,
+    judged: Judgement,
+    subjects: &[Subject],
+    silent: Vec<(Vote, String)>,
+    pairs: &[(Trial, Trial)],
+    fresh: &[(Trial, Trial)],
+) -> Outcome {
+    let all: Vec<(Trial, Trial)> = pairs.iter().chain(fresh).cloned().collect();
+    let sound: Vec<&(Trial, Trial)> = all.iter().filter(|pair| is_sound(pair)).collect();
+    let is_blind = sound.iter().any(|(a, b)| a.is_blind || b.is_blind);
+    let machine = machine(&all, &sound);
+    let is_excused =
+        |subject: Subject| (is_blind || !subject.is_own()) && machine.as_ref().is_some_and(|machine| machine.is_worse);
+    let ballots: Vec<Ballot> = subjects
+        .iter()
+        .zip(judged.findings)
+        .map(|(subject, finding)| {
+            let excused = finding.verdict == Verdict::Worse && is_excused(*subject);
+            Ballot { subject: *subject, finding, excused }
+        })
+        .collect();
+    let left = ballots.iter().filter(|ballot| !ballot.excused).map(|ballot| ballot.finding.verdict);
+    let verdict = match Verdict::gravest(left) {
+        Some(verdict) => verdict,
+        None if ballots.is_empty() => judged.verdict,
+        None => Verdict::NotEnoughEvidence { more_pairs: None },
+    };
+    let hops = blame::hops(&sound);
+    let blamed = (verdict == Verdict::Worse).then(|| blame::blamed(&ballots, &hops)).flatten();
+    let trials = || all.iter().flat_map(|(a, b)| [a, b]);
+    let plot = |of: fn(&(Trial, Trial)) -> &Plot| Plot::sum(sound.iter().map(|pair| of(pair)));
+    Outcome {
+        verdict,
+        blamed,
+        hops,
+        machine,
+        described: described(settings, &all, subjects),
+        chain: all.first().map_or(String::new(), |(a, _)| a.chain.clone()),
+        points: all.first().map_or(Vec::new(), |(a, _)| a.points.clone()),
+        pairs: sound.len(),
+        fresh: fresh.iter().filter(|pair| is_sound(pair)).count(),
+        void: trials().filter_map(|trial| Some((trial.name.clone(), trial.void.clone()?))).collect(),
+        silent,
+        is_blind,
+        unknown: trials().map(|trial| trial.unknown).fold(0.0, f64::max),
+        plots: [
+            plot(|(a, _)| &a.plot_total),
+            plot(|(_, b)| &b.plot_total),
+            plot(|(a, _)| &a.plot_own),
+            plot(|(_, b)| &b.plot_own),
+        ],
+        ballots,
+    }
+}
+
+/// One figure by itself, at one look.
+fn alone(settings: &Settings, rule: Rule, subject: Subject, pairs: &[(Trial, Trial)]) -> Finding {
+    let metric = metric(rule, subject, pairs);
+    judge(&settings.plan, &[metric], &[], true).findings.remove(0)
+}
+
+/// What the machine did, by its part of the way and by the probe beside the program.
+fn machine(all: &[(Trial, Trial)], sound: &[&(Trial, Trial)]) -> Option<MachineChange> {
+    let part = Subject::Chain { side: Side::Machine, statistic: Statistic::Mean };
+    let probe = [Statistic::P50, Statistic::P90].map(|statistic| Subject::Probe { statistic });
+    let mut ways: Vec<f64> = sound.iter().filter_map(|(a, _)| a.way.total.p50).collect();
+    ways.sort_unstable_by(f64::total_cmp);
+    let usual = ways.get(ways.len() / 2).copied().unwrap_or(0.0);
+    let margin = |share: f64| Margin { relative: 0.0, absolute: share * usual };
+    let rule = Rule { scale: Scale::Difference, minimum_effect: margin(0.05), equivalence: margin(0.1) };
+    let is_worse = |rule: Rule, subject: Subject, margin: f64| {
+        let pairs = metric(rule, subject, all).pairs;
+        let differences: Vec<f64> = pairs.iter().flatten().map(|pair| rule.scale.difference(*pair)).collect();
+        Shift::of(&differences).is_some_and(|shift| shift.p_above(margin) <= EXCUSED_ALPHA)
+    };
+    let late = Rule::default();
+    let by_probe = probe.into_iter().any(|subject| is_worse(late, subject, 0.1));
+    let finding = alone(&Settings::default(), rule, part, all);
+    finding.figures.as_ref()?;
+    Some(MachineChange { is_worse: is_worse(rule, part, 0.05 * usual) || by_probe, finding })
+}
+
+/// Everything that a reader may ask for besides.
+fn described(settings: &Settings, pairs: &[(Trial, Trial)], voted: &[Subject]) -> Vec<Described> {
+    use Statistic::{Mean, P50, P90, P99, Tail1};
+    let hops = pairs.first().map_or(0, |(a, _)| a.hops.len());
+    let mut subjects = Vec::new();
+    for side in [Side::Total, Side::Own, Side::Machine] {
+        subjects.extend([P50, P90, P99, Tail1].map(|statistic| Subject::Chain { side, statistic }));
+    }
+    for hop in 0..hops {
+        subjects.extend([P50, P99].map(|statistic| Subject::Hop { hop, side: Side::Total, statistic }));
+        subjects.extend([P50, P99, Mean].map(|statistic| Subject::Hop { hop, side: Side::Own, statistic }));
+    }
+    subjects.extend([Subject::Missed, Subject::Dropped]);
+    subjects.extend([P50, P99].map(|statistic| Subject::Probe { statistic }));
+    subjects
+        .into_iter()
+        .filter(|subject| !voted.contains(subject) && is_carried(settings, *subject, pairs))
+        .map(|subject| Described { subject, finding: alone(settings, settings.rule(subject), subject, pairs) })
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! How a gate goes about it: which figures decide, from which effect on, with which errors.
+
+use serde::{Deserialize, Serialize};
+use taut_stats::compare::{Margin, Plan, Rule, Scale};
+
+use crate::{Scope, Side, Statistic, Subject, Vote};
+
+/// Everything about a gate but the trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// The primary metrics; each hop of a `hops` metric counts as one.
+    pub votes: Vec<Vote>,
+    /// From which change of a time on it is worse: share of it, or ns.
+    pub minimum_effect: Margin,
+    /// Within which change of a time there is no relevant difference.
+    pub equivalence: Margin,
+    /// The same of shares of messages (slow, missed, dropped), as differences: 0.001 is one message in a thousand.
+    pub share_minimum_effect: f64,
+    /// The same of shares of messages.
+    pub share_equivalence: f64,
+    /// Looks, errors.
+    pub plan: Plan,
+}
+
+/// What decides unless somebody says otherwise. Why these: docs/gate-proof.md.
+pub const VOTES: [Vote; 4] = [
+    Vote::Time(Scope::Hops, Side::Own, Statistic::P50),
+    Vote::Time(Scope::Hops, Side::Own, Statistic::Slow),
+    Vote::Missed,
+    Vote::Dropped,
+];
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            votes: VOTES.to_vec(),
+            minimum_effect: Margin { relative: 0.05, absolute: 1_000.0 },
+            equivalence: Margin { relative: 0.1, absolute: 2_000.0 },
+            share_minimum_effect: 0.001,
+            share_equivalence: 0.003,
+            plan: Plan::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// How a subject is judged.
+    pub fn rule(&self, subject: Subject) -> Rule {
+        if subject.is_share() {
+            let share = |absolute| Margin { relative: 0.0, absolute };
+            return Rule {
+                scale: Scale::Difference,
+                minimum_effect: share(self.share_minimum_effect),
+                equivalence: share(self.share_equivalence),
+            };
+        }
+        Rule { scale: Scale::Ratio, minimum_effect: self.minimum_effect, equivalence: self.equivalence }
+    }
+
+    /// The same for so many pairs that are there already: the first part accuses, the rest confirms.
+    pub fn within(&self, pairs: usize) -> Settings {
+        let first = (pairs * 3).div_ceil(5);
+        let mut looks: Vec<usize> = self.plan.looks.iter().copied().filter(|look| *look < first).collect();
+        looks.push(first);
+        Settings { plan: Plan { looks, ..self.plan.clone() }, ..self.clone() }
+    }
+}

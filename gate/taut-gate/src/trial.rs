@@ -1,0 +1,297 @@
+//! One recording as a trial: what is kept of it for comparison. Small enough to be stored for years.
+
+use serde::{Deserialize, Serialize};
+use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
+
+use crate::{Error, Figures, Plot, Times};
+
+/// Stamps and kernel events of which a trial may lose this share.
+const LOST_MAX: f64 = 0.001;
+/// Wakes of the probe later than this are stalls of the machine.
+const STALL_NS: u64 = 2_000_000;
+
+/// What is wanted of a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The chain to judge; the one with the most messages if none is named.
+    pub chain: Option<String>,
+    /// A machine that stalled for a larger share of the trial makes it void; see [`Beside::stalled`].
+    pub stalled_max: f64,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { chain: None, stalled_max: 0.25 }
+    }
+}
+
+/// One trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The recording's name.
+    pub name: String,
+    /// `git describe` where it ran; empty outside a repository.
+    pub revision: String,
+    /// The machine.
+    pub host: Host,
+    /// When it began, seconds since 1970.
+    pub started_unix_s: f64,
+    /// From the first to the last record.
+    pub duration_s: f64,
+    /// How the kernel was seen: "full", "self", "stamps".
+    pub tier: String,
+    /// The chain.
+    pub chain: String,
+    /// Its points in order.
+    pub points: Vec<String>,
+    /// Its deadline, end to end.
+    pub deadline_ns: Option<u64>,
+    /// Messages that went all the way, start-up apart.
+    pub messages: u64,
+    /// Of them, the share over the deadline; `None` without one.
+    pub missed: Option<f64>,
+    /// Of them, the share that would be over it without the machine's part.
+    pub missed_own: Option<f64>,
+    /// Of all messages that ended, the share that was dropped or lost on the way.
+    pub dropped: f64,
+    /// From the first to the last point.
+    pub way: Times,
+    /// Hop by hop.
+    pub hops: Vec<HopTimes>,
+    /// Share of the time of which nobody knows what it was; it counts as the program's own.
+    pub unknown: f64,
+    /// True where nothing tells the program's time from the machine's.
+    pub is_blind: bool,
+    /// The probe that ran beside the program.
+    pub beside: Option<Beside>,
+    /// Distribution of the whole way.
+    pub plot_total: Plot,
+    /// The same less the machine's part.
+    pub plot_own: Plot,
+    /// Why this trial says nothing.
+    pub void: Option<Void>,
+}
+
+/// A hop's figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HopTimes {
+    /// Point it starts at.
+    pub from: String,
+    /// Point it ends at.
+    pub to: String,
+    /// Its times.
+    pub times: Times,
+    /// Mean time a message by cause, most first.
+    pub spent: Vec<Spent>,
+}
+
+/// Mean time a message spent on one cause in one hop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The cause's word.
+    pub cause: String,
+    /// Whether it is the machine's doing.
+    pub is_machine: bool,
+    /// Over all messages.
+    pub mean_ns: f64,
+}
+
+/// Where a trial ran, as far as it must be the same for all trials.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub name: String,
+    /// `uname -r -v -m`.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Online CPUs.
+    pub cpus: u32,
+}
+
+/// What the probe beside the program says of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// How late its wakes were.
+    pub late: Figures,
+    /// Share of the time in which it waited for a wake that was over 2 ms late.
+    pub stalled: f64,
+}
+
+/// Why a trial says nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Void {
+    /// Stamps were lost.
+    #[error("{lost} of {all} stamps were lost")]
+    LostStamps {
+        /// Lost.
+        lost: u64,
+        /// Stamped.
+        all: u64,
+    },
+    /// Kernel events were lost.
+    #[error("{lost} of {all} kernel events were lost")]
+    LostKernelEvents {
+        /// Lost.
+        lost: u64,
+        /// Seen and lost.
+        all: u64,
+    },
+    /// The recording is damaged.
+    #[error("the recording is damaged: {what}")]
+    Damaged {
+        /// The first damage.
+        what: String,
+    },
+    /// The machine stalled.
+    #[error("the machine stalled for {:.0} % of the trial, by the probe beside it", stalled * 100.0)]
+    Stalled {
+        /// Share of the time.
+        stalled: f64,
+    },
+    /// The program failed.
+    #[error("the command failed: {how}")]
+    Failed {
+        /// How.
+        how: String,
+    },
+}
+
+impl Trial {
+    /// The trial that a recording is. The analysis must have been asked for sides (`taut_analysis::Wanted::sides`).
+    pub fn of(name: &str, analysis: &Analysis, wanted: &Wanted) -> Result<Trial, Error> {
+        let chain = chosen(name, analysis, wanted)?;
+        let nothing = Sides::default();
+        let sides = chain.explained.sides.as_ref().unwrap_or(&nothing);
+        let rows: Vec<&[taut_analysis::Spent]> = sides.spent.chunks_exact(sides.hops.max(1)).collect();
+        let n = rows.len();
+        let way = |of: fn(&taut_analysis::Spent) -> u64| -> Vec<u64> {
+            rows.iter().map(|row| row.iter().map(of).sum()).collect()
+        };
+        let (total, own) = (way(|s| s.total_ns), way(|s| s.total_ns - s.machine_ns));
+        let info = &analysis.info;
+        let outcomes = &chain.outcomes;
+        let lost: u64 = outcomes.dropped.iter().map(|(_, n)| n).sum::<u64>() + outcomes.unexplained;
+        let ended = outcomes.applied + lost;
+        let over = |times: &[u64]| {
+            let deadline = chain.deadline_ns?;
+            Some(times.iter().filter(|ns| **ns > deadline).count() as f64 / n.max(1) as f64)
+        };
+        let all_ns: u64 = total.iter().sum();
+        let beside = probe_chain(analysis).map(|probe| beside(probe, analysis.totals.duration_s));
+        Ok(Trial {
+            name: name.to_owned(),
+            revision: info.git_revision.clone(),
+            host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
+            started_unix_s: info.start_realtime_ns as f64 / 1e9,
+            duration_s: analysis.totals.duration_s,
+            tier: info.tier.word().to_owned(),
+            chain: chain.name.clone(),
+            points: chain.points.iter().map(|point| point.name.clone()).collect(),
+            deadline_ns: chain.deadline_ns,
+            messages: n as u64,
+            missed: over(&total),
+            missed_own: over(&own),
+            dropped: lost as f64 / ended.max(1) as f64,
+            way: Times {
+                total: Figures::of(&total),
+                own: Figures::of(&own),
+                work: Figures::of(&way(|s| s.work_ns)),
+                machine: Figures::of(&way(|s| s.machine_ns)),
+            },
+            hops: (0..chain.hops.len().min(sides.hops)).map(|at| hop(chain, sides, &rows, at)).collect(),
+            unknown: sides.unknown_ns as f64 / all_ns.max(1) as f64,
+            is_blind: sides.is_blind,
+            void: void(analysis, beside.as_ref(), wanted),
+            beside,
+            plot_total: Plot::of(&total),
+            plot_own: Plot::of(&own),
+        })
+    }
+
+    /// Whether both are trials of one chain.
+    pub fn same_chain(&self, other: &Trial) -> Result<(), Error> {
+        if self.points == other.points {
+            return Ok(());
+        }
+        Err(Error::OtherChain {
+            a: self.name.clone(),
+            b: other.name.clone(),
+            a_points: self.points.join(" → "),
+            b_points: other.points.join(" → "),
+        })
+    }
+}
+
+fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a Chain, Error> {
+    let probe = probe_chain(analysis).map(|chain| chain.name.clone());
+    let mut chains = analysis.chains.iter().filter(|chain| Some(&chain.name) != probe.as_ref());
+    match &wanted.chain {
+        Some(word) => chains.clone().find(|chain| chain.name == *word).ok_or_else(|| Error::NoChain {
+            recording: name.to_owned(),
+            chain: word.clone(),
+            known: chains.map(|chain| format!("{:?}", chain.name)).collect::<Vec<_>>().join(", "),
+        }),
+        None => chains.next().ok_or_else(|| Error::Empty { recording: name.to_owned() }),
+    }
+}
+
+fn hop(chain: &Chain, sides: &Sides, rows: &[&[taut_analysis::Spent]], at: usize) -> HopTimes {
+    // A message that did not pass the hop's points spent nothing in it, and is not of its distribution.
+    let through: Vec<&taut_analysis::Spent> = rows.iter().map(|row| &row[at]).filter(|s| s.total_ns > 0).collect();
+    let times = |of: fn(&taut_analysis::Spent) -> u64| {
+        Figures::of(&through.iter().map(|spent| of(spent)).collect::<Vec<u64>>())
+    };
+    let mean = |share: &taut_analysis::SideShare| Spent {
+        cause: share.cause.word().to_owned(),
+        is_machine: share.is_machine,
+        mean_ns: share.time_ns as f64 / rows.len().max(1) as f64,
+    };
+    HopTimes {
+        from: chain.hops[at].from.clone(),
+        to: chain.hops[at].to.clone(),
+        times: Times {
+            total: times(|s| s.total_ns),
+            own: times(|s| s.total_ns - s.machine_ns),
+            work: times(|s| s.work_ns),
+            machine: times(|s| s.machine_ns),
+        },
+        spent: sides.shares.iter().filter(|share| share.hop == at).map(mean).collect(),
+    }
+}
+
+fn beside(probe: &Chain, duration_s: f64) -> Beside {
+    let late: Vec<u64> = probe.series.iter().map(|(_, late)| *late).collect();
+    // Stalls that several CPUs met at once count once.
+    let mut stalls: Vec<(u64, u64)> =
+        probe.series.iter().filter(|(_, late)| *late >= STALL_NS).map(|(at, late)| (*at, at + late)).collect();
+    stalls.sort_unstable();
+    let (mut stalled_ns, mut until) = (0, 0);
+    for (from, to) in stalls {
+        stalled_ns += to.saturating_sub(from.max(until));
+        until = until.max(to);
+    }
+    Beside { late: Figures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
+}
+
+fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &Wanted) -> Option<Void> {
+    let totals = &analysis.totals;
+    let (lost, all) = (totals.lost_stamps, totals.lost_stamps + totals.stamps);
+    if lost as f64 > LOST_MAX * all as f64 {
+        return Some(Void::LostStamps { lost, all });
+    }
+    let (lost, all) = (totals.lost_kernel_events, totals.lost_kernel_events + totals.kernel_events);
+    if lost as f64 > LOST_MAX * all as f64 {
+        return Some(Void::LostKernelEvents { lost, all });
+    }
+    if let Some(what) = analysis.damage.first() {
+        return Some(Void::Damaged { what: what.clone() });
+    }
+    beside.filter(|b| b.stalled > wanted.stalled_max).map(|b| Void::Stalled { stalled: b.stalled })
+}
+
+/// The word of a cause that a program may do something about: it is not the machine's.
+pub(crate) fn is_wait_for_others(cause: &str) -> bool {
+    matches!(Cause::from_word(cause), Some(Cause::Queued | Cause::Lock | Cause::Gil))
+}

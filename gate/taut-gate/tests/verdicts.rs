@@ -1,0 +1,144 @@
+//! Verdicts on trials of known truth: who did it, the program or the machine, and where.
+
+mod made;
+
+use made::{Made, gated};
+use taut_gate::{Asked, Error, Settings, Void, gate, noise};
+use taut_stats::compare::{InvalidReason, Verdict};
+
+fn verdict(b: &Made) -> taut_gate::Outcome {
+    gated(&Settings::default(), &Made::default(), b, 1, 40).outcome
+}
+
+fn with_work(work_ns: [f64; 3]) -> Made {
+    Made { work_ns, ..Made::default() }
+}
+
+#[test]
+fn the_same_program_is_not_worse() {
+    let outcome = verdict(&Made::default());
+    assert_eq!(outcome.verdict, Verdict::NoRelevantDifference);
+    assert_eq!((outcome.blamed, outcome.fresh), (None, 0));
+    assert!(!outcome.machine.unwrap().is_worse);
+    assert_eq!(outcome.silent.len(), 1, "no deadline: {:?}", outcome.silent);
+}
+
+#[test]
+fn a_tenth_more_work_in_one_hop_is_worse_and_the_hop_is_named() {
+    for (hop, work_ns) in [[44_000.0, 1e5, 6e4], [4e4, 110_000.0, 6e4], [4e4, 1e5, 66_000.0]].into_iter().enumerate() {
+        let outcome = verdict(&with_work(work_ns));
+        assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(hop)), "{work_ns:?}");
+        let change = &outcome.hops[hop];
+        assert_eq!(change.causes.iter().find(|cause| !cause.is_machine).unwrap().cause, "work");
+        let grown = work_ns[hop] * 0.1 / 1.1;
+        assert!((change.own.change_ns / (1.05 * grown) - 1.0).abs() < 0.1, "{change:?}");
+        assert!(outcome.fresh >= 8);
+    }
+}
+
+#[test]
+fn a_tail_that_medians_cannot_see_is_worse() {
+    let outcome = verdict(&Made { one_in: 200, ..Made::default() });
+    assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(1)));
+}
+
+#[test]
+fn what_only_the_machine_did_is_said_and_fails_nothing() {
+    let hog = Made { machine: (0.3, 2_000_000.0), ..Made::default() };
+    let outcome = verdict(&hog);
+    assert_eq!(outcome.verdict, Verdict::NoRelevantDifference);
+    assert!(outcome.machine.unwrap().is_worse);
+}
+
+#[test]
+fn a_program_that_got_worse_fails_behind_a_hog_too() {
+    let both = Made { machine: (0.3, 2_000_000.0), ..with_work([4e4, 1.2e5, 6e4]) };
+    let outcome = verdict(&both);
+    assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(1)));
+    assert!(outcome.machine.unwrap().is_worse);
+}
+
+#[test]
+fn missed_deadlines_are_the_programs_unless_the_machine_got_worse_with_them() {
+    let deadline_ns = Some(300_000);
+    let a = Made { deadline_ns, machine: (0.0, 0.0), ..Made::default() };
+    let settings = Settings { votes: vec!["missed".parse().unwrap()], ..Settings::default() };
+    let slower = Made { deadline_ns, work_ns: [4e4, 1.9e5, 6e4], ..a.clone() };
+    let outcome = gated(&settings, &a, &slower, 1, 40).outcome;
+    assert_eq!(outcome.verdict, Verdict::Worse);
+    let hog = Made { deadline_ns, machine: (0.3, 2_000_000.0), ..a.clone() };
+    let outcome = gated(&settings, &a, &hog, 1, 40).outcome;
+    assert!(outcome.ballots[0].excused);
+    assert_eq!(outcome.verdict, Verdict::NotEnoughEvidence { more_pairs: None });
+}
+
+#[test]
+fn messages_that_are_dropped_are_not_fast() {
+    let outcome = verdict(&Made { dropped: 0.3, work_ns: [3e4, 8e4, 5e4], ..Made::default() });
+    assert_eq!(outcome.verdict, Verdict::Worse);
+}
+
+#[test]
+fn less_work_is_better() {
+    assert_eq!(verdict(&with_work([2e4, 6e4, 4e4])).verdict, Verdict::Better);
+}
+
+#[test]
+fn time_that_runs_out_is_not_a_verdict_against() {
+    let outcome = gated(&Settings::default(), &Made::default(), &with_work([4e4, 1.2e5, 6e4]), 1, 5).outcome;
+    assert!(matches!(outcome.verdict, Verdict::NotEnoughEvidence { .. }), "{:?}", outcome.verdict);
+    let nothing = gated(&Settings::default(), &Made::default(), &Made::default(), 1, 0).outcome;
+    assert_eq!(nothing.verdict, Verdict::Invalid { reason: InvalidReason::NoPairs });
+}
+
+#[test]
+fn void_trials_are_replaced_counted_and_too_many_end_it() {
+    let mut random = rand::SeedableRng::seed_from_u64(1);
+    let mut n = 0;
+    let mut run = |one_in: usize| {
+        let mut next = |_: Asked| -> Result<_, Error> {
+            let mut pair = (Made::default().trial(&mut random), Made::default().trial(&mut random));
+            n += 1;
+            if n % one_in == 0 {
+                pair.1.void = Some(Void::Stalled { stalled: 0.5 });
+            }
+            Ok(Some(pair))
+        };
+        gate(&Settings::default(), &mut next).unwrap().outcome
+    };
+    let few = run(6);
+    assert_eq!((few.verdict, few.void.is_empty()), (Verdict::NoRelevantDifference, false));
+    assert!(matches!(run(2).verdict, Verdict::Invalid { .. }));
+}
+
+#[test]
+fn other_chains_are_refused() {
+    let mut random = rand::SeedableRng::seed_from_u64(1);
+    let mut next = |_: Asked| -> Result<_, Error> {
+        let (a, mut b) = (Made::default().trial(&mut random), Made::default().trial(&mut random));
+        b.points.pop();
+        Ok(Some((a, b)))
+    };
+    let error = gate(&Settings::default(), &mut next).unwrap_err().to_string();
+    assert!(error.contains("read → plan → send,"), "{error}");
+}
+
+#[test]
+fn the_noise_floor_is_that_of_the_baseline_and_finds_what_it_says() {
+    let settings = Settings::default();
+    let gated = gated(&settings, &Made::default(), &Made::default(), 3, 40);
+    let floor = noise(&settings, &gated, &[]);
+    let of_work = &floor[0];
+    assert!(of_work.of_pair.is_none_or(|noise| noise < 0.03), "{of_work:?}");
+    let smallest = of_work.smallest.unwrap();
+    assert!((0.05..0.15).contains(&smallest), "{smallest}");
+}
+
+#[test]
+fn of_sixty_gates_of_a_program_against_itself_none_is_worse() {
+    let settings = Settings::default();
+    for seed in 0..60 {
+        let outcome = gated(&settings, &Made::default(), &Made::default(), seed, 14).outcome;
+        assert_ne!(outcome.verdict, Verdict::Worse, "seed {seed}");
+    }
+}
