@@ -1,0 +1,66 @@
+"""Runs the whole system by itself: simulator, state publisher, planner, then trials of the bench client.
+
+Exit code 0: all trials succeeded; 1: one did not; 2: something did not start. `taut record --` can be put in front."""
+
+import argparse
+import json
+import statistics
+import sys
+import threading
+from typing import Any
+
+from . import options, processes
+
+COLUMNS = ("planning_ms", "planned_ms", "excess_ms", "notice_ms", "end_to_end_ms", "control_lateness_p99_us", "control_missed")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m workloads.reach", description=__doc__)
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("--trials", type=_trials, default=5, metavar="N", help="how many (5)")
+    amount.add_argument("--duration", type=_seconds, metavar="S", help="as many as begin within this time")
+    parser.add_argument("--json", action="store_true", help="print one JSON line a trial instead of the table")
+    options.add(parser)
+    parsed = parser.parse_args()
+    stop = threading.Event()
+    processes.stop_on_signals(stop)
+    try:
+        with processes.system(options.chosen(parsed), stop):
+            trials = processes.trials(options.chosen(parsed), stop, parsed.trials, parsed.duration)
+    except processes.StartError as failure:
+        print(f"reach: {failure}", file=sys.stderr)
+        return 2
+    if parsed.json:
+        print("\n".join(json.dumps(trial) for trial in trials))
+    else:
+        print(table(trials))
+    return 0 if trials and all(trial["success"] for trial in trials) else 1
+
+
+def table(trials: list[dict[str, Any]]) -> str:
+    """One row a trial, and the medians."""
+    lines = [f"  {'trial':<8}" + "".join(f"{name.replace('control_', ''):>17}" for name in COLUMNS) + "  outcome"]
+    for number, trial in enumerate(trials, 1):
+        cells = "".join(f"{trial[name]:>17.1f}" if name in trial else f"{'–':>17}" for name in COLUMNS)
+        lines.append(f"  {number:<8}{cells}  {'success' if trial['success'] else trial['reason']}")
+    values = {name: [trial[name] for trial in trials if name in trial] for name in COLUMNS}
+    cells = "".join(f"{statistics.median(values[name]):>17.1f}" if values[name] else f"{'–':>17}" for name in COLUMNS)
+    succeeded = sum(trial["success"] for trial in trials)
+    return "\n".join([*lines, f"  {'median':<8}{cells}  {succeeded} of {len(trials)} succeeded"])
+
+
+def _trials(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text} is not within 1 to 100000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 86400 seconds")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

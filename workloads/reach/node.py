@@ -1,0 +1,40 @@
+"""What the processes with one thread have in common."""
+
+import ctypes
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import taut
+
+from .bus import Bus, BusError, open_bus
+from .options import Options
+
+JOIN_S = 15.0
+"""So long for the others to come up."""
+Stop = threading.Event
+PR_SET_NAME = 15  # linux/prctl.h
+
+
+def call_thread(name: str) -> None:
+    """Names the calling thread for the kernel, and so for recordings; Python does not before 3.14."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15])
+
+
+def main(name: str, run: Callable[[Options, Bus, Stop], None], chosen: Options) -> int:
+    """Exit code 0 after SIGINT or SIGTERM, 2 when the bus or the others were not there."""
+    stop = Stop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    call_thread(name)
+    taut.prepare_thread()
+    try:
+        with closing(open_bus(chosen)) as bus:
+            run(chosen, bus, stop)
+    except BusError as failure:
+        if not stop.is_set():
+            print(f"reach: {failure}", file=sys.stderr)
+            return 2
+    return 0

@@ -1,0 +1,87 @@
+"""What all processes of the system are told alike."""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+BUSES = ("dds", "zenoh", "shm")
+
+
+@dataclass(frozen=True)
+class Options:
+    bus: str = "dds"
+    domain: int = 0
+    reliability: str = "reliable"
+    depth: int | None = None
+    """Of a topic's queue; None: each topic's own; 0: all messages are kept."""
+    priority: str = "normal"
+    listen: int = 0
+    throttle: str = "none"
+    seed: int = 1
+    stall_limit_ms: float = 20.0
+
+    def arguments(self) -> list[str]:
+        """The command line that says the same."""
+        words = ["--bus", self.bus, "--domain", str(self.domain), "--reliability", self.reliability]
+        words += ["--priority", self.priority, "--listen", str(self.listen), "--throttle", self.throttle]
+        words += ["--seed", str(self.seed), "--stall-limit-ms", str(self.stall_limit_ms)]
+        return words if self.depth is None else [*words, "--depth", str(self.depth) if self.depth else "all"]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Each can also be given as an environment variable, `REACH_DEPTH` for `--depth`."""
+    group = parser.add_argument_group("the same for all processes of a system (or REACH_BUS=… and so on)")
+
+    def option(name: str, default: str | None, **how: Any) -> None:
+        given = os.environ.get(f"REACH_{name.upper().replace('-', '_')}", default)
+        group.add_argument(f"--{name}", default=given, **how)
+
+    option("bus", "dds", type=_one_of(*BUSES), metavar="|".join(BUSES), help="CycloneDDS, zenoh, or iceoryx2's shared memory")
+    option("domain", os.environ.get("ROS_DOMAIN_ID", "0"), type=_domain, metavar="N", help="0 to 232 (ROS_DOMAIN_ID, or 0)")
+    option("reliability", "reliable", type=_one_of("reliable", "best_effort"), metavar="reliable|best_effort", help="of topics")
+    option("depth", None, type=_depth, metavar="N|all", help="of topics' queues (10; tf 100)")
+    option("priority", "normal", type=_one_of("normal", "fifo"), metavar="normal|fifo", help="of the control thread")
+    option("listen", "0", type=_count, metavar="N", help="the planner takes rt/flood_topic_1 to _N (0)")
+    option("throttle", "none", type=_one_of("none", "adaptive"), metavar="none|adaptive", help="how it takes them")
+    option("seed", "1", type=int, metavar="N", help="of the planner's random numbers (1)")
+    option("stall-limit-ms", "20", type=_positive, metavar="MS", help="the controller gives up when that late (20)")
+
+
+def chosen(parsed: argparse.Namespace) -> Options:
+    return Options(**{name: getattr(parsed, name) for name in Options.__dataclass_fields__})
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def word(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(words)}")
+        return text
+
+    return word
+
+
+def _domain(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 232):
+        raise argparse.ArgumentTypeError(f"{text} is not a DDS domain, 0 to 232")
+    return int(text)
+
+
+def _depth(text: str) -> int:
+    if text != "all" and not (text.isdecimal() and 1 <= int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text} is neither `all` nor 1 to 100000 messages")
+    return 0 if text == "all" else int(text)
+
+
+def _count(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 64):
+        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 64 topics")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 60_000:
+        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 60000 ms")
+    return value
