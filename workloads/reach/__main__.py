@@ -11,7 +11,15 @@ from typing import Any
 
 from . import options, processes
 
-COLUMNS = ("planning_ms", "planned_ms", "excess_ms", "notice_ms", "end_to_end_ms", "control_lateness_p99_us", "control_missed")
+COLUMNS = (
+    "planning_ms",
+    "planned_ms",
+    "excess_ms",
+    "notice_ms",
+    "end_to_end_ms",
+    "control_lateness_p99_us",
+    "control_missed",
+)
 
 
 def main() -> int:

@@ -30,13 +30,15 @@ class Arm:
         """Position in m from the base."""
         self.data.qpos[:] = joints
         mujoco.mj_kinematics(self.model, self.data)
-        return self.data.site_xpos[self.tool].copy()
+        place: Vector = self.data.site_xpos[self.tool].copy()
+        return place
 
     def turned_at(self, joints: Vector) -> Vector:
         """The tool's axes in the base's frame, one a column."""
         self.data.qpos[:] = joints
         mujoco.mj_kinematics(self.model, self.data)
-        return self.data.site_xmat[self.tool].reshape(3, 3).copy()
+        axes: Vector = self.data.site_xmat[self.tool].reshape(3, 3).copy()
+        return axes
 
     def poses(self, joints: Vector) -> tuple[Vector, Vector]:
         """Position and quaternion (w x y z) of every link, of `link0` first."""

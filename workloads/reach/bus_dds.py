@@ -13,11 +13,11 @@ from .topics import Topic
 # Keeps to this machine, unless somebody has configured it. It is read when the library is loaded.
 os.environ.setdefault("CYCLONEDDS_URI", Path(__file__).with_name("cyclonedds.xml").as_uri())
 
-from cyclonedds.core import InstanceState, Policy, Qos, ReadCondition, SampleState, ViewState, WaitSet  # noqa: E402
-from cyclonedds.domain import DomainParticipant  # noqa: E402
-from cyclonedds.pub import DataWriter  # noqa: E402
-from cyclonedds.sub import DataReader  # noqa: E402
-from cyclonedds.topic import Topic as DdsTopic  # noqa: E402
+from cyclonedds.core import InstanceState, Policy, Qos, ReadCondition, SampleState, ViewState, WaitSet
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic as DdsTopic
 
 UNREAD = SampleState.Any | ViewState.Any | InstanceState.Alive
 BLOCKING_NS = 100_000_000

@@ -87,4 +87,4 @@ class ZenohBus(Bus):
 
     def close(self) -> None:
         """A session that is left open keeps the process from ending."""
-        self._session.close()
+        self._session.close()  # type: ignore[no-untyped-call]

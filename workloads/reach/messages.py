@@ -6,9 +6,21 @@ Requests and replies begin with the client's id and a count, as rmw_cyclonedds p
 
 # No `from __future__ import annotations` here: the types are read at run time.
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.types import array, float64, int32, int64, sequence, uint8, uint32, uint64
+
+if TYPE_CHECKING:  # The package's marks for lengths say nothing to a type checker.
+    Floats: TypeAlias = list[float]
+    Strings: TypeAlias = list[str]
+    Uuid: TypeAlias = list[int]
+    Transforms: TypeAlias = list["TransformStamped"]
+    Points: TypeAlias = list["JointTrajectoryPoint"]
+else:
+    Floats, Strings, Uuid = sequence[float64], sequence[str], array[uint8, 16]
+    Transforms = sequence["workloads.reach.messages.TransformStamped"]
+    Points = sequence["workloads.reach.messages.JointTrajectoryPoint"]
 
 
 @dataclass
@@ -41,10 +53,10 @@ class JointState(IdlStruct, typename="sensor_msgs::msg::dds_::JointState_"):
     """Its stamp, in ns, is its id in a recording."""
 
     header: Header
-    name: sequence[str]
-    position: sequence[float64]
-    velocity: sequence[float64]
-    effort: sequence[float64]
+    name: Strings
+    position: Floats
+    velocity: Floats
+    effort: Floats
 
 
 @dataclass
@@ -77,27 +89,23 @@ class TransformStamped(IdlStruct, typename="geometry_msgs::msg::dds_::TransformS
 
 @dataclass
 class TFMessage(IdlStruct, typename="tf2_msgs::msg::dds_::TFMessage_"):
-    transforms: sequence[TransformStamped]
+    transforms: Transforms
 
 
 @dataclass
 class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTrajectoryPoint_"):
-    positions: sequence[float64]
-    velocities: sequence[float64]
-    accelerations: sequence[float64]
-    effort: sequence[float64]
+    positions: Floats
+    velocities: Floats
+    accelerations: Floats
+    effort: Floats
     time_from_start: Time  # builtin_interfaces/Duration has the same fields
 
 
 @dataclass
 class JointTrajectory(IdlStruct, typename="trajectory_msgs::msg::dds_::JointTrajectory_"):
     header: Header
-    joint_names: sequence[str]
-    points: sequence[JointTrajectoryPoint]
-
-
-GoalId = array[uint8, 16]
-"""unique_identifier_msgs/UUID; its first eight bytes are the message's id in a recording."""
+    joint_names: Strings
+    points: Points
 
 
 @dataclass
@@ -118,7 +126,7 @@ class ReachRequest(IdlStruct, typename="reach_msgs::action::dds_::Reach_SendGoal
 
     client: uint64
     count: int64
-    goal_id: GoalId
+    goal_id: Uuid  # its first eight bytes are the message's id in a recording
     place: Vector3
 
 
@@ -132,7 +140,7 @@ class ReachReply(IdlStruct, typename="reach_msgs::action::dds_::Reach_SendGoal_R
 
 @dataclass
 class ReachFeedback(IdlStruct, typename="reach_msgs::action::dds_::Reach_FeedbackMessage_"):
-    goal_id: GoalId
+    goal_id: Uuid
     state: str  # PLANNING, then MONITOR, again and again
 
 
@@ -160,7 +168,7 @@ class Execution(IdlStruct, typename="reach_msgs::msg::dds_::Execution_"):
 class ReachResult(IdlStruct, typename="reach_msgs::action::dds_::Reach_GetResult_Response_"):
     client: uint64
     count: int64
-    goal_id: GoalId
+    goal_id: Uuid
     code: int32  # of moveit_msgs/MoveItErrorCodes
     reason: str
     taken_ns: int64
@@ -177,7 +185,7 @@ class ReachResult(IdlStruct, typename="reach_msgs::action::dds_::Reach_GetResult
 class FollowRequest(IdlStruct, typename="reach_msgs::action::dds_::Follow_SendGoal_Request_"):
     client: uint64
     count: int64
-    goal_id: GoalId
+    goal_id: Uuid
     trajectory: JointTrajectory
 
 
@@ -190,7 +198,7 @@ class FollowReply(IdlStruct, typename="reach_msgs::action::dds_::Follow_SendGoal
 
 @dataclass
 class FollowFeedback(IdlStruct, typename="reach_msgs::action::dds_::Follow_FeedbackMessage_"):
-    goal_id: GoalId
+    goal_id: Uuid
     elapsed_s: float64
     error_rad: float64
 
@@ -199,7 +207,7 @@ class FollowFeedback(IdlStruct, typename="reach_msgs::action::dds_::Follow_Feedb
 class FollowResult(IdlStruct, typename="reach_msgs::action::dds_::Follow_GetResult_Response_"):
     client: uint64
     count: int64
-    goal_id: GoalId
+    goal_id: Uuid
     code: int32  # of control_msgs/FollowJointTrajectory
     reason: str
     execution: Execution

@@ -38,9 +38,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         given = os.environ.get(f"REACH_{name.upper().replace('-', '_')}", default)
         group.add_argument(f"--{name}", default=given, **how)
 
-    option("bus", "dds", type=_one_of(*BUSES), metavar="|".join(BUSES), help="CycloneDDS, zenoh, or iceoryx2's shared memory")
-    option("domain", os.environ.get("ROS_DOMAIN_ID", "0"), type=_domain, metavar="N", help="0 to 232 (ROS_DOMAIN_ID, or 0)")
-    option("reliability", "reliable", type=_one_of("reliable", "best_effort"), metavar="reliable|best_effort", help="of topics")
+    option(
+        "bus",
+        "dds",
+        type=_one_of(*BUSES),
+        metavar="|".join(BUSES),
+        help="CycloneDDS, zenoh, or iceoryx2's shared memory",
+    )
+    option(
+        "domain", os.environ.get("ROS_DOMAIN_ID", "0"), type=_domain, metavar="N", help="0 to 232 (ROS_DOMAIN_ID, or 0)"
+    )
+    option(
+        "reliability",
+        "reliable",
+        type=_one_of("reliable", "best_effort"),
+        metavar="reliable|best_effort",
+        help="of topics",
+    )
     option("depth", None, type=_depth, metavar="N|all", help="of topics' queues (10; tf 100)")
     option("priority", "normal", type=_one_of("normal", "fifo"), metavar="normal|fifo", help="of the control thread")
     option("listen", "0", type=_count, metavar="N", help="the planner takes rt/flood_topic_1 to _N (0)")

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import ruckig
@@ -69,7 +70,11 @@ class Planner:
         corners = [self._vector(path.getState(i)) for i in range(path.getStateCount())]
         simplified = time.monotonic()
         return Plan(
-            timed(corners), self.checked, 1e3 * (solved - began), 1e3 * (searched - solved), 1e3 * (simplified - searched)
+            timed(corners),
+            self.checked,
+            1e3 * (solved - began),
+            1e3 * (searched - solved),
+            1e3 * (simplified - searched),
         )
 
     def _setup(self, start: Vector, goals: list[Vector]) -> geometric.SimpleSetup:
@@ -103,7 +108,7 @@ def timed(corners: list[Vector]) -> Trajectory:
     """At rest at every corner, straight between them: exactly the path that was checked for collisions."""
     generator = ruckig.Ruckig(len(JOINTS))
     times, positions, speeds = [0.0], [corners[0]], [np.zeros(len(JOINTS))]
-    for start, end in zip(corners, corners[1:], strict=False):
+    for start, end in pairwise(corners):
         if np.abs(end - start).max() < 1e-9:
             continue
         task = ruckig.InputParameter(len(JOINTS))
