@@ -76,6 +76,7 @@ pub fn run(args: &Args) -> Result<Done> {
         from_ns: None,
         suspects: args.suspect.clone(),
         budgets: args.all,
+        sides: false,
     };
     let name = args.recording.display().to_string();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
