@@ -56,7 +56,8 @@ $(VENV)/.requirements: requirements-dev.txt
 
 # The wheel carries the module and the binary: build the binary first, lay it in maturin's data folder.
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/*) include/taut.h
-	cargo build --release --locked -p taut
+	cargo build --release --locked -p taut -p taut-quad
+	install -m 755 target/release/taut-quad $(BIN)/taut-quad
 	mkdir -p target/wheel-data/scripts target/wheel-data/headers
 	install -m 755 target/release/taut target/wheel-data/scripts/taut
 	install -m 644 include/*.h target/wheel-data/headers/

@@ -7,8 +7,8 @@ use std::{
 
 /// The stage folders in the order of the data's way. A crate may depend on crates of its
 /// own folder and of folders earlier in this list.
-const ORDER: [&str; 10] =
-    ["trace", "measure", "guard", "drive", "explain", "stress", "gate", "report", "cli", "python"];
+const ORDER: [&str; 11] =
+    ["trace", "measure", "guard", "drive", "explain", "stress", "gate", "report", "cli", "python", "workloads"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

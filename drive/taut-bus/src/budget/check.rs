@@ -130,6 +130,9 @@ fn positive_rates(budget: &Budget) -> Result<(), Error> {
         time("spi.hold_us", spi.hold_us)?;
         time("spi.fifo_dead_us", spi.fifo_dead_us)?;
         time("spi.setup_us", spi.setup_us)?;
+        if spi.polled_buses == Some(0) {
+            return Err(Error::value("spi.polled_buses", 0, "must be at least 1"));
+        }
         if spi.fifo_bytes == 0 {
             return Err(Error::value("spi.fifo_bytes", 0, "must be at least 1"));
         }

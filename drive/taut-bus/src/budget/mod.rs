@@ -3,7 +3,7 @@
 //! A [`Budget`] (`file`) is read from TOML (`read`, `change`, `check`): frames, links, resources, and terms (`term`),
 //! each with what is known of its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
 //! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `draw`, `jitter`). Backward: how
-//! many servos, bytes or bits a second a rate allows ([`solve`]). Sideways: what each figure is worth
+//! many servos, bytes or bits a second a rate allows ([`solve`]). Event by event where microcontrollers are polled ([`polled()`]). Sideways: what each figure is worth
 //! ([`sensitivity`]), by the figures one can turn (`knob`). Against a recording: [`compare`].
 
 mod change;
@@ -16,6 +16,7 @@ mod forecast;
 mod jitter;
 mod knob;
 mod load;
+mod polled;
 mod presets;
 mod read;
 mod sensitivity;
@@ -29,6 +30,7 @@ pub use forecast::{Cost, Forecast, Misses, Sampling, Usage, forecast};
 pub use jitter::Jitter;
 pub use knob::{Knob, knobs};
 pub use load::{Lane, Load, lanes};
+pub use polled::{Polled, polled};
 pub use presets::{PRESETS, Preset, preset};
 pub use sensitivity::{Gradient, sensitivity};
 pub use solve::{Answer, Solve, Solved, solve};

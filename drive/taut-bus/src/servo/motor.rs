@@ -21,11 +21,22 @@ pub struct Body {
     pub friction_nm_s: f64,
     /// False: somebody else moves it, by [`Motor::place`].
     pub turns_by_itself: bool,
+    /// How fast torque heats it, K/s at 1 Nm; the heat grows with the torque's square.
+    pub heating_k_s_nm2: f64,
+    /// Time constant of its cooling down to 25 °C, s.
+    pub cooling_s: f64,
 }
 
 impl Default for Body {
     fn default() -> Body {
-        Body { inertia_kg_m2: 1e-3, load_nm: 0.0, friction_nm_s: 0.01, turns_by_itself: true }
+        Body {
+            inertia_kg_m2: 1e-3,
+            load_nm: 0.0,
+            friction_nm_s: 0.01,
+            turns_by_itself: true,
+            heating_k_s_nm2: 1.0,
+            cooling_s: 30.0,
+        }
     }
 }
 
@@ -34,6 +45,8 @@ impl Default for Body {
 pub struct Limits {
     /// Largest torque in any mode, Nm.
     pub torque_nm: f64,
+    /// Largest torque after a time-out, Nm.
+    pub timeout_torque_nm: f64,
     /// Position gain, Nm a revolution.
     pub kp_nm: f64,
     /// Velocity gain, Nm·s a revolution.
@@ -50,6 +63,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             torque_nm: 5.0,
+            timeout_torque_nm: 5.0,
             kp_nm: 20.0,
             kd_nm_s: 0.5,
             brake_nm_s: 1.0,
@@ -247,8 +261,8 @@ impl Motor {
             self.velocity_rev_s += torque / (std::f64::consts::TAU * b.inertia_kg_m2) * dt_s;
             self.position_rev += self.velocity_rev_s * dt_s;
         }
-        // 1 K/s at 1 Nm, back to 25 °C in 30 s.
-        self.temperature_c += (self.torque_nm * self.torque_nm - (self.temperature_c - 25.0) / 30.0) * dt_s;
+        let heating = self.body.heating_k_s_nm2 * self.torque_nm * self.torque_nm;
+        self.temperature_c += (heating - (self.temperature_c - 25.0) / self.body.cooling_s) * dt_s;
     }
 
     fn watch(&mut self, now_ns: u64) {
@@ -266,7 +280,8 @@ impl Motor {
     fn controlled_torque_nm(&self) -> f64 {
         let (c, l) = (&self.command, &self.limits);
         let cap = match c.max_torque_nm {
-            nm if nm >= 0.0 && self.mode != Mode::Timeout => nm.min(l.torque_nm),
+            _ if self.mode == Mode::Timeout => l.timeout_torque_nm.min(l.torque_nm),
+            nm if nm >= 0.0 => nm.min(l.torque_nm),
             _ => l.torque_nm,
         };
         let torque = match self.mode {
@@ -314,6 +329,18 @@ mod tests {
         motor.advance(S);
         assert_eq!(motor.torque_nm(), -5.0);
         assert!(motor.velocity_rev_s() > 50.0, "{}", motor.velocity_rev_s());
+    }
+
+    #[test]
+    fn after_the_time_out_a_cap_of_its_own_holds() {
+        let limits = Limits { timeout_torque_nm: 2.0, ..Limits::default() };
+        let mut motor = Motor::new(Body { load_nm: 3.0, ..Body::default() }, limits);
+        motor.advance(0);
+        motor.command(Command { position_rev: 0.0, ..Command::new(Mode::Position) });
+        motor.advance(S / 20);
+        assert!(motor.torque_nm() < -2.0, "{}", motor.torque_nm());
+        motor.advance(S);
+        assert_eq!((motor.mode(), motor.torque_nm()), (Mode::Timeout, -2.0));
     }
 
     #[test]

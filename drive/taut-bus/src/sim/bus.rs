@@ -108,6 +108,11 @@ impl Bus {
         self.cut = cut;
     }
 
+    /// From now on this share of replies is lost, 0 to 1.
+    pub fn set_loss(&mut self, share: f64) {
+        self.wiring.loss = share;
+    }
+
     /// How long the wire has carried bits, ns.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
@@ -130,8 +135,8 @@ impl Bus {
         (us * 1e3).round() as u64
     }
 
-    /// Everything that happens on the wire until `now_ns`.
-    fn advance(&mut self, now_ns: u64) {
+    /// Everything that happens on the wire until `now_ns`; sending and receiving do it by themselves.
+    pub fn advance(&mut self, now_ns: u64) {
         loop {
             if let Some(done) = self.on_wire.take_if(|frame| frame.end_ns <= now_ns) {
                 self.free_ns = done.end_ns;

@@ -26,6 +26,9 @@ pub struct Spi {
     /// The rest of a transaction: setting up and looking at the result, µs.
     #[serde(default)]
     pub setup_us: f64,
+    /// Buses behind each microcontroller that the host asks for what has come, where it does so.
+    #[serde(default)]
+    pub polled_buses: Option<u32>,
 }
 
 fn three() -> u32 {
@@ -59,6 +62,7 @@ mod tests {
         fifo_dead_us: 0.15,
         fifo_bytes: 3,
         setup_us: 0.7,
+        polled_buses: Some(2),
     };
 
     #[test]

@@ -1,0 +1,219 @@
+"""What `bench/quad/run` writes."""
+
+import os
+import platform
+import shlex
+import statistics
+from datetime import UTC, datetime
+from pathlib import Path
+
+from workloads.quad.failures import failure
+
+WEIGHT_N = 98.1
+# A robot that lowers itself hits the ground at less than this share of a dropped one's speed.
+GENTLE = 0.5
+# Until all servos damp, s: k cycles and two to be told, or the servos' own time-out and a step.
+DAMPED_S = {
+    "host-killed": 0.102,
+    "host-hung": 0.102,
+    "bus-cut": 0.102,
+    "servo-overheat": 0.005,
+    "replies-lost": 0.010,
+}
+GAITS = ("stand", "trot")
+
+
+def page(fallen: list[dict], lived: list[dict], steady: list[dict], arguments: list[str], took_s: float) -> str:
+    command = shlex.join(["bench/quad/run", *arguments])
+    verdict = "holds" if holds(fallen, lived) else "does not hold"
+    return f"""# Proof: how the quadruped comes down
+
+Made by `{command}` on {datetime.now(UTC).date()} in {took_s / 60:.0f} minutes: {machine()}. Do not edit. What the words mean, and what the
+robot is: [the workload's page](../workloads/quad/README.md).
+
+Claimed: whatever fails, all servos that can still damp do so in time, the first cause is named, and the body reaches the ground at no
+more than {GENTLE:.0%} of the speed of a robot that drops all power, in every trial. **It {verdict}.**
+
+## Every failure, in virtual time
+
+At 1 kHz, standing and trotting, {len(of(fallen, "power-cut", "stand"))} trials each: moments spread over one period of the gait, servos and buses picked by the trial's
+number. *Impact* is the body's downward speed when anything but a foot first touches the ground; *load* the largest force of the ground on
+everything but the feet, in body weights ({WEIGHT_N} N). Median, and the worst trial; *of a drop* is the ratio of medians. *Damped* is when the
+last servo let go of its setpoints.
+
+{falls(fallen)}
+A dropped robot's servos know of nothing, so nothing is damped. Forces depend on how soft the ground is; compare them with
+each other.
+
+{watchdog(fallen)}
+{real_time(fallen, lived, steady)}"""
+
+
+def real_time(fallen: list[dict], lived: list[dict], steady: list[dict]) -> str:
+    if not lived:
+        return "Not measured here: hosts killed and hung in real time, and the cycle's times; leave `--virtual` away.\n"
+    return f"""## Host killed and hung, in real time
+
+`kill -9` and `SIGSTOP` for a second, at 400 Hz; three processes on this machine's CPUs.
+
+{lives(fallen, lived)}
+## The cycle, in real time
+
+12 servos on 4 simulated buses behind UDP, commanded and queried with the inertial unit, trotting; recorded with `taut record`. The wire alone
+takes 540 µs after the commands. What the engine takes beyond the wire where no process boundary is between: [bus-proof.md](bus-proof.md).
+
+{"".join(cycle(one) for one in steady)}"""
+
+
+def holds(fallen: list[dict], lived: list[dict]) -> bool:
+    gentle = [one for one in fallen + lived if one["failure"] != "power-cut"]
+    return all(is_gentle(one, fallen) for one in gentle) and all(is_right(one) for one in fallen)
+
+
+def of(fallen: list[dict], name: str, gait: str) -> list[dict]:
+    return [one for one in fallen if one["failure"] == name and one["gait"] == gait]
+
+
+def is_gentle(one: dict, fallen: list[dict]) -> bool:
+    dropped = statistics.median(impacts(of(fallen, "power-cut", one.get("gait", "trot"))))
+    impact = one["fall"]["impact_m_s"]
+    return impact is None or impact <= GENTLE * dropped
+
+
+def is_right(one: dict) -> bool:
+    """Damped in time, and with the right first cause."""
+    name = one["failure"]
+    if name == "power-cut":
+        return True
+    after_s = one["fall"]["damped_after_s"]
+    return after_s is not None and after_s <= DAMPED_S[name] and named(one)
+
+
+def named(one: dict) -> bool:
+    """Whether the host's first cause is what was done; a host that died names none."""
+    done, cause = failure(one["failure"], 0.0, one["seed"]), one["host"]["cause"]
+    if done.hot_servo is not None:
+        return cause == f"servo {done.hot_servo + 1} reports a fault"
+    bus = done.cut_bus if done.cut_bus is not None else done.deaf_bus
+    if bus is not None:
+        return cause in [f"servo {3 * bus + n} does not answer" for n in (1, 2, 3)]
+    return cause is None
+
+
+def impacts(trials: list[dict]) -> list[float]:
+    """A body that never touched the ground has hit it at 0."""
+    return [one["fall"]["impact_m_s"] or 0.0 for one in trials]
+
+
+def falls(fallen: list[dict]) -> str:
+    rows = []
+    for gait in GAITS:
+        drop = of(fallen, "power-cut", gait)
+        speed, load = statistics.median(impacts(drop)), statistics.median(peaks(drop))
+        for name in dict.fromkeys(one["failure"] for one in fallen):
+            trials = of(fallen, name, gait)
+            damped = [1e3 * s for one in trials if (s := one["fall"]["damped_after_s"]) is not None]
+            down = [one["fall"]["down_after_s"] for one in trials if one["fall"]["down_after_s"] is not None]
+            rows.append(
+                [
+                    f"{name}, {gait}",
+                    str(len(trials)),
+                    pair(impacts(trials), 2),
+                    ratio(statistics.median(impacts(trials)), speed),
+                    pair(peaks(trials), 1),
+                    ratio(statistics.median(peaks(trials)), load),
+                    f"{statistics.median(down):.2f}" if down else "–",
+                    pair(damped, 0) if damped else "–",
+                    f"{max(one['fall']['fastest_joint_rad_s'] for one in trials):.0f}",
+                ]
+            )
+    head = ["", "n", "impact m/s", "of a drop", "load", "of a drop", "down after s", "damped ms", "joint rad/s"]
+    return table(head, rows)
+
+
+def watchdog(fallen: list[dict]) -> str:
+    rows = []
+    for name in dict.fromkeys(one["failure"] for one in fallen if one["failure"] != "power-cut"):
+        trials = [one for one in fallen if one["failure"] == name]
+        after = sorted(1e3 * (one["fall"]["damped_after_s"] or float("inf")) for one in trials)
+        rows.append(
+            [
+                name,
+                f"{sum(map(is_right, trials))} of {len(trials)}",
+                f"{after[len(after) // 2]:.1f} / {after[-1]:.1f}, at most {1e3 * DAMPED_S[name]:.0f}",
+                f"{sum(map(named, trials))} of {len(trials)}",
+                f"{sum(is_gentle(one, fallen) for one in trials)} of {len(trials)}",
+                f"{max(one['fall']['fastest_up_m_s'] for one in trials):.2f}",
+                f"{max(one['fall']['energy_rise_j'] for one in trials):.2f}",
+            ]
+        )
+    head = ["", "right", "damped ms: p50 / max", "first cause", "gentle", "up m/s", "energy rise J"]
+    return table(head, rows)
+
+
+def lives(fallen: list[dict], lived: list[dict]) -> str:
+    drop = statistics.median(impacts(of(fallen, "power-cut", "trot")))
+    rows = []
+    for one in lived:
+        fall, words = one["fall"], one.get("second_host") or one["host"]
+        said = words["refused"] or words["cause"] or "nothing"
+        rows.append(
+            [
+                one["failure"],
+                f"{fall['impact_m_s'] or 0.0:.2f}",
+                ratio(fall["impact_m_s"] or 0.0, drop),
+                f"{fall['peak_body_n'] / WEIGHT_N:.1f}",
+                "–" if fall["damped_after_s"] is None else f"{1e3 * fall['damped_after_s']:.0f}",
+                f"{one['physics']['skipped']} of {one['physics']['steps']}",
+                said.split(";")[0],
+            ]
+        )
+    head = ["", "impact m/s", "of a drop", "load", "damped ms", "physics late", "the host, afterwards"]
+    return table(head, rows)
+
+
+def cycle(one: dict) -> str:
+    told, explained = one["told"], one["explained"]
+    host, chain = told["host"], (explained["chains"] or [{}])[0]
+    ranks = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"]
+    rows = [
+        [phase, *("–" if (ns := host["phases"][phase][rank]) is None else f"{ns / 1e3:,.1f}" for rank in ranks)]
+        for phase in ("wait", "control", "send", "imu", "receive", "parse", "cycle")
+    ]
+    shares = [f"{c['cause']} {c['detail']}".strip() + f" {c['tail_share']:.0%}" for c in chain.get("causes", [])[:5]]
+    followed = [
+        f"{t['name']} {t['p50']:.1f}° / {t['p99']:.1f}°" for t in explained["tracking"] if t["name"].startswith("leg1.")
+    ]
+    return f"""### {one["rate"]} Hz
+
+{host["cycles"]:,} cycles, {host["skipped"]} skipped; {host["missing"]} of {host["expected"]:,} replies missing; physics late in {told["physics"]["skipped"]:,} of
+{told["physics"]["steps"]:,} steps.
+
+{table(["µs", "p50", "p90", "p99", "p99.9", "max"], rows)}
+`taut explain`: {explained["headline"]} The tail's causes: {", ".join(shares) or "not enough"}. Actual from commanded, p50 / p99: {", ".join(followed)}.
+
+"""
+
+
+def peaks(trials: list[dict]) -> list[float]:
+    return [one["fall"]["peak_body_n"] / WEIGHT_N for one in trials]
+
+
+def pair(values: list[float], digits: int) -> str:
+    return f"{statistics.median(values):.{digits}f} / {max(values):.{digits}f}"
+
+
+def ratio(value: float, whole: float) -> str:
+    return f"{value / whole:.0%}" if whole else "–"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
+    name = names[0] if names else platform.machine()
+    return f"{name}, {os.cpu_count()} CPUs, {platform.system()} {platform.release()}"
