@@ -1,0 +1,299 @@
+"""The page: every sentence that judges is chosen by the figures."""
+
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    "planning_ms",
+    "execution_ms",
+    "planned_ms",
+    "excess_ms",
+    "notice_ms",
+    "control_lateness_p99_us",
+    "control_late_ppm",
+)
+CONTROL, REACH = "control.sleeping", "client.goal_sent"
+SOURCE = {
+    "baseline": "11 of 11",
+    "cpu_load": "11 of 11",
+    "msg_load_unread": "0 of 10",
+    "cpuset_limited": "5 of 5 (1 CPU)",
+}
+"""Successes that the source's README states, by our scenario."""
+
+# The source's raw results (execution latency in ms of its successes); every one lies at 10 to 12 ms above a multiple of 50.
+SOURCE_EXECUTION_MS = """510.86 561.46 510.28 311.83 460.29 560.35 660.40 710.63 260.32 560.59 2111.32
+560.58 411.51 461.03 661.51 511.08 410.52 511.45 511.39 511.25 711.74 560.92"""
+SOURCE_FAILED_MS = "10.26 11.21 10.57 11.17 11.60 10.31 10.45 11.27 10.75 10.35"
+
+
+def page(results: dict, command: str) -> str:
+    scenarios = {scenario["name"]: scenario for scenario in results["scenarios"]["scenarios"]}
+    parts = [
+        head(command),
+        outcome_table(scenarios),
+        metric_table(scenarios),
+        load_table(scenarios),
+        findings(scenarios, results["breaking"]),
+        breaking(results["breaking"]),
+        causes(results["recordings"]),
+        profiles(results["flames"]),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def head(command: str) -> str:
+    return f"""# Reach under load: what breaks a manipulation stack
+
+Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit.
+
+[ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt and Gazebo on 32 cores: CPU load
+does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../workloads/reach/README.md)
+repeats its scenarios without ROS on this machine, first as they were, then with the flood read by somebody. Trials are in random
+order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab.md](lab.md)).
+"""
+
+
+def outcome_table(scenarios: dict[str, dict]) -> str:
+    text = "## How trials ended\n\n| scenario | success | 95 % interval | how it failed | invalid | the source |\n"
+    text += "| --- | ---: | ---: | --- | ---: | ---: |\n"
+    for name, scenario in scenarios.items():
+        s = scenario["success"]
+        failures = "; ".join(
+            f"{m['trials']} × {m['reason'] or m['status']}" for m in scenario["misfortunes"] if m["status"] != "invalid"
+        )
+        low, high = (f"{100 * s[key]:.0f}" for key in ("low", "high"))
+        text += f"| {name} | {s['k']} of {s['n']} | {low} to {high} % | {failures or '–'} "
+        text += f"| {scenario['trials']['invalid']} | {SOURCE.get(name, '')} |\n"
+    return text
+
+
+def metric_table(scenarios: dict[str, dict]) -> str:
+    text = """
+## Figures
+
+Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2; of
+that, *planned* is the motion itself, *excess* what the motion took beyond it, *notice* from the last command until the client knows. *lateness* (T3) is
+the control cycles' 99th percentile in a trial against their intended start, *late* the cycles that ended after the next was due, in 10⁶.
+
+"""
+    units = {m["name"]: m["unit"] for scenario in scenarios.values() for m in scenario["metrics"]}
+    short = {"control_lateness_p99_us": "lateness p99", "control_late_ppm": "late"}
+    titles = [f"{short.get(column, column.removesuffix('_ms'))}, {units.get(column, '')}" for column in COLUMNS]
+    text += f"| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(COLUMNS)}\n"
+    for name, scenario in scenarios.items():
+        metrics = {m["name"]: m for m in scenario["metrics"]}
+        cells = [cell(metrics.get(column)) for column in COLUMNS]
+        text += f"| {name} | {' | '.join(cells)} |\n"
+    text += "\nAgainst the baseline of the same round (ratio where all numbers are above 0, else difference):\n\n"
+    text += f"| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(COLUMNS)}\n"
+    for name, scenario in scenarios.items():
+        metrics = {m["name"]: m for m in scenario["metrics"]}
+        cells = [difference(metrics.get(column)) for column in COLUMNS]
+        if any(one != "–" for one in cells):
+            text += f"| {name} | {' | '.join(cells)} |\n"
+    return text
+
+
+def load_table(scenarios: dict[str, dict]) -> str:
+    text = "\n## The loads as they were\n\n| scenario | load | target | reached: median | least | sent | pairs of writer and reader |\n"
+    text += "| --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
+    for name, scenario in scenarios.items():
+        for load in scenario["loads"]:
+            reached = [number(load.get(key)) for key in ("target", "median", "least", "sent", "matched")]
+            text += f"| {name} | {load['load']}, {load['unit']} | {' | '.join(reached)} |\n"
+    return text
+
+
+def findings(scenarios: dict[str, dict], breaking: dict) -> str:
+    text = "\n## The source's findings, and ours\n\n"
+    text += (
+        f'1. *"CPU contention has minimal impact."* The source loaded 4 of 32 CPUs. {effect(scenarios, "cpu_load")}\n'
+    )
+    text += f'2. *"DDS message flooding is catastrophic."* {unread(scenarios)}\n'
+    for name, what in (
+        ("msg_load_read", "The same flood with a reader beside the robot"),
+        ("msg_load_taken", "The same flood taken by the planner itself"),
+    ):
+        text += f"   {what}: {effect(scenarios, name)}\n"
+    text += f'3. *"A restriction to 1 CPU costs 55 %."* (n = 5, difference 271 ms, 95 % interval −157 to +698.) {effect(scenarios, "cpuset_limited")}\n'
+    text += f'4. *"Execution latency."* {quantised()}\n'
+    return text
+
+
+def effect(scenarios: dict[str, dict], name: str) -> str:
+    """What the scenario did against the baseline, as far as its intervals carry."""
+    scenario = scenarios.get(name)
+    if not scenario:
+        return "Not run."
+    s, pairs = scenario["success"], scenario.get("success_difference")
+    said = [f"Here {s['k']} of {s['n']} trials succeeded"]
+    if pairs:
+        shown = (
+            "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline that could be shown"
+        )
+        said[0] += (
+            f": {shown} ({pairs['only_baseline']} only there, {pairs['only_here']} only here, p = {pairs['p']:.2g})"
+        )
+    for metric in scenario["metrics"]:
+        if metric["name"] in ("planning_ms", "notice_ms", "control_lateness_p99_us"):
+            said.append(f"{metric['name'].rsplit('_', 1)[0].replace('_', ' ')} {judged(metric)}")
+    return "; ".join(said) + "."
+
+
+def judged(metric: dict) -> str:
+    found = metric.get("difference")
+    if not found or not found.get("interval") or not all(isinstance(end, int | float) for end in found["interval"]):
+        return "cannot be compared"
+    low, high = sorted(found["interval"])
+    none = 1 if found["ratio"] else 0
+    word = "rose" if low > none else "fell" if high < none else "did not change by more than could be shown"
+    return f"{word} ({difference(metric)})"
+
+
+def unread(scenarios: dict[str, dict]) -> str:
+    scenario = scenarios.get("msg_load_unread")
+    if not scenario:
+        return "Not run."
+    load = scenario["loads"][0]
+    text = "Nothing in the source's repository subscribes to its flood, and what nobody reads never leaves the writer. "
+    text += f"As it was, with {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs: "
+    text += effect(scenarios, "msg_load_unread")
+    s = scenario["success"]
+    if s["low"] > 0.5:
+        failed = [float(word) for word in SOURCE_FAILED_MS.split()]
+        text += (
+            f" The source's failures are not the flood's: all {len(failed)} came {min(failed):.1f} to {max(failed):.1f} ms after the start of the execution, "
+            "at the first look of its executor, its planning and its action round trips were as fast as without the flood, and it names stale processes of "
+            "an earlier configuration as the cause of the same error in later commits. Overload is late and scattered; a refusal is at once."
+        )
+    else:
+        text += (
+            " So the source's failures are repeated here, though nothing left the writers: look at the causes below."
+        )
+    return text
+
+
+def quantised() -> str:
+    values = [float(word) for word in SOURCE_EXECUTION_MS.split()]
+    rest = [value % 50 for value in values]
+    return (
+        f"All {len(values)} of the source's values lie {min(rest):.1f} to {max(rest):.1f} ms above a multiple of 50 ms: its action is looked at 20 times a second, "
+        "and most of each value is the motion of a random plan. Here *planned*, *excess* and *notice* tell the three apart."
+    )
+
+
+def breaking(found: dict) -> str:
+    text = f"\n## The rate that breaks\n\nThe planner takes the flood; {found['asked']}. "
+    outcome = found["outcome"]
+    fine, broken = found.get("fine"), found.get("broken")
+
+    def end(of: dict | None) -> str:
+        if not of:
+            return "–"
+        return f"{number(of['value'])} {found['unit']} of each publisher (reached {number(of['achieved'])}; {success(of['success'])})"
+
+    text += {
+        "between": f"Fine at {end(fine)}, broken at {end(broken)}.",
+        "never_broke": f"It did not break up to {end(fine)}.",
+        "broke_at_once": f"It is broken already at {end(broken)}.",
+    }.get(outcome, f"Open: fine at {end(fine)}, broken at {end(broken)}.")
+    text += f" {found['trials']} trials, {found['invalid']} invalid. {' '.join(found.get('why') or []) if isinstance(found.get('why'), list) else found.get('why') or ''}\n"
+    for one in found.get("misfortunes", []):
+        text += f"- {one['trials']} × {one['reason'] or one['status']}\n"
+    return text
+
+
+def success(of: Any) -> str:
+    return f"{of['k']} of {of['n']} succeeded" if isinstance(of, dict) else str(of)
+
+
+def causes(recordings: list[dict]) -> str:
+    text = """
+## Why
+
+Recorded besides (their figures are not above): one trial in each recording. *control tail*: what `taut explain` finds in the control cycles above p99 and not in
+the usual ones; *worst cycle*: where the time of the longest one went. A reach's own time is its motion; the last column is what else it had.
+
+| recording | ended | reach, ms | control tail | worst cycle | the reach besides its motion |
+| --- | --- | ---: | --- | --- | --- |
+"""
+    for recording in recordings:
+        chains = {c["name"].split(" ")[0]: c for c in (recording["explanation"] or {}).get("chains", [])}
+        control, reach = chains.get(CONTROL), chains.get(REACH)
+        tail = "; ".join(
+            f"{c['cause']} {c['detail']} {100 * c['tail_share']:.0f} %" for c in (control or {}).get("causes", [])[:3]
+        )
+        worst = budget((control or {}).get("worst", [])[:1], leave=("sleep",))
+        own = budget((reach or {}).get("worst", [])[:1], leave=("queued", "sleep"))
+        total = (reach or {}).get("worst", [])
+        outcome = f"{total[0]['total_ns'] / 1e6:.0f}" if total else "no result"
+        text += f"| {recording['scenario']} {recording['trial']} | {recording['outcome']} | {outcome} | {escaped(tail) or '–'} | {escaped(worst) or '–'} | {escaped(own) or '–'} |\n"
+    return text
+
+
+def budget(messages: list[dict], leave: tuple[str, ...]) -> str:
+    if not messages:
+        return ""
+    parts = [part for part in messages[0]["budget"] if part["cause"] not in leave]
+    named = [f"{part['cause']} {part['detail']} {part['ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]]
+    return f"{messages[0]['total_ns'] / 1e6:.1f} ms: {', '.join(named)}"
+
+
+def profiles(flames: dict[str, Path]) -> str:
+    if not flames:
+        return ""
+    named = {
+        "reach-flame.svg": "[the unloaded system](reach-flame.svg)",
+        "reach-flame-flood.svg": "[what the flood in the planner changes](reach-flame-flood.svg) (red: a larger part of the samples)",
+    }
+    return (
+        "\n## Where the CPU time goes\n\n"
+        + "\n".join(f"- {named[name]}" for name in flames)
+        + "\n\nHow to read them: [profile.md](profile.md).\n"
+    )
+
+
+def cell(metric: dict | None) -> str:
+    if not metric or metric["median"] is None:
+        return "–"
+    interval = metric.get("interval")
+    ends = f" [{number(interval[0])}, {number(interval[1])}]" if interval else ""
+    return f"{number(metric['median'])}{ends}"
+
+
+def difference(metric: dict | None) -> str:
+    found = (metric or {}).get("difference")
+    if not found or found.get("estimate") is None:
+        return "–"
+    sign = "×" if found["ratio"] else ""
+    interval = found.get("interval")
+    ends = f" [{number(interval[0])}, {number(interval[1])}]" if interval else ""
+    return f"{sign}{number(found['estimate'])}{ends}"
+
+
+def number(value: Any) -> str:
+    """Three digits are what thirty trials carry."""
+    if value is None:
+        return "–"
+    if not isinstance(value, int | float):
+        return str(value)
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line] or [platform.machine()]
+    return (
+        f"{names[0]}, {len(names)} CPUs, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    )
