@@ -467,3 +467,262 @@ most_trials = 60
         (&found["fine"]["value"], &found["broken"]["value"])
     );
 }
+
+#[test]
+fn a_grid_is_run_and_its_folder_packed() {
+    let folder = Folder::new();
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 2
+settle_s = 0
+[trial]
+command = "echo \"{\\\"depth\\\": ${DEPTH:-0}}\""
+timeout_s = 20
+report = "json"
+[metrics.depth]
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "deep"
+[sweep]
+scenario = "deep"
+trials = 3
+[sweep.vary]
+"environment.DEPTH" = ["4", "9"]
+"#,
+    );
+    folder.taut(&["check", "lab.toml"]).success().stdout(predicate::str::contains("2 points of deep"));
+    let found = folder.json(&["sweep", "lab.toml", "-o", "grid"]);
+    assert_eq!(found["kind"], "lab-sweep");
+    let medians: Vec<(&str, f64)> = found["scenarios"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (s["name"].as_str().unwrap(), s["metrics"][0]["median"].as_f64().unwrap()))
+        .collect();
+    assert_eq!(medians, [("none", 0.0), ("deep-DEPTH=4", 4.0), ("deep-DEPTH=9", 9.0)]);
+    assert_eq!(found["points"][1]["values"]["environment.DEPTH"], "9");
+    assert_eq!(folder.trials("grid").len(), 9);
+    folder
+        .taut(&["run", "lab.toml", "-o", "grid", "--resume"])
+        .code(2)
+        .stderr(predicate::str::contains("another kind"));
+
+    folder.taut(&["archive", "grid"]).success();
+    let unpack = Command::new("sh")
+        .args(["-c", "mkdir un && tar --zstd -xf grid.tar.zst -C un && cd un/grid && sha256sum --quiet -c SHA256SUMS"])
+        .current_dir(folder.0.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&unpack.stderr).into_owned();
+    if said.contains("zstd: Cannot exec") {
+        eprintln!("skipped: tar finds no zstd program here");
+        return;
+    }
+    assert!(unpack.status.success(), "{said}");
+    assert_eq!(folder.read("un/grid/manifest.jsonl"), folder.read("grid/manifest.jsonl"));
+}
+
+#[test]
+fn a_quota_holds_the_system_and_says_what_it_used() {
+    let folder = Folder::new();
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 1
+[[process]]
+name = "burner"
+command = "echo up; while :; do :; done"
+ready = { stdout = "up" }
+[trial]
+command = "sleep 1"
+timeout_s = 20
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "quota"
+system_quota = 0.2
+"#,
+    );
+    let ran = folder.taut(&["run", "lab.toml", "-o", "out"]);
+    let output = ran.get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("no control group") {
+        eprintln!("skipped: this user may have no control group: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let trials = folder.trials("out");
+    let quota = trials.iter().find(|trial| trial["scenario"] == "quota").unwrap();
+    let used = &quota["achieved"][0];
+    assert_eq!((&used["unit"], &used["target"], &used["applied"]), (&"CPUs used".into(), &0.2.into(), &true.into()));
+    let used = used["achieved"].as_f64().unwrap();
+    assert!(used > 0.05 && used < 0.3, "{quota:#}");
+    let mounted = std::fs::read_to_string("/proc/mounts").unwrap();
+    let groups: Vec<&str> = mounted.lines().filter(|line| line.contains("cgroup")).collect();
+    for mount in groups.iter().filter_map(|line| line.split(' ').nth(1)) {
+        let left = std::fs::read_dir(mount).into_iter().flatten().flatten().filter(|entry| {
+            entry.file_name().to_string_lossy().starts_with("taut-lab-")
+                && with_mark(folder.0.path().to_str().unwrap()).is_empty()
+                && entry.file_name().to_string_lossy().contains(&format!("-{}-", std::process::id()))
+        });
+        assert_eq!(left.count(), 0, "{mount}");
+    }
+}
+
+#[test]
+fn starts_in_networks_of_their_own_share_an_address() {
+    let folder = Folder::new();
+    // A fixed port would be taken if the test's own network were used; in there it is always free.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    folder.write("server.py", &SERVER.replace("(\"127.0.0.1\", 0)", &format!("(\"127.0.0.1\", {port})")));
+    folder.write("client.py", CLIENT);
+    folder.write(
+        "lab.toml",
+        &format!(
+            r#"
+trials = 2
+own_network = true
+[[process]]
+name = "server"
+command = ["python3", "server.py"]
+ready = {{ tcp = "127.0.0.1:{port}" }}
+[trial]
+command = ["python3", "client.py"]
+timeout_s = 30
+report = "json"
+[metrics.ask_ms]
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "shaped"
+network = {{ delay_ms = 10 }}
+"#
+        ),
+    );
+    let output = folder.taut(&["run", "lab.toml", "-o", "out"]).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("run as root") {
+        eprintln!("skipped: only the superuser may have a network namespace");
+        return;
+    }
+    let trials = folder.trials("out");
+    let of = |name: &str| trials.iter().filter(|t| t["scenario"] == name).cloned().collect::<Vec<_>>();
+    if said.contains("modprobe sch_netem") || said.contains("install iproute2") {
+        // Without netem nothing can be delayed, and that is said; the rest must work.
+        folder.taut(&["check", "lab.toml"]).code(2).stdout(predicate::str::contains("network"));
+        let text = folder.read("lab.toml").replace("network = { delay_ms = 10 }", "");
+        folder.write("lab.toml", &text);
+        folder.taut(&["run", "lab.toml", "-o", "plain"]).success();
+        assert!(folder.trials("plain").iter().all(|trial| trial["status"] == "success"));
+        eprintln!("skipped: delay, which this kernel cannot add");
+        return;
+    }
+    assert!(of("none").iter().chain(&of("shaped")).all(|trial| trial["status"] == "success"), "{trials:#?}");
+    let met = of("shaped")[0]["achieved"][0]["achieved"].as_f64().unwrap();
+    assert!(met >= 9.0, "{met}");
+}
+
+#[test]
+fn a_trial_outside_its_gate_is_replaced_and_a_failed_one_keeps_what_was_seen() {
+    let folder = Folder::new();
+    folder.write(
+        "trial.sh",
+        "echo x >> begun\ncase $(wc -l < begun) in\n2) echo '{\"rate\": 0.5, \"t\": 1}' ;;\n3) sleep 1000 ;;\n\
+         *) echo '{\"rate\": 1, \"t\": 1}' ;;\nesac\n",
+    );
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 5
+[trial]
+command = "sh trial.sh"
+timeout_s = 2
+report = "json"
+[metrics.rate]
+valid_from = 0.99
+[metrics.t]
+about = "T1 how long it takes"
+[[scenario]]
+name = "none"
+"#,
+    );
+    let found = folder.json(&["run", "lab.toml", "-o", "out"]);
+    let trials = folder.trials("out");
+    let ends: Vec<&str> = trials.iter().map(|trial| trial["status"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["success", "invalid", "timeout", "success", "success", "success"]);
+    assert_eq!(trials[1]["index"], trials[2]["index"], "the next one is in its place");
+    let reason = trials[1]["reason"].as_str().unwrap();
+    assert_eq!(reason, "rate of 0.5 is below 0.99, which makes a trial valid");
+    assert!(found["notes"].to_string().contains("1 were run again"), "{}", found["notes"]);
+    let threads = folder.read(&format!("out/{}/threads.txt", trials[2]["logs"].as_str().unwrap()));
+    assert!(threads.contains("trial") && threads.contains("sleep"), "{threads}");
+}
+
+#[test]
+fn metrics_come_out_of_what_the_system_stamps() {
+    let folder = Folder::new();
+    folder.write(
+        "robot.c",
+        r#"
+#include "taut.h"
+int main(int argc, char **argv) {
+  puts("up"); fflush(stdout);
+  for (uint64_t id = 1;; id++) {
+    TAUT_STAMP("robot.read", id);
+    usleep(argc > 1 ? 3000 : 2000);
+    TAUT_STAMP("robot.written", id);
+  }
+}
+"#,
+    );
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=c11", "-O2", "-pthread", "robot.c", "-o", "robot", "-I"]).arg(include);
+    assert!(gcc.current_dir(folder.0.path()).status().unwrap().success());
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 1
+[[process]]
+name = "robot"
+command = ["./robot"]
+ready = { stdout = "up" }
+[trial]
+command = "sleep 0.6"
+timeout_s = 20
+report = "stamps"
+tier = "stamps"
+[metrics.work_us]
+unit = "µs"
+stamps = { points = ["robot.read", "robot.written"], figure = "p50" }
+[metrics.messages]
+stamps = { points = ["robot.read", "robot.written"], figure = "messages" }
+[metrics.never]
+stamps = { points = ["robot.read", "robot.nowhere"] }
+[[scenario]]
+name = "none"
+"#,
+    );
+    folder.taut(&["run", "lab.toml", "-o", "out"]).success();
+    let trial = &folder.trials("out")[0];
+    let metrics = &trial["metrics"];
+    assert!(metrics["work_us"].as_f64().unwrap() >= 2000.0, "{trial:#}");
+    assert!(metrics["messages"].as_f64().unwrap() >= 10.0, "{trial:#}");
+    assert!(metrics.get("never").is_none());
+    // The recording is there for `taut explain`.
+    let recording = format!("out/{}/trial.mcap", trial["logs"].as_str().unwrap());
+    let mut report = assert_cmd::Command::new(cargo_bin!("taut"));
+    report.args(["report", &recording]).current_dir(folder.0.path()).assert().success();
+
+    // Where the trial is the whole system it is recorded as a command.
+    let text = folder.read("lab.toml");
+    let (head, tail) = (text.find("[[process]]").unwrap(), text.find("[trial]").unwrap());
+    let text = (text[..head].to_owned() + &text[tail..]).replace("sleep 0.6", "timeout 0.6 ./robot x; true");
+    folder.write("lab.toml", &text);
+    folder.taut(&["run", "lab.toml", "-o", "whole"]).success();
+    let trial = &folder.trials("whole")[0];
+    assert!(trial["metrics"]["work_us"].as_f64().unwrap() >= 3000.0, "{trial:#}");
+}

@@ -26,7 +26,10 @@ pub use doctor::{
 pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};
-pub use lab::{LabShown, lab_break_json, lab_break_terminal, lab_check, lab_json, lab_terminal};
+pub use lab::{
+    LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_html, lab_json, lab_sweep_json,
+    lab_terminal,
+};
 pub use markdown::{markdown, markdown_explanation};
 pub use probe::{probe_html, probe_json, probe_terminal};
 pub use terminal::{Style, terminal};

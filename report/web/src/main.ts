@@ -6,6 +6,8 @@ import { causeSection } from "./causes";
 import type { Chain, Report } from "./data";
 import { h, section } from "./dom";
 import * as f from "./format";
+import { breakPage, labPage } from "./lab";
+import type { Broken, Lab } from "./lab-data";
 import { worstMessages } from "./lanes";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { probePage } from "./probe";
@@ -48,9 +50,14 @@ function page(report: Report, others: Report[]): HTMLElement {
 }
 
 const root = document.getElementById("report");
-const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Report | Probe | Budget)[];
+const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Report | Probe | Budget | Lab | Broken)[];
 const reports = pages.filter((data): data is Report => !("kind" in data));
 root?.append(...pages.map((data) => {
   if (!("kind" in data)) return page(data, reports.filter((other) => other !== data));
-  return data.kind === "budget" ? budgetPage(data) : probePage(data);
+  switch (data.kind) {
+    case "budget": return budgetPage(data);
+    case "lab": case "lab-sweep": return labPage(data);
+    case "lab-break": return breakPage(data);
+    default: return probePage(data);
+  }
 }));

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breaking, Command, Isolation, Lab, Load};
+use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario};
+
+/// DDS domains whose ports stay below those that Linux gives out by itself.
+const LAST_DOMAIN: u32 = 101;
 
 /// A key, and what is wrong with it.
 type Wrong = (String, String);
@@ -22,6 +25,19 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     seconds("trial.timeout_s", lab.trial.timeout_s, false)?;
     require((0.1..=1.0).contains(&lab.applied), "applied", || format!("{} is not within 0.1 … 1", lab.applied))?;
     command("trial.command", &lab.trial.command)?;
+    names("host", lab.hosts.iter().map(|host| host.name.as_str()))?;
+    let far = lab.files.iter().find(|path| path.is_absolute() || path.starts_with(".."));
+    let problem = far.map(|path| ("files".to_owned(), format!("{} is not below this folder", path.display())));
+    problem.map_or(Ok(()), Err)?;
+    let tier = lab.trial.tier.as_deref().unwrap_or("full");
+    require(["full", "self", "stamps"].contains(&tier), "trial.tier", || {
+        format!("{tier:?} is none of full, self, stamps")
+    })?;
+    if let Some([first, last]) = lab.domains {
+        require(first <= last && last <= LAST_DOMAIN, "domains", || {
+            format!("[{first}, {last}] is no range; write first and last, up to {LAST_DOMAIN}")
+        })?;
+    }
     let scenario_names = lab.scenarios.iter().map(|s| s.name.as_str());
     names("scenario", scenario_names.clone())?;
     names("process", lab.processes.iter().map(|p| p.name.as_str()))?;
@@ -40,6 +56,7 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
         seconds(&key("stop_timeout_s"), process.stop_timeout_s, true)?;
     }
     for scenario in &lab.scenarios {
+        limits(scenario, lab).map_err(|(key, problem)| (format!("scenario {:?}.{key}", scenario.name), problem))?;
         for (at, one) in scenario.loads.iter().enumerate() {
             load(one).map_err(|(key, problem)| (format!("scenario {:?}.load[{at}].{key}", scenario.name), problem))?;
         }
@@ -47,6 +64,26 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     for (name, metric) in &lab.metrics {
         let fine = metric.deadline.is_none_or(f64::is_finite);
         require(fine, &format!("metrics.{name}.deadline"), || "write a finite number".into())?;
+        require(
+            metric.stamps.is_none() || lab.trial.report == Report::Stamps,
+            &format!("metrics.{name}.stamps"),
+            || "needs [trial] report = \"stamps\"".into(),
+        )?;
+        let wrong = crate::stamps::wrong(metric);
+        wrong.map_or(Ok(()), |(key, problem)| Err((format!("metrics.{name}.{key}"), problem)))?;
+        let weight = metric.weight.unwrap_or(1.0);
+        let fine = weight > 0.0 && weight.is_finite();
+        require(fine, &format!("metrics.{name}.weight"), || format!("{weight} is not above 0"))?;
+    }
+    names("path", lab.paths.iter().map(|path| path.name.as_str()))?;
+    for path in &lab.paths {
+        let key = format!("path {:?}", path.name);
+        let fine = path.deadline > 0.0 && path.deadline.is_finite();
+        require(fine, &format!("{key}.deadline"), || format!("{} is not above 0", path.deadline))?;
+        let unknown = path.metrics.iter().find(|name| !lab.metrics.contains_key(*name) && *name != "wall_s");
+        let problem = unknown.map(|name| format!("{name} is no metric; add [metrics.{name}]"));
+        let problem = problem.or_else(|| path.metrics.is_empty().then(|| "at least one is needed".into()));
+        problem.map_or(Ok(()), |problem| Err((format!("{key}.metrics"), problem)))?;
     }
     require(
         lab.isolation != Isolation::Cgroup
@@ -59,9 +96,33 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     lab.breaking.as_ref().map_or(Ok(()), |breaking| check_breaking(breaking, lab))
 }
 
+fn limits(scenario: &Scenario, lab: &Lab) -> Result<(), Wrong> {
+    if let Some(quota) = scenario.system_quota {
+        require((0.01..=1024.0).contains(&quota), "system_quota", || {
+            format!("{quota} is not within 0.01 … 1024 CPUs")
+        })?;
+        require(!lab.processes.is_empty(), "system_quota", || "there is no process that it could hold".into())?;
+        require(lab.isolation != Isolation::Affinity, "system_quota", || {
+            "needs a control group; write isolation = \"auto\" or \"cgroup\"".into()
+        })?;
+    }
+    if let Some(network) = &scenario.network {
+        let inside = |key: &str, value: f64, high: f64| {
+            let fine = (0.0..=high).contains(&value);
+            require(fine, &format!("network.{key}"), || format!("{value} is not within 0 … {high}"))
+        };
+        inside("delay_ms", network.delay_ms, 10_000.0)?;
+        inside("jitter_ms", network.jitter_ms, network.delay_ms)?;
+        inside("loss_percent", network.loss_percent, 90.0)?;
+        require(network.delay_ms + network.loss_percent > 0.0, "network", || "write delay_ms or loss_percent".into())?;
+    }
+    let mhz = scenario.max_frequency_mhz.unwrap_or(1000);
+    require((50..=10_000).contains(&mhz), "max_frequency_mhz", || format!("{mhz} is not within 50 … 10000"))
+}
+
 pub(crate) fn load(load: &Load) -> Result<(), Wrong> {
     if let Some(workers) = load.workers() {
-        let key = if matches!(load, Load::Udp { .. }) { "publishers" } else { "workers" };
+        let key = if load.is_flood() { "publishers" } else { "workers" };
         require((1..=1000).contains(&workers), key, || format!("{workers} is not within 1 … 1000"))?;
     }
     match load {
@@ -74,9 +135,34 @@ pub(crate) fn load(load: &Load) -> Result<(), Wrong> {
         Load::Udp { payload_bytes, .. } => require((8..=65_000).contains(payload_bytes), "payload_bytes", || {
             format!("{payload_bytes} is not within 8 … 65000")
         }),
+        Load::Dds(flood) => check_flood(flood),
+        Load::Zenoh(flood) => {
+            let dds = [
+                ("history", flood.history.is_some()),
+                ("depth", flood.depth.is_some()),
+                ("domain", flood.domain.is_some()),
+            ];
+            let of_dds = dds.into_iter().find(|(_, there)| *there);
+            of_dds.map_or(Ok(()), |(key, _)| Err((key.into(), "is DDS's; leave it out".into())))?;
+            check_flood(flood)
+        }
         Load::Command { command, .. } => require(!command.trim().is_empty(), "command", || "is empty".into()),
         _ => Ok(()),
     }
+}
+
+fn check_flood(flood: &Flood) -> Result<(), Wrong> {
+    let inside = |key: &str, value: u32, low: u32, high: u32| {
+        require((low..=high).contains(&value), key, || format!("{value} is not within {low} … {high}"))
+    };
+    let rate = flood.rate_hz.unwrap_or(1.0);
+    require(rate > 0.0 && rate <= 1e7, "rate_hz", || format!("{rate} is not above 0 and up to 10 million"))?;
+    inside("payload_bytes", flood.payload_bytes, 1, 16 << 20)?;
+    inside("readers", flood.readers, 0, 100)?;
+    inside("depth", flood.depth.unwrap_or(1), 1, 1_000_000)?;
+    inside("domain", flood.domain.unwrap_or(0), 0, LAST_DOMAIN)?;
+    let topic = flood.topic.as_deref().unwrap_or("x");
+    require(!topic.trim().is_empty(), "topic", || "is empty".into())
 }
 
 fn check_breaking(breaking: &Breaking, lab: &Lab) -> Result<(), Wrong> {
@@ -105,10 +191,12 @@ fn check_breaking(breaking: &Breaking, lab: &Lab) -> Result<(), Wrong> {
 fn names<'a>(what: &str, all: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
     for name in all {
-        let plain =
-            !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let plain = !name.is_empty()
+            && name.len() <= 128
+            && !name.starts_with('.')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=".contains(c));
         let key = format!("{what}.name");
-        require(plain, &key, || format!("{name:?} names files: write letters, digits, - and _"))?;
+        require(plain, &key, || format!("{name:?} names files: write letters, digits, -, _, . and ="))?;
         require(seen.insert(name), &key, || format!("{name:?} is there twice"))?;
     }
     Ok(())

@@ -1,6 +1,12 @@
 //! `taut lab check`: what would be done, and what cannot be done on this machine; nothing is started.
 
-use crate::{Command, Cpus, Lab, inputs::program, run::rounds};
+use crate::{
+    Command, Cpus, Lab,
+    inputs::program,
+    load::{interpreter, missing},
+    machine::{Namespace, no_frequency},
+    run::rounds,
+};
 
 /// What a lab would do here.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +49,36 @@ pub fn feasible(lab: &Lab) -> Feasible {
             obstacles.push(format!("{key}: {word} is no program in PATH; install it or write its path"));
         }
     }
+    for scenario in &lab.scenarios {
+        if scenario.max_frequency_mhz.is_some()
+            && let Some(why) = no_frequency()
+        {
+            obstacles.push(format!("scenario {:?}.max_frequency_mhz: {why}", scenario.name));
+        }
+    }
+    obstacles.extend(no_network(lab));
+    let python = interpreter(lab.python.as_deref());
+    for scenario in &lab.scenarios {
+        let needed = scenario.loads.iter().enumerate().filter_map(|(at, load)| Some((at, load.package()?)));
+        obstacles.extend(needed.filter_map(|(at, package)| {
+            Some(format!("scenario {:?}.load[{at}]: {}", scenario.name, missing(&python, package)?))
+        }));
+    }
     let names = |round: Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();
     Feasible { order: rounds(lab).into_iter().map(names).collect(), obstacles, warnings: warnings(lab) }
+}
+
+/// Why there can be no network of the lab's own, or no delay in it: tried, on one that nobody is in.
+fn no_network(lab: &Lab) -> Option<String> {
+    let shaped = lab.scenarios.iter().find_map(|scenario| Some((scenario, scenario.network?)));
+    if !lab.has_own_network() {
+        return None;
+    }
+    let place = shaped.map_or("own_network".into(), |(scenario, _)| format!("scenario {:?}.network", scenario.name));
+    match Namespace::new() {
+        Err(error) => Some(format!("{place}: no network of its own ({error}); run as root")),
+        Ok(namespace) => Some(format!("{place}: {}", namespace.shape(&shaped?.1).err()?)),
+    }
 }
 
 fn warnings(lab: &Lab) -> Vec<String> {
@@ -56,7 +90,7 @@ fn warnings(lab: &Lab) -> Vec<String> {
              are needed to prove 90 %"
         ));
     }
-    if lab.scenarios.iter().all(|scenario| scenario.loads.is_empty() && scenario.system_cpus.is_none()) {
+    if lab.scenarios.iter().all(|scenario| scenario.is_plain()) {
         warnings.push("scenario: none has a load; this repeats and compares nothing".into());
     }
     for scenario in &lab.scenarios {

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use taut_stats::compare::{Pair, Scale, Shift, typical};
 
-use crate::{Better, Lab, Metric, Proportion, Status, Trial, proportion::CONFIDENCE};
+use crate::{Better, Lab, Metric, PathFigures, Proportion, Score, Status, Trial, proportion::CONFIDENCE, score};
 
 /// Stands for "worse than every number" while ranks are taken: only its place in the order matters, and a mean of it
 /// and any number stays far beyond [`BEYOND`].
@@ -46,6 +46,10 @@ pub struct ScenarioFigures {
     pub loads: Vec<LoadReached>,
     /// In the order of their names, `wall_s` last.
     pub metrics: Vec<MetricFigures>,
+    /// Deadlines of several metrics together.
+    pub paths: Vec<PathFigures>,
+    /// The weighted score; `None` where no metric has a weight.
+    pub score: Option<Score>,
     /// Everything but successes, each reason once, the most frequent first.
     pub misfortunes: Vec<Misfortune>,
 }
@@ -78,6 +82,10 @@ pub struct LoadReached {
     pub least: f64,
     /// Median of the CPUs that it kept busy.
     pub cpus_busy: f64,
+    /// Of a flood: median of the messages a second that were sent.
+    pub sent: Option<f64>,
+    /// Of a flood: the fewest pairs of a writer and a reader that had found each other.
+    pub matched: Option<u64>,
 }
 
 /// A metric over the valid trials of a scenario.
@@ -85,6 +93,8 @@ pub struct LoadReached {
 pub struct MetricFigures {
     /// As trials report it.
     pub name: String,
+    /// As the file says.
+    pub about: String,
     /// As the file says.
     pub unit: String,
     /// Which way is good.
@@ -112,7 +122,7 @@ pub struct MetricFigures {
 }
 
 /// By how much a scenario differs from the baseline, over rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Rounds compared.
     pub pairs: usize,
@@ -124,6 +134,8 @@ pub struct Difference {
     pub estimate: Bound,
     /// 95 % interval; `None` below 6 rounds.
     pub interval: Option<(Bound, Bound)>,
+    /// The estimate on each host by itself, where there are several: pairs never cross hosts.
+    pub hosts: BTreeMap<String, Bound>,
 }
 
 /// A number, or further away than every number because trials failed. In JSON a number, "failed" or "failed less".
@@ -169,14 +181,20 @@ pub fn results(lab: &Lab, trials: &[Trial], confinement: &str) -> Results {
         let own = of(&scenario.name);
         let against = (scenario.name != lab.baseline()).then_some(baseline.as_slice());
         let valid = valid(&own);
+        let success_difference = against.map(|baseline| success_difference(&own, baseline));
+        let metrics: Vec<MetricFigures> =
+            metrics.iter().map(|(name, metric)| figures(name, metric, &own, against)).collect();
+        let paths = score::paths(lab, &valid);
         let successes = valid.iter().filter(|trial| trial.status == Status::Success).count();
         ScenarioFigures {
             name: scenario.name.clone(),
             trials: Status::ALL.map(|status| (status, own.iter().filter(|t| t.status == status).count() as u32)).into(),
             success: Proportion::of(successes as u32, valid.len() as u32),
-            success_difference: against.map(|baseline| success_difference(&own, baseline)),
+            success_difference,
             loads: reached(&valid),
-            metrics: metrics.iter().map(|(name, metric)| figures(name, metric, &own, against)).collect(),
+            score: score::score(lab, &metrics, &paths, success_difference.as_ref()),
+            metrics,
+            paths,
             misfortunes: misfortunes(&own),
         }
     };
@@ -238,6 +256,7 @@ fn figures(name: &str, metric: &Metric, own: &[&Trial], baseline: Option<&[&Tria
     let beyond = |deadline: f64| trials.iter().filter(|b| **b > deadline * sign(better)).count() as u32;
     MetricFigures {
         name: name.to_owned(),
+        about: metric.about.clone(),
         unit: metric.unit.clone(),
         better,
         n: trials.len(),
@@ -266,12 +285,12 @@ fn starts(trials: &[&Trial], name: &str, better: Better) -> BTreeMap<u32, f64> {
 fn difference(name: &str, better: Better, own: &[&Trial], baseline: &[&Trial]) -> Option<Difference> {
     let (here, there) = (starts(own, name, better), starts(baseline, name, better));
     let rounds: std::collections::BTreeSet<u32> = own.iter().chain(baseline).map(|trial| trial.id.round).collect();
-    let pairs: Vec<Pair> = here
+    let (rounds_of, pairs): (Vec<u32>, Vec<Pair>) = here
         .iter()
-        .filter_map(|(round, b)| Some(Pair { a: *there.get(round)?, b: *b }))
+        .filter_map(|(round, b)| Some((*round, Pair { a: *there.get(round)?, b: *b })))
         // Where both failed nobody knows which is worse.
-        .filter(|pair| pair.a < BEYOND || pair.b < BEYOND)
-        .collect();
+        .filter(|(_, pair)| pair.a < BEYOND || pair.b < BEYOND)
+        .unzip();
     let plain = |b: f64| b.abs() > BEYOND || b * sign(better) > 0.0;
     let ratio = pairs.iter().all(|pair| plain(pair.a) && plain(pair.b));
     let of = |pair: &Pair| match (pair.a > BEYOND, pair.b > BEYOND) {
@@ -281,7 +300,14 @@ fn difference(name: &str, better: Better, own: &[&Trial], baseline: &[&Trial]) -
         _ if ratio => Scale::Ratio.difference(Pair { a: pair.a.abs(), b: pair.b.abs() }) * sign(better),
         _ => pair.b - pair.a,
     };
-    let shift = Shift::of(&pairs.iter().map(of).collect::<Vec<_>>())?;
+    let differences: Vec<f64> = pairs.iter().map(of).collect();
+    let shift = Shift::of(&differences)?;
+    let mut by_host: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (round, difference) in rounds_of.iter().zip(&differences) {
+        let host = own.iter().find(|trial| trial.id.round == *round).and_then(|trial| trial.host.as_deref());
+        by_host.entry(host.unwrap_or_default()).or_default().push(*difference);
+    }
+    by_host.retain(|host, _| !host.is_empty());
     let shown = |d: f64| match bound(d, better) {
         Bound::Number(d) if ratio => Bound::Number(d.exp()),
         other => other,
@@ -293,6 +319,11 @@ fn difference(name: &str, better: Better, own: &[&Trial], baseline: &[&Trial]) -
         ratio,
         estimate: shown(shift.estimate()),
         interval: shift.lower(alpha).zip(shift.upper(alpha)).map(|(low, high)| (shown(low), shown(high))),
+        hosts: by_host
+            .iter()
+            .filter(|_| by_host.len() > 1)
+            .filter_map(|(host, all)| Some(((*host).to_owned(), shown(Shift::of(all)?.estimate()))))
+            .collect(),
     })
 }
 
@@ -322,6 +353,7 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
     let middle = |all: &[f64]| typical(all, CONFIDENCE).map_or(0.0, |typical| typical.value);
     let one = |(at, load): (usize, &crate::Achieved)| {
         let achieved = of(at, |load| load.achieved);
+        let matched = valid.iter().filter_map(|trial| trial.achieved.get(at)?.matched).min();
         LoadReached {
             load: load.load.clone(),
             unit: load.unit.clone(),
@@ -329,6 +361,8 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
             median: middle(&achieved),
             least: achieved.first().copied().unwrap_or(0.0),
             cpus_busy: middle(&of(at, |load| load.cpus_busy)),
+            sent: load.sent.map(|_| middle(&of(at, |load| load.sent.unwrap_or(0.0)))),
+            matched,
         }
     };
     first.achieved.iter().enumerate().map(one).collect()
@@ -362,17 +396,40 @@ fn notes(lab: &Lab, trials: &[Trial]) -> Vec<String> {
     if !never.is_empty() && !trials.is_empty() {
         notes.push(format!("no trial reported {never:?}: check the name, and [trial] report = \"json\""));
     }
+    let hosts: BTreeMap<&str, usize> =
+        trials.iter().filter_map(|trial| trial.host.as_deref()).fold(BTreeMap::new(), |mut hosts, host| {
+            *hosts.entry(host).or_default() += 1;
+            hosts
+        });
+    if !hosts.is_empty() {
+        let each = hosts.iter().map(|(host, n)| format!("{host} {n}")).collect::<Vec<_>>().join(", ");
+        notes.push(format!("trials by host: {each}; a round stays on one host, so that no comparison crosses hosts"));
+    }
     if lab.trials_per_start > 1 {
         notes.push(format!(
             "{} trials share a start of the system: intervals and differences are over starts, success over trials",
             lab.trials_per_start
         ));
     }
-    let invalid = trials.iter().filter(|trial| trial.status == Status::Invalid).count();
+    let valid = || trials.iter().filter(|trial| trial.status != Status::Invalid);
+    let unheard: std::collections::BTreeSet<&String> = valid()
+        .flat_map(|trial| &trial.achieved)
+        .filter(|load| load.matched == Some(0))
+        .map(|load| &load.load)
+        .collect();
+    notes.extend(unheard.into_iter().map(|load| {
+        format!(
+            "{load}: in some trial no reader matched its writers; what is written to nobody never leaves the process"
+        )
+    }));
+    let invalid = trials.len() - valid().count();
     if invalid > 0 {
+        let distinct: std::collections::BTreeSet<(&str, u32)> =
+            trials.iter().map(|trial| (trial.id.scenario.as_str(), trial.id.index)).collect();
         notes.push(format!(
-            "{invalid} of {} trials are invalid and in no figure; their reasons are below",
-            trials.len()
+            "{invalid} of {} trials are invalid and in no figure; {} were run again in their place; reasons are below",
+            trials.len(),
+            trials.len() - distinct.len()
         ));
     }
     notes

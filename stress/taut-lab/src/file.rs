@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpus, Error, Load};
+use crate::{Cpus, Error, Load, Network, Sweep};
 
 /// A lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,24 @@ pub struct Lab {
     /// The least part of a load's target that counts as applied.
     #[serde(default = "nine_tenths")]
     pub applied: f64,
+    /// Added to the environment of the system, the trials and the loads.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// First and last of the DDS domains that starts take in turns, as `ROS_DOMAIN_ID`: what an earlier start left
+    /// behind speaks on another one.
+    pub domains: Option<[u32; 2]>,
+    /// Whether every start is in a network of its own with nothing but loopback. Always so where a scenario has
+    /// `network`.
+    #[serde(default)]
+    pub own_network: bool,
+    /// The interpreter of the floods' helper program, with their packages.
+    pub python: Option<PathBuf>,
+    /// Other machines that run the rounds; without them this one.
+    #[serde(default, rename = "host")]
+    pub hosts: Vec<crate::Host>,
+    /// Files and folders that a host needs besides those that commands name.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
     /// The system under test, in the order of its start.
     #[serde(default, rename = "process")]
     pub processes: Vec<Process>,
@@ -50,9 +68,14 @@ pub struct Lab {
     /// What is judged, by the name under which the trial reports it.
     #[serde(default)]
     pub metrics: BTreeMap<String, Metric>,
+    /// Deadlines of several metrics together.
+    #[serde(default, rename = "path")]
+    pub paths: Vec<crate::Path>,
     /// Under what it is repeated.
     #[serde(rename = "scenario")]
     pub scenarios: Vec<Scenario>,
+    /// What `taut lab sweep` goes over.
+    pub sweep: Option<Sweep>,
     /// What `taut lab break` looks for.
     #[serde(rename = "break")]
     pub breaking: Option<Breaking>,
@@ -79,7 +102,7 @@ pub struct Process {
     pub name: String,
     /// How it is started.
     pub command: Command,
-    /// Added to the lab's own environment.
+    /// Its own; wins over the scenario's and the lab's.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// The only CPUs it may use; without it those of the lab.
@@ -154,6 +177,8 @@ pub struct TrialCommand {
     /// How it tells its result.
     #[serde(default)]
     pub report: Report,
+    /// Of its recording, where it reports by stamps; without it the best that this user may have.
+    pub tier: Option<String>,
 }
 
 /// How a trial tells its result.
@@ -166,12 +191,17 @@ pub enum Report {
     /// By its exit code and a last line of stdout that is a JSON object of numbers, with `success` and `reason` if it
     /// likes.
     Json,
+    /// By its exit code, such a line if there is one, and what all processes stamped: the trial is recorded.
+    Stamps,
 }
 
 /// A number that trials report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
+    /// One line for people: "T1 planning latency".
+    #[serde(default)]
+    pub about: String,
     /// For people.
     #[serde(default)]
     pub unit: String,
@@ -180,6 +210,14 @@ pub struct Metric {
     pub better: Better,
     /// A trial beyond it has missed, as has one without the number.
     pub deadline: Option<f64>,
+    /// Its source, where trials report by stamps; without it, the JSON line.
+    pub stamps: Option<crate::Stamps>,
+    /// Its part in the score.
+    pub weight: Option<f64>,
+    /// A gate: a trial below it says nothing about the system and is invalid, as with a simulator that lags.
+    pub valid_from: Option<f64>,
+    /// The same from above.
+    pub valid_to: Option<f64>,
 }
 
 /// Which way is good. A failed trial counts as worse than every number.
@@ -201,6 +239,15 @@ pub struct Scenario {
     pub name: String,
     /// The only CPUs that the system under test may use, all its processes together; instead of their own.
     pub system_cpus: Option<Cpus>,
+    /// How many CPUs' time the system's processes may use together, in each 100 ms.
+    pub system_quota: Option<f64>,
+    /// What every packet between processes meets; all of the lab is in a network of its own then.
+    pub network: Option<Network>,
+    /// The highest frequency of all CPUs.
+    pub max_frequency_mhz: Option<u32>,
+    /// Added to the environment of the system, the trials and the loads.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// All at once.
     #[serde(default, rename = "load")]
     pub loads: Vec<Load>,
@@ -250,12 +297,45 @@ impl Lab {
             bad(line.map_or("lab".into(), |line| format!("line {line}")), error.message().replace('\n', " "))
         })?;
         crate::checks::check(&lab).map_err(|(place, problem)| bad(place, problem))?;
+        if lab.sweep.is_some() {
+            crate::sweep::grid(&lab).map_err(|(place, problem)| bad(place, problem))?;
+        }
         Ok(lab)
+    }
+
+    /// Whether starts have a network of their own.
+    pub(crate) fn has_own_network(&self) -> bool {
+        self.own_network || self.scenarios.iter().any(|scenario| scenario.network.is_some())
     }
 
     /// The scenario that the others are compared with.
     pub fn baseline(&self) -> &str {
         self.baseline.as_deref().unwrap_or_else(|| self.scenarios.first().map_or("", |first| &first.name))
+    }
+}
+
+impl Metric {
+    /// Why a trial with this value says nothing about the system, if so.
+    pub(crate) fn gate(&self, name: &str, value: f64) -> Option<String> {
+        let below = self.valid_from.filter(|from| value < *from).map(|from| ("below", from));
+        let above = self.valid_to.filter(|to| value > *to).map(|to| ("above", to));
+        below.or(above).map(|(side, limit)| format!("{name} of {value} is {side} {limit}, which makes a trial valid"))
+    }
+}
+
+impl Scenario {
+    /// Whether it changes nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.loads.is_empty() && self.limits().is_empty() && self.environment.is_empty()
+    }
+
+    /// What it takes from the system, in words.
+    pub fn limits(&self) -> Vec<String> {
+        let cpus = self.system_cpus.as_ref().map(|cpus| format!("the system on CPU {cpus} only"));
+        let quota = self.system_quota.map(|quota| format!("{quota} CPUs' time for the system"));
+        let network = self.network.map(|network| network.to_string());
+        let frequency = self.max_frequency_mhz.map(|mhz| format!("at most {mhz} MHz"));
+        [cpus, quota, network, frequency].into_iter().flatten().collect()
     }
 }
 

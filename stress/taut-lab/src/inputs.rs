@@ -18,6 +18,19 @@ pub(crate) fn hashes(lab: &Lab) -> BTreeMap<String, String> {
     files.filter_map(|path| Some((path.display().to_string(), sha256(&path)?))).collect()
 }
 
+/// Files and folders below this one that another host needs: those that commands name, and those that the lab lists.
+pub(crate) fn to_send(lab: &Lab) -> Vec<PathBuf> {
+    let commands = lab.processes.iter().map(|process| &process.command).chain([&lab.trial.command]);
+    let words = commands.flat_map(|command| match command {
+        Command::Words(words) => words.clone(),
+        Command::Line(line) => line.split_whitespace().map(str::to_owned).collect(),
+    });
+    let all = words.map(PathBuf::from).chain(lab.files.iter().cloned());
+    let is_below = |path: &PathBuf| path.is_relative() && path.components().all(|c| c.as_os_str() != "..");
+    let found: std::collections::BTreeSet<PathBuf> = all.filter(is_below).filter(|path| path.exists()).collect();
+    found.into_iter().collect()
+}
+
 /// The program that a word names, as a shell finds it.
 pub(crate) fn program(word: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
@@ -43,7 +56,7 @@ fn named(command: &Command) -> Vec<PathBuf> {
     words.iter().enumerate().filter_map(file).collect()
 }
 
-fn sha256(path: &Path) -> Option<String> {
+pub(crate) fn sha256(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     loop {

@@ -1,6 +1,7 @@
 //! Repeats a system under test under loads, and finds the load that breaks it. `lab.toml` says what ([`Lab`]), a
 //! session runs it on fresh starts, a manifest keeps every trial, [`results`] makes figures of them. Prints nothing.
 
+mod archive;
 mod checks;
 mod cpus;
 mod error;
@@ -14,10 +15,15 @@ mod manifest;
 mod proportion;
 mod ready;
 mod run;
+mod runner;
+mod score;
 mod search;
 mod session;
+mod stamps;
+mod sweep;
 mod trial;
 
+pub use archive::{Packed, archive};
 pub use cpus::Cpus;
 pub use error::Error;
 pub use feasible::{Feasible, feasible};
@@ -27,10 +33,14 @@ pub use figures::{
 pub use file::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
 };
-pub use load::{Achieved, Load, worker};
-pub use machine::Pressure;
+pub use load::{Achieved, Flood, History, Load, Reliability, worker};
+pub use machine::{Network, Pressure};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
 pub use proportion::Proportion;
 pub use run::{Event, Order, Ran, run};
+pub use runner::{Host, run_on_hosts};
+pub use score::{Criticality, Path, PathFigures, Score, Term};
 pub use search::{Broken, Edge, Outcome, Probe, break_it};
+pub use stamps::{Figure, Stamps};
+pub use sweep::{Grid, Sweep, grid};
 pub use trial::{Id, Status, Trial};

@@ -25,7 +25,7 @@ pub struct Header {
     pub schema_version: u32,
     /// Of taut.
     pub taut: String,
-    /// `run` or `break`.
+    /// `run`, `sweep` or `break`.
     pub kind: Kind,
     /// The lab's file as the user typed it.
     pub file: String,
@@ -49,6 +49,8 @@ pub struct Header {
 pub enum Kind {
     /// `taut lab run`.
     Run,
+    /// `taut lab sweep`.
+    Sweep,
     /// `taut lab break`.
     Break,
 }
@@ -108,7 +110,7 @@ impl Manifest {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let (old, trials) = read(&bytes[..whole]).map_err(wrong)?;
         if old.kind != header.kind {
-            return Err(wrong("holds a run of the other kind (run, break); use another folder with -o".into()));
+            return Err(wrong("holds a run of another kind (run, sweep, break); use another folder with -o".into()));
         }
         if old.toml != header.toml {
             return Err(wrong(format!(
@@ -122,6 +124,14 @@ impl Manifest {
         let mut end = &manifest.file;
         end.set_len(whole as u64).and_then(|()| end.seek(SeekFrom::End(0))).map_err(Error::file(&path))?;
         Ok((manifest, trials))
+    }
+
+    /// The trials of a whole manifest.
+    pub(crate) fn trials_of(folder: &Path) -> Result<Vec<Trial>, Error> {
+        let path = folder.join(MANIFEST);
+        let bytes = fs::read(&path).map_err(Error::file(&path))?;
+        let (_, trials) = read(&bytes).map_err(|problem| Error::Manifest { folder: folder.to_owned(), problem })?;
+        Ok(trials)
     }
 
     /// Adds a trial; it is on disk when this returns.
@@ -165,6 +175,15 @@ impl Header {
     }
 }
 
+/// The manifest of a run that nobody writes, held so that nobody begins to.
+pub(crate) fn held(folder: &Path) -> Result<File, Error> {
+    let missing = |_| Error::Manifest { folder: folder.to_owned(), problem: format!("holds no run ({MANIFEST})") };
+    let file = File::open(folder.join(MANIFEST)).map_err(missing)?;
+    let manifest = Manifest { folder: folder.to_owned(), file };
+    manifest.lock()?;
+    Ok(manifest.file)
+}
+
 fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
     let mut header = None;
     let mut trials = Vec::new();
@@ -203,18 +222,12 @@ mod tests {
         Trial {
             id: Id { round: 0, scenario: "none".into(), index, varied: None },
             status: Status::Success,
-            reason: None,
             started_unix_s: 0.1,
             wall_s: 0.3,
             exit_code: Some(0),
-            signal: None,
             metrics: BTreeMap::from([("wall_s".into(), 0.1 + 0.2)]),
-            achieved: Vec::new(),
-            cpus_busy: BTreeMap::new(),
-            looks: 1,
-            threads: 2,
-            pressure: Default::default(),
             logs: "logs/x".into(),
+            ..Trial::default()
         }
     }
 

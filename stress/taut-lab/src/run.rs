@@ -19,10 +19,14 @@ pub struct Order<'a> {
     pub file: (&'a Path, &'a str),
     /// Where everything is written.
     pub folder: &'a Path,
+    /// The only round that is run, where a driver hands them out.
+    pub round: Option<u32>,
     /// Whether the folder holds the beginning of this run.
     pub resume: bool,
     /// The command that makes loads: [`crate::worker::go`].
     pub worker: &'a [OsString],
+    /// The command that records: `taut record`.
+    pub recorder: &'a [OsString],
     /// Set when somebody wants it to end.
     pub stop: &'a AtomicBool,
 }
@@ -31,9 +35,14 @@ pub struct Order<'a> {
 pub enum Event<'a> {
     /// A lab that died had left this; it is gone now.
     Removed(&'a str),
+    /// A host that cannot be reached any more, the round that it had, and what was said.
+    HostLost(&'a str, u32, &'a str),
     /// One more of so many; a search does not know how many.
     Trial(&'a Trial, usize, Option<usize>),
 }
+
+/// Of a scenario's trials, the part that may be replaced when they are invalid.
+const REPLACED: f64 = 0.2;
 
 /// All trials of a run, those of an interrupted beginning included.
 pub struct Ran {
@@ -43,27 +52,49 @@ pub struct Ran {
     pub trials: Vec<Trial>,
 }
 
-/// Runs what is not yet run.
+/// Runs what is not yet run; `kind` is what the manifest is called.
 ///
 /// # Errors
 /// What [`Error`] says; trials that ended before are in the manifest.
-pub fn run(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Ran, Error> {
+pub fn run(order: &Order<'_>, kind: Kind, tell: &mut dyn FnMut(Event<'_>)) -> Result<Ran, Error> {
     let lab = order.lab;
     let rounds = rounds(lab);
-    let mut work = Work::begin(order, Kind::Run, &rounds, tell)?;
+    let mut work = Work::begin(order, kind, &rounds, tell)?;
     let total = lab.trials as usize * lab.scenarios.len();
-    for (round, scenarios) in rounds.iter().enumerate() {
+    let wanted = |round: &usize| order.round.is_none_or(|only| only as usize == *round);
+    for (round, scenarios) in rounds.iter().enumerate().filter(|(round, _)| wanted(round)) {
         for at in scenarios {
             let scenario = lab.scenarios[*at].clone();
-            let done: BTreeSet<u32> =
-                work.trials.iter().filter(|t| t.id.scenario == scenario.name).map(|t| t.id.index).collect();
             let first = round as u32 * lab.trials_per_start;
             let planned = first..(first + lab.trials_per_start).min(lab.trials);
-            let trials = planned.filter(|index| !done.contains(index)).collect();
-            work.block(&Block { round: round as u32, scenario, varied: None, trials }, Some(total), tell)?;
+            loop {
+                let trials = left(&work.trials, &scenario.name, planned.clone(), lab.trials);
+                if trials.is_empty() {
+                    break;
+                }
+                let total = total.max(work.trials.len() + trials.len());
+                let block = Block { round: round as u32, scenario: scenario.clone(), varied: None, trials };
+                work.block(&block, Some(total), tell)?;
+            }
         }
     }
     Ok(work.end())
+}
+
+/// Of the planned trials those that have not run, or were invalid and may be replaced: at once and in the same round,
+/// so that they are compared with what ran beside them.
+fn left(trials: &[Trial], scenario: &str, planned: std::ops::Range<u32>, of: u32) -> Vec<u32> {
+    let own = || trials.iter().filter(|trial| trial.id.scenario == scenario);
+    let distinct: BTreeSet<u32> = own().map(|trial| trial.id.index).collect();
+    let may_replace = (REPLACED * f64::from(of)) as usize;
+    let mut replaced = own().count() - distinct.len();
+    let is_left = |index: &u32| {
+        let last = own().rfind(|trial| trial.id.index == *index);
+        let replace = last.is_some_and(|trial| trial.status == Status::Invalid) && replaced < may_replace;
+        replaced += usize::from(replace);
+        last.is_none() || replace
+    };
+    planned.filter(is_left).collect()
 }
 
 /// For each round the scenarios in their order.
@@ -92,7 +123,7 @@ impl<'a> Work<'a> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Work<'a>, Error> {
         let (lab, (file, toml)) = (order.lab, order.file);
-        let session = Session::open(lab, order.worker, order.folder, order.stop)?;
+        let session = Session::open(order)?;
         session.removed.iter().for_each(|what| tell(Event::Removed(what)));
         let names = |round: &Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();
         let header = Header {
@@ -143,22 +174,7 @@ fn keep(
 }
 
 fn never_ran(block: &Block, index: u32, reason: &str) -> Trial {
-    Trial {
-        id: block.id(index),
-        status: Status::Invalid,
-        reason: Some(reason.to_owned()),
-        started_unix_s: 0.0,
-        wall_s: 0.0,
-        exit_code: None,
-        signal: None,
-        metrics: Default::default(),
-        achieved: Vec::new(),
-        cpus_busy: Default::default(),
-        looks: 0,
-        threads: 0,
-        pressure: Default::default(),
-        logs: String::new(),
-    }
+    Trial { id: block.id(index), reason: Some(reason.to_owned()), ..Trial::default() }
 }
 
 #[cfg(test)]
@@ -171,6 +187,23 @@ mod tests {
              [[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"b\"\n[[scenario]]\nname = \"c\"\n"
         );
         Lab::parse(&text, Path::new("lab.toml")).unwrap()
+    }
+
+    #[test]
+    fn invalid_trials_are_replaced_up_to_a_fifth() {
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut run = |index: u32, status: Status| {
+            let id = crate::Id { scenario: "a".into(), index, round: index, varied: None };
+            trials.push(Trial { id, status, ..Trial::default() });
+            left(&trials, "a", index..index + 1, 10)
+        };
+        assert_eq!(run(0, Status::Success), []);
+        assert_eq!(run(1, Status::Failed), [], "a failure is a result");
+        assert_eq!(run(2, Status::Invalid), [2]);
+        assert_eq!(run(2, Status::Invalid), [2]);
+        assert_eq!(run(2, Status::Invalid), [], "two of ten, and no more");
+        assert_eq!(run(3, Status::Invalid), []);
+        assert_eq!(left(&[], "a", 4..6, 10), [4, 5]);
     }
 
     #[test]

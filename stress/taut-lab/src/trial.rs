@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Achieved, Pressure};
 
 /// How a trial ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The command said so.
@@ -18,7 +18,9 @@ pub enum Status {
     Timeout,
     /// A process of the system ended, or a signal ended the command.
     Crashed,
-    /// The load was not there, a thread ran elsewhere, the system did not start: says nothing about the system.
+    /// The load was not there, a thread ran elsewhere, the system did not start, a metric was outside its gate: says
+    /// nothing about the system.
+    #[default]
     Invalid,
 }
 
@@ -39,7 +41,7 @@ impl Status {
 }
 
 /// Which trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Id {
     /// Trials of one round are compared with each other.
     pub round: u32,
@@ -52,7 +54,7 @@ pub struct Id {
 }
 
 /// One trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Which.
     #[serde(flatten)]
@@ -81,6 +83,9 @@ pub struct Trial {
     pub threads: u32,
     /// The machine's own trouble meanwhile.
     pub pressure: Pressure,
+    /// Where it ran; none is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The folder of its logs, below the run's.
     pub logs: String,
 }

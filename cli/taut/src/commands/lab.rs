@@ -7,10 +7,11 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_lab::{Event, Lab, Order, Status};
+use taut_lab::{Event, Grid, Kind, Lab, Order, Status};
+use taut_report::words;
 
 use crate::{
     exit::{self, Done},
@@ -23,7 +24,7 @@ use crate::{
 /// every load proves that it was there, every thread that it stayed on its CPUs.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut lab check lab.toml\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume\n  taut lab run lab.toml -o results --resume --format json\n  taut lab break lab.toml -o flood"
+    after_help = "Examples:\n  taut lab check lab.toml\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume\n  taut lab run lab.toml -o results --resume --format json\n  taut lab sweep lab.toml -o grid\n  taut lab break lab.toml -o flood\n  taut lab archive results"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -36,8 +37,12 @@ enum Verb {
     Check(Check),
     /// Run the trials of all scenarios in random order, and compare the scenarios with the baseline.
     Run(Run),
+    /// Run the trials of a grid over any keys of a scenario, in random order.
+    Sweep(Run),
     /// Find the load at which success falls below a chance.
     Break(Run),
+    /// Pack a run's folder into one file, with the SHA-256 of all that is in it.
+    Archive(Archive),
     /// One load until killed.
     #[command(name = "load-worker", hide = true)]
     Worker {
@@ -56,16 +61,28 @@ struct Check {
 }
 
 #[derive(clap::Args)]
+struct Archive {
+    /// The folder of a run.
+    folder: PathBuf,
+    /// The archive [default: the folder's name with .tar.zst].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct Run {
     /// The lab.
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// The folder for the manifest and the logs [default: the file's name with .run or .break].
+    /// The folder for the manifest and the logs [default: the file's name with .run, .sweep or .break].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Go on with the run in that folder at the trial that was cut; of a whole run, show the figures again.
     #[arg(long)]
     resume: bool,
+    /// The only round to run, as a driver on another host asks for.
+    #[arg(long, hide = true)]
+    round: Option<u32>,
     /// Form of the result.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -80,13 +97,17 @@ enum Format {
     Terminal,
     /// For scripts; the schema is versioned and documented.
     Json,
+    /// One self-contained page.
+    Html,
 }
 
 /// Checks, runs or breaks; prints.
 pub fn run(args: &Args) -> Result<Done> {
     match &args.verb {
         Verb::Check(args) => check(args),
-        Verb::Run(args) => repeat(args),
+        Verb::Run(args) => repeat(args, Kind::Run),
+        Verb::Sweep(args) => repeat(args, Kind::Sweep),
+        Verb::Archive(args) => archive(args),
         Verb::Break(args) => break_it(args),
         Verb::Worker { load, count } => {
             let load = serde_json::from_str(load).context("load")?;
@@ -104,37 +125,73 @@ fn check(args: &Check) -> Result<Done> {
     Ok(if feasible.obstacles.is_empty() { Done::Fine } else { Done::Forwarded(exit::BAD_INPUT) })
 }
 
-fn repeat(args: &Run) -> Result<Done> {
+fn repeat(args: &Run, kind: Kind) -> Result<Done> {
+    not_on_a_terminal(args)?;
     let (lab, text) = read(&args.file)?;
-    let folder = folder(args, "run");
-    let ran = with_order(args, &lab, &text, &folder, taut_lab::run)?;
-    let results = taut_lab::results(&lab, &ran.trials, &ran.confinement);
+    let grid = (kind == Kind::Sweep).then(|| grid(&lab, &args.file)).transpose()?;
+    let lab = grid.as_ref().map_or(&lab, |grid| &grid.lab);
+    let folder = folder(args, if kind == Kind::Sweep { "sweep" } else { "run" });
+    let ran = with_order(args, lab, &text, &folder, |order, tell| {
+        // A driver's word comes before the file's: on a host its rounds are run there.
+        match args.round.is_none() && !lab.hosts.is_empty() {
+            true => taut_lab::run_on_hosts(order, kind, &std::env::current_exe().unwrap_or_default(), tell),
+            false => taut_lab::run(order, kind, tell),
+        }
+    })?;
+    let results = taut_lab::results(lab, &ran.trials, &ran.confinement);
     let shown = taut_report::LabShown { file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
-    written(
-        args,
-        || taut_report::lab_json(&shown, &results),
-        || taut_report::lab_terminal(&shown, &results, output::style(None)),
-    )
+    let json = || match &grid {
+        Some(grid) => taut_report::lab_sweep_json(&shown, &results, grid),
+        None => taut_report::lab_json(&shown, &results),
+    };
+    written(args, &|format| match format {
+        Format::Json => format!("{:#}\n", json()),
+        Format::Html => taut_report::lab_html(&shown, json(), &results, &ran.trials),
+        Format::Terminal => taut_report::lab_terminal(&shown, &results, output::style(None)),
+    })
+}
+
+fn grid(lab: &Lab, file: &Path) -> Result<Grid, taut_lab::Error> {
+    taut_lab::grid(lab).map_err(|(place, problem)| taut_lab::Error::File { file: file.to_owned(), place, problem })
+}
+
+fn archive(args: &Archive) -> Result<Done> {
+    let named = || {
+        let name = args.folder.canonicalize().unwrap_or_else(|_| args.folder.clone());
+        let name = name.file_name().unwrap_or("run".as_ref()).to_string_lossy().into_owned();
+        PathBuf::from(format!("{name}.tar.zst"))
+    };
+    let output = args.output.clone().unwrap_or_else(named);
+    let packed = taut_lab::archive(&args.folder, &output)?;
+    let (files, bytes) = (words::count(packed.files as u64), words::bytes(packed.bytes));
+    eprintln!("{}: {files} files, {bytes}, as {}", output.display(), words::bytes(packed.packed_bytes));
+    Ok(Done::Fine)
 }
 
 fn break_it(args: &Run) -> Result<Done> {
+    not_on_a_terminal(args)?;
     let (lab, text) = read(&args.file)?;
     let folder = folder(args, "break");
     let broken = with_order(args, &lab, &text, &folder, taut_lab::break_it)?;
     let shown = taut_report::LabShown { file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
-    written(
-        args,
-        || taut_report::lab_break_json(&shown, &broken),
-        || taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
-    )
+    let json = || taut_report::lab_break_json(&shown, &broken);
+    written(args, &|format| match format {
+        Format::Json => format!("{:#}\n", json()),
+        Format::Html => taut_report::lab_break_html(&shown, json()),
+        Format::Terminal => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
+    })
 }
 
-fn written(args: &Run, json: impl Fn() -> serde_json::Value, terminal: impl Fn() -> String) -> Result<Done> {
-    let text = match args.format {
-        Format::Json => format!("{:#}\n", json()),
-        Format::Terminal => terminal(),
-    };
-    output::write(&text, None)?;
+/// Said before the trials, not after them.
+fn not_on_a_terminal(args: &Run) -> Result<()> {
+    if args.format == Format::Html && std::io::stdout().is_terminal() {
+        bail!("an HTML page is not for a terminal: add > lab.html");
+    }
+    Ok(())
+}
+
+fn written(args: &Run, render: &dyn Fn(Format) -> String) -> Result<Done> {
+    output::write(&render(args.format), None)?;
     Ok(Done::Fine)
 }
 
@@ -160,11 +217,26 @@ fn with_order<T>(
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals")?;
     }
-    let worker: Vec<OsString> = vec![std::env::current_exe()?.into(), "lab".into(), "load-worker".into()];
-    let order = Order { lab, file: (&args.file, text), folder, resume: args.resume, worker: &worker, stop: &stop };
+    let taut = std::env::current_exe()?;
+    let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into()];
+    let recorder: Vec<OsString> = vec![taut.into(), "record".into()];
+    let file = (args.file.as_path(), text);
+    let order = Order {
+        lab,
+        file,
+        folder,
+        round: args.round,
+        resume: args.resume,
+        worker: &worker,
+        recorder: &recorder,
+        stop: &stop,
+    };
     let bar = bar(args);
     let done = work(&order, &mut |event| match event {
         Event::Removed(what) => eprintln!("removed what a lab that died had left: {what}"),
+        Event::HostLost(host, round, why) => {
+            bar.suspend(|| eprintln!("host {host} is lost ({why}); its round {round} is run elsewhere"));
+        }
         Event::Trial(trial, n, total) => {
             if let Some(total) = total {
                 bar.set_length(total as u64);

@@ -33,9 +33,18 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
     out += &format!("trial    {} (at most {} s)\n", lab.trial.command.words().join(" "), lab.trial.timeout_s);
     for scenario in &lab.scenarios {
         let mut parts: Vec<String> = scenario.loads.iter().map(ToString::to_string).collect();
-        parts.extend(scenario.system_cpus.as_ref().map(|cpus| format!("the system on CPU {cpus} only")));
+        parts.extend(scenario.limits());
+        parts.extend(scenario.environment.iter().map(|(key, value)| format!("{key}={value}")));
         let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
         out += &format!("scenario {}: {parts}\n", scenario.name);
+    }
+    if let Some(sweep) = &lab.sweep {
+        let lists = sweep.vary.iter().map(|(key, values)| {
+            format!("{key} in {}", values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        });
+        let points: usize = sweep.vary.values().map(Vec::len).product();
+        let lists = lists.collect::<Vec<_>>().join("; ");
+        out += &format!("sweep    {} of {}: {lists}\n", quantity(points as u64, "point"), sweep.scenario);
     }
     if let Some(breaking) = &lab.breaking {
         out += &format!(

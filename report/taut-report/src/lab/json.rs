@@ -1,7 +1,7 @@
 //! The JSON form of a lab; `docs/lab.md` says what the fields are.
 
 use serde_json::{Value, json};
-use taut_lab::{Broken, Results};
+use taut_lab::{Broken, Grid, Results};
 
 use super::{LabShown, words};
 
@@ -11,6 +11,14 @@ const SCHEMA_VERSION: u32 = 1;
 /// What `taut lab run --format json` prints.
 pub fn lab_json(shown: &LabShown<'_>, results: &Results) -> Value {
     with_head(shown, "lab", words::headline(results), serde_json::to_value(results))
+}
+
+/// What `taut lab sweep --format json` prints.
+pub fn lab_sweep_json(shown: &LabShown<'_>, results: &Results, grid: &Grid) -> Value {
+    let mut object = with_head(shown, "lab-sweep", words::headline(results), serde_json::to_value(results));
+    let point = |(scenario, values): &(String, _)| json!({ "scenario": scenario, "values": values });
+    object["points"] = grid.points.iter().map(point).collect();
+    object
 }
 
 /// What `taut lab break --format json` prints.

@@ -5,7 +5,7 @@ use taut_lab::{Broken, Misfortune, Results};
 
 use super::{
     LabShown,
-    words::{bound, broken, difference, ends, headline, number, proportion},
+    words::{bound, broken, criticality, difference, ends, headline, number, proportion},
 };
 use crate::{
     Style,
@@ -14,6 +14,9 @@ use crate::{
 
 /// Columns of a sentence.
 const WIDTH: usize = 98;
+const SCORE: &str = "The sum is of weight × median over the weights: its longest term rules it. The ratio is the weighted \
+                     geometric mean of the metrics' ratios to the baseline. Neither makes up for what stands under \
+                     \"but\".";
 /// Reasons that are shown of each scenario; the manifest has them all.
 const REASONS: usize = 4;
 
@@ -29,7 +32,17 @@ pub fn lab_terminal(shown: &LabShown<'_>, results: &Results, style: Style) -> St
     for at in 0..first.map_or(0, |scenario| scenario.metrics.len()) {
         let metric = &results.scenarios[0].metrics[at];
         let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-        out += &section(&format!("{}{unit}", metric.name), style, &metric_table(results, at));
+        let about = if metric.about.is_empty() { String::new() } else { format!(" · {}", metric.about) };
+        out += &section(&format!("{}{unit}{about}", metric.name), style, &metric_table(results, at));
+    }
+    let paths = paths(results);
+    if paths.row_count() > 0 {
+        out += &section("Paths and their deadlines", style, &paths);
+    }
+    let score = score(results);
+    if score.row_count() > 0 {
+        out += &section("Weighted score", style, &score);
+        out += &format!("{}\n", style.dim(&wrap(SCORE, WIDTH)));
     }
     out += &format!("\n{}\n", style.dim(&wrap("Intervals are 95 %. A trial that failed counts as worse than every number. Against the baseline: Hodges and Lehmann's estimate over rounds.", WIDTH)));
     for scenario in &results.scenarios {
@@ -77,7 +90,7 @@ fn trials(results: &Results) -> Table {
 }
 
 fn loads(results: &Results) -> Table {
-    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "CPUs busy"]);
+    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "sent", "CPUs busy"]);
     for scenario in &results.scenarios {
         for load in &scenario.loads {
             rows.add_row(vec![
@@ -87,6 +100,7 @@ fn loads(results: &Results) -> Table {
                 number(load.median),
                 number(load.least),
                 load.unit.clone(),
+                load.sent.map_or(String::new(), number),
                 number(load.cpus_busy),
             ]);
         }
@@ -109,6 +123,42 @@ fn metric_table(results: &Results, at: usize) -> Table {
             bound(metric.worst),
             metric.misses.map_or("–".into(), |misses| format!("{} of {}", misses.k, misses.n)),
             metric.difference.as_ref().map_or("–".into(), |d| difference(d, metric)),
+        ]);
+    }
+    rows
+}
+
+fn paths(results: &Results) -> Table {
+    let mut rows = table(&["path", "scenario", "deadline", "criticality", "missed"]);
+    for at in 0..results.scenarios.first().map_or(0, |scenario| scenario.paths.len()) {
+        for scenario in &results.scenarios {
+            let path = &scenario.paths[at];
+            rows.add_row(vec![
+                path.name.clone(),
+                scenario.name.clone(),
+                number(path.deadline),
+                criticality(path.criticality).to_owned(),
+                proportion(&path.misses),
+            ]);
+        }
+    }
+    rows
+}
+
+fn score(results: &Results) -> Table {
+    let mut rows = table(&["scenario", "sum", "of which", "ratio to baseline", "but"]);
+    for scenario in &results.scenarios {
+        let Some(score) = &scenario.score else { continue };
+        let part = |term: &taut_lab::Term| {
+            let share = term.share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share));
+            format!("{} × {} {share}", number(term.weight), term.metric)
+        };
+        rows.add_row(vec![
+            scenario.name.clone(),
+            score.sum.map_or("–".into(), |sum| format!("{} {}", number(sum), score.unit)),
+            score.terms.iter().map(part).collect::<Vec<_>>().join("\n"),
+            score.ratio.map_or("–".into(), |ratio| format!("× {}", number(ratio))),
+            score.vetoes.join("\n"),
         ]);
     }
     rows

@@ -1,6 +1,8 @@
 //! What is said of a lab's figures: once, for all forms.
 
-use taut_lab::{Better, Bound, Broken, Difference, Edge, MetricFigures, Outcome, Proportion, Results, Status};
+use taut_lab::{
+    Better, Bound, Broken, Criticality, Difference, Edge, MetricFigures, Outcome, Proportion, Results, Status,
+};
 
 use crate::words::quantity;
 
@@ -70,7 +72,7 @@ pub(super) fn broken(broken: &Broken) -> String {
 
 /// Whether the interval of the difference lies on the bad side as a whole.
 pub(super) fn is_worse(metric: &MetricFigures) -> bool {
-    let Some(Difference { ratio, interval: Some((best, _)), .. }) = metric.difference else { return false };
+    let Some(&Difference { ratio, interval: Some((best, _)), .. }) = metric.difference.as_ref() else { return false };
     let same = if ratio { 1.0 } else { 0.0 };
     match (best, metric.better) {
         (Bound::Failed, _) => true,
@@ -103,6 +105,14 @@ pub(super) fn proportion(p: &Proportion) -> String {
         return "0 of 0".into();
     }
     format!("{} of {}, {:.0} … {:.0} %", p.k, p.n, p.low * 100.0, p.high * 100.0)
+}
+
+pub(super) fn criticality(criticality: Criticality) -> &'static str {
+    match criticality {
+        Criticality::Hard => "hard",
+        Criticality::Firm => "firm",
+        Criticality::Soft => "soft",
+    }
 }
 
 pub(super) fn bound(value: Option<Bound>) -> String {

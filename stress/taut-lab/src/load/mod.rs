@@ -1,5 +1,6 @@
 //! Loads beside the system under test: what they are, what they shall reach, how they are started and what they reached.
 
+mod flood;
 mod running;
 pub mod worker;
 
@@ -9,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Cpus;
 
+pub use flood::{Flood, History, Reliability};
+pub(crate) use flood::{Package, helper, interpreter, missing};
 pub use running::Achieved;
-pub(crate) use running::RunningLoad;
+pub(crate) use running::{Loader, RunningLoad};
 
 /// One load. Rates and percentages are of each worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +71,10 @@ pub enum Load {
         /// The only CPUs for it.
         cpus: Option<Cpus>,
     },
+    /// DDS messages with ROS 2's names and encoding (`std_msgs/String`).
+    Dds(Flood),
+    /// zenoh messages between peers.
+    Zenoh(Flood),
     /// A line for the shell that runs as long as the trials do.
     Command {
         /// The line.
@@ -87,6 +94,8 @@ impl Load {
             Load::Timers { .. } => "timers",
             Load::Forks { .. } => "forks",
             Load::Udp { .. } => "udp",
+            Load::Dds(_) => "dds",
+            Load::Zenoh(_) => "zenoh",
             Load::Command { .. } => "command",
         }
     }
@@ -100,11 +109,13 @@ impl Load {
             | Load::Timers { cpus, .. }
             | Load::Forks { cpus, .. }
             | Load::Udp { cpus, .. }
+            | Load::Dds(Flood { cpus, .. })
+            | Load::Zenoh(Flood { cpus, .. })
             | Load::Command { cpus, .. } => cpus.as_ref(),
         }
     }
 
-    /// Threads that make it; `None` for a command.
+    /// Threads or processes that make it; `None` for a command.
     pub fn workers(&self) -> Option<u32> {
         match self {
             Load::Cpu { workers, .. }
@@ -113,6 +124,7 @@ impl Load {
             | Load::Timers { workers, .. }
             | Load::Forks { workers, .. } => Some(*workers),
             Load::Udp { publishers, .. } => Some(*publishers),
+            Load::Dds(flood) | Load::Zenoh(flood) => Some(flood.publishers),
             Load::Command { .. } => None,
         }
     }
@@ -126,6 +138,7 @@ impl Load {
             }
             Load::Forks { workers, rate_hz, .. } => rate_hz.map(|rate| f64::from(*workers) * rate),
             Load::Udp { publishers, rate_hz, .. } => Some(f64::from(*publishers) * rate_hz),
+            Load::Dds(flood) | Load::Zenoh(flood) => flood.target(),
             _ => None,
         }
     }
@@ -139,6 +152,21 @@ impl Load {
             Load::Timers { .. } => ("wakes/s", 1.0),
             Load::Forks { .. } => ("forks/s", 1.0),
             Load::Udp { .. } => ("messages/s received", 1.0),
+            Load::Dds(flood) | Load::Zenoh(flood) => (flood.unit(), 1.0),
+        }
+    }
+
+    /// Whether it sends messages, so that what was sent and what arrived differ.
+    pub fn is_flood(&self) -> bool {
+        matches!(self, Load::Udp { .. } | Load::Dds(_) | Load::Zenoh(_))
+    }
+
+    /// What its helper program needs.
+    pub(crate) fn package(&self) -> Option<Package> {
+        match self {
+            Load::Dds(_) => Some(flood::DDS),
+            Load::Zenoh(_) => Some(flood::ZENOH),
+            _ => None,
         }
     }
 
@@ -153,6 +181,11 @@ impl Load {
             (Load::Udp { publishers, .. }, "publishers") => *publishers = whole,
             (Load::Udp { payload_bytes, .. }, "payload_bytes") => *payload_bytes = whole,
             (Load::Udp { rate_hz, .. }, "rate_hz") => *rate_hz = value,
+            (Load::Dds(flood) | Load::Zenoh(flood), "publishers") => flood.publishers = whole,
+            (Load::Dds(flood) | Load::Zenoh(flood), "readers") => flood.readers = whole,
+            (Load::Dds(flood) | Load::Zenoh(flood), "payload_bytes") => flood.payload_bytes = whole,
+            (Load::Dds(flood) | Load::Zenoh(flood), "rate_hz") => flood.rate_hz = Some(value),
+            (Load::Dds(flood), "depth") => flood.depth = Some(whole),
             (Load::Forks { rate_hz, .. }, "rate_hz") => *rate_hz = Some(value),
             (Load::Cpu { percent, .. }, "percent") => *percent = value,
             (
@@ -166,6 +199,8 @@ impl Load {
             _ => {
                 let known = match self {
                     Load::Udp { .. } => "publishers, rate_hz or payload_bytes",
+                    Load::Dds(_) => "publishers, rate_hz, payload_bytes, readers or depth",
+                    Load::Zenoh(_) => "publishers, rate_hz, payload_bytes or readers",
                     Load::Forks { .. } => "workers or rate_hz",
                     Load::Cpu { .. } => "workers or percent",
                     Load::Command { .. } => "nothing of a command",
@@ -195,6 +230,8 @@ impl fmt::Display for Load {
             Load::Udp { publishers, rate_hz, payload_bytes, .. } => {
                 write!(f, "udp {publishers} × {} Hz × {payload_bytes} B", plain(*rate_hz))
             }
+            Load::Dds(flood) => write!(f, "dds {flood}"),
+            Load::Zenoh(flood) => write!(f, "zenoh {flood}"),
             Load::Command { command, .. } => write!(f, "command {command}"),
         }?;
         self.cpus().map_or(Ok(()), |cpus| write!(f, " on CPU {cpus}"))

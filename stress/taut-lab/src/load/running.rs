@@ -1,14 +1,11 @@
 //! A load that runs, and what it reached between two marks: the proof that it was applied.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Load, plain,
+    Load, helper, plain,
     worker::{Count, count},
 };
 use crate::{
@@ -43,6 +40,9 @@ pub struct Achieved {
     pub achieved: f64,
     /// Messages a second that were sent, of a flood.
     pub sent: Option<f64>,
+    /// Pairs of a writer and a reader that found each other, of a flood. 0: nothing left the writers.
+    #[serde(default)]
+    pub matched: Option<u64>,
     /// CPUs that its threads kept busy.
     pub cpus_busy: f64,
     /// CPUs that its threads wanted: running, or waiting for others to stop.
@@ -51,26 +51,34 @@ pub struct Achieved {
     pub applied: bool,
 }
 
+/// How loads are started.
+pub(crate) struct Loader<'a> {
+    /// The command that runs [`super::worker::go`].
+    pub worker: &'a [OsString],
+    /// The interpreter of helper programs.
+    pub python: PathBuf,
+    /// Added to the lab's own.
+    pub environment: &'a BTreeMap<String, String>,
+}
+
 impl RunningLoad {
-    /// `worker`: the command that runs [`super::worker::go`].
-    pub fn start(
-        load: &Load,
-        name: &str,
-        worker: &[OsString],
-        place: &Place<'_>,
-        folder: &Path,
-    ) -> Result<RunningLoad, Error> {
+    pub fn start(load: &Load, name: &str, loader: &Loader<'_>, place: &Place<'_>) -> Result<RunningLoad, Error> {
+        let folder = place.mine.folder();
         let counter = folder.join(format!("{name}.count"));
         // The count of the block before would be the start of this one's.
         let _ = std::fs::remove_file(&counter);
         let words = match load {
             Load::Command { command, .. } => vec!["sh".into(), "-c".into(), command.into()],
             _ => {
+                let program = match load.package() {
+                    Some(_) => helper(&loader.python, folder).map_err(Error::file(folder))?,
+                    None => loader.worker.to_vec(),
+                };
                 let spec = serde_json::to_string(load).unwrap_or_default();
-                worker.iter().cloned().chain([spec.into(), counter.clone().into()]).collect()
+                program.into_iter().chain([spec.into(), counter.clone().into()]).collect()
             }
         };
-        let child = Child::start(name, &words, &Default::default(), load.cpus(), place)?;
+        let child = Child::start(name, &words, loader.environment, load.cpus(), place)?;
         Ok(RunningLoad { load: load.clone(), child, counter })
     }
 
@@ -100,8 +108,12 @@ impl RunningLoad {
             }
             _ => 0.0,
         };
-        let is_cpu = matches!(self.load, Load::Cpu { .. });
-        let achieved = if is_cpu || matches!(self.load, Load::Command { .. }) { busy } else { rate(|c| c.done) };
+        let to_nobody = matches!(&self.load, Load::Dds(flood) | Load::Zenoh(flood) if flood.readers == 0);
+        let achieved = match &self.load {
+            Load::Cpu { .. } | Load::Command { .. } => busy,
+            _ if to_nobody => rate(|c| c.sent),
+            _ => rate(|c| c.done),
+        };
         let target = self.load.target();
         let applied = match (&self.load, target) {
             // Threads that stand in the queue press as much as those that run: both are what was asked for.
@@ -115,7 +127,8 @@ impl RunningLoad {
             unit: unit.to_owned(),
             target,
             achieved,
-            sent: matches!(self.load, Load::Udp { .. }).then(|| rate(|c| c.sent)),
+            sent: self.load.is_flood().then(|| rate(|c| c.sent)),
+            matched: self.load.is_flood().then(|| to.count.map_or(0, |count| count.matched)),
             cpus_busy: busy,
             cpus_wanted: wanted,
             applied,

@@ -28,6 +28,9 @@ const BURST: Duration = Duration::from_millis(1);
 /// What a worker that fell behind does not make up for: a stall must not turn into a burst without end.
 const FORGIVEN: Duration = Duration::from_millis(100);
 
+/// Bytes of a count: four little-endian numbers in the order of [`Count`].
+const BYTES: usize = 32;
+
 /// How far the workers were, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Count {
@@ -37,6 +40,8 @@ pub(crate) struct Count {
     pub done: u64,
     /// Messages sent.
     pub sent: u64,
+    /// Readers that the writers of a flood match, each pair counted.
+    pub matched: u64,
 }
 
 #[derive(Default)]
@@ -74,14 +79,17 @@ pub fn go(load: &Load, count: &Path) -> io::Result<()> {
                 start(Box::new(move |counters| read(&reader, counters)))?;
                 start(Box::new(move |counters| write(&writer, rate_hz, payload_bytes as usize, counters)))?;
             }
-            Load::Command { .. } => {}
+            // These are programs of their own.
+            Load::Command { .. } | Load::Dds(_) | Load::Zenoh(_) => {}
         }
     }
     let file = File::create(count)?;
     while !threads.iter().any(|thread| thread.is_finished()) {
         let (done, sent) = (counters.done.load(Relaxed), counters.sent.load(Relaxed));
-        let mut bytes = [0; 24];
-        for (place, value) in bytes.chunks_exact_mut(8).zip([monotonic_ns(), done, sent]) {
+        let mut bytes = [0; BYTES];
+        // Every UDP writer has its reader.
+        let matched = if load.is_flood() { u64::from(load.workers().unwrap_or(0)) } else { 0 };
+        for (place, value) in bytes.chunks_exact_mut(8).zip([monotonic_ns(), done, sent, matched]) {
             place.copy_from_slice(&value.to_le_bytes());
         }
         file.write_all_at(&bytes, 0)?;
@@ -96,9 +104,9 @@ pub fn go(load: &Load, count: &Path) -> io::Result<()> {
 
 /// The last count, `None` before the first.
 pub(crate) fn count(path: &Path) -> Option<Count> {
-    let bytes = std::fs::read(path).ok().filter(|bytes| bytes.len() == 24)?;
+    let bytes = std::fs::read(path).ok().filter(|bytes| bytes.len() == BYTES)?;
     let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-    Some(Count { at_ns: word(0), done: word(8), sent: word(16) })
+    Some(Count { at_ns: word(0), done: word(8), sent: word(16), matched: word(24) })
 }
 
 fn compute(part: f64) -> io::Result<()> {

@@ -13,31 +13,72 @@ use crate::Cpus;
 /// How long a group of killed processes may stay busy.
 const HELD: Duration = Duration::from_secs(2);
 
-/// The lab's own control group, removed with it.
+/// The quota's period, the kernel's default.
+const PERIOD_US: u64 = 100_000;
+/// The group of all processes of the system under test, which a quota is of.
+const SYSTEM: &str = "system";
+
+/// The lab's own control groups, removed with it.
 pub(crate) struct Cgroups {
     base: PathBuf,
     version: u8,
+    /// Version 1 has a hierarchy for CPU time besides that for sets of CPUs.
+    time: Option<PathBuf>,
 }
 
 impl Cgroups {
+    /// `of_time`: whether CPU time will be limited. A group of its own changes how its processes share the CPUs with
+    /// everybody else, so that there is none without need.
+    ///
     /// # Errors
     /// Why there can be none, in words.
-    pub fn new(name: &str) -> Result<Cgroups, String> {
-        let (parent, version) = cpuset_parent().ok_or("no cpuset controller is mounted")?;
-        let base = parent.join(name);
-        let failed = |error: std::io::Error| format!("{}: {error}", base.display());
-        if version == 2 {
-            let control = parent.join("cgroup.subtree_control");
-            fs::write(&control, "+cpuset").map_err(|error| format!("{}: {error}", control.display()))?;
+    pub fn new(name: &str, of_time: bool) -> Result<Cgroups, String> {
+        let found = parents("cpuset");
+        let mut why = "no cpuset controller is mounted".to_owned();
+        for (parent, version) in found {
+            match Cgroups::below(&parent, version, name, of_time) {
+                Ok(mut groups) => {
+                    if version == 1 && of_time {
+                        groups.time = parents("cpu").into_iter().find_map(|(cpu, _)| {
+                            let folder = cpu.join(name);
+                            fs::create_dir(&folder).ok().map(|()| folder)
+                        });
+                    }
+                    return Ok(groups);
+                }
+                Err(error) => why = error,
+            }
         }
-        fs::create_dir(&base).map_err(failed)?;
-        let groups = Cgroups { base: base.clone(), version };
+        Err(why)
+    }
+
+    fn below(parent: &Path, version: u8, name: &str, of_time: bool) -> Result<Cgroups, String> {
+        let base = parent.join(name);
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: std::io::Error| format!("{path}: {error}")
+        };
+        let controllers = if of_time { "+cpuset +cpu" } else { "+cpuset" };
+        if version == 2 {
+            // A group that has processes of its own may not hand on controllers, the root excepted.
+            let control = parent.join("cgroup.subtree_control");
+            fs::write(&control, controllers).map_err(failed(&control))?;
+        }
+        fs::create_dir(&base).map_err(failed(&base))?;
+        let groups = Cgroups { base: base.clone(), version, time: None };
         match version {
-            2 => fs::write(base.join("cgroup.subtree_control"), "+cpuset").map_err(failed)?,
+            2 => {
+                let system = base.join(SYSTEM);
+                fs::create_dir(&system).map_err(failed(&system))?;
+                for (folder, controllers) in [(&base, controllers), (&system, "+cpuset")] {
+                    let control = folder.join("cgroup.subtree_control");
+                    fs::write(&control, controllers).map_err(failed(&control))?;
+                }
+            }
             // Version 1 begins with empty sets, which hold nobody.
             _ => {
                 for key in ["cpuset.mems", "cpuset.cpus"] {
-                    inherit(&parent, &base, key).map_err(failed)?;
+                    inherit(parent, &base, key).map_err(failed(&base))?;
                 }
             }
         }
@@ -48,9 +89,10 @@ impl Cgroups {
         format!("cgroup v{} cpuset", self.version)
     }
 
-    /// The file that a process of this part writes itself into.
-    pub fn part(&self, name: &str, cpus: Option<&Cpus>) -> std::io::Result<PathBuf> {
-        let folder = self.base.join(name);
+    /// The files that a process of this part writes itself into.
+    pub fn part(&self, name: &str, cpus: Option<&Cpus>, of_system: bool) -> std::io::Result<Vec<PathBuf>> {
+        let parent = if self.version == 2 && of_system { self.base.join(SYSTEM) } else { self.base.clone() };
+        let folder = parent.join(name);
         if !folder.exists() {
             fs::create_dir(&folder)?;
             if self.version == 1 {
@@ -61,21 +103,46 @@ impl Cgroups {
             Some(cpus) => fs::write(folder.join("cpuset.cpus"), cpus.to_string())?,
             None => inherit(&self.base, &folder, "cpuset.cpus")?,
         }
-        Ok(folder.join("cgroup.procs"))
+        let time = self.time.iter().filter(|_| of_system).map(|folder| folder.join("cgroup.procs"));
+        Ok([folder.join("cgroup.procs")].into_iter().chain(time).collect())
+    }
+
+    /// How many CPUs' time the whole system may use; `None` lifts it.
+    pub fn set_quota(&self, cpus: Option<f64>) -> std::io::Result<()> {
+        let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1000.0) as u64);
+        match (&self.time, self.version) {
+            (Some(folder), _) => {
+                fs::write(folder.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+                fs::write(folder.join("cpu.cfs_quota_us"), quota_us.map_or("-1".into(), |us| us.to_string()))
+            }
+            (None, 2) => {
+                let quota = quota_us.map_or("max".into(), |us| us.to_string());
+                fs::write(self.base.join(SYSTEM).join("cpu.max"), format!("{quota} {PERIOD_US}"))
+            }
+            _ => Err(std::io::Error::other("no cpu controller is mounted")),
+        }
     }
 }
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
         remove(&self.base);
+        self.time.iter().for_each(|folder| remove(folder));
     }
 }
 
 /// Control groups of labs, dead or alive.
 pub(crate) fn named(prefix: &str) -> Vec<PathBuf> {
-    let Some((parent, _)) = cpuset_parent() else { return Vec::new() };
     let is_ours = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
-    folders(&parent).into_iter().filter(is_ours).collect()
+    let mut all: Vec<PathBuf> = ["cpuset", "cpu"]
+        .into_iter()
+        .flat_map(parents)
+        .flat_map(|(parent, _)| folders(&parent))
+        .filter(is_ours)
+        .collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// The processes in it and below.
@@ -95,30 +162,32 @@ pub(crate) fn remove(group: &Path) {
     }
 }
 
-/// The group of this process in the hierarchy that has cpusets, and the version.
-fn cpuset_parent() -> Option<(PathBuf, u8)> {
-    let me = Process::myself().ok()?;
-    let groups = me.cgroups().ok()?;
-    let mounts = me.mountinfo().ok()?;
-    let at = |path: &Path, below: &str| path.join(below.trim_start_matches('/'));
-    let mut found = None;
+/// Where a lab's group may be, best first, and the version: in the group of this process in the hierarchy that has this
+/// controller; in version 2 also in those above it, since a group with processes of its own has no groups.
+fn parents(controller: &str) -> Vec<(PathBuf, u8)> {
+    let Ok(me) = Process::myself() else { return Vec::new() };
+    let (Ok(groups), Ok(mounts)) = (me.cgroups(), me.mountinfo()) else { return Vec::new() };
+    let mut found = Vec::new();
     for mount in mounts.0 {
         let version = match mount.fs_type.as_str() {
-            "cgroup" if mount.super_options.contains_key("cpuset") => 1,
+            "cgroup" if mount.super_options.contains_key(controller) => 1,
             "cgroup2" => 2,
             _ => continue,
         };
         let own = groups.0.iter().find(|group| match version {
-            1 => group.controllers.iter().any(|name| name == "cpuset"),
+            1 => group.controllers.iter().any(|name| name == controller),
             _ => group.hierarchy == 0,
         });
         let Some(own) = own else { continue };
-        let folder = at(&mount.mount_point, &own.pathname);
-        let has_cpusets = version == 1
-            || fs::read_to_string(folder.join("cgroup.controllers"))
-                .is_ok_and(|list| list.split_whitespace().any(|name| name == "cpuset"));
-        if has_cpusets && folder.exists() {
-            found = Some((folder, version));
+        let below = Path::new(own.pathname.trim_start_matches('/'));
+        for below in below.ancestors().take(if version == 1 { 1 } else { usize::MAX }) {
+            let folder = mount.mount_point.join(below);
+            let has = version == 1
+                || fs::read_to_string(folder.join("cgroup.controllers"))
+                    .is_ok_and(|list| list.split_whitespace().any(|name| name == controller));
+            if has && folder.exists() {
+                found.push((folder, version));
+            }
         }
     }
     found
@@ -133,4 +202,29 @@ fn inherit(parent: &Path, child: &Path, key: &str) -> std::io::Result<()> {
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     entries.filter(|path| path.is_dir()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_2_confines_parts_and_holds_the_system_to_its_time() {
+        // A folder stands for the hierarchy: what is written where is all that is ours.
+        let root = tempfile::tempdir().unwrap();
+        let read = |path: &str| fs::read_to_string(root.path().join(path)).unwrap();
+        let groups = Cgroups::below(root.path(), 2, "lab", true).unwrap();
+        fs::write(root.path().join("lab/cpuset.cpus"), "").unwrap();
+        let cpus: Cpus = "0-1".parse().unwrap();
+        let files = groups.part("server", Some(&cpus), true).unwrap();
+        assert_eq!(files, [root.path().join("lab/system/server/cgroup.procs")]);
+        assert_eq!(read("lab/system/server/cpuset.cpus"), "0-1");
+        let files = groups.part("load-0", None, false).unwrap();
+        assert_eq!(files, [root.path().join("lab/load-0/cgroup.procs")]);
+        groups.set_quota(Some(0.25)).unwrap();
+        assert_eq!(read("lab/system/cpu.max"), "25000 100000");
+        groups.set_quota(None).unwrap();
+        assert_eq!(read("lab/system/cpu.max"), "max 100000");
+        std::mem::forget(groups);
+    }
 }

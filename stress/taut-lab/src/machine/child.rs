@@ -6,9 +6,12 @@ use std::{
     ffi::{CString, OsString},
     fs::File,
     io,
-    os::unix::{
-        ffi::OsStrExt,
-        process::{CommandExt, ExitStatusExt},
+    os::{
+        fd::{AsRawFd, BorrowedFd, RawFd},
+        unix::{
+            ffi::OsStrExt,
+            process::{CommandExt, ExitStatusExt},
+        },
     },
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
@@ -25,6 +28,9 @@ use super::{
     leftovers::{MARK, PART},
 };
 use crate::{Cpus, Error};
+
+/// Where a process finds the session that it stamps into.
+pub(crate) const SESSION: &str = "TAUT_SESSION";
 
 pub(crate) struct Child {
     name: String,
@@ -48,16 +54,20 @@ impl Child {
         let log = |stream: &str| place.logs.join(format!("{name}.{stream}"));
         let (stdout, stderr) = (log("stdout"), log("stderr"));
         let open = |path: &Path| File::create(path).map_err(Error::file(path));
-        let group = place.cgroups.map(|groups| groups.part(name, cpus)).transpose();
-        let group = group.map_err(|error| failed(format!("control group for CPU {}: {error}", word(cpus))))?;
-        let confine = Confine { group: group.map(|path| c_string(&path)), mask: cpus.map(Cpus::mask) };
+        let groups = place.cgroups.map(|groups| groups.part(name, cpus, place.of_system)).transpose();
+        let groups = groups.map_err(|error| failed(format!("control group for CPU {}: {error}", word(cpus))))?;
+        let confine = Confine {
+            groups: groups.into_iter().flatten().map(|path| c_string(&path)).collect(),
+            mask: cpus.map(Cpus::mask),
+            // The descriptor stays open in the lab until the child is there.
+            network: place.network.map(|network| network.fd().as_raw_fd()),
+        };
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .envs(environment)
-            .env(MARK, place.mine.mark())
-            .env(PART, name)
-            .env_remove("TAUT_SESSION");
+        command.args(arguments).envs(environment).env(MARK, place.mine.mark()).env(PART, name);
+        // A recorder of the lab itself is not the system's.
+        if !environment.contains_key(SESSION) {
+            command.env_remove(SESSION);
+        }
         command.stdin(Stdio::null()).stdout(open(&stdout)?).stderr(open(&stderr)?).process_group(0);
         // SAFETY: only system calls on memory that was made before the fork.
         unsafe { command.pre_exec(move || confine.apply()) };
@@ -109,6 +119,10 @@ impl Child {
         &self.stdout
     }
 
+    pub fn stderr(&self) -> &Path {
+        &self.stderr
+    }
+
     /// The last line it said, of stderr if there is one.
     pub fn last_words(&self) -> Option<String> {
         let last = |path: &Path| {
@@ -129,14 +143,20 @@ pub(crate) fn ended(status: ExitStatus) -> String {
 }
 
 struct Confine {
-    group: Option<CString>,
+    groups: Vec<CString>,
     mask: Option<rustix::thread::CpuSet>,
+    network: Option<RawFd>,
 }
 
 impl Confine {
     fn apply(&self) -> io::Result<()> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if let Some(group) = &self.group {
+        if let Some(network) = self.network {
+            // SAFETY: open, since the lab holds it while it starts children.
+            let network = unsafe { BorrowedFd::borrow_raw(network) };
+            rustix::thread::move_into_link_name_space(network, Some(rustix::thread::LinkNameSpaceType::Network))?;
+        }
+        for group in &self.groups {
             let file = rustix::fs::open(group.as_c_str(), rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty())?;
             rustix::io::write(&file, b"0")?;
         }

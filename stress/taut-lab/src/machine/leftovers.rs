@@ -5,13 +5,14 @@
 use std::{
     fs,
     io::Write,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::cgroup;
+use super::{cgroup, frequency, shared};
 use crate::Error;
 
 /// The environment variable that carries the mark.
@@ -25,10 +26,15 @@ const STARTED: &str = "started";
 /// How long killed processes may take to go.
 const GONE: Duration = Duration::from_secs(5);
 
-/// This lab's mark, and its folder for what lives as long as it does.
+/// Where shared memory lies.
+const SHARED: &str = "/dev/shm";
+
+/// This lab's mark, and its folders for what lives as long as it does.
 pub(crate) struct Mine {
     mark: String,
     folder: PathBuf,
+    /// The same in shared memory, for stamps.
+    session: PathBuf,
 }
 
 impl Mine {
@@ -38,7 +44,8 @@ impl Mine {
         let mark = format!("{pid}-{}", start.map_err(Error::system("/proc/self/stat"))?);
         let folder = std::env::temp_dir().join(format!("{PREFIX}{mark}"));
         fs::create_dir(&folder).map_err(Error::file(&folder))?;
-        Ok(Mine { mark, folder })
+        let session = Path::new(SHARED).join(format!("{PREFIX}{mark}"));
+        Ok(Mine { mark, folder, session })
     }
 
     pub fn mark(&self) -> &str {
@@ -47,6 +54,13 @@ impl Mine {
 
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// An empty folder for the stamps of one start of the system.
+    pub fn fresh_session(&self) -> Result<&Path, Error> {
+        let _ = fs::remove_dir_all(&self.session);
+        fs::DirBuilder::new().mode(0o700).create(&self.session).map_err(Error::file(&self.session))?;
+        Ok(&self.session)
     }
 
     /// Writes down a process that was started.
@@ -60,13 +74,16 @@ impl Mine {
 impl Drop for Mine {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.session);
     }
 }
 
 /// Ends and removes what dead labs left, and says what it was.
 pub(crate) fn remove_stale() -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
-    let stale: Vec<PathBuf> = entries(&std::env::temp_dir()).filter(|path| is_stale_name(path)).collect();
+    let places = [std::env::temp_dir(), PathBuf::from(SHARED)];
+    let stale: Vec<PathBuf> =
+        places.iter().flat_map(|place| entries(place)).filter(|path| is_stale_name(path)).collect();
     let listed: Vec<u32> = stale.iter().flat_map(|folder| listed(&folder.join(STARTED))).collect();
     let groups = cgroup::named(PREFIX).into_iter().filter(|path| is_stale_name(path)).collect::<Vec<_>>();
     let victims = || {
@@ -103,6 +120,9 @@ pub(crate) fn remove_stale() -> Result<Vec<String>, Error> {
         removed.push(format!("control group {}", group.display()));
     }
     for folder in stale {
+        let files = shared::remove_unused(&shared::noted(&folder), pids());
+        removed.extend(files.iter().map(|file| format!("shared memory {}", file.display())));
+        removed.extend(frequency::restore(&folder.join(frequency::BEFORE)));
         fs::remove_dir_all(&folder).map_err(Error::file(&folder))?;
         removed.push(format!("folder {}", folder.display()));
     }
@@ -162,7 +182,7 @@ fn name_of(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "gone".into(), |name| name.trim().to_owned())
 }
 
-fn pids() -> impl Iterator<Item = u32> {
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     entries(Path::new("/proc")).filter_map(|path| path.file_name()?.to_str()?.parse().ok())
 }
 

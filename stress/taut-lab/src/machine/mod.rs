@@ -2,15 +2,22 @@
 
 mod cgroup;
 mod child;
+mod frequency;
 mod leftovers;
+mod network;
 mod pressure;
+pub(crate) mod shared;
 mod tree;
 
 use std::path::Path;
 
 pub(crate) use cgroup::Cgroups;
-pub(crate) use child::{Child, ended};
-pub(crate) use leftovers::{Mine, PREFIX, remove_stale};
+pub(crate) use child::{Child, SESSION, ended};
+pub(crate) use frequency::{Cap, missing as no_frequency};
+pub(crate) use leftovers::{Mine, PREFIX, pids, remove_stale};
+pub(crate) use network::Met;
+pub(crate) use network::Namespace;
+pub use network::Network;
 pub use pressure::Pressure;
 pub(crate) use tree::{Tree, Usage, kill_descendants, reap};
 
@@ -22,4 +29,8 @@ pub(crate) struct Place<'a> {
     pub logs: &'a Path,
     /// What confines them besides affinity.
     pub cgroups: Option<&'a Cgroups>,
+    /// Whether it is a process of the system under test, which a quota holds.
+    pub of_system: bool,
+    /// The network that it is in; without it the machine's.
+    pub network: Option<&'a Namespace>,
 }

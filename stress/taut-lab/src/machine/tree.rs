@@ -2,7 +2,7 @@
 //! time it took. The lab is the reaper of its orphans, so that nothing leaves the tree.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
@@ -38,8 +38,10 @@ pub(crate) struct Tree {
 #[derive(Debug)]
 struct Thread {
     part: String,
+    pid: i32,
     tid: i32,
     name: String,
+    state: char,
     last_cpu: Option<u32>,
     allowed: Option<Cpus>,
 }
@@ -67,8 +69,10 @@ impl Tree {
                     {
                         tree.threads.push(Thread {
                             part: part.clone(),
+                            pid,
                             tid: task.tid,
                             name: stat.comm,
+                            state: stat.state,
                             last_cpu: stat.processor.and_then(|cpu| cpu.try_into().ok()),
                             allowed: status.cpus_allowed_list.map(|ranges| cpus_of(&ranges)),
                         });
@@ -92,6 +96,25 @@ impl Tree {
     /// Threads looked at.
     pub fn threads(&self) -> usize {
         self.threads.len()
+    }
+
+    /// The processes looked at.
+    pub fn pids(&self) -> BTreeSet<u32> {
+        self.threads.iter().map(|thread| thread.pid as u32).collect()
+    }
+
+    /// Every thread with its state (as in `ps`), its CPU and, while it still sleeps there, where in the kernel.
+    pub fn listing(&self) -> String {
+        let mut text = String::new();
+        for thread in &self.threads {
+            let (pid, tid) = (thread.pid, thread.tid);
+            let place = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).unwrap_or_default();
+            let cpu = thread.last_cpu.map_or("–".into(), |cpu| cpu.to_string());
+            let (part, name, state) = (&thread.part, &thread.name, thread.state);
+            text += format!("{part:<16} {pid:>8} {tid:>8} {state} CPU {cpu:<4} {name:<16} {place}").trim_end();
+            text.push('\n');
+        }
+        text
     }
 
     /// The first thread that ran, or may run, where its part must not. What the lab cannot name any more (`stray`) is
@@ -202,7 +225,9 @@ mod tests {
     fn a_thread_is_elsewhere_by_where_it_may_run_and_by_where_it_ran() {
         let thread = |allowed: Vec<u32>, last_cpu| Thread {
             part: "server".into(),
+            pid: 7,
             tid: 7,
+            state: 'S',
             name: "worker".into(),
             last_cpu: Some(last_cpu),
             allowed: Some(allowed.into()),

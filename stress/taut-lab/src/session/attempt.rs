@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
+    path::Path,
     process::ExitStatus,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -10,12 +12,14 @@ use rustix::process::Signal;
 
 use super::{
     STEP,
+    recorder::{RECORDING, Recorder},
     stack::{Stack, quoted, relocate},
 };
 use crate::{
     Command, Cpus, Error, Id, Lab, Pressure, Report, Status, Trial,
-    machine::{Child, Tree, ended, reap},
-    trial::reported,
+    machine::{Child, Tree, ended, reap, shared},
+    stamps,
+    trial::{Reported, reported},
 };
 
 /// How often every thread is looked at.
@@ -45,12 +49,21 @@ impl Stack<'_> {
             // The same in all scenarios of a round, so that their trials differ by the load only.
             ("TAUT_LAB_SEED".into(), lab.seed.wrapping_add(u64::from(id.round)).to_string()),
         ]);
+        let recorder = match (lab.trial.report, self.system.first()) {
+            (Report::Stamps, Some((_, child))) => Some(child.pid()),
+            _ => None,
+        };
+        let recorder = recorder.map(|pid| Recorder::start(self, pid, &logs)).transpose()?;
         let first = self.look()?;
         let marks: Vec<_> = self.loads.iter().map(|load| load.mark(&first)).collect();
         let before = Pressure::now();
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         let began = Instant::now();
-        let child = self.child("trial", &lab.trial.command, &environment, lab.trial.cpus.as_ref(), Some(&logs));
+        let command = match recorder {
+            None if lab.trial.report == Report::Stamps => recorded(self.session.recorder, &lab.trial.command, &logs),
+            _ => lab.trial.command.clone(),
+        };
+        let child = self.child("trial", &command, &environment, lab.trial.cpus.as_ref(), &logs, false);
         let mut child = child.map_err(|error| relocate(error, "trial.command".into()))?;
         let mut watch = Watch { looks: 0, elsewhere: None };
         let end = self.wait(&mut child, began, &mut watch)?;
@@ -60,16 +73,24 @@ impl Stack<'_> {
             self.session.rest(STEP.as_secs_f64())?;
         }
         let last = self.look()?;
+        self.shared.extend(shared::made(last.pids().into_iter(), self.started));
+        shared::note(self.session.mine.folder(), &self.shared).map_err(Error::file(self.session.mine.folder()))?;
         watch.see(&last, &self.wanted);
         let pressure = Pressure::now().since(&before);
-        let achieved: Vec<_> = self
+        let mut achieved: Vec<_> = self
             .loads
             .iter()
             .zip(marks)
             .map(|(load, mark)| load.achieved(mark, load.mark(&last), lab.applied))
             .collect();
+        let used: u64 = self.system.iter().map(|(_, child)| ran(&first, &last, child.name())).sum();
+        let wall_ns = last.at_ns.saturating_sub(first.at_ns).max(1) as f64;
+        achieved.extend(self.limits.achieved(used as f64 / wall_ns, lab.applied));
         child.signal(Signal::KILL);
         reap(&self.roots)?;
+        if let Some(recorder) = recorder {
+            recorder.finish(self)?;
+        }
         let exit = match &end {
             End::Exit(status) => Some(*status),
             _ => None,
@@ -78,19 +99,32 @@ impl Stack<'_> {
         let report = match lab.trial.report {
             Report::Json => reported(&stdout),
             Report::Exit => Ok(Default::default()),
+            // The line is welcome, the stamps are what counts.
+            Report::Stamps => {
+                let line = reported(&stdout).unwrap_or_default();
+                stamps::metrics(lab, &logs.join(RECORDING)).map(|of_stamps| {
+                    let metrics = line.metrics.clone().into_iter().chain(of_stamps).collect();
+                    Reported { metrics, ..line }
+                })
+            }
         };
         let (mut status, mut reason) = verdict(&end, &report, lab, &child);
         let short = achieved.iter().find(|achieved| !achieved.applied).map(|achieved| achieved.shortfall());
-        if let Some(why) = watch.elsewhere.or(short) {
+        let mut metrics = report.map(|report| report.metrics).unwrap_or_default();
+        let gate = || metrics.iter().find_map(|(name, value)| lab.metrics.get(name)?.gate(name, *value));
+        if let Some(why) = watch.elsewhere.or(short).or_else(gate) {
             reason = Some(reason.map_or(why.clone(), |reason| format!("{why} (besides: {}, {reason})", status.word())));
             status = Status::Invalid;
         }
-        let mut metrics = report.map(|report| report.metrics).unwrap_or_default();
+        let mut witness = self.session.witness.borrow_mut();
+        match status {
+            Status::Success => witness.forget(),
+            _ => witness.keep(&last, &logs).map_err(Error::file(&logs))?,
+        }
+        drop(witness);
         metrics.insert("wall_s".into(), wall_s);
-        let wall_ns = last.at_ns.saturating_sub(first.at_ns).max(1) as f64;
-        let busy = |(part, usage): (&String, &crate::machine::Usage)| {
-            (part.clone(), usage.ran_ns.saturating_sub(first.usage(part).ran_ns) as f64 / wall_ns)
-        };
+        let busy =
+            |(part, _): (&String, &crate::machine::Usage)| (part.clone(), ran(&first, &last, part) as f64 / wall_ns);
         self.roots.remove(&child.pid());
         Ok(Trial {
             id,
@@ -106,6 +140,7 @@ impl Stack<'_> {
             looks: watch.looks,
             threads: last.threads() as u32,
             pressure,
+            host: None,
             logs: format!("{}/{name}", self.logs_name),
         })
     }
@@ -155,6 +190,19 @@ impl Stack<'_> {
     }
 }
 
+/// A trial that is the whole system is recorded as a command.
+fn recorded(recorder: &[OsString], command: &Command, logs: &Path) -> Command {
+    let mut words: Vec<String> = recorder.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.extend(["--quiet".into(), "-o".into(), logs.join(RECORDING).display().to_string(), "--".into()]);
+    words.extend(command.words());
+    Command::Words(words)
+}
+
+/// CPU time of a part between two looks, ns.
+fn ran(first: &Tree, last: &Tree, part: &str) -> u64 {
+    last.usage(part).ran_ns.saturating_sub(first.usage(part).ran_ns)
+}
+
 /// What was seen of the threads during a trial.
 struct Watch {
     looks: u32,
@@ -170,12 +218,7 @@ impl Watch {
     }
 }
 
-fn verdict(
-    end: &End,
-    report: &Result<crate::trial::Reported, String>,
-    lab: &Lab,
-    child: &Child,
-) -> (Status, Option<String>) {
+fn verdict(end: &End, report: &Result<Reported, String>, lab: &Lab, child: &Child) -> (Status, Option<String>) {
     let said = || report.as_ref().ok().and_then(|report| report.reason.clone());
     match end {
         End::Fallen(why) => (Status::Crashed, Some(why.clone())),

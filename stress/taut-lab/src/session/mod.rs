@@ -1,9 +1,14 @@
 //! A lab at work on this machine: starts the system afresh, loads it, runs trials, watches every thread, cleans up.
 
 mod attempt;
+mod limits;
+mod recorder;
 mod stack;
+mod witness;
 
 use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
     ffi::OsString,
     path::Path,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -13,10 +18,11 @@ use std::{
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{
-    Error, Id, Isolation, Lab, Scenario, Trial,
-    machine::{Cgroups, Mine, kill_descendants, remove_stale},
+    Error, Id, Isolation, Lab, Report, Scenario, Trial,
+    machine::{Cgroups, Mine, Namespace, SESSION, kill_descendants, remove_stale},
 };
 use stack::Stack;
+use witness::Witness;
 
 /// How often the trial's end and the system's health are asked for.
 const STEP: Duration = Duration::from_millis(10);
@@ -26,10 +32,15 @@ pub(crate) struct Session<'a> {
     lab: &'a Lab,
     /// The command that makes loads.
     worker: &'a [OsString],
+    /// The command that records.
+    recorder: &'a [OsString],
     folder: &'a Path,
     stop: &'a AtomicBool,
     cgroups: Option<Cgroups>,
     mine: Mine,
+    witness: RefCell<Witness>,
+    /// Starts of the system so far.
+    starts: Cell<u32>,
     /// What confines threads, and why not better.
     pub confinement: String,
     /// What a lab that died had left.
@@ -46,13 +57,15 @@ pub(crate) struct Block {
 }
 
 impl<'a> Session<'a> {
-    pub fn open(lab: &'a Lab, worker: &'a [OsString], folder: &'a Path, stop: &'a AtomicBool) -> Result<Self, Error> {
+    pub fn open(order: &crate::Order<'a>) -> Result<Self, Error> {
+        let crate::Order { lab, worker, recorder, folder, stop, .. } = *order;
         set_child_subreaper(Some(getpid())).map_err(|error| Error::system("prctl")(error.into()))?;
         let removed = remove_stale()?;
         let mine = Mine::new()?;
+        let of_time = lab.scenarios.iter().any(|scenario| scenario.system_quota.is_some());
         let (cgroups, confinement) = match lab.isolation {
             Isolation::Affinity => (None, "affinity".to_owned()),
-            wish => match Cgroups::new(&format!("{}{}", crate::machine::PREFIX, mine.mark())) {
+            wish => match Cgroups::new(&format!("{}{}", crate::machine::PREFIX, mine.mark()), of_time) {
                 Ok(groups) => {
                     let word = groups.word();
                     (Some(groups), word)
@@ -64,7 +77,19 @@ impl<'a> Session<'a> {
                 Err(why) => (None, format!("affinity, which a thread may undo: {why}")),
             },
         };
-        Ok(Session { lab, worker, folder, stop, cgroups, mine, confinement, removed })
+        Ok(Session {
+            lab,
+            worker,
+            recorder,
+            folder,
+            stop,
+            cgroups,
+            mine,
+            witness: RefCell::new(Witness::new()),
+            starts: Cell::new(0),
+            confinement,
+            removed,
+        })
     }
 
     /// Runs the trials of a block, on as many starts of the system as it takes, and hands each over as it ends.
@@ -88,6 +113,29 @@ impl<'a> Session<'a> {
             self.rest(self.lab.cool_down_s)?;
         }
         Ok(())
+    }
+
+    /// What the next start of the system, its trials and its loads find in their environment.
+    fn environment(&self, scenario: &Scenario) -> Result<BTreeMap<String, String>, Error> {
+        let mut environment = self.lab.environment.clone();
+        environment.extend(scenario.environment.clone());
+        let start = self.starts.replace(self.starts.get() + 1);
+        if let Some([first, last]) = self.lab.domains {
+            environment.insert("ROS_DOMAIN_ID".into(), (first + start % (last - first + 1)).to_string());
+        }
+        if self.lab.trial.report == Report::Stamps {
+            environment.insert(SESSION.into(), self.mine.fresh_session()?.display().to_string());
+        }
+        Ok(environment)
+    }
+
+    /// The network of the next start.
+    fn network(&self) -> Result<Option<Namespace>, Error> {
+        let needed = self.lab.has_own_network();
+        needed.then(Namespace::new).transpose().map_err(|error| {
+            let problem = format!("no network of its own ({error}); run as root");
+            Error::Start { place: "network".into(), problem }
+        })
     }
 
     fn rest(&self, seconds: f64) -> Result<(), Error> {

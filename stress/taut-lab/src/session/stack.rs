@@ -1,7 +1,7 @@
 //! The system under test with its loads: started until it is ready, stopped until nothing is left.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime},
@@ -9,11 +9,11 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::{Block, STEP, Session};
+use super::{Block, STEP, Session, limits::Limits};
 use crate::{
     Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
-    load::RunningLoad,
-    machine::{Child, Place, Tree, ended, kill_descendants},
+    load::{Loader, RunningLoad, interpreter},
+    machine::{Child, Namespace, Place, Tree, ended, kill_descendants, pids, shared},
     ready,
 };
 
@@ -27,8 +27,17 @@ pub(super) struct Stack<'a> {
     pub(super) loads: Vec<RunningLoad>,
     /// Pids that the lab started, by part.
     pub(super) roots: HashMap<u32, String>,
+    pub(super) started: SystemTime,
+    /// Shared memory that its processes made and mapped.
+    pub(super) shared: BTreeSet<PathBuf>,
     /// The only CPUs of a part.
     pub(super) wanted: BTreeMap<String, Cpus>,
+    /// The network of everything on this start; without it the machine's.
+    pub(super) network: Option<Namespace>,
+    /// What the scenario takes from the system; lifted with it.
+    pub(super) limits: Limits<'a>,
+    /// Of everything on this start.
+    pub(super) environment: BTreeMap<String, String>,
     pub(super) logs: PathBuf,
     /// The same below the run's folder.
     pub(super) logs_name: String,
@@ -37,12 +46,19 @@ pub(super) struct Stack<'a> {
 impl<'a> Stack<'a> {
     pub(super) fn start(session: &'a Session<'a>, block: &Block, logs_name: String) -> Result<Stack<'a>, Error> {
         let logs = session.folder.join(&logs_name);
+        let network = session.network()?;
+        let limits = Limits::set(session, &block.scenario, network.as_ref())?;
         let mut stack = Stack {
             session,
             system: Vec::new(),
             loads: Vec::new(),
             roots: HashMap::new(),
+            started: SystemTime::now(),
+            shared: BTreeSet::new(),
             wanted: BTreeMap::new(),
+            network,
+            limits,
+            environment: session.environment(&block.scenario)?,
             logs,
             logs_name,
         };
@@ -61,14 +77,15 @@ impl<'a> Stack<'a> {
         let cpus = limit.or(process.cpus.as_ref());
         let place = |key: &str| format!("process {:?}.{key}", process.name);
         if let Some(Ready::Tcp(address)) = &process.ready
-            && ready::answers(address)
+            && self.inside(|| ready::answers(address))
         {
             // Every trial would talk to a stranger: a server of an earlier experiment is what ruins the next.
             let problem = format!("somebody else answers at {address} before the start; end it");
             return Err(Error::Start { place: place("ready"), problem });
         }
         let started = SystemTime::now();
-        let child = self.child(&process.name, &process.command, &process.environment, cpus, None);
+        let logs = self.logs.clone();
+        let child = self.child(&process.name, &process.command, &process.environment, cpus, &logs, true);
         let mut child = child.map_err(|error| relocate(error, place("command")))?;
         let began = Instant::now();
         while let Some(ready) = &process.ready {
@@ -76,7 +93,7 @@ impl<'a> Stack<'a> {
                 let problem = format!("{} before it was ready{}", ended(status), quoted(&child));
                 return Err(Error::Start { place: place("command"), problem });
             }
-            if ready::is_ready(ready, child.stdout(), started) {
+            if self.inside(|| ready::is_ready(ready, child.stdout(), started)) {
                 break;
             }
             if began.elapsed().as_secs_f64() > process.ready_timeout_s {
@@ -90,11 +107,16 @@ impl<'a> Stack<'a> {
     }
 
     fn start_loads(&mut self, scenario: &Scenario) -> Result<(), Error> {
-        let place = Place { mine: &self.session.mine, logs: &self.logs, cgroups: self.session.cgroups.as_ref() };
+        let place = place(self.session, &self.logs, false, self.network.as_ref());
+        let loader = Loader {
+            worker: self.session.worker,
+            python: interpreter(self.session.lab.python.as_deref()),
+            environment: &self.environment,
+        };
         for (at, load) in scenario.loads.iter().enumerate() {
             let name = format!("load-{at}");
             let key = || format!("scenario {:?}.load[{at}]", scenario.name);
-            let running = RunningLoad::start(load, &name, self.session.worker, &place, self.session.mine.folder());
+            let running = RunningLoad::start(load, &name, &loader, &place);
             let mut running = running.map_err(|error| relocate(error, key()))?;
             self.roots.insert(running.child().pid(), name.clone());
             self.wanted.extend(load.cpus().map(|cpus| (name, cpus.clone())));
@@ -121,15 +143,25 @@ impl<'a> Stack<'a> {
         command: &Command,
         environment: &BTreeMap<String, String>,
         cpus: Option<&Cpus>,
-        logs: Option<&Path>,
+        logs: &Path,
+        of_system: bool,
     ) -> Result<Child, Error> {
-        let logs = logs.unwrap_or(&self.logs);
-        let place = Place { mine: &self.session.mine, logs, cgroups: self.session.cgroups.as_ref() };
+        let place = self.place(logs, of_system);
         let words: Vec<OsString> = command.words().into_iter().map(Into::into).collect();
-        let child = Child::start(name, &words, environment, cpus, &place)?;
+        let mut all = self.environment.clone();
+        all.extend(environment.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let child = Child::start(name, &words, &all, cpus, &place)?;
         self.roots.insert(child.pid(), name.to_owned());
         self.wanted.extend(child.cpus().map(|cpus| (name.to_owned(), cpus.clone())));
         Ok(child)
+    }
+
+    /// Asks in the system's network.
+    fn inside(&self, ask: impl FnOnce() -> bool + Send) -> bool {
+        match &self.network {
+            Some(network) => network.inside(|| Ok(ask())).unwrap_or(false),
+            None => ask(),
+        }
     }
 
     /// The system's threads must be where they were put before the first trial begins.
@@ -138,6 +170,10 @@ impl<'a> Stack<'a> {
             Some(problem) => Err(Error::Start { place: "cpus".into(), problem }),
             None => Ok(()),
         }
+    }
+
+    pub(super) fn place<'b>(&'b self, logs: &'b Path, of_system: bool) -> Place<'b> {
+        place(self.session, logs, of_system, self.network.as_ref())
     }
 
     pub(super) fn look(&self) -> Result<Tree, Error> {
@@ -164,8 +200,19 @@ impl<'a> Stack<'a> {
                 child.wait_a_little(STEP);
             }
         }
-        kill_descendants()
+        kill_descendants()?;
+        let removed = shared::remove_unused(&self.shared, pids());
+        if !removed.is_empty() {
+            let text: String = removed.iter().map(|file| format!("shared memory {}\n", file.display())).collect();
+            let path = self.logs.join("removed.txt");
+            std::fs::write(&path, text).map_err(Error::file(&path))?;
+        }
+        Ok(())
     }
+}
+
+fn place<'a>(session: &'a Session<'_>, logs: &'a Path, of_system: bool, network: Option<&'a Namespace>) -> Place<'a> {
+    Place { mine: &session.mine, logs, cgroups: session.cgroups.as_ref(), of_system, network }
 }
 
 impl Drop for Stack<'_> {

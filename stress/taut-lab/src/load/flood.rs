@@ -1,0 +1,152 @@
+//! Message floods over a middleware: what the file says of them, and the helper program that makes them. The
+//! middleware is that of the system under test, from its own Python package, in processes of its own; nothing of it is
+//! in this binary.
+
+use std::{
+    ffi::OsString,
+    fmt, io,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::plain;
+use crate::Cpus;
+
+/// The helper program; its first argument is the load as JSON, its second the file for its count.
+const PROGRAM: &str = include_str!("flood.py");
+
+/// Publishers at a rate, and readers that count what arrives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flood {
+    /// Processes that write.
+    pub publishers: u32,
+    /// Messages a second, each; without it as many as go.
+    pub rate_hz: Option<f64>,
+    /// Of a message.
+    #[serde(default = "super::a_kilobyte")]
+    pub payload_bytes: u32,
+    /// Processes that read all topics and count. 0: nobody of the load's own listens, and unless the system does,
+    /// nothing leaves the writers.
+    #[serde(default = "one")]
+    pub readers: u32,
+    /// `*` stands for the publisher's number from 1; without it all write to one topic. ROS 2's name for DDS, a key
+    /// expression for zenoh.
+    pub topic: Option<String>,
+    /// Whether what is lost is sent again (DDS), or waited for (zenoh).
+    #[serde(default)]
+    pub reliability: Reliability,
+    /// DDS: what writers and readers keep.
+    pub history: Option<History>,
+    /// DDS: how many of each, where they keep the last.
+    pub depth: Option<u32>,
+    /// DDS: the domain; without it `ROS_DOMAIN_ID`, or 0.
+    pub domain: Option<u32>,
+    /// The only CPUs for it.
+    pub cpus: Option<Cpus>,
+}
+
+/// Whether what is lost is sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reliability {
+    /// No.
+    #[default]
+    BestEffort,
+    /// Yes, and a writer waits for a slow reader.
+    Reliable,
+}
+
+/// What is kept for readers that are slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// The last `depth` messages.
+    #[default]
+    Last,
+    /// Everything.
+    All,
+}
+
+impl Flood {
+    /// What all readers together shall receive a second, or all writers write where there are no readers.
+    pub fn target(&self) -> Option<f64> {
+        self.rate_hz.map(|rate| f64::from(self.publishers) * rate * f64::from(self.readers.max(1)))
+    }
+
+    /// What is counted.
+    pub fn unit(&self) -> &'static str {
+        if self.readers == 0 { "messages/s written" } else { "messages/s received" }
+    }
+}
+
+impl fmt::Display for Flood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.rate_hz.map_or("full rate".into(), |rate| format!("{} Hz", plain(rate)));
+        write!(f, "{} × {rate} × {} B", self.publishers, self.payload_bytes)?;
+        if self.reliability == Reliability::Reliable {
+            f.write_str(" reliable")?;
+        }
+        match (self.history, self.depth) {
+            (Some(History::All), _) => f.write_str(" keep all")?,
+            (_, Some(depth)) => write!(f, " keep {depth}")?,
+            _ => {}
+        }
+        match self.readers {
+            0 => f.write_str(" to no reader"),
+            1 => Ok(()),
+            n => write!(f, " to {n} readers"),
+        }
+    }
+}
+
+/// A package that a flood needs, by its name for `import` and for `pip install`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub module: &'static str,
+    pub pip: &'static str,
+}
+
+pub(crate) const DDS: Package = Package { module: "cyclonedds", pip: "cyclonedds" };
+pub(crate) const ZENOH: Package = Package { module: "zenoh", pip: "eclipse-zenoh" };
+
+/// The interpreter for the helper: the one that was asked for, else the one beside this program (as in a virtual
+/// environment), else `python3`.
+pub(crate) fn interpreter(asked: Option<&Path>) -> PathBuf {
+    let beside = || Some(std::env::current_exe().ok()?.parent()?.join("python")).filter(|path| path.exists());
+    asked.map(Path::to_owned).or_else(beside).unwrap_or_else(|| "python3".into())
+}
+
+/// Why the package cannot be had, and how to get it.
+pub(crate) fn missing(python: &Path, package: Package) -> Option<String> {
+    let imports = std::process::Command::new(python)
+        .args(["-c", &format!("import {}", package.module)])
+        .stdin(Stdio::null())
+        .output();
+    let (python, remedy) = (python.display(), format!("{} -m pip install {}", python.display(), package.pip));
+    match imports {
+        Err(error) => Some(format!("{python} does not start ({error}); write python = \"…\" at the top of the lab")),
+        Ok(output) if !output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason").to_owned();
+            Some(format!(
+                "needs the Python package {} ({last}); get it with `{remedy}`, or write python = \"…\" at the top",
+                package.pip
+            ))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// The command that runs the helper, written to this folder.
+pub(crate) fn helper(python: &Path, folder: &Path) -> io::Result<Vec<OsString>> {
+    let program = folder.join("flood.py");
+    std::fs::write(&program, PROGRAM)?;
+    Ok(vec![python.into(), program.into()])
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,181 @@
+//! Where trials run: on this machine, or round by round on others. A round never leaves its host, so that scenarios are
+//! compared within a host; a round whose host is lost is run again on another.
+
+mod ssh;
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Event, Lab, Order, Ran, Trial,
+    manifest::{Header, Kind, Manifest},
+    run::rounds,
+};
+use ssh::Ssh;
+
+/// A machine that runs rounds of a lab.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Unique; stands with every trial that ran there.
+    pub name: String,
+    /// As for the command `ssh`: "robot@10.0.0.5", or a name of ~/.ssh/config.
+    pub ssh: String,
+    /// Options for ssh and sftp, e.g. ["-o", "Port=2222", "-i", "key"].
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// A folder on it in which the lab may make its own.
+    #[serde(default = "tmp")]
+    pub folder: String,
+}
+
+/// What came of a round on a host.
+enum Outcome {
+    /// A folder with a manifest and logs.
+    Ran(PathBuf),
+    /// The host cannot be reached any more; the round is somebody else's.
+    Lost(String),
+}
+
+/// Runs the rounds that are not yet run on the lab's hosts, one at a time on each.
+///
+/// # Errors
+/// What [`Error`] says; all hosts lost.
+pub fn run_on_hosts(
+    order: &Order<'_>,
+    kind: Kind,
+    program: &Path,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Ran, Error> {
+    let lab = order.lab;
+    let all = rounds(lab);
+    let names = |round: &Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();
+    let hosts: Vec<&str> = lab.hosts.iter().map(|host| host.name.as_str()).collect();
+    let header = Header {
+        confinement: format!("as on {}", hosts.join(", ")),
+        order: all.iter().map(names).collect(),
+        ..Header::new(kind, order.file.0, order.file.1, lab)
+    };
+    let (mut manifest, mut trials) = match order.resume {
+        true => Manifest::resume(order.folder, &header)?,
+        false => (Manifest::create(order.folder, &header)?, Vec::new()),
+    };
+    let total = lab.trials as usize * lab.scenarios.len();
+    let queue = Mutex::new(missing(lab, &trials, all.len()));
+    let lost = AtomicBool::new(false);
+    let fetched = order.folder.join("fetched");
+    fs::create_dir_all(&fetched).map_err(Error::file(&fetched))?;
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for host in &lab.hosts {
+            let (sender, queue, fetched, lost) = (sender.clone(), &queue, &fetched, &lost);
+            scope.spawn(move || {
+                let mut ssh = Ssh::new(host, order, program, kind);
+                while !order.stop.load(Relaxed) && !lost.load(Relaxed) {
+                    let Some(round) = queue.lock().ok().and_then(|mut queue| queue.pop()) else { break };
+                    let outcome = ssh.round(round, &fetched.join(format!("{}-r{round}", host.name)));
+                    let is_end = !matches!(outcome, Ok(Outcome::Ran(_)));
+                    if sender.send((host, round, outcome)).is_err() || is_end {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut lose = None;
+        for (host, round, outcome) in receiver {
+            match outcome {
+                Ok(Outcome::Ran(folder)) => {
+                    let taken = take(&folder, host, order.folder).and_then(|new| {
+                        new.into_iter().try_for_each(|trial| {
+                            manifest.trial(&trial)?;
+                            tell(Event::Trial(&trial, trials.len() + 1, Some(total)));
+                            trials.push(trial);
+                            Ok(())
+                        })
+                    });
+                    if let Err(error) = taken {
+                        lose.get_or_insert(error);
+                    }
+                }
+                Ok(Outcome::Lost(why)) => {
+                    tell(Event::HostLost(&host.name, round, &why));
+                    if let Ok(mut queue) = queue.lock() {
+                        queue.push(round);
+                    }
+                }
+                Err(error) => {
+                    lose.get_or_insert(error);
+                }
+            }
+            if lose.is_some() {
+                lost.store(true, Relaxed);
+            }
+        }
+        lose.map_or(Ok(()), Err)
+    })?;
+    let _ = fs::remove_dir_all(&fetched);
+    if order.stop.load(Relaxed) {
+        return Err(Error::Stopped { trials: trials.len() });
+    }
+    let left = queue.lock().map_or(0, |queue| queue.len());
+    if left > 0 {
+        let problem = format!("no host is left for {left} rounds; reach one and go on with --resume");
+        return Err(Error::Start { place: "host".into(), problem });
+    }
+    Ok(Ran { confinement: header.confinement, trials })
+}
+
+/// Rounds of which some trial has not run, the last one first.
+fn missing(lab: &Lab, trials: &[Trial], rounds: usize) -> Vec<u32> {
+    let done: BTreeSet<(&str, u32)> = trials.iter().map(|t| (t.id.scenario.as_str(), t.id.index)).collect();
+    let is_whole = |round: &u32| {
+        let first = round * lab.trials_per_start;
+        let planned = first..(first + lab.trials_per_start).min(lab.trials);
+        lab.scenarios.iter().all(|s| planned.clone().all(|index| done.contains(&(s.name.as_str(), index))))
+    };
+    (0..rounds as u32).rev().filter(|round| !is_whole(round)).collect()
+}
+
+/// Takes over the trials of a round, and its logs into the run's folder.
+fn take(fetched: &Path, host: &Host, folder: &Path) -> Result<Vec<Trial>, Error> {
+    let trials = Manifest::trials_of(fetched)?;
+    let logs = PathBuf::from("logs").join(&host.name);
+    let place = folder.join(&logs);
+    fs::create_dir_all(&place).map_err(Error::file(&place))?;
+    for entry in fs::read_dir(fetched.join("logs")).into_iter().flatten().flatten() {
+        let to = place.join(entry.file_name());
+        // Of a round that was lost half-way and came back.
+        let _ = fs::remove_dir_all(&to);
+        fs::rename(entry.path(), &to).map_err(Error::file(&to))?;
+    }
+    let with_host = |mut trial: Trial| {
+        let below = trial.logs.strip_prefix("logs/").unwrap_or(&trial.logs).to_owned();
+        trial.logs = format!("{}/{below}", logs.display());
+        trial.host = Some(host.name.clone());
+        trial
+    };
+    Ok(trials.into_iter().map(with_host).collect())
+}
+
+/// The command that runs one round on a host.
+fn command(kind: Kind, round: u32, output: &str) -> Vec<OsString> {
+    let verb = if kind == Kind::Sweep { "sweep" } else { "run" };
+    let (round, quiet) = (round.to_string(), "--quiet");
+    ["./taut", "lab", verb, "lab.toml", "-o", output, "--round", &round, quiet].map(OsString::from).into()
+}
+
+fn tmp() -> String {
+    "/tmp".into()
+}

@@ -1,0 +1,94 @@
+//! What a scenario takes from the system besides loading it: CPU time, network, frequency. Set before the system starts,
+//! measured with every trial, lifted with the system.
+
+use super::Session;
+use crate::{
+    Achieved, Error, Network, Scenario,
+    machine::{Cap, Cgroups, Namespace},
+};
+
+/// How far above a quota or a cap a reading may be: clocks and periods are coarse.
+const GRAIN: f64 = 1.1;
+
+/// The limits of a scenario that are in force.
+pub(super) struct Limits<'a> {
+    quota: Option<(f64, &'a Cgroups)>,
+    /// With what packets met when it was laid on.
+    network: Option<(Network, crate::machine::Met)>,
+    cap: Option<(u32, Cap)>,
+}
+
+impl<'a> Limits<'a> {
+    pub fn set(
+        session: &'a Session<'a>,
+        scenario: &Scenario,
+        namespace: Option<&Namespace>,
+    ) -> Result<Limits<'a>, Error> {
+        let failed = |key: &str, problem: String| {
+            let place = format!("scenario {:?}.{key}", scenario.name);
+            Error::Start { place, problem }
+        };
+        let mut limits = Limits { quota: None, network: None, cap: None };
+        if let Some(cpus) = scenario.system_quota {
+            let groups = session.cgroups.as_ref().ok_or_else(|| session.confinement.clone());
+            let set = groups.and_then(|groups| match groups.set_quota(Some(cpus)) {
+                Ok(()) => Ok((cpus, groups)),
+                Err(error) => Err(error.to_string()),
+            });
+            limits.quota = Some(set.map_err(|why| failed("system_quota", format!("no control group ({why})")))?);
+        }
+        if let (Some(network), Some(namespace)) = (scenario.network, namespace) {
+            let met = namespace.shape(&network).and_then(|()| namespace.measure());
+            limits.network = Some((network, met.map_err(|error| failed("network", error.to_string()))?));
+        }
+        if let Some(mhz) = scenario.max_frequency_mhz {
+            let cap = Cap::set(mhz, session.mine.folder());
+            limits.cap = Some((mhz, cap.map_err(|error| failed("max_frequency_mhz", error.to_string()))?));
+        }
+        Ok(limits)
+    }
+
+    /// What each limit came to in a trial; `used`: CPUs that the system kept busy.
+    pub fn achieved(&self, used: f64, enough: f64) -> Vec<Achieved> {
+        let one = |load: String, unit: &str, target: f64, achieved: f64, applied: bool| Achieved {
+            load,
+            unit: unit.into(),
+            target: Some(target),
+            achieved,
+            sent: None,
+            matched: None,
+            cpus_busy: 0.0,
+            cpus_wanted: 0.0,
+            applied,
+        };
+        let mut all = Vec::new();
+        if let Some((cpus, _)) = self.quota {
+            all.push(one(format!("quota {cpus} CPUs"), "CPUs used", cpus, used, used <= cpus * GRAIN + 0.05));
+        }
+        if let Some((network, met)) = &self.network {
+            if network.delay_ms > 0.0 {
+                let fine = met.delay_ms >= enough * network.delay_ms;
+                all.push(one(network.to_string(), "ms one way", network.delay_ms, met.delay_ms, fine));
+            }
+            if network.loss_percent > 0.0 {
+                let lost = 100.0 * met.lost as f64 / met.sent.max(1) as f64;
+                let fine = network.lost_enough(met);
+                all.push(one(network.to_string(), "% lost", network.loss_percent, lost, fine));
+            }
+        }
+        if let Some((mhz, cap)) = &self.cap {
+            let fastest = cap.fastest_mhz().unwrap_or(f64::from(*mhz));
+            let fine = fastest <= f64::from(*mhz) * GRAIN;
+            all.push(one(format!("at most {mhz} MHz"), "MHz", f64::from(*mhz), fastest, fine));
+        }
+        all
+    }
+}
+
+impl Drop for Limits<'_> {
+    fn drop(&mut self) {
+        if let Some((_, groups)) = self.quota {
+            let _ = groups.set_quota(None);
+        }
+    }
+}
