@@ -726,3 +726,104 @@ name = "none"
     let trial = &folder.trials("whole")[0];
     assert!(trial["metrics"]["work_us"].as_f64().unwrap() >= 3000.0, "{trial:#}");
 }
+
+/// An sshd of this test's own on loopback, with a key and a port of its own.
+struct Sshd(Child, u16);
+
+impl Sshd {
+    /// `None` where there is no sshd.
+    fn start(folder: &Folder) -> Option<Sshd> {
+        let sshd = Path::new("/usr/sbin/sshd");
+        if !sshd.exists() || Command::new("ssh").arg("-V").output().is_err() {
+            return None;
+        }
+        for name in ["host_key", "key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", name]).current_dir(folder.0.path());
+            assert!(keygen.status().unwrap().success());
+        }
+        std::fs::copy(folder.path("key.pub"), folder.path("authorized")).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let path = |name: &str| folder.path(name).display().to_string();
+        folder.write(
+            "sshd_config",
+            &format!(
+                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
+                 StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nSubsystem sftp internal-sftp\n",
+                path("host_key"),
+                path("authorized")
+            ),
+        );
+        // Where the daemon insists on its empty folder.
+        let _ = std::fs::create_dir_all("/run/sshd");
+        let mut command = Command::new(sshd);
+        command.args(["-D", "-e", "-f", &path("sshd_config")]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let began = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if child.try_wait().unwrap().is_some() || began.elapsed() > AT_MOST {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(Sshd(child, port))
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn rounds_run_on_other_hosts_and_those_of_a_lost_one_elsewhere() {
+    let folder = Folder::new();
+    let Some(sshd) = Sshd::start(&folder) else {
+        eprintln!("skipped: no sshd that this user may start");
+        return;
+    };
+    folder.write("there.sh", "test -f data/file && echo \"{\\\"here\\\": $(ls | wc -l)}\"");
+    std::fs::create_dir(folder.path("data")).unwrap();
+    folder.write("data/file", "x");
+    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+    let host = |name: &str, port: u16| {
+        let options = format!(
+            r#"["-o", "Port={port}", "-i", "{}", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"]"#,
+            folder.path("key").display()
+        );
+        format!(
+            "[[host]]\nname = \"{name}\"\nssh = \"{}@127.0.0.1\"\noptions = {options}\nfolder = \"{}\"\n",
+            user.trim(),
+            folder.0.path().display()
+        )
+    };
+    // Port 1 is nobody's: that host is lost at its first round.
+    folder.write(
+        "lab.toml",
+        &format!(
+            "trials = 3\nfiles = [\"data\"]\n{}{}[trial]\ncommand = [\"sh\", \"there.sh\"]\ntimeout_s = 20\nreport = \"json\"\n\
+             [metrics.here]\n[[scenario]]\nname = \"none\"\n[[scenario]]\nname = \"again\"\n",
+            host("arm", sshd.1),
+            host("gone", 1)
+        ),
+    );
+    let ran = folder.taut(&["run", "lab.toml", "-o", "out", "--format", "json"]).success().get_output().clone();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("host gone is lost") && said.contains("is run elsewhere"), "{said}");
+    let trials = folder.trials("out");
+    assert_eq!(trials.len(), 6);
+    for trial in &trials {
+        assert_eq!((&trial["status"], &trial["host"]), (&"success".into(), &"arm".into()), "{trial:#}");
+        assert!(folder.path("out").join(trial["logs"].as_str().unwrap()).join("trial.stdout").exists());
+    }
+    let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert!(found["notes"].to_string().contains("trials by host: arm 6"), "{}", found["notes"]);
+    let left: Vec<_> = std::fs::read_dir(folder.0.path())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("taut-lab-"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}

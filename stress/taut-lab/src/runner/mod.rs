@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc,
     },
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ use crate::{
     run::rounds,
 };
 use ssh::Ssh;
+
+/// How often a host without work asks for some.
+const STEP: Duration = Duration::from_millis(50);
 
 /// A machine that runs rounds of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +76,7 @@ pub fn run_on_hosts(
         false => (Manifest::create(order.folder, &header)?, Vec::new()),
     };
     let total = lab.trials as usize * lab.scenarios.len();
-    let queue = Mutex::new(missing(lab, &trials, all.len()));
+    let queue = Queue(Mutex::new((missing(lab, &trials, all.len()), 0)));
     let lost = AtomicBool::new(false);
     let fetched = order.folder.join("fetched");
     fs::create_dir_all(&fetched).map_err(Error::file(&fetched))?;
@@ -83,10 +87,18 @@ pub fn run_on_hosts(
             scope.spawn(move || {
                 let mut ssh = Ssh::new(host, order, program, kind);
                 while !order.stop.load(Relaxed) && !lost.load(Relaxed) {
-                    let Some(round) = queue.lock().ok().and_then(|mut queue| queue.pop()) else { break };
+                    let Some(round) = queue.take() else {
+                        // A round that another host still has may come back.
+                        if queue.is_over() {
+                            break;
+                        }
+                        std::thread::sleep(STEP);
+                        continue;
+                    };
                     let outcome = ssh.round(round, &fetched.join(format!("{}-r{round}", host.name)));
-                    let is_end = !matches!(outcome, Ok(Outcome::Ran(_)));
-                    if sender.send((host, round, outcome)).is_err() || is_end {
+                    let is_lost = matches!(outcome, Ok(Outcome::Lost(_)));
+                    queue.done(round, is_lost);
+                    if sender.send((host, round, outcome)).is_err() || is_lost {
                         break;
                     }
                 }
@@ -109,12 +121,7 @@ pub fn run_on_hosts(
                         lose.get_or_insert(error);
                     }
                 }
-                Ok(Outcome::Lost(why)) => {
-                    tell(Event::HostLost(&host.name, round, &why));
-                    if let Ok(mut queue) = queue.lock() {
-                        queue.push(round);
-                    }
-                }
+                Ok(Outcome::Lost(why)) => tell(Event::HostLost(&host.name, round, &why)),
                 Err(error) => {
                     lose.get_or_insert(error);
                 }
@@ -129,12 +136,45 @@ pub fn run_on_hosts(
     if order.stop.load(Relaxed) {
         return Err(Error::Stopped { trials: trials.len() });
     }
-    let left = queue.lock().map_or(0, |queue| queue.len());
+    let left = queue.left();
     if left > 0 {
         let problem = format!("no host is left for {left} rounds; reach one and go on with --resume");
         return Err(Error::Start { place: "host".into(), problem });
     }
     Ok(Ran { confinement: header.confinement, trials })
+}
+
+/// Rounds that nobody has yet, and how many are being run.
+struct Queue(Mutex<(Vec<u32>, usize)>);
+
+impl Queue {
+    fn take(&self) -> Option<u32> {
+        let mut inside = self.inside();
+        let round = inside.0.pop()?;
+        inside.1 += 1;
+        Some(round)
+    }
+
+    fn done(&self, round: u32, is_lost: bool) {
+        let mut inside = self.inside();
+        inside.1 -= 1;
+        if is_lost {
+            inside.0.push(round);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let inside = self.inside();
+        inside.0.is_empty() && inside.1 == 0
+    }
+
+    fn left(&self) -> usize {
+        self.inside().0.len()
+    }
+
+    fn inside(&self) -> std::sync::MutexGuard<'_, (Vec<u32>, usize)> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
 /// Rounds of which some trial has not run, the last one first.
