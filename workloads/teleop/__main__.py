@@ -10,7 +10,9 @@ import sys
 import threading
 
 from .cnde import RECEIVERS
+from .companions import COMPANIONS
 from .safety import VALIDATORS
+from .wire import WIRES
 
 
 def main() -> int:
@@ -28,8 +30,11 @@ def main() -> int:
         options_given.duration,
         options_given.receiver,
         options_given.validator,
-        options_given.wire == "rough",
+        options_given.wire,
         options_given.arrangement,
+        options_given.guard,
+        options_given.companions,
+        options_given.journal,
     )
     try:
         result = system.run(options, stop)
@@ -78,8 +83,19 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--receiver", choices=RECEIVERS, default="framed", help="how the state stream is read")
     parser.add_argument("--validator", choices=VALIDATORS, default="reject", help="what a broken limit does")
-    parser.add_argument("--guard", choices=["naive"], default="naive", help="how speed is estimated")
-    parser.add_argument("--wire", choices=["plain", "rough"], default="plain", help="rough: joins and cuts frames")
+    parser.add_argument(
+        "--guard",
+        choices=["naive", "taut"],
+        default="naive",
+        help="how speed is estimated; naive trips are only counted",
+    )
+    parser.add_argument(
+        "--wire", choices=WIRES, default="plain", help="rough: joins and cuts frames; heavy: also late, in bunches"
+    )
+    parser.add_argument(
+        "--companions", choices=COMPANIONS, default="none", help="what runs beside the loop: recorder, display, …"
+    )
+    parser.add_argument("--journal", metavar="FOLDER", help="keep there what the arms truly did, step by step")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     return parser.parse_args()
 

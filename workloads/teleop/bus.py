@@ -16,12 +16,14 @@ QUEUE_LENGTH = 16
 class RobotState:
     """What nodes tell each other: a state of an arm, or the state it is asked to take.
 
-    `message_id` is 0 for messages that are no setpoints.
+    `message_id` is 0 for messages that are no setpoints. `source_ns` is the robot's own time of the state; nothing
+    in the source arrangement uses it but the account.
     """
 
     message_id: int
     arm: str
     joints_deg: list[float]
+    source_ns: int = 0
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()

@@ -1,4 +1,4 @@
-"""One arm as the process sees it: its newest state from the stream, its calls over XML-RPC.
+"""One arm as the source's process sees it: its newest state from the stream, its calls over XML-RPC.
 
 Like the vendor's SDK, `servo_j` first looks at the *cached* safety-stop bits (code 99), then calls over
 one kept-alive connection, and tries again for ever when the socket fails. Here "for ever" ends when the
@@ -8,30 +8,15 @@ The proxy is not safe for threads: callers hold their own lock.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import socket
 import threading
 import time
 import xmlrpc.client
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from . import cnde
 from .processes import StartError
+from .stream import State, StateStream
 
-STATE_PERIOD_MS = 10
-STATE_FIELDS = [
-    "robot_state",
-    "actual_joint_pos",
-    "actual_TCP_pos",
-    "actual_joint_vel",
-    "actual_TCP_cmpvel",
-    "safety_stop0_state",
-    "safety_stop1_state",
-    "rbt_enable_state",
-    "servoJ_cmd_num",
-]
 SAFETY_STOP = 99
 COMMAND_PERIOD_S = 0.008
 """ServoJ's default cmdT, which the source's call leaves as it is."""
@@ -42,43 +27,38 @@ class TransportError(RuntimeError):
     """A call could not be made; the run is being stopped or the answer was not XML-RPC."""
 
 
-@dataclass(frozen=True)
-class State:
-    values: cnde.Values
-    arrived_ns: int
-
-
 class ArmClient:
+    """`on_state` gets every state, in the receiver's thread."""
+
     def __init__(
         self,
         host: str,
         command_port: int,
         state_port: int,
-        receiver: cnde.Receiver,
+        receiver: str,
         hopeless: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.receiver = receiver
         self._hopeless = hopeless
+        self.on_state: Callable[[State], None] = lambda _: None
         self.retries = 0
         self._newest: State | None = None
         self._stopping = threading.Event()
         self._proxy = xmlrpc.client.ServerProxy(f"http://{host}:{command_port}", allow_none=True)
-        self._socket = socket.create_connection((host, state_port), timeout=3.0)
+        self._stream = StateStream(host, state_port, receiver)
+        self.receiver = self._stream.receiver
         self._thread = threading.Thread(target=self._receive, name="state-receiver", daemon=True)
 
     def start(self) -> None:
         """Ask for the state stream and receive it from now on."""
-        self._ask(cnde.OUTPUT_CONFIG, cnde.output_config(STATE_PERIOD_MS, STATE_FIELDS))
-        self._socket.sendall(cnde.encode(cnde.Frame(1, cnde.OUTPUT_START, b"")))
+        self._stream.start()
         self._thread.start()
 
     def stop(self) -> None:
         self._stopping.set()
-        with contextlib.suppress(OSError):  # the controller may have hung up first
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self._stream.shut_down()
         if self._thread.is_alive():
             self._thread.join(timeout=2.0)
-        self._socket.close()
+        self._stream.close()
 
     def abandon_retries(self) -> None:
         """Make a call that is being tried again give up."""
@@ -129,29 +109,11 @@ class ArmClient:
         if code != 0:
             raise StartError(f"{name} was refused with code {code}")
 
-    def _ask(self, kind: int, data: bytes) -> None:
-        self._socket.sendall(cnde.encode(cnde.Frame(0, kind, data)))
-        answers = cnde.FramedReceiver()
-        while True:
-            read = self._socket.recv(cnde.READ_BYTES)
-            if not read:
-                raise TransportError("the controller hung up instead of answering")
-            for frame in answers.feed(read):
-                if frame.kind == cnde.MESSAGE:
-                    if frame.data[:1] != b"\x00":
-                        raise TransportError(f"the controller refused: {frame.data[1:].decode(errors='replace')}")
-                    return
-
     def _receive(self) -> None:
-        self._socket.settimeout(None)
         while not self._stopping.is_set():
-            try:
-                read = self._socket.recv(cnde.READ_BYTES)
-            except OSError:
+            states = self._stream.read()
+            if states is None:
                 return
-            if not read:
-                return
-            arrived_ns = time.monotonic_ns()
-            for frame in self.receiver.feed(read):
-                if frame.kind == cnde.OUTPUT_DATA:
-                    self._newest = State(cnde.unpack_fields(STATE_FIELDS, frame.data), arrived_ns)
+            for state in states:
+                self._newest = state
+                self.on_state(state)

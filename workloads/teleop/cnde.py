@@ -7,17 +7,22 @@ fields in that order. Answers are messages (type 6) whose first byte is 0 for ye
 
 TCP keeps bytes, not frames: frames arrive joined or cut. `FramedReceiver` reads what the stream holds;
 `SdkReceiver` does as the vendor's SDK does, one read is one frame, and loses what does not fit that.
+The vendor's frames carry no checksum. What can be checked is checked: head, tail, a known type, and, for state
+frames, exactly the length of the fields that were asked for.
 """
 
 from __future__ import annotations
 
+import calendar
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 HEAD, TAIL = b"\x5a\x5a", b"\xa5\xa5"
 OUTPUT_CONFIG, OUTPUT_START, OUTPUT_STOP, OUTPUT_DATA, MESSAGE = 1, 2, 3, 4, 6
+KINDS = (OUTPUT_CONFIG, OUTPUT_START, OUTPUT_STOP, OUTPUT_DATA, MESSAGE)
 OVERHEAD_BYTES = 8
 MAX_DATA_BYTES = 4096
 READ_BYTES = 4096
@@ -35,8 +40,10 @@ FIELDS = {
     "rbt_enable_state": "i",
     "last_servoJ_target": "6d",
     "servoJ_cmd_num": "i",
+    "robot_time": "HBBBBBH",
 }
-"""The fields this controller offers, with the SDK's names, units (deg, mm, deg/s) and types."""
+"""The fields this controller offers, with the SDK's names, units (deg, mm, deg/s) and types. `robot_time` is a
+calendar time: year, month, day, hour, minute, second, millisecond."""
 
 Values = dict[str, tuple[float, ...]]
 
@@ -54,6 +61,22 @@ def encode(frame: Frame) -> bytes:
 
 def pack_fields(names: Sequence[str], values: Values) -> bytes:
     return b"".join(struct.pack("<" + FIELDS[name], *values[name]) for name in names)
+
+
+def fields_bytes(names: Sequence[str]) -> int:
+    return sum(struct.calcsize("<" + FIELDS[name]) for name in names)
+
+
+def calendar_time(ns: int) -> tuple[int, ...]:
+    """Nanoseconds since 1970 as `robot_time`: what is below a millisecond is cut off."""
+    date = time.gmtime(ns // 1_000_000_000)
+    return (*date[:6], ns // 1_000_000 % 1000)
+
+
+def calendar_ns(robot_time: Sequence[float]) -> int:
+    """`robot_time` as nanoseconds since 1970, in whole milliseconds."""
+    *date, millisecond = (int(part) for part in robot_time)
+    return (calendar.timegm((*date, 0, 0, 0)) * 1000 + millisecond) * 1_000_000
 
 
 def unpack_fields(names: Sequence[str], data: bytes) -> Values:
@@ -107,10 +130,15 @@ class Receiver(Protocol):
 
 
 class FramedReceiver:
-    """Finds every whole frame, across joined and cut reads; skips garbage to the next frame that fits."""
+    """Finds every whole frame, across joined and cut reads; skips garbage to the next frame that fits.
 
-    def __init__(self) -> None:
+    With `data_bytes`, the length of a state frame's data, no garbled length can make it wait for bytes that
+    never come: what is lost to garbage is the frames that it touched.
+    """
+
+    def __init__(self, data_bytes: int | None = None) -> None:
         self.counts = StreamCounts()
+        self._data_bytes = data_bytes
         self._buffer = bytearray()
         self._order = _CountOrder(self.counts)
         self._in_garbage = False
@@ -137,16 +165,21 @@ class FramedReceiver:
         buffer = self._buffer
         if len(buffer) - offset < OVERHEAD_BYTES:
             return None, 0, True
-        (length,) = struct.unpack_from("<H", buffer, offset + 4)
+        kind, length = struct.unpack_from("<BH", buffer, offset + 3)
         end = offset + OVERHEAD_BYTES + length
-        if buffer[offset : offset + 2] != HEAD or length > MAX_DATA_BYTES:
+        if buffer[offset : offset + 2] != HEAD or not self._may_be(kind, length):
             return None, self._skip(offset), False
         if len(buffer) < end:
             return None, 0, True
         if buffer[end - 2 : end] != TAIL:
             return None, self._skip(offset), False
-        frame = Frame(buffer[offset + 2], buffer[offset + 3], bytes(buffer[offset + 6 : end - 2]))
+        frame = Frame(buffer[offset + 2], kind, bytes(buffer[offset + 6 : end - 2]))
         return frame, end - offset, False
+
+    def _may_be(self, kind: int, length: int) -> bool:
+        if kind == OUTPUT_DATA and self._data_bytes is not None:
+            return length == self._data_bytes
+        return kind in KINDS and length <= MAX_DATA_BYTES
 
     def _skip(self, offset: int) -> int:
         """Bytes to the next possible head; one garbage stretch counts as one resynchronisation."""
@@ -159,7 +192,7 @@ class FramedReceiver:
 class SdkReceiver:
     """One read, one frame: anything else is thrown away without a word, as the vendor's SDK does."""
 
-    def __init__(self) -> None:
+    def __init__(self, data_bytes: int | None = None) -> None:
         self.counts = StreamCounts()
         self._order = _CountOrder(self.counts)
 

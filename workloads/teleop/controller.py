@@ -14,20 +14,22 @@ import ctypes
 import json
 import math
 import os
-import random
 import signal
 import socket
 import socketserver
 import sys
 import threading
 import time
+from pathlib import Path
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
 import numpy as np
 
-from . import cnde
+from . import cnde, realtime
 from .arms import ARMS, HOME_DEG, Arm, circle_joints_deg
+from .journal import Journal
 from .servo import Servo, Target
+from .wire import WIRES, Wire, wire
 
 DONE, BAD_PARAMETER, REFUSED, SAFETY_STOP = 0, 4, 14, 99
 RESTING, MOVING, DRAGGED = 1, 2, 4
@@ -37,10 +39,13 @@ HAND_RAMP_S = 1.0
 class Controller:
     """State of one arm and the calls on it. Every call first brings the servo up to now."""
 
-    def __init__(self, arm: Arm, now_ns: int) -> None:
+    def __init__(self, arm: Arm, now_ns: int, journal: Journal | None = None) -> None:
         self._arm = arm
         self._lock = threading.Lock()
-        self._servo = Servo(arm, [float(v) for v in HOME_DEG], now_ns)
+        self._journal = journal
+        self._servo = Servo(arm, [float(v) for v in HOME_DEG], now_ns, journal.step if journal else None)
+        # The robot's calendar is set once: later steps of the host's are not its own.
+        self._calendar_ns = time.time_ns() - time.monotonic_ns()
         self._enabled = False
         self._stopped = False
         self._servo_mode = False
@@ -91,6 +96,8 @@ class Controller:
             self._servo.aim([float(v) for v in joint_pos])
             self._last_target = [float(v) for v in joint_pos]
             self._servo_commands += 1
+            if self._journal:
+                self._journal.command(time.monotonic_ns(), id, cmdT, self._last_target)
             return DONE
 
     def DragTeachSwitch(self, state: int) -> int:
@@ -159,7 +166,14 @@ class Controller:
                 "rbt_enable_state": (int(self._enabled),),
                 "last_servoJ_target": tuple(self._last_target),
                 "servoJ_cmd_num": (self._servo_commands,),
+                "robot_time": cnde.calendar_time(self._servo.time_ns + self._calendar_ns),
             }
+
+    def close(self) -> None:
+        with self._at_now():
+            if self._journal:
+                self._journal.close()
+                self._servo.on_step = self._journal = None
 
     def _at_now(self) -> _AtNow:
         return _AtNow(self._lock, self._servo)
@@ -198,28 +212,7 @@ class Hand:
         return [b + part * (a - b) for b, a in zip(before, after, strict=True)]
 
 
-class Wire:
-    """How frames go onto the wire: one send each, or (`rough`) now and then joined or cut."""
-
-    JOIN, CUT = 0.10, 0.05
-
-    def __init__(self, client: socket.socket, rough: bool) -> None:
-        self._client, self._held = client, b""
-        self._dice = random.Random(1) if rough else None
-
-    def send(self, data: bytes) -> None:
-        data, self._held = self._held + data, b""
-        roll = self._dice.random() if self._dice else 1.0
-        if roll < self.JOIN:
-            self._held = data
-        elif roll < self.JOIN + self.CUT:
-            self._client.sendall(data[: len(data) // 2])
-            self._held = data[len(data) // 2 :]
-        else:
-            self._client.sendall(data)
-
-
-def stream(client: socket.socket, controller: Controller, rough: bool) -> None:
+def stream(client: socket.socket, controller: Controller, wire_kind: str) -> None:
     """Serve one client of the state stream until it hangs up."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     receiver = cnde.FramedReceiver()
@@ -238,16 +231,16 @@ def stream(client: socket.socket, controller: Controller, rough: bool) -> None:
                 answer = b"\x01"
             client.sendall(cnde.encode(cnde.Frame(count, cnde.MESSAGE, answer)))
             if frame.kind == cnde.OUTPUT_START and names:
-                _send_states(Wire(client, rough), controller, names, period_ns)
+                _send_states(wire(wire_kind, client), controller, names, period_ns)
 
 
-def _send_states(wire: Wire, controller: Controller, names: list[str], period_ns: int) -> None:
+def _send_states(line: Wire, controller: Controller, names: list[str], period_ns: int) -> None:
     deadline_ns, count = time.monotonic_ns(), 0
     while True:
         deadline_ns += period_ns
         time.sleep(max(0, deadline_ns - time.monotonic_ns()) / 1e9)
         data = cnde.pack_fields(names, controller.state(deadline_ns))
-        wire.send(cnde.encode(cnde.Frame(count, cnde.OUTPUT_DATA, data)))
+        line.send(cnde.encode(cnde.Frame(count, cnde.OUTPUT_DATA, data)))
         count = (count + 1) % 256
 
 
@@ -274,12 +267,12 @@ def serve_commands(controller: Controller) -> CommandServer:
     return server
 
 
-def serve_states(controller: Controller, rough: bool = False) -> socket.socket:
+def serve_states(controller: Controller, wire_kind: str = "plain") -> socket.socket:
     listener = socket.create_server(("127.0.0.1", 0))
 
     def client_thread(client: socket.socket) -> None:
         with client, contextlib.suppress(OSError):  # a client that went away connects anew
-            stream(client, controller, rough)
+            stream(client, controller, wire_kind)
 
     def accept() -> None:
         while True:
@@ -304,17 +297,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--arm", choices=ARMS, required=True)
     parser.add_argument("--parent", type=int, required=True)
-    parser.add_argument("--rough-wire", action="store_true")
+    parser.add_argument("--wire", choices=WIRES, default="plain")
+    parser.add_argument("--journal", type=Path, metavar="FOLDER")
     args = parser.parse_args()
     die_with_parent(args.parent)
     stop = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all; the parent decides
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    controller = Controller(ARMS[args.arm], time.monotonic_ns())
+    realtime.ask(realtime.CONTROLLER)
+    journal = Journal(args.journal, args.arm) if args.journal else None
+    controller = Controller(ARMS[args.arm], time.monotonic_ns(), journal)
     commands = serve_commands(controller)
-    states = serve_states(controller, args.rough_wire)
+    states = serve_states(controller, args.wire)
     print(json.dumps({"commands": commands.server_address[1], "states": states.getsockname()[1]}), flush=True)
     stop.wait()
+    controller.close()
 
 
 if __name__ == "__main__":

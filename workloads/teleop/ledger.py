@@ -1,4 +1,5 @@
-"""Where every setpoint ended: exactly one outcome each, one reason for each that did not arrive.
+"""Where every setpoint of the source arrangement ended: exactly one outcome each, and for each that did not arrive
+one of the setpoint ledger's reasons. (The source had no such account; this one is here to see what it did.)
 
 Invariant: produced = applied + sum(dropped) + in flight. A second outcome, or one for a setpoint that
 was never produced, is counted as unexplained; there must be none.

@@ -16,10 +16,13 @@ import taut
 from .arms import Array
 from .bus import RobotState, Subscriptions, Topics
 from .client import ArmClient, TransportError
+from .guards import NaiveGuard, TautGuard
 from .ledger import Ledger
 from .safety import Validator
 
 PUBLISH_PERIOD_NS = 20_000_000
+REFUSALS = {4: "malformed"}
+"""The ledger's reason for a controller's code; every other one means that it is not ready to follow."""
 LEADER_STATE, FOLLOWER_STATE, FOLLOWER_COMMAND = "leader/state", "follower/state", "follower/command"
 
 
@@ -65,10 +68,10 @@ class LeaderNode:
         state = self._client.state()
         taut.stamp("publish.got_state", message_id)
         if state is None:
-            self._ledger.drop(message_id, "no_state")
+            self._ledger.drop(message_id, "not_enabled")
             return
         joints = list(state.values["actual_joint_pos"])
-        self._bus.publish(LEADER_STATE, RobotState(message_id, "leader", joints).to_bytes())
+        self._bus.publish(LEADER_STATE, RobotState(message_id, "leader", joints, state.source_ns).to_bytes())
 
 
 class SystemStateManager:
@@ -106,7 +109,7 @@ class Orchestrator:
             return
         taut.stamp("orch.cb_enter", state.message_id)
         joints = self._signs * np.array(state.joints_deg) + self._offsets_deg
-        command = RobotState(state.message_id, "follower", [float(v) for v in joints])
+        command = RobotState(state.message_id, "follower", [float(v) for v in joints], state.source_ns)
         taut.stamp("orch.cb_converted", state.message_id)
         taut.stamp("orch.cb_pre_serialize", state.message_id)
         self._bus.publish(FOLLOWER_COMMAND, command.to_bytes())
@@ -115,8 +118,11 @@ class Orchestrator:
 class FollowerNode:
     """Validates a command and writes it to the follower with ServoJ: the setpoint's outcome."""
 
-    def __init__(self, client: ArmClient, bus: Topics, validator: Validator, ledger: Ledger) -> None:
+    def __init__(
+        self, client: ArmClient, bus: Topics, validator: Validator, guard: NaiveGuard | TautGuard, ledger: Ledger
+    ) -> None:
         self._client, self._bus, self._validator, self._ledger = client, bus, validator, ledger
+        self._guard = guard
         self._sdk_lock = threading.Lock()
         taut.name_lock(self._sdk_lock, "sdk_lock")
         self._servo_mode = False
@@ -124,6 +130,7 @@ class FollowerNode:
         bus.subscribe(FOLLOWER_COMMAND, "follower-command", self._on_command)
 
     def _publish(self) -> None:
+        self._guard.tick(time.monotonic_ns())
         state = self._client.state()
         if state is not None:
             joints = list(state.values["actual_joint_pos"])
@@ -136,14 +143,18 @@ class FollowerNode:
         taut.stamp("follower.command_parsed", message_id)
         taut.stamp("follower.command_pre_hardware_write", message_id)
         try:
-            self._write(np.array(command.joints_deg), arrived_ns, message_id)
+            self._write(command, arrived_ns)
         except TransportError:
-            self._ledger.drop(message_id, "transport_error")
+            self._ledger.drop(message_id, "transport")
 
-    def _write(self, joints_deg: Array, arrived_ns: int, message_id: int) -> None:
-        verdict = self._validator.validate(joints_deg, arrived_ns)
+    def _write(self, command: RobotState, arrived_ns: int) -> None:
+        message_id = command.message_id
+        verdict = self._validator.validate(np.array(command.joints_deg), arrived_ns, command.source_ns)
         if verdict.joints_deg is None:
-            self._ledger.drop(message_id, verdict.reason or "rejected")
+            self._ledger.drop(message_id, verdict.reason or "malformed")
+            return
+        if not self._guard.enables_motion:
+            self._ledger.drop(message_id, "guard_latched")
             return
         code = self._ensure_servo_mode()
         if code == 0:
@@ -154,7 +165,7 @@ class FollowerNode:
             taut.stamp("follower.command_applied", message_id)
         if code != 0:
             self._servo_mode = False
-            self._ledger.drop(message_id, f"servo_error_{code}")
+            self._ledger.drop(message_id, REFUSALS.get(code, "not_enabled"))
             return
         if verdict.changed:
             self._ledger.modified(verdict.changed)

@@ -35,7 +35,7 @@ class ControllerProcess:
             self.process.stdout.close()
 
 
-def start(arm: str, rough_wire: bool = False) -> ControllerProcess:
+def start(arm: str, wire: str = "plain", journal: Path | None = None) -> ControllerProcess:
     """Start the controller of `arm`. Must be called from a thread that lives as long as the run."""
     command = [
         sys.executable,
@@ -45,13 +45,12 @@ def start(arm: str, rough_wire: bool = False) -> ControllerProcess:
         arm,
         "--parent",
         str(os.getpid()),
+        "--wire",
+        wire,
     ]
-    path = os.pathsep.join(filter(None, [str(PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        command + ["--rough-wire"] * rough_wire,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    if journal is not None:
+        command += ["--journal", str(journal)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment())
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
     try:
@@ -61,3 +60,9 @@ def start(arm: str, rough_wire: bool = False) -> ControllerProcess:
         process.wait()
         raise StartError(f"the {arm} controller did not start within {START_TIMEOUT_S:.0f} s") from None
     return ControllerProcess(process, ports["commands"], ports["states"])
+
+
+def environment() -> dict[str, str]:
+    """For a process that must find this package."""
+    path = os.pathsep.join(filter(None, [str(PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}

@@ -5,16 +5,23 @@ between two *arrivals*, and what is too fast is dropped. Jitter alone can make i
 were sent 20 ms apart and arrive 8 ms apart look 2.5 times as fast as they are.
 `ClampValidator` measures against the last *sent* setpoint over the nominal period and shortens the step
 until it obeys; a limit never drops a setpoint.
+
+Reasons are the setpoint ledger's. What `RejectValidator` drops for its speed, although the robot's own stamps say
+that it was within the limits, is a `validator_timing_bug`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from .arms import Arm, Array
+
+if TYPE_CHECKING:
+    from taut.guard import Reason
 
 PERIOD_S = 0.02
 
@@ -35,12 +42,13 @@ class Verdict:
     """The joints to write, or the reason why none are written; `changed` names a limit that bent them."""
 
     joints_deg: Array | None
-    reason: str | None = None
-    changed: str | None = None
+    reason: Reason | None = None
+    changed: Reason | None = None
 
 
 class Validator(Protocol):
-    def validate(self, joints_deg: Array, arrived_ns: int) -> Verdict: ...
+    def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
+        """`source_ns` is the robot's own time of the state that the setpoint was made from."""
 
 
 class _Checks:
@@ -50,7 +58,7 @@ class _Checks:
         self._upper = arm.upper_deg - limits.joint_margin_deg
         self._last_deg = start_deg.copy()
 
-    def _malformed_or_duplicate(self, joints_deg: Array) -> str | None:
+    def _malformed_or_duplicate(self, joints_deg: Array) -> Reason | None:
         if joints_deg.shape != (6,) or not np.isfinite(joints_deg).all():
             return "malformed"
         return "duplicate" if np.array_equal(joints_deg, self._last_deg) else None
@@ -65,71 +73,84 @@ class RejectValidator(_Checks):
         super().__init__(arm, limits, start_deg)
         self._last_tool_m = arm.tool_m(start_deg)
         self._last_arrived_ns: int | None = None
+        self._last_source_ns = 0
 
-    def validate(self, joints_deg: Array, arrived_ns: int) -> Verdict:
+    def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
         if reason:
             return Verdict(None, reason)
         tool_m = self._arm.tool_m(joints_deg)
-        reason = self._broken_limit(joints_deg, tool_m, arrived_ns)
-        self._last_deg, self._last_tool_m, self._last_arrived_ns = joints_deg, tool_m, arrived_ns
+        reason = self._broken_limit(joints_deg, tool_m, arrived_ns, source_ns)
+        self._last_deg, self._last_tool_m = joints_deg, tool_m
+        self._last_arrived_ns, self._last_source_ns = arrived_ns, source_ns
         return Verdict(None, reason) if reason else Verdict(joints_deg)
 
-    def _broken_limit(self, joints_deg: Array, tool_m: Array, arrived_ns: int) -> str | None:
+    def _broken_limit(self, joints_deg: Array, tool_m: Array, arrived_ns: int, source_ns: int) -> Reason | None:
         if np.any((joints_deg < self._lower) | (joints_deg > self._upper)):
-            return "joint_limit"
+            return "position_limit"
         if not self._in_area(tool_m):
             return "work_area"
         if self._last_arrived_ns is None:
             return None
-        elapsed_s = max((arrived_ns - self._last_arrived_ns) / 1e9, 1e-6)
-        if float(np.abs(joints_deg - self._last_deg).max()) / elapsed_s > self._limits.joint_speed_deg_s:
-            return "joint_speed_limit"
-        if float(np.linalg.norm(tool_m - self._last_tool_m)) / elapsed_s > self._limits.tool_speed_m_s:
-            return "speed_limit"
-        return None
+        if not self._is_too_fast(joints_deg, tool_m, arrived_ns - self._last_arrived_ns):
+            return None
+        is_truly = self._is_too_fast(joints_deg, tool_m, source_ns - self._last_source_ns)
+        return "velocity_limit" if is_truly else "validator_timing_bug"
+
+    def _is_too_fast(self, joints_deg: Array, tool_m: Array, elapsed_ns: int) -> bool:
+        elapsed_s = max(elapsed_ns / 1e9, 1e-6)
+        turn_deg = float(np.abs(joints_deg - self._last_deg).max())
+        way_m = float(np.linalg.norm(tool_m - self._last_tool_m))
+        limits = self._limits
+        return turn_deg / elapsed_s > limits.joint_speed_deg_s or way_m / elapsed_s > limits.tool_speed_m_s
 
 
 class ClampValidator(_Checks):
     BISECTIONS = 12
 
-    def validate(self, joints_deg: Array, arrived_ns: int) -> Verdict:
+    def __init__(self, arm: Arm, limits: Limits, start_deg: Array) -> None:
+        super().__init__(arm, limits, start_deg)
+        self._last_tool_m = arm.tool_m(start_deg)
+
+    def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
-        if reason:
-            return Verdict(None, reason)
-        changed = None
+        return Verdict(None, reason) if reason else self.clamp(joints_deg, PERIOD_S)
+
+    def clamp(self, joints_deg: Array, period_s: float) -> Verdict:
+        """The joints to send for the next `period_s`: as far towards `joints_deg` as every limit allows. They count
+        as sent."""
+        changed: Reason | None = None
         target = np.clip(joints_deg, self._lower, self._upper)
         if not np.array_equal(target, joints_deg):
-            changed = "joint_limit"
+            changed = "position_limit"
         step = target - self._last_deg
-        share = min(1.0, self._limits.joint_speed_deg_s * PERIOD_S / max(float(np.abs(step).max()), 1e-12))
+        share = min(1.0, self._limits.joint_speed_deg_s * period_s / max(float(np.abs(step).max()), 1e-12))
         if share < 1.0:
-            changed = "joint_speed_limit"
-        tool_share = self._largest_share(step, share, self._tool_step_is_slow)
-        if tool_share < share:
-            changed, share = "speed_limit", tool_share
-        area_share = self._largest_share(step, share, self._step_stays_in_area)
-        if area_share < share:
-            changed, share = "work_area", area_share
-        self._last_deg = self._last_deg + share * step
+            changed = "velocity_limit"
+        way_m = self._limits.tool_speed_m_s * period_s
+        tool_m = self._arm.tool_m(self._last_deg + share * step)
+        checks: list[tuple[Reason, Callable[[Array], bool]]] = [
+            ("velocity_limit", lambda tool_m: float(np.linalg.norm(tool_m - self._last_tool_m)) <= way_m),
+            ("work_area", self._in_area),
+        ]
+        for name, allowed in checks:
+            if not allowed(tool_m):
+                changed, share = name, self._largest_share(step, share, allowed)
+                tool_m = self._arm.tool_m(self._last_deg + share * step)
+        self._last_deg, self._last_tool_m = self._last_deg + share * step, tool_m
         return Verdict(self._last_deg, changed=changed)
 
-    def _tool_step_is_slow(self, joints_deg: Array) -> bool:
-        way_m = float(np.linalg.norm(self._arm.tool_m(joints_deg) - self._arm.tool_m(self._last_deg)))
-        return way_m <= self._limits.tool_speed_m_s * PERIOD_S
+    def rehome(self, joints_deg: Array) -> None:
+        """The arm moved without us: the next step is measured from where it is."""
+        self._last_deg, self._last_tool_m = joints_deg.copy(), self._arm.tool_m(joints_deg)
 
-    def _step_stays_in_area(self, joints_deg: Array) -> bool:
-        return self._in_area(self._arm.tool_m(joints_deg))
-
-    def _largest_share(self, step: Array, share: float, allowed: object) -> float:
-        """The largest share of the step, up to `share`, that is allowed; 0 if none is."""
-        assert callable(allowed)
-        if allowed(self._last_deg + share * step):
-            return share
+    def _largest_share(self, step: Array, share: float, allowed: Callable[[Array], bool]) -> float:
+        """The largest share of the step, up to `share`, that leads the tool where it may be; 0 if none does."""
         low, high = 0.0, share
         for _ in range(self.BISECTIONS):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if allowed(self._last_deg + middle * step) else (low, middle)
+            is_allowed = allowed(self._arm.tool_m(self._last_deg + middle * step))
+            low, high = (middle, high) if is_allowed else (low, middle)
         return low
 
 

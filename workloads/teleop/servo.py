@@ -20,9 +20,16 @@ Target = Callable[[int], list[float]]
 
 
 class Servo:
-    """Six joints that follow a target under limits of speed and acceleration."""
+    """Six joints that follow a target under limits of speed and acceleration. `on_step` hears of every step."""
 
-    def __init__(self, arm: Arm, joints_deg: list[float], now_ns: int) -> None:
+    def __init__(
+        self,
+        arm: Arm,
+        joints_deg: list[float],
+        now_ns: int,
+        on_step: Callable[[int, list[float]], None] | None = None,
+    ) -> None:
+        self.on_step = on_step
         self.joints_deg = list(joints_deg)
         self.speeds_deg_s = [0.0] * 6
         self.time_ns = now_ns
@@ -43,6 +50,8 @@ class Servo:
         while self.time_ns + STEP_NS <= now_ns:
             self.time_ns += STEP_NS
             self._step(self._target(self.time_ns))
+            if self.on_step:
+                self.on_step(self.time_ns, self.joints_deg)
 
     def _step(self, target: list[float]) -> None:
         reach = self._max_accel * STEP_S

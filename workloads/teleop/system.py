@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from . import processes
 from .arms import FR20, HOME_DEG
 from .bus import Bus, RobotState
 from .client import ArmClient, TransportError
-from .cnde import RECEIVERS
+from .companions import Companions
 from .controller import HAND_RAMP_S
+from .guards import GUARDS
 from .ledger import Ledger
 from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
 from .safety import VALIDATORS, Limits
@@ -31,8 +33,12 @@ class Options:
     duration_s: float
     receiver: str = "framed"
     validator: str = "reject"
-    rough_wire: bool = False
+    wire: str = "plain"
     arrangement: str = "source"
+    guard: str = "naive"
+    companions: str = "none"
+    journal: str | None = None
+    """Folder for what the arms truly did; see `journal`."""
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:
@@ -54,13 +60,18 @@ def _teleoperate(
     manager = SystemStateManager(bus)
     Orchestrator(manager, bus, signs=np.ones(6), offsets_deg=np.zeros(6))
     validator = VALIDATORS[options.validator](FR20, Limits(), HOME_DEG)
-    follower_node = FollowerNode(follower, bus, validator, ledger)
+    guard = GUARDS[options.guard](Limits(), options.wire)
+    follower.on_state = guard.update
+    follower_node = FollowerNode(follower, bus, validator, guard, ledger)
+    companions = Companions() if options.companions == "all" else None
     leader_node = LeaderNode(leader, bus, ledger)
 
     follower.must("RobotEnable", 1)
     leader.must("RobotEnable", 1)
     leader.must("DragTeachSwitch", 1)
     bus.start()
+    if companions:
+        companions.start()
     follower_node.loop.start()
     leader.must("SimHandCircle", CIRCLE_RADIUS_MM, LAP_S)
     began = time.monotonic()
@@ -72,10 +83,14 @@ def _teleoperate(
     follower_node.loop.stop()
     follower.abandon_retries()
     bus.stop()
+    turns = companions.stop() if companions else {}
     return {
         **_head(options, ran_s),
         "missed_publish_cycles": leader_node.loop.missed_cycles,
         "setpoints": ledger.balance(),
+        "guard": guard.summary(),
+        "stops": [],
+        "desk": {"turns": turns},
         "leader_stream": asdict(leader.receiver.counts),
         "follower_stream": asdict(follower.receiver.counts),
         "servo_retries": follower.retries,
@@ -87,31 +102,35 @@ def _split(options: Options, stop: threading.Event) -> dict[str, object]:
     from . import split
 
     with ExitStack() as stack:
-        leader_arm = processes.start("FR3", options.rough_wire)
-        stack.callback(leader_arm.stop)
-        follower_arm = processes.start("FR20", options.rough_wire)
-        stack.callback(follower_arm.stop)
-        ledger, ran_s, counts = split.teleoperate(options, stop, (leader_arm, follower_arm))
-        return {**_head(options, ran_s), "setpoints": ledger.balance(), **counts}
+        arms = []
+        for name in ("FR3", "FR20"):
+            arms.append(processes.start(name, options.wire, _folder(options)))
+            stack.callback(arms[-1].stop)
+        hand: dict[str, object] = {"radius_mm": CIRCLE_RADIUS_MM, "lap_s": LAP_S}
+        ran_s, counts = split.teleoperate(options, stop, (arms[0], arms[1]), hand)
+        return {**_head(options, ran_s), **counts}
+
+
+def _folder(options: Options) -> Path | None:
+    return Path(options.journal) if options.journal else None
 
 
 def _head(options: Options, ran_s: float) -> dict[str, object]:
     laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
-    return {"schema_version": 1, **asdict(options), "ran_s": round(ran_s, 3), "laps": int(laps)}
+    return {"schema_version": 2, **asdict(options), "ran_s": round(ran_s, 3), "laps": int(laps)}
 
 
 @contextmanager
 def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
     """A controller process and the connected client to it, both ended on leaving."""
-    process = processes.start(name, options.rough_wire)
+    process = processes.start(name, options.wire, _folder(options))
 
     def hopeless() -> bool:
         return stop.is_set() or process.process.poll() is not None
 
     try:
         try:
-            receiver = RECEIVERS[options.receiver]()
-            client = ArmClient(HOST, process.command_port, process.state_port, receiver, hopeless)
+            client = ArmClient(HOST, process.command_port, process.state_port, options.receiver, hopeless)
         except OSError as failure:
             raise processes.StartError(f"cannot connect to the {name} controller: {failure}") from failure
         try:

@@ -3,23 +3,23 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
 from workloads.teleop import controller as sim
 from workloads.teleop.arms import FR3, HOME_DEG
 from workloads.teleop.client import ArmClient
-from workloads.teleop.cnde import FramedReceiver
 
 HOME = [float(v) for v in HOME_DEG]
 REST = ([0.0] * 4, 0.0, 0.0, 0.008, 0.0, 0.0, 1)
 
 
 @contextmanager
-def connected(rough: bool = False) -> Iterator[ArmClient]:
+def connected(wire: str = "plain") -> Iterator[ArmClient]:
     controller = sim.Controller(FR3, time.monotonic_ns())
-    commands, states = sim.serve_commands(controller), sim.serve_states(controller, rough)
-    client = ArmClient("127.0.0.1", commands.server_address[1], states.getsockname()[1], FramedReceiver())
+    commands, states = sim.serve_commands(controller), sim.serve_states(controller, wire)
+    client = ArmClient("127.0.0.1", commands.server_address[1], states.getsockname()[1], "framed")
     try:
         client.start()
         client.wait_for_state(10.0)
@@ -89,8 +89,24 @@ def test_the_hand_leads_a_dragged_arm_round(client: ArmClient) -> None:
 
 
 def test_a_rough_wire_loses_no_frame() -> None:
-    with connected(rough=True) as client:
+    with connected("rough") as client:
         counts = client.receiver.counts
         until(lambda: counts.frames > 100)
         assert (counts.gaps, counts.duplicates, counts.resyncs) == (0, 0, 0)
         assert counts.joined_reads > 0
+
+
+def test_a_heavy_wire_is_late_and_bunched_but_loses_no_frame() -> None:
+    with connected("heavy") as client:
+        counts = client.receiver.counts
+        until(lambda: counts.frames > 200, seconds=20.0)
+        assert (counts.gaps, counts.duplicates, counts.resyncs) == (0, 0, 0)
+        assert counts.joined_reads > 0
+
+
+def test_states_carry_the_robots_own_time_a_period_apart(client: ArmClient) -> None:
+    seen: list[int] = []
+    client.on_state = lambda state: seen.append(state.source_ns)
+    until(lambda: len(seen) > 20)
+    steps = {after - before for before, after in pairwise(seen)}
+    assert steps <= {9_000_000, 10_000_000, 11_000_000}

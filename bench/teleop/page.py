@@ -1,0 +1,219 @@
+"""What the trials say, as `docs/teleop-proof.md`: targets first, then figures, then whose time it was."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import conditions
+from ratios import ratio, rounds
+from trial import Trial
+
+from workloads.teleop.safety import Limits
+
+RATIO_MAX = 1 / 5
+DELIVERED_MIN = 0.999
+CAUSES_SHOWN = 5
+SLACK = 1e-6
+"""Of a limit: XML-RPC carries decimal digits."""
+
+Figure = Callable[[Trial], float]
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    figure: str
+    limit: str
+    holds: bool
+    condition: str = ""
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.holds else 'MISSED'} {self.what}: {self.figure} (limit {self.limit})"
+
+
+def checks(trials: Sequence[Trial]) -> list[Check]:
+    """The targets, each under each condition."""
+    limits, found = Limits(), []
+    for condition in under(trials):
+        right = of(trials, "right", condition)
+        where = f"under {condition.name}"
+        silent, false = sum(t.silent for t in right), sum(t.false_trips for t in right)
+        stops = [stop for t in right for stop in t.result["stops"]]
+        least = min(t.delivered for t in right)
+        step, turn = max(t.motion.step_m_s for t in right), max(t.motion.step_deg_s for t in right)
+        unexplained = sum(t.setpoints["unexplained"] for t in right)
+        p99 = compared(trials, condition, lambda t: t.quantile_ms(0.99))
+        is_within = step <= limits.tool_speed_m_s * (1 + SLACK) and turn <= limits.joint_speed_deg_s * (1 + SLACK)
+        rows = [
+            (f"setpoints unexplained, {where}", str(unexplained), "0", unexplained == 0),
+            (f"silent drops, {where}", str(silent), "0", silent == 0),
+            (f"delivered or modified, least run, {where}", percent(least), "≥ 99.9 %", least >= DELIVERED_MIN),
+            (f"false trips and stops, {where}", f"{false} and {len(stops)}", "0", false == 0 and not stops),
+            (
+                f"longest commanded step, {where}",
+                f"{step:.3f} m/s, {turn:.1f} °/s",
+                f"{limits.tool_speed_m_s:g} m/s, {limits.joint_speed_deg_s:g} °/s",
+                is_within,
+            ),
+            (f"p99 by the source arrangement's, {where}", str(p99), "×0.2", p99 is not None and p99.high <= RATIO_MAX),
+        ]
+        found += [Check(*row, condition=condition.name) for row in rows]
+    return found
+
+
+def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
+    found = checks(trials)
+    first = trials[0]
+    parts = [
+        "# Proof: the teleoperation loop made right",
+        f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
+        "*source*: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
+        "guard. *right*: `--arrangement split --receiver framed --validator clamp --guard taut`. They take turns (source, right, right, "
+        f"source), {len(of(trials, 'right', under(trials)[0]))} runs of {first.result['duration_s']:g} s each and "
+        "condition; ratios are within a round, with 90 % intervals over rounds. Each run is recorded "
+        f"({first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost in all). End to end is from the leader's read to the "
+        "servo's answer, over the setpoints that got there. The controllers stand for machines of their own: in both arrangements they "
+        "run above everything (SCHED_FIFO). An hour of heavy jitter has a page of its own, `docs/teleop-hour.md`.",
+        table(
+            ["", "measured", "limit", ""],
+            [[c.what, c.figure, c.limit, "holds" if c.holds else "**missed**"] for c in found],
+        ),
+    ]
+    for condition in under(trials):
+        parts += section(trials, condition, [check for check in found if check.condition == condition.name])
+    parts += [NOTES]
+    return "\n\n".join(parts) + "\n"
+
+
+def section(trials: Sequence[Trial], condition: conditions.Condition, found: Sequence[Check]) -> list[str]:
+    source, right = of(trials, "source", condition), of(trials, "right", condition)
+    rows = []
+    for name, figure, show in FIGURES:
+        both = [show(statistics.median(map(figure, side))) for side in (source, right)]
+        rows.append([name, *both, str(compared(trials, condition, figure) or "–")])
+    for name, count in COUNTS:
+        rows.append([name, *(f"{sum(map(count, side)):g}" for side in (source, right)), "–"])
+    parts = [
+        f"## Under {condition.name}",
+        f"{condition.says[0].upper()}{condition.says[1:]}.",
+        table(["median over runs", "source", "right", "right by source"], rows),
+        table(["how setpoints ended", "source", "right"], ends(source, right)),
+        "What `taut explain` says of the tails of all recordings, by the time that messages of the tail have beyond usual ones:",
+        table(["source", "share", "right", "share"], side_by_side(causes(source), causes(right))),
+    ]
+    missed = [check for check in found if not check.holds]
+    if missed:
+        evidence = [f"- {text}" for text in dict.fromkeys(one for t in right for one in t.advice)]
+        parts.append(
+            f"Missed here: {'; '.join(check.what for check in missed)}. The evidence, from the recordings of *right*:"
+        )
+        parts.append("\n".join(evidence[:CAUSES_SHOWN]) or "- none: no message is far from the usual one")
+    return parts
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.2f} ms"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+FIGURES: list[tuple[str, Figure, Callable[[float], str]]] = [
+    ("end to end, p50", lambda t: t.quantile_ms(0.5), milliseconds),
+    ("end to end, p99", lambda t: t.quantile_ms(0.99), milliseconds),
+    ("end to end, max", lambda t: t.quantile_ms(1.0), milliseconds),
+    ("PDV p99 (p99 less the least)", lambda t: t.quantile_ms(0.99) - t.quantile_ms(0.0), milliseconds),
+    ("delivered or modified", lambda t: t.delivered, percent),
+    ("tracking: RMS to where the hand is", lambda t: t.motion.tracking_mm, lambda v: f"{v:.1f} mm"),
+    ("path: RMS at the best constant delay", lambda t: t.motion.path_mm, lambda v: f"{v:.2f} mm"),
+    ("that delay", lambda t: t.motion.delay_ms, lambda v: f"{v:.0f} ms"),
+    ("peak acceleration", lambda t: t.motion.acceleration_m_s2, lambda v: f"{v:.1f} m/s²"),
+    ("peak jerk", lambda t: t.motion.jerk_m_s3, lambda v: f"{v:.0f} m/s³"),
+    ("RMS jerk", lambda t: t.motion.jerk_rms_m_s3, lambda v: f"{v:.0f} m/s³"),
+    ("longest commanded step", lambda t: t.motion.step_m_s, lambda v: f"{v:.2f} m/s"),
+]
+COUNTS: list[tuple[str, Figure]] = [
+    ("setpoints, all runs", lambda t: t.setpoints["produced"]),
+    ("silent drops", lambda t: t.silent),
+    ("trips of its guard", lambda t: len(t.trips)),
+    ("… of them false", lambda t: t.false_trips),
+    ("what the naive guard said of the same frames", lambda t: t.result["guard"].get("naive_trips", len(t.trips))),
+]
+
+NOTES = """## How to read it
+
+- **Silent** are the ledger's reasons 5, 11 and 20: a full queue, a validator that takes speed from arrival times, a
+  command that was not executed. Nobody is told of them.
+- **A trip is false** if the robot's own stamps and positions, which a simulation gives without error, show no speed above
+  the limit in the last 200 ms. The naive guard's trips are counted, at most one a second, and not obeyed; ours is obeyed.
+- **Tracking** holds the arm against the hand at the same time, so it contains every delay: *right* plays the path one
+  setpoint's period behind, to have both ends of each stretch. **Path** takes the best constant delay out: what is left
+  is what jitter and drops do to the shape.
+- **Acceleration and jerk** are of the tool, by differences over 10 ms. The simulated servo has assumed limits."""
+
+
+def under(trials: Sequence[Trial]) -> list[conditions.Condition]:
+    return [c for c in conditions.CONDITIONS if any(t.condition == c.name for t in trials)]
+
+
+def of(trials: Iterable[Trial], arrangement: str, condition: conditions.Condition) -> list[Trial]:
+    return [t for t in trials if t.arrangement == arrangement and t.condition == condition.name]
+
+
+def compared(trials: Sequence[Trial], condition: conditions.Condition, figure: Figure):  # type: ignore[no-untyped-def]
+    sides = [rounds([figure(t) for t in of(trials, name, condition)]) for name in ("right", "source")]
+    return ratio(*sides)
+
+
+def ends(source: Sequence[Trial], right: Sequence[Trial]) -> list[list[str]]:
+    def counts(side: Sequence[Trial]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for t in side:
+            s = t.setpoints
+            found["delivered"] += s["applied"]
+            found["in flight at the end"] += s["in_flight"]
+            found["unexplained"] += s["unexplained"]
+            found.update({f"dropped: {reason}": n for reason, n in s["dropped"].items()})
+            found.update({f"(of the delivered) modified: {reason}": n for reason, n in s["modified"].items()})
+        return found
+
+    ours, theirs = counts(right), counts(source)
+    totals = [max(1, sum(t.setpoints["produced"] for t in side)) for side in (source, right)]
+    names = sorted({*ours, *theirs}, key=lambda name: (name.startswith("("), -theirs[name] - ours[name]))
+    both = [(name, theirs[name], ours[name]) for name in names]
+    return [[name, *(f"{n} ({percent(n / all_)})" for n, all_ in zip(ns, totals, strict=True))] for name, *ns in both]
+
+
+def causes(side: Sequence[Trial]) -> list[tuple[str, float]]:
+    """Shares of the tails' excess, over all recordings; most first."""
+    sums: Counter[str] = Counter()
+    for t in side:
+        for share in t.causes:
+            sums[f"{share['cause']} {share['detail']}".strip()] += share["tail_share"] / len(side)
+    return sums.most_common(CAUSES_SHOWN)
+
+
+def side_by_side(left: list[tuple[str, float]], right: list[tuple[str, float]]) -> list[list[str]]:
+    def cells(side: list[tuple[str, float]], at: int) -> list[str]:
+        return [f"`{side[at][0]}`", percent(side[at][1])] if at < len(side) else ["", ""]
+
+    return [cells(left, at) + cells(right, at) for at in range(max(len(left), len(right)))]
+
+
+def table(head: list[str], rows: Iterable[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
+    guest = ", virtual machine" if any(" hypervisor" in line for line in lines) else ""
+    return f"{model}, {os.cpu_count()} CPUs{guest}, Linux {platform.release()}, Python {platform.python_version()}"

@@ -1,0 +1,65 @@
+"""The measures of the teleoperation proof, on motions whose answers are known."""
+
+import math
+from pathlib import Path
+
+import motion
+import numpy as np
+import pytest
+from ratios import ratio, rounds
+
+from workloads.teleop.arms import FR20, HOME_DEG
+from workloads.teleop.journal import Journal
+
+RADIUS_DEG, LAP_S = 2.0, 0.5
+
+
+def write(folder: Path, lag_ms: int, period_s: float) -> None:
+    """A hand that swings joint 1, and an arm that does the same so much later; commands every `period_s`."""
+
+    def angles(ms: float) -> list[float]:
+        return [float(HOME_DEG[0]) + RADIUS_DEG * math.sin(2 * math.pi * ms / 1000 / LAP_S), *map(float, HOME_DEG[1:])]
+
+    leader, follower = Journal(folder, "FR3"), Journal(folder, "FR20")
+    for ms in range(6000):
+        leader.step(ms * 1_000_000, angles(ms))
+        follower.step(ms * 1_000_000, angles(ms - lag_ms))
+    for n in range(int(6 / period_s)):
+        follower.command(int(n * period_s * 1e9), n, period_s, angles(n * period_s * 1000))
+    leader.close()
+    follower.close()
+
+
+def test_a_pure_delay_is_found_and_leaves_the_path_whole(tmp_path: Path) -> None:
+    write(tmp_path, lag_ms=37, period_s=0.008)
+    moved = motion.measure(tmp_path, "split")
+    assert moved.delay_ms == 37 and moved.path_mm < 1e-6
+    arm_m = float(np.linalg.norm(FR20.tool_m(HOME_DEG)[:2]))
+    amplitude_mm = 1000 * arm_m * math.radians(RADIUS_DEG)
+    # Two sines a phase apart: their difference has the amplitude 2 A sin(phase/2).
+    expected = 2 * amplitude_mm * math.sin(math.pi * 0.037 / LAP_S) / math.sqrt(2)
+    assert moved.tracking_mm == pytest.approx(expected, rel=0.02)
+
+
+def test_acceleration_jerk_and_steps_are_those_of_the_motion(tmp_path: Path) -> None:
+    write(tmp_path, lag_ms=0, period_s=0.008)
+    moved = motion.measure(tmp_path, "split")
+    arm_m = float(np.linalg.norm(FR20.tool_m(HOME_DEG)[:2]))
+    omega, amplitude_m = 2 * math.pi / LAP_S, arm_m * math.radians(RADIUS_DEG)
+    assert moved.acceleration_m_s2 == pytest.approx(amplitude_m * omega**2, rel=0.03)
+    assert moved.jerk_m_s3 == pytest.approx(amplitude_m * omega**3, rel=0.03)
+    assert moved.step_m_s == pytest.approx(amplitude_m * omega, rel=0.01)
+    assert moved.step_deg_s == pytest.approx(RADIUS_DEG * omega, rel=0.01)
+
+
+def test_the_tools_way_is_that_of_the_workload() -> None:
+    joints = np.random.default_rng(5).uniform(FR20.lower_deg, FR20.upper_deg, (50, 6))
+    assert np.allclose(motion.tool_m(joints), [FR20.tool_m(row) for row in joints])
+
+
+def test_a_ratio_is_taken_within_rounds_and_has_an_interval() -> None:
+    theirs = [10.0, 20.0, 40.0, 80.0]
+    found = ratio([value / 5 for value in theirs], theirs)
+    assert found is not None and found.median == found.low == found.high == pytest.approx(0.2)
+    assert ratio([0.0], [1.0]) is None
+    assert rounds([1.0, 4.0, 9.0, 9.0]) == [2.0, 9.0]

@@ -1,0 +1,103 @@
+"""One run of one arrangement under one condition: recorded, explained, and held against the arms' journals."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import conditions
+import motion
+
+SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
+"""The ledger's reasons that nobody is told of."""
+SPLIT = ["--arrangement", "split", "--receiver", "framed", "--validator", "clamp", "--guard", "taut"]
+ARRANGEMENTS: dict[str, list[str]] = {
+    "source": ["--arrangement", "source", "--receiver", "sdk", "--validator", "reject", "--guard", "naive"],
+    "right": SPLIT,
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    arrangement: str
+    condition: str
+    latencies_ns: list[int]
+    """Leader's read to the servo's answer, of each setpoint that got there; sorted."""
+    result: dict[str, Any]
+    """What the workload counted."""
+    causes: list[dict[str, Any]]
+    """Of the tail, as `taut explain` says."""
+    motion: motion.Motion
+    recording: Path
+    lost_stamps: int = 0
+    tier: str = ""
+    advice: list[str] = field(default_factory=list)
+
+    def quantile_ms(self, q: float) -> float:
+        """By rank: the least latency that a share q does not exceed."""
+        rank = math.ceil(q * len(self.latencies_ns)) - 1
+        return self.latencies_ns[max(0, rank)] / 1e6
+
+    @property
+    def setpoints(self) -> dict[str, Any]:
+        return dict(self.result["setpoints"])
+
+    @property
+    def delivered(self) -> float:
+        """Share of the setpoints that reached the servo, as they were or changed for a limit. What was still on its
+        way when the run was ended is not counted."""
+        return float(self.setpoints["applied"]) / max(1, self.setpoints["produced"] - self.setpoints["in_flight"])
+
+    @property
+    def silent(self) -> int:
+        return sum(int(self.setpoints["dropped"].get(reason, 0)) for reason in SILENT)
+
+    @property
+    def trips(self) -> list[dict[str, Any]]:
+        return list(self.result["guard"]["trips"])
+
+    @property
+    def false_trips(self) -> int:
+        return sum(bool(trip["is_false"]) for trip in self.trips)
+
+
+def run(arrangement: str, condition: conditions.Condition, seconds: float, taut: str, recording: Path) -> Trial:
+    """Raises RuntimeError if the run failed or its account does not balance."""
+    with tempfile.TemporaryDirectory(prefix="taut-teleop-") as folder:
+        command = [taut, "record", "-q", "-o", str(recording), "--", sys.executable, "-m", "workloads.teleop"]
+        command += ["--duration", str(seconds), *ARRANGEMENTS[arrangement], "--companions", "all"]
+        command += ["--wire", condition.wire, "--journal", folder, "--json"]
+        with conditions.load(condition):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{arrangement} under {condition.name}: {done.stderr.strip() or done.stdout.strip()}")
+        result = json.loads(done.stdout)
+        moved = motion.measure(Path(folder), result["arrangement"])
+    explained = explain(taut, recording)
+    chain = explained["chains"][0]
+    return Trial(
+        arrangement,
+        condition.name,
+        sorted(message["total_ns"] for message in chain["all"]),
+        result,
+        chain["causes"],
+        moved,
+        recording,
+        explained["recording"]["lost_stamps"],
+        explained["recording"]["tier"],
+        [one["evidence"] for one in chain["recommendations"][:3]],
+    )
+
+
+def explain(taut: str, recording: Path) -> dict[str, Any]:
+    command = [taut, "explain", "--format", "json", "--all", str(recording)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise RuntimeError(f"taut explain {recording}: {done.stderr.strip()}")
+    return dict(json.loads(done.stdout))

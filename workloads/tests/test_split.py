@@ -1,0 +1,190 @@
+"""The parts of the split arrangement by themselves: pacing, links, the account, heartbeat and guards."""
+
+import itertools
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("taut.guard", reason="the taut module is not installed")
+
+from taut import guard
+
+from workloads.teleop.account import Account
+from workloads.teleop.guards import Heartbeat, NaiveGuard, TautGuard
+from workloads.teleop.links import Control, Numbers, Setpoint, Setpoints, pair
+from workloads.teleop.pacing import CATCH_UP, COMMAND_NS, LAST_COMMAND_NS, MS, PATIENCE_NS, Command, Pacing
+from workloads.teleop.safety import Limits
+from workloads.teleop.stream import State
+
+TRANSPORT_NS = 1 * MS
+
+
+def setpoint(number: int) -> Setpoint:
+    """A motion of one degree a millisecond on all joints."""
+    return Setpoint(number, number * 20 * MS, number * 20 * MS, (number * 20.0,) * 6)
+
+
+def played(late_ns: list[int]) -> list[tuple[int, Command]]:
+    """Commands for setpoints that come so late, with the times they were due."""
+    pacing, commands = Pacing(6), []
+    arrivals = [n * 20 * MS + TRANSPORT_NS + late for n, late in enumerate(late_ns, 1)]
+    for number, arrival in enumerate(arrivals, 1):
+        assert pacing.push(setpoint(number), arrival)
+        until = arrivals[number] if number < len(arrivals) else arrival + 20 * MS
+        while pacing.due_ns is not None and pacing.due_ns < until:
+            due_ns = pacing.due_ns
+            command = pacing.next(due_ns)
+            if command is not None:
+                commands.append((due_ns, command))
+    return commands
+
+
+def test_three_commands_fill_a_setpoints_period_exactly() -> None:
+    commands = played([0] * 10)
+    periods = [c.period_ns for _, c in commands]
+    begun = periods.index(LAST_COMMAND_NS) + 1
+    assert periods[begun : begun + 6] == [COMMAND_NS, COMMAND_NS, LAST_COMMAND_NS] * 2
+    for (_, before), (_, after) in itertools.pairwise(commands):
+        moved = after.joints_deg[0] - before.joints_deg[0]
+        assert moved == pytest.approx(after.period_ns / MS, abs=1e-6), "a degree a millisecond, at every command"
+
+
+@given(st.lists(st.integers(0, int(PATIENCE_NS * 0.9)), min_size=3, max_size=60))
+def test_jitter_within_the_patience_moves_commands_but_not_the_path(late_ns: list[int]) -> None:
+    commands = played([0, 0, *late_ns])
+    paths = [c.path_ns for _, c in commands]
+    assert paths == sorted(paths), "the path never runs back"
+    for (due, before), (_, after) in itertools.pairwise(commands):
+        moved = after.joints_deg[0] - before.joints_deg[0]
+        assert moved <= (1 + CATCH_UP) * after.period_ns / MS + 1e-3, f"too long a step after {due}"
+
+
+@given(st.lists(st.integers(0, 150 * MS), min_size=3, max_size=30))
+def test_whatever_comes_late_commands_are_4_ms_apart_at_least(late_ns: list[int]) -> None:
+    arrivals = [n * 20 * MS + late for n, late in enumerate(late_ns)]
+    in_order = [max(arrivals[: at + 1]) - at * 20 * MS for at in range(len(arrivals))]
+    dues = [due for due, _ in played(in_order)]
+    assert all(after - before >= LAST_COMMAND_NS for before, after in itertools.pairwise(dues))
+
+
+def test_an_older_setpoint_is_of_no_use() -> None:
+    pacing = Pacing(6)
+    assert pacing.push(setpoint(2), 41 * MS)
+    assert not pacing.push(setpoint(1), 42 * MS)
+
+
+def test_setpoints_come_whole_and_in_order_and_a_full_link_says_so() -> None:
+    ours, theirs = pair()
+    sender, receiver = Setpoints(ours), Setpoints(theirs)
+    assert receiver.waiting() == []
+    sent = 0
+    while sender.send(setpoint(sent + 1)):
+        sent += 1
+    assert [one.id for one in receiver.waiting()] == list(range(1, sent + 1))
+    sender.close()
+    assert receiver.waiting() == [] and not receiver.is_open
+
+
+def test_control_words_pass_and_an_end_is_heard() -> None:
+    ours, theirs = (Control(end) for end in pair())
+    ours.say("go", produced=3)
+    assert theirs.hear(1.0) == ("go", {"produced": 3})
+    assert theirs.hear(0.01) is None and theirs.is_open
+    ours.close()
+    assert theirs.hear(1.0) is None and not theirs.is_open
+
+
+@given(st.lists(st.sampled_from(["pass", "modify", "supersede", "refuse", "skip", "fly"]), max_size=200))
+def test_the_account_is_conserved_whatever_happens(fates: list[str]) -> None:
+    account, entered, flying = Account(), 0, 0
+    for number, fate in enumerate(fates, 1):
+        if fate == "skip":
+            continue  # the link lost it: the next one, or the leader's count, tells
+        if flying > 200:
+            break
+        account.enter(number, number)
+        entered = number
+        match fate:
+            case "pass":
+                account.deliver(number, None)
+            case "modify":
+                account.deliver(number, "velocity_limit")
+            case "supersede":
+                account.drop(number, "superseded", "superseded")
+            case "refuse":
+                account.drop(number, "rejected", "guard_latched")
+            case "fly":
+                flying += 1
+    produced = max(entered, len(fates) if flying <= 200 else entered)
+    account.close(produced)
+    summary = account.summary()
+    dropped = summary["dropped"]
+    assert isinstance(dropped, dict)
+    assert account.failure is None and summary["unexplained"] == 0
+    assert summary["produced"] == produced and summary["in_flight"] == flying
+    assert dropped.get("queue_overflow", 0) == fates[:produced].count("skip")
+    assert bool(summary["silent"]) == ("skip" in fates[:produced])
+
+
+def test_a_count_that_disagrees_with_the_leaders_is_a_failure() -> None:
+    account = Account()
+    account.enter(2, 0)
+    account.close(1)
+    assert account.failure and "made 1" in account.failure
+
+
+def test_only_the_agreed_guards_newest_answer_keeps_the_heart_beating() -> None:
+    asker = Heartbeat(parameters_hash=7, lapse_ns=50 * MS)
+    assert not asker.beats(0)
+    question = asker.question(100 * MS)
+    assert question is not None and asker.question(101 * MS) is None
+    asker.hear(guard.expected_answer(8, question), 101 * MS)
+    assert not asker.beats(101 * MS), "another guard's parameters"
+    asker.hear(guard.expected_answer(7, question), 102 * MS)
+    assert asker.beats(152 * MS) and not asker.beats(153 * MS)
+    assert asker.question(153 * MS) == question + 1
+    asker.hear(guard.expected_answer(7, question), 154 * MS)
+    assert not asker.beats(154 * MS), "an old answer"
+
+
+def frames(arrivals_ms: list[float], mm_per_ms: float) -> list[State]:
+    values = {"actual_joint_pos": (0.0,) * 6, "actual_TCP_cmpvel": (1000.0 * mm_per_ms, 0.0)}
+    return [
+        State(
+            {**values, "actual_TCP_pos": (10.0 * n * mm_per_ms, 0, 0, 0, 0, 0)}, n % 256, n * 10 * MS, int(at * MS), 1
+        )
+        for n, at in enumerate(arrivals_ms)
+    ]
+
+
+def test_bunched_frames_trip_the_naive_guard_falsely_and_ours_not_at_all() -> None:
+    arrivals = [10.0 * n for n in range(30)]
+    arrivals[20] += 8.0  # held up; the next one follows after 2 ms
+    naive, ours = NaiveGuard(Limits()), TautGuard(Limits(), "plain")
+    for state in frames(arrivals, mm_per_ms=0.6):
+        naive.update(state)
+        ours.update(state)
+    assert [trip.is_false for trip in naive.trips] == [True]
+    assert ours.enables_motion and ours.summary()["trips"] == [] and ours.summary()["naive_trips"] == 1
+
+
+def test_a_true_overspeed_trips_both_and_is_not_called_false() -> None:
+    ours = TautGuard(Limits(), "plain")
+    for state in frames([10.0 * n for n in range(30)], mm_per_ms=0.5):
+        ours.update(state)
+    assert ours.enables_motion
+    fast = frames([10.0 * n for n in range(30)], mm_per_ms=1.5)
+    for n, state in enumerate(fast[1:], 30):
+        ours.update(State(state.values, n % 256, n * 10 * MS, n * 10 * MS, 1))
+    trips = ours.summary()["trips"]
+    assert isinstance(trips, list) and trips[0]["state"] == "overspeed" and not trips[0]["is_false"]
+    assert not ours.enables_motion and ours.answer(1, 600 * MS) is None
+
+
+def test_socket_pairs_are_whole_packets() -> None:
+    ours, theirs = pair()
+    assert ours.type & socket.SOCK_SEQPACKET
+    Numbers(ours).send(5)
+    assert Numbers(theirs).waiting() == [5]
