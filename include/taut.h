@@ -31,6 +31,7 @@
 #if !defined(TAUT_OFF) && !defined(_FEATURES_H) && !defined(_DEFAULT_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef TAUT_OFF
@@ -52,6 +53,12 @@ static inline int taut_attach(const char *session) { (void)session; return 0; }
 static inline int taut_attached(void) { return 0; }
 static inline uint64_t taut_lost(void) { return 0; }
 static inline void taut_after_fork(void) {}
+typedef struct { int nothing; } taut_telemetry_t;
+#define TAUT_DESCRIBE(type, ...) struct taut_field_s
+#define TAUT_TELEMETRY(name, type, rate_hz) ((taut_telemetry_t *)0)
+#define TAUT_WRITE(channel, pointer) ((void)(channel), (void)(pointer))
+static inline uint64_t taut_telemetry_lost(taut_telemetry_t *channel) { (void)channel; return 0; }
+static inline void taut_telemetry_close(taut_telemetry_t *channel) { (void)channel; }
 
 #else /* !TAUT_OFF */
 
@@ -71,6 +78,10 @@ static inline void taut_after_fork(void) {}
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
+#endif
+
+#ifdef __cplusplus
+#include <array>
 #endif
 
 #ifndef __USE_MISC
@@ -121,7 +132,7 @@ typedef struct {
   char pad0[48];
   uint32_t name_count; /* atomic */
   char pad1[60];
-  uint64_t lost_without_slot, lost_names; /* atomic */
+  uint64_t lost_without_slot, lost_names, lost_telemetry; /* atomic */
 } taut_header_t;
 
 typedef struct {
@@ -146,7 +157,22 @@ typedef struct {
   uint64_t value;
 } taut_record_t;
 
-TAUT_ASSERT(sizeof(taut_header_t) == 208);
+typedef struct {
+  char magic[8];
+  uint32_t version, counter, pid, reserved, value_bytes, slot_count;
+  uint64_t start_time, pid_namespace, slot_stride, description_bytes, ring_offset;
+  char pad0[56];
+  uint32_t state; /* atomic */
+  char pad1[60];
+  uint64_t head, lost; /* atomic */
+  char pad2[48];
+  uint64_t tail; /* atomic */
+} taut_channel_t;
+
+TAUT_ASSERT(sizeof(taut_header_t) == 216);
+TAUT_ASSERT(offsetof(taut_channel_t, state) == 128);
+TAUT_ASSERT(offsetof(taut_channel_t, head) == 192);
+TAUT_ASSERT(offsetof(taut_channel_t, tail) == 256);
 TAUT_ASSERT(sizeof(taut_name_t) == 128);
 TAUT_ASSERT(sizeof(taut_slot_t) == 256);
 TAUT_ASSERT(sizeof(taut_record_t) == 32);
@@ -180,12 +206,32 @@ typedef struct {
   uint32_t refused; /* asked for a slot once and there was none */
 } taut_thread_t;
 
+/* A telemetry channel: its ring, or none yet. The hot path compares the first two, as in a thread. */
+typedef struct taut_telemetry_s {
+  uint64_t head, limit;
+  char *slots;
+  uint64_t mask;
+  size_t stride, bytes;
+  uint64_t sequence; /* how often was written, the dropped ones too */
+  taut_channel_t *ring;
+  size_t mapped;
+  uint32_t counter, refused;
+  uint64_t lost_here; /* dropped while there was no ring */
+  double rate_hz;
+  char *description;
+  size_t description_bytes;
+  struct taut_telemetry_s *next;
+} taut_telemetry_t;
+
 /* The names carry the layout's number: objects compiled with another taut.h keep their own state. */
 #define taut_process_ taut_process_2_
 #define taut_mutex_ taut_mutex_2_
 #define taut_thread_ taut_thread_2_
+#define taut_channels_ taut_channels_1_
 TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, {NULL}, NULL, 0, 0, -1, 0, 0};
 TAUT_SHARED pthread_mutex_t taut_mutex_ = PTHREAD_MUTEX_INITIALIZER;
+/* All telemetry channels, under the mutex: a fork's child must find them. */
+TAUT_SHARED taut_telemetry_t *taut_channels_ = NULL;
 /* __thread, not thread_local: no C++ wrapper call around what has no constructor. */
 TAUT_SHARED __thread taut_thread_t taut_thread_ = {0, 0, NULL, 0, NULL, 0, 0};
 
@@ -387,6 +433,13 @@ TAUT_COLD static void taut_after_fork_in_parent_(void) { pthread_mutex_unlock(&t
 /* To be called by a child made by raw clone before it stamps; fork does it by itself. */
 TAUT_COLD static void taut_after_fork(void) {
   static const taut_thread_t nowhere = {0, 0, NULL, 0, NULL, 0, 0};
+  taut_telemetry_t *channel;
+  for (channel = taut_channels_; channel; channel = channel->next) { /* Their rings are the parent's. */
+    if (channel->ring) munmap((void *)channel->ring, channel->mapped);
+    channel->ring = NULL;
+    channel->head = channel->limit = channel->sequence = channel->lost_here = 0;
+    channel->refused = 0;
+  }
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON)
     __atomic_store_n(&taut_process_.state, (uint32_t)TAUT_UNKNOWN, __ATOMIC_RELEASE);
   __atomic_store_n(&taut_process_.lost_here, (uint64_t)0, __ATOMIC_RELAXED);
@@ -686,6 +739,10 @@ TAUT_COLD static int taut_attach(const char *session) {
     taut_process_.session = strdup(session);
     taut_attach_locked_();
     taut_thread_.refused = 0;
+    {
+      taut_telemetry_t *channel;
+      for (channel = taut_channels_; channel; channel = channel->next) channel->refused = 0;
+    }
   }
   attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
   pthread_mutex_unlock(&taut_mutex_);
@@ -708,8 +765,397 @@ static inline uint64_t taut_lost(void) {
   return lost;
 }
 
+/* --- telemetry: a whole struct by one copy ----------------------------------------------------------------
+ *
+ *     typedef struct { double position; float torque; uint8_t mode; } joint_t;
+ *     TAUT_DESCRIBE(joint_t, TAUT_FIELD(position, "rad"), TAUT_FIELD(torque, "N·m"), TAUT_FIELD(mode, ""),
+ *                   TAUT_CONSTANT(mode, STOPPED, 0), TAUT_CONSTANT(mode, POSITION, 10));
+ *     typedef struct { double time; joint_t joint[12]; char state[16]; } quad_t;
+ *     TAUT_DESCRIBE(quad_t, TAUT_FIELD(time, "s"), TAUT_STRUCT(joint, joint_t, ""), TAUT_FIELD(state, ""));
+ *
+ *     taut_telemetry_t *log = TAUT_TELEMETRY("quad", quad_t, 400);   // the one slow step; 400 Hz sizes the ring
+ *     TAUT_WRITE(log, &quad);                                        // each cycle, from one thread
+ *
+ * Fields are bool, integers, float, double, enums, char arrays (UTF-8 text), and arrays of them; in C an
+ * array of several dimensions names its element: TAUT_ELEMENTS(inertia, double, "kg·m²"). The recording has
+ * a channel /telemetry/quad; the comment goes into its schema. */
+
+typedef struct taut_struct_s taut_struct_t;
+typedef struct taut_field_s {
+  const char *name, *kind; /* kind: as in docs/protocol.md, "struct" or "constant" */
+  size_t each, bytes, offset;
+  const char *comment; /* of a constant: its field */
+  const taut_struct_t *(*of)(void);
+  long long value;
+} taut_field_t;
+struct taut_struct_s {
+  const char *name;
+  size_t bytes;
+  const taut_field_t *fields;
+  size_t count;
+};
+
+#define TAUT_DESCRIBE(type, ...)                                                             \
+  static inline const taut_struct_t *type##_taut_(void) {                                    \
+    typedef type taut_self_t;                                                                \
+    static const taut_field_t taut_fields_[] = {__VA_ARGS__};                                \
+    static const taut_struct_t taut_struct_ = {#type, sizeof(taut_self_t), taut_fields_,     \
+                                               sizeof taut_fields_ / sizeof taut_fields_[0]}; \
+    return &taut_struct_;                                                                    \
+  }                                                                                          \
+  struct taut_field_s
+
+#define TAUT_FIELD(member, comment)                                                                        \
+  {#member, TAUT_KIND_(member), TAUT_EACH_(member), sizeof(((taut_self_t *)0)->member),                    \
+   offsetof(taut_self_t, member), comment, NULL, 0}
+#define TAUT_ELEMENTS(member, type, comment)                                                               \
+  {#member, TAUT_KIND_OF_(type), sizeof(type), sizeof(((taut_self_t *)0)->member), offsetof(taut_self_t, member), comment, NULL, 0}
+#define TAUT_STRUCT(member, type, comment)                                                                 \
+  {#member, "struct", sizeof(type), sizeof(((taut_self_t *)0)->member), offsetof(taut_self_t, member), comment, type##_taut_, 0}
+#define TAUT_CONSTANT(member, name, value) {#name, "constant", 0, 0, 0, #member, NULL, (long long)(value)}
+
+#define TAUT_TELEMETRY(name, type, rate_hz) taut_telemetry_open_((name), type##_taut_(), (rate_hz))
+/* The values are these now: one copy. A pointer to something else than the channel's struct is counted as lost. */
+#define TAUT_WRITE(channel, pointer) taut_telemetry_write_((channel), (pointer), sizeof *(pointer))
+
+#ifndef __cplusplus
+/* What an expression's type is; an array decays to a pointer to its element. */
+#define TAUT_KIND_OF_VALUE_(x)                                                                                       \
+  _Generic((x), _Bool: "bool", char: "int8", signed char: "int8", short: "int16", int: "int32", long: "int64",       \
+           long long: "int64", unsigned char: "uint8", unsigned short: "uint16", unsigned: "uint32",                 \
+           unsigned long: "uint64", unsigned long long: "uint64", float: "float32", double: "float64",               \
+           _Bool *: "bool", char *: "text", signed char *: "int8", short *: "int16", int *: "int32", long *: "int64", \
+           long long *: "int64", unsigned char *: "uint8", unsigned short *: "uint16", unsigned *: "uint32",         \
+           unsigned long *: "uint64", unsigned long long *: "uint64", float *: "float32", double *: "float64")
+/* A pointer in the struct is no value: told from an array by its address. */
+#define TAUT_IS_VALUE_(x)                                                                                            \
+  _Generic(&(x), _Bool **: -1, char **: -1, signed char **: -1, short **: -1, int **: -1, long **: -1,               \
+           long long **: -1, unsigned char **: -1, unsigned short **: -1, unsigned **: -1, unsigned long **: -1,     \
+           unsigned long long **: -1, float **: -1, double **: -1, default: 1)
+#define TAUT_KIND_(member) TAUT_KIND_OF_VALUE_(((taut_self_t *)0)->member)
+/* Of an array the elements' size follows from their kind: 0. */
+#define TAUT_EACH_(member) (sizeof(char[TAUT_IS_VALUE_(((taut_self_t *)0)->member)]) - 1)
+#define TAUT_KIND_OF_(type) TAUT_KIND_OF_VALUE_((type)0)
+#else
+#define TAUT_KIND_(member) taut_kind_of_<decltype(taut_self_t::member)>::kind()
+#define TAUT_EACH_(member) taut_kind_of_<decltype(taut_self_t::member)>::each
+#define TAUT_KIND_OF_(type) taut_kind_of_<type>::kind()
+#endif
+
+enum { TAUT_TELEMETRY_VERSION = 1, TAUT_SLOT_HEAD = 16, TAUT_MOST_NESTED = 256 };
+
+/* The text being made; a failed malloc shows in the end. */
+typedef struct {
+  char *text;
+  size_t length, capacity;
+  int failed;
+  const taut_struct_t *done[TAUT_MOST_NESTED];
+  size_t done_count;
+} taut_text_t;
+
+TAUT_COLD static void taut_say_(taut_text_t *to, const char *text) {
+  /* No control characters, which part the words, unless they are ours. */
+  const size_t length = strlen(text);
+  if (to->failed) return;
+  if (to->length + length + 1 > to->capacity) {
+    const size_t capacity = (to->capacity + length + 1) * 2;
+    char *more = (char *)realloc(to->text, capacity);
+    if (!more) {
+      to->failed = 1;
+      return;
+    }
+    to->text = more;
+    to->capacity = capacity;
+  }
+  memcpy(to->text + to->length, text, length + 1);
+  to->length += length;
+}
+
+TAUT_COLD static void taut_say_words_(taut_text_t *to, const char *words) {
+  const size_t from = to->length;
+  size_t i;
+  taut_say_(to, words);
+  for (i = from; !to->failed && i < to->length; i++)
+    if ((unsigned char)to->text[i] < ' ') to->text[i] = ' ';
+}
+
+TAUT_COLD static void taut_say_number_(taut_text_t *to, long long number) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%lld", number);
+  taut_say_(to, digits);
+}
+
+TAUT_COLD static void taut_say_field_(taut_text_t *to, const taut_struct_t *of, const taut_field_t *field) {
+  const int is_text = !strcmp(field->kind, "text");
+  const char *bits = field->kind + strcspn(field->kind, "0123456789");
+  size_t each = field->each, i;
+  for (i = 0; i < of->count; i++) {
+    const taut_field_t *constant = &of->fields[i];
+    if (strcmp(constant->kind, "constant") || strcmp(constant->comment, field->name)) continue;
+    taut_say_(to, "constant\t");
+    taut_say_(to, field->name);
+    taut_say_(to, "\t");
+    taut_say_(to, constant->name);
+    taut_say_(to, "\t");
+    taut_say_number_(to, constant->value);
+    taut_say_(to, "\n");
+  }
+  if (!each) each = is_text ? field->bytes : *bits ? (size_t)atoi(bits) / 8 : 1;
+  taut_say_(to, "field\t");
+  taut_say_(to, field->name);
+  taut_say_(to, "\t");
+  taut_say_(to, field->kind);
+  if (is_text) taut_say_number_(to, (long long)each);
+  if (field->of) {
+    taut_say_(to, " ");
+    taut_say_(to, field->of()->name);
+  }
+  taut_say_(to, "\t");
+  taut_say_number_(to, field->bytes == each ? 0 : (long long)(field->bytes / each));
+  taut_say_(to, "\t");
+  taut_say_number_(to, (long long)field->offset);
+  taut_say_(to, "\t");
+  taut_say_words_(to, field->comment);
+  taut_say_(to, "\n");
+}
+
+/* Types before those that hold them, each once. */
+TAUT_COLD static void taut_say_struct_(taut_text_t *to, const taut_struct_t *of) {
+  size_t i;
+  for (i = 0; i < to->done_count; i++)
+    if (to->done[i] == of) return;
+  for (i = 0; i < of->count; i++)
+    if (of->fields[i].of) taut_say_struct_(to, of->fields[i].of());
+  taut_say_(to, "type\t");
+  taut_say_(to, of->name);
+  taut_say_(to, "\t");
+  taut_say_number_(to, (long long)of->bytes);
+  taut_say_(to, "\n");
+  for (i = 0; i < of->count; i++)
+    if (strcmp(of->fields[i].kind, "constant")) taut_say_field_(to, of, &of->fields[i]);
+  if (to->done_count < TAUT_MOST_NESTED) to->done[to->done_count++] = of;
+}
+
+/* As many as are written in 2 s, a power of two, within the budget of memory. */
+TAUT_COLD static size_t taut_telemetry_slots_(double rate_hz, size_t stride) {
+  const char *text = getenv("TAUT_TELEMETRY_BYTES");
+  const size_t asked = text ? (size_t)strtoull(text, NULL, 10) : 0, budget = asked ? asked : (size_t)64 << 20;
+  const double wanted = rate_hz * 2;
+  size_t slots = 16;
+  while (slots < (size_t)1 << 20 && (double)slots < wanted) slots *= 2;
+  while (slots > 16 && slots * stride > budget) slots /= 2;
+  return slots;
+}
+
+/* Makes the file of a channel and maps it in, page by page now and not in a control loop. */
+TAUT_COLD static taut_channel_t *taut_telemetry_lay_out_(const taut_telemetry_t *channel, taut_header_t *process, int fd,
+                                                         size_t slots, size_t stride, size_t *length) {
+  const size_t ring = ((size_t)TAUT_PAGE + channel->description_bytes + TAUT_PAGE - 1) / TAUT_PAGE * TAUT_PAGE;
+  taut_channel_t *header;
+  size_t page;
+  *length = ring + slots * stride;
+  if (!taut_may_have_(*length) || ftruncate(fd, (off_t)*length)) return NULL;
+  if (syscall(SYS_fallocate, fd, 0, (off_t)0, (off_t)*length)) return NULL;
+  header = (taut_channel_t *)mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if ((void *)header == MAP_FAILED) return NULL;
+  if (madvise((void *)header, *length, MADV_POPULATE_WRITE)) /* Before Linux 5.14. */
+    for (page = 0; page < *length; page += TAUT_PAGE) ((volatile char *)header)[page] = 0;
+  memcpy(header->magic, "TAUTTELE", 8);
+  header->version = TAUT_TELEMETRY_VERSION;
+  header->counter = process->counter;
+  header->pid = (uint32_t)getpid();
+  header->value_bytes = (uint32_t)channel->bytes;
+  header->slot_count = (uint32_t)slots;
+  header->start_time = process->start_time;
+  header->pid_namespace = process->pid_namespace;
+  header->slot_stride = stride;
+  header->description_bytes = channel->description_bytes;
+  header->ring_offset = ring;
+  header->state = TAUT_SLOT_OPEN;
+  memcpy((char *)header + TAUT_PAGE, channel->description, channel->description_bytes);
+  return header;
+}
+
+TAUT_COLD static int taut_telemetry_build_(taut_telemetry_t *channel, taut_header_t *process) {
+  char temporary[4096], path[4096];
+  const char *session = taut_process_.session ? taut_process_.session : getenv("TAUT_SESSION");
+  const size_t stride = (TAUT_SLOT_HEAD + channel->bytes + 63) / 64 * 64;
+  const size_t slots = taut_telemetry_slots_(channel->rate_hz, stride);
+  size_t length = 0;
+  int n;
+  if (!session || !channel->description || !channel->bytes || channel->bytes > (size_t)1 << 20) return 0;
+  for (n = 0; n < 10000; n++) {
+    taut_channel_t *ring;
+    int fd;
+    int a = snprintf(temporary, sizeof temporary, "%s/.%d-%d.telemetry.tmp", session, (int)getpid(), n);
+    int b = snprintf(path, sizeof path, "%s/%d-%d.telemetry", session, (int)getpid(), n);
+    if (a < 0 || b < 0 || (size_t)a >= sizeof temporary || (size_t)b >= sizeof path) return 0;
+    if (!access(path, F_OK)) continue;
+    fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return 0;
+    ring = taut_telemetry_lay_out_(channel, process, fd, slots, stride, &length);
+    close(fd);
+    if (!ring || rename(temporary, path)) {
+      if (ring) munmap((void *)ring, length);
+      unlink(temporary);
+      return 0;
+    }
+    channel->ring = ring;
+    channel->mapped = length;
+    channel->slots = (char *)ring + ring->ring_offset;
+    channel->stride = stride;
+    channel->mask = slots - 1;
+    channel->counter = process->counter;
+    channel->head = channel->limit = 0;
+    return 1;
+  }
+  return 0;
+}
+
+/* Gives the channel a ring if there is a session; 1 when it has one. */
+TAUT_COLD static int taut_telemetry_claim_(taut_telemetry_t *channel) {
+  taut_header_t *process;
+  taut_aside_t aside;
+  if (channel->ring) return 1;
+  if (channel->refused) return 0;
+  process = taut_header_();
+  if (!process && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
+  aside = taut_step_aside_();
+  if (!process || !taut_telemetry_build_(channel, process)) channel->refused = 1;
+  taut_step_back_(aside);
+  return channel->ring != NULL;
+}
+
+/* A channel of this name; NULL only without memory, and then writes go nowhere. */
+TAUT_COLD static taut_telemetry_t *taut_telemetry_open_(const char *name, const taut_struct_t *of, double rate_hz) {
+  taut_telemetry_t *channel = (taut_telemetry_t *)calloc(1, sizeof *channel);
+  taut_text_t *text = (taut_text_t *)calloc(1, sizeof *text);
+  if (!channel || !text) {
+    free(channel);
+    free(text);
+    return NULL;
+  }
+  taut_say_(text, "name\t");
+  taut_say_words_(text, name);
+  taut_say_(text, "\n");
+  taut_say_struct_(text, of);
+  if (!text->failed) {
+    channel->description = text->text;
+    channel->description_bytes = text->length;
+  } else {
+    free(text->text);
+  }
+  free(text);
+  channel->bytes = of->bytes;
+  channel->rate_hz = rate_hz;
+  pthread_mutex_lock(&taut_mutex_);
+  channel->next = taut_channels_;
+  taut_channels_ = channel;
+  pthread_mutex_unlock(&taut_mutex_);
+  taut_telemetry_claim_(channel);
+  return channel;
+}
+
+static inline void taut_telemetry_put_(taut_telemetry_t *channel, uint64_t ticks, const void *value, size_t bytes) {
+  char *slot = channel->slots + (channel->head & channel->mask) * channel->stride;
+  const uint64_t head[2] = {ticks, channel->sequence - 1};
+  memcpy(slot, head, sizeof head);
+  memcpy(slot + TAUT_SLOT_HEAD, value, bytes);
+  channel->head++;
+  /* Release: the value is there before the consumer sees the new head. SYNC POINT head */
+  __atomic_store_n(&channel->ring->head, channel->head, __ATOMIC_RELEASE);
+}
+
+TAUT_COLD static void taut_telemetry_write_slowly_(taut_telemetry_t *channel, const void *value, size_t bytes) {
+  if (!taut_telemetry_claim_(channel) || bytes != channel->bytes) {
+    taut_header_t *process = taut_is_off_() ? NULL : taut_header_();
+    channel->lost_here++;
+    if (process) __atomic_fetch_add(&process->lost_telemetry, (uint64_t)1, __ATOMIC_RELAXED);
+    return;
+  }
+  if (channel->head == channel->limit) {
+    /* Acquire: the consumer has read what is about to be overwritten. SYNC POINT tail */
+    const uint64_t tail = __atomic_load_n(&channel->ring->tail, __ATOMIC_ACQUIRE);
+    if (channel->head - tail > channel->mask) { /* Also for a tail that no consumer may have written. */
+      __atomic_store_n(&channel->ring->lost, channel->ring->lost + 1, __ATOMIC_RELAXED);
+      return;
+    }
+    channel->limit = tail + channel->mask + 1;
+  }
+  taut_telemetry_put_(channel, channel->counter == TAUT_USUAL_COUNTER ? taut_usual_ticks_() : taut_monotonic_ns_(), value, bytes);
+  if (channel->counter != TAUT_USUAL_COUNTER) channel->limit = channel->head; /* the next one comes here too */
+}
+
+static inline void taut_telemetry_write_(taut_telemetry_t *channel, const void *value, size_t bytes) {
+  if (taut_is_off_() || !channel) return;
+  channel->sequence++;
+  if (TAUT_LIKELY(channel->head != channel->limit && bytes == channel->bytes))
+    taut_telemetry_put_(channel, taut_usual_ticks_(), value, bytes);
+  else
+    taut_telemetry_write_slowly_(channel, value, bytes);
+}
+
+/* Values dropped because the ring was full or could not be had. */
+static inline uint64_t taut_telemetry_lost(const taut_telemetry_t *channel) {
+  if (!channel) return 0;
+  return channel->lost_here + (channel->ring ? __atomic_load_n(&channel->ring->lost, __ATOMIC_RELAXED) : 0);
+}
+
+/* What was written stays for the recorder. */
+TAUT_COLD static void taut_telemetry_close(taut_telemetry_t *channel) {
+  taut_telemetry_t **at;
+  if (!channel) return;
+  pthread_mutex_lock(&taut_mutex_);
+  for (at = &taut_channels_; *at && *at != channel; at = &(*at)->next) {}
+  if (*at) *at = channel->next;
+  pthread_mutex_unlock(&taut_mutex_);
+  if (channel->ring) {
+    __atomic_store_n(&channel->ring->state, (uint32_t)TAUT_SLOT_CLOSED, __ATOMIC_RELEASE);
+    munmap((void *)channel->ring, channel->mapped);
+  }
+  free(channel->description);
+  free(channel);
+}
+
 #ifdef __cplusplus
 }
+
+/* What a field's type is, and the bytes of one element. */
+template <class T, bool is_enum = __is_enum(T)>
+struct taut_kind_of_;
+#define TAUT_KIND_IS_(type, word)                          \
+  template <>                                              \
+  struct taut_kind_of_<type, false> {                      \
+    static constexpr size_t each = sizeof(type);           \
+    static constexpr const char *kind() { return word; }   \
+  };
+TAUT_KIND_IS_(bool, "bool")
+TAUT_KIND_IS_(char, "int8")
+TAUT_KIND_IS_(signed char, "int8")
+TAUT_KIND_IS_(short, "int16")
+TAUT_KIND_IS_(int, "int32")
+TAUT_KIND_IS_(long, "int64")
+TAUT_KIND_IS_(long long, "int64")
+TAUT_KIND_IS_(unsigned char, "uint8")
+TAUT_KIND_IS_(unsigned short, "uint16")
+TAUT_KIND_IS_(unsigned, "uint32")
+TAUT_KIND_IS_(unsigned long, "uint64")
+TAUT_KIND_IS_(unsigned long long, "uint64")
+TAUT_KIND_IS_(float, "float32")
+TAUT_KIND_IS_(double, "float64")
+#undef TAUT_KIND_IS_
+template <class T>
+struct taut_kind_of_<T, true> : taut_kind_of_<__underlying_type(T)> {};
+template <class T, size_t N>
+struct taut_kind_of_<T[N], false> : taut_kind_of_<T> {};
+template <class T, size_t N>
+struct taut_kind_of_<std::array<T, N>, false> : taut_kind_of_<T> {};
+template <size_t N>
+struct taut_kind_of_<char[N], false> {
+  static constexpr size_t each = N;
+  static constexpr const char *kind() { return "text"; }
+};
 #endif
 #endif /* TAUT_OFF */
 #endif /* TAUT_H */

@@ -551,3 +551,10 @@ def best_stop(
     *, has_power: bool, has_encoder: bool, has_speed: bool, has_driver: bool
 ) -> Literal["hold", "damp", "brake", "off"]:
     """The best way to stop a joint that is left."""
+
+class TelemetryRing:
+    """Of `taut.telemetry` alone."""
+
+    def __init__(self, name: str, description: str, row: Buffer, rate_hz: float) -> None: ...
+    def write(self) -> None: ...
+    def lost(self) -> int: ...

@@ -33,6 +33,7 @@ pub struct Analyzer {
     clocks: BTreeMap<u8, Vec<ClockPair>>,
     lost_stamps: u64,
     lost_kernel_events: u64,
+    lost_telemetry: u64,
     kernel_events: u64,
     kernel_end_ns: u64,
     all_stamps: u64,
@@ -117,9 +118,10 @@ impl Analyzer {
                     self.lost_kernel_events += lost.count;
                     self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
                 }
+                LostWhat::Telemetry => self.lost_telemetry += lost.count,
             },
             Record::Object(object) => self.objects.object(object),
-            Record::Sample(_) => {}
+            Record::Sample(_) | Record::Channel(_) | Record::Message(_) => {}
         }
     }
 
@@ -152,6 +154,7 @@ impl Analyzer {
             lost_stamps: self.lost_stamps,
             kernel_events: self.kernel_events,
             lost_kernel_events: self.lost_kernel_events,
+            lost_telemetry: self.lost_telemetry,
             clock_error_ns,
             file_bytes,
         };
@@ -348,6 +351,12 @@ fn notes(
     }
     if totals.lost_kernel_events > 0 {
         notes.push(format!("{} kernel events were lost", totals.lost_kernel_events));
+    }
+    if totals.lost_telemetry > 0 {
+        notes.push(format!(
+            "{} telemetry messages were lost because the recorder could not keep up; gaps in their sequence numbers show where",
+            totals.lost_telemetry
+        ));
     }
     if info.tier != Tier::Full && !info.tier_reason.is_empty() {
         notes.push(info.tier_reason.clone());

@@ -34,6 +34,8 @@ pub struct Totals {
     pub kernel_events: u64,
     /// Kernel events lost.
     pub lost_kernel_events: u64,
+    /// Telemetry messages lost.
+    pub lost_telemetry: u64,
     /// Bound on the error of ticks → CLOCK_MONOTONIC; `None` when the recording has no second calibration pair.
     pub clock_error_ns: Option<f64>,
     /// Bytes of the recording file.

@@ -5,6 +5,7 @@ mod guard;
 mod hot;
 mod locks;
 mod names;
+mod telemetry;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(prepare_thread, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)?;
     module.add_function(wrap_pyfunction!(status, module)?)?;
+    module.add_class::<telemetry::TelemetryRing>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 

@@ -9,6 +9,7 @@ mod html;
 mod json;
 mod json_explained;
 mod lab;
+pub mod layouts;
 mod markdown;
 mod probe;
 mod terminal;

@@ -5,6 +5,7 @@ mod error;
 mod info;
 pub mod kernel;
 mod objects;
+mod owner;
 mod proc;
 mod record;
 pub mod rings;
@@ -12,6 +13,7 @@ mod samples;
 mod session;
 mod signals;
 mod target;
+pub mod telemetry;
 mod threads;
 
 pub use error::Error;

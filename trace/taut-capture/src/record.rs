@@ -21,6 +21,7 @@ use crate::{
     session::SessionDir,
     signals::{Signals, send},
     target::{Held, exit_code, session_of},
+    telemetry::Channels,
     threads::Threads,
 };
 
@@ -30,7 +31,9 @@ const ROUND: Duration = Duration::from_millis(5);
 const SCAN_NS: u64 = 250_000_000;
 /// Between two looks for new ring files: a process may use up its thread slots before its file is known.
 const DISCOVER_NS: u64 = 10_000_000;
-/// Between calibrations and samples.
+/// Between calibrations; at the start sooner, because until the second one no time of a counter is known well.
+const FIRST_CLOCK_NS: u64 = 20_000_000;
+/// Between samples.
 const SECOND_NS: u64 = 1_000_000_000;
 /// Between two calls of `progress`.
 const PROGRESS_NS: u64 = 200_000_000;
@@ -90,8 +93,12 @@ pub struct Progress {
     pub stamps: u64,
     /// Over the time since the last call.
     pub stamps_per_s: f64,
+    /// Telemetry messages so far.
+    pub telemetry: u64,
     /// Kernel events so far.
     pub kernel_events: u64,
+    /// Telemetry messages lost so far.
+    pub lost_telemetry: u64,
     /// Stamps lost so far.
     pub lost_stamps: u64,
     /// Kernel events lost so far.
@@ -245,6 +252,7 @@ struct Recording {
     /// Why writing stopped before the end.
     failed: Option<taut_recording::Error>,
     session: Option<Session>,
+    telemetry: Option<Channels>,
     source: Option<Box<dyn Source>>,
     sampler: Sampler,
     counters: Vec<Counter>,
@@ -260,6 +268,7 @@ struct Recording {
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
+    next_clock_ns: u64,
     next_progress_ns: u64,
     last_progress: (u64, u64),
 }
@@ -295,6 +304,7 @@ impl Recording {
             output: options.output.clone(),
             writer: Some(writer),
             failed: None,
+            telemetry: session.as_ref().map(|_| Channels::open(directory, wanted.follow_existing_threads)),
             session,
             source: chosen.source,
             sampler: Sampler::new(pid),
@@ -309,6 +319,7 @@ impl Recording {
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
+            next_clock_ns: 0,
             next_progress_ns: 0,
             last_progress: (info.start_monotonic_ns, 0),
         };
@@ -395,8 +406,12 @@ impl Recording {
         }
         if now_ns >= self.next_second_ns {
             self.next_second_ns = now_ns + SECOND_NS;
-            self.calibrate();
             self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
+        }
+        if now_ns >= self.next_clock_ns {
+            let elapsed = self.began.elapsed().as_nanos() as u64;
+            self.next_clock_ns = now_ns + elapsed.clamp(FIRST_CLOCK_NS, SECOND_NS);
+            self.calibrate();
         }
         if now_ns >= self.next_discover_ns {
             self.next_discover_ns = now_ns + DISCOVER_NS;
@@ -405,6 +420,7 @@ impl Recording {
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
         let busy = drained.batches.iter().any(|batch| batch.ticks.len() > 32_768);
         self.take(drained);
+        let busy = self.drain_telemetry() || busy;
         self.drain_kernel();
         self.with_writer(|writer| writer.flush_due(now_ns));
         if now_ns >= self.next_progress_ns {
@@ -420,7 +436,26 @@ impl Recording {
         if let Some(session) = &mut self.session {
             session.discover(&mut drained);
         }
+        if let Some(channels) = &mut self.telemetry {
+            channels.discover(&mut drained.refused);
+        }
         self.take(drained);
+    }
+
+    /// Takes what the telemetry rings hold; returns whether there is more.
+    fn drain_telemetry(&mut self) -> bool {
+        let (Some(channels), Some(writer)) = (&mut self.telemetry, &mut self.writer) else { return false };
+        let drained = channels.drain(writer);
+        self.ending.telemetry += drained.messages;
+        for (place, count) in drained.lost {
+            self.lost(LostWhat::Telemetry, place, count);
+        }
+        drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
+        if let Some(error) = drained.failed {
+            self.failed = Some(error);
+            self.writer = None;
+        }
+        drained.has_more
     }
 
     /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
@@ -431,6 +466,9 @@ impl Recording {
         }
         let drained = self.session.as_mut().map(Session::reap).unwrap_or_default();
         self.take(drained);
+        if let Some(channels) = &mut self.telemetry {
+            channels.note_dead();
+        }
         let mut pids = proc::tree(self.root);
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
@@ -455,6 +493,9 @@ impl Recording {
         }
         for (place, count) in drained.lost {
             self.lost(LostWhat::Stamps, place, count);
+        }
+        for (place, count) in drained.lost_telemetry {
+            self.lost(LostWhat::Telemetry, place, count);
         }
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
@@ -483,6 +524,7 @@ impl Recording {
         let total = match what {
             LostWhat::Stamps => &mut self.ending.lost_stamps,
             LostWhat::KernelEvents => &mut self.ending.lost_kernel_events,
+            LostWhat::Telemetry => &mut self.ending.lost_telemetry,
         };
         // A counter in foreign memory may say anything.
         *total = total.saturating_add(count);
@@ -520,6 +562,8 @@ impl Recording {
             elapsed: self.began.elapsed(),
             stamps: self.ending.stamps,
             stamps_per_s: (self.ending.stamps - before) as f64 / seconds,
+            telemetry: self.ending.telemetry,
+            lost_telemetry: self.ending.lost_telemetry,
             kernel_events: self.ending.kernel_events,
             lost_stamps: self.ending.lost_stamps,
             lost_kernel_events: self.ending.lost_kernel_events,
@@ -539,11 +583,13 @@ impl Recording {
         self.drain_kernel();
         self.discover();
         self.scan(monotonic_ns());
+        self.calibrate();
         let until = Instant::now() + LAST_DRAIN;
         loop {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
             let done = drained.batches.is_empty();
             self.take(drained);
+            let done = !self.drain_telemetry() && done;
             if done || Instant::now() >= until {
                 break;
             }

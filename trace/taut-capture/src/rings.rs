@@ -16,6 +16,8 @@ use memmap2::{MmapOptions, MmapRaw};
 use taut_clock::Counter;
 use taut_recording::{Kind, Name, StampBatch};
 
+use crate::owner::Owner;
+
 const MAGIC: &[u8; 8] = b"TAUTRING";
 const VERSION: u32 = 1;
 const RECORD_BYTES: usize = 32;
@@ -31,8 +33,6 @@ const NAMES_MAX: u32 = 1 << 20;
 const BATCH_MAX: u64 = 65_536;
 /// Header bytes that are written once, before the file gets its name; atomics follow.
 const FIXED_HEADER_BYTES: usize = 80;
-/// Looks for a process of another PID namespace, one at each [`Session::reap`], before it is given up.
-const LOOKS_FOR_PID: u32 = 8;
 
 const FREE: u32 = 0;
 const OPEN: u32 = 1;
@@ -70,6 +70,8 @@ pub struct Drained {
     pub batches: Vec<StampBatch>,
     /// Stamps lost since the last drain, by place ("pid/tid" or "pid").
     pub lost: Vec<(String, u64)>,
+    /// Telemetry lost for want of a ring, likewise.
+    pub lost_telemetry: Vec<(String, u64)>,
     /// Ring files that are not what the protocol says, with why; each is told once.
     pub refused: Vec<String>,
 }
@@ -122,7 +124,7 @@ impl Session {
 
     /// Host pids of the processes whose rings are known.
     pub fn pids(&self) -> Vec<i32> {
-        self.rings.values().map(|ring| ring.pid).collect()
+        self.rings.values().map(|ring| ring.owner.pid).collect()
     }
 
     /// How many processes made a ring file so far, the dead ones too.
@@ -178,7 +180,7 @@ impl Session {
                 return true;
             }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.
-            if ring.is_alive() {
+            if ring.owner.is_alive() {
                 ring.close_dead_slots();
                 return true;
             }
@@ -210,14 +212,7 @@ fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
 struct RingFile {
     file: File,
     map: MmapRaw,
-    pid: i32,
-    /// Inode of the PID namespace, when it is not ours.
-    foreign_namespace: Option<u64>,
-    /// Whether `pid` is the host's; in a foreign namespace it is the process's own word until it is found.
-    is_found: bool,
-    /// Looks for it that are left.
-    looks_left: u32,
-    start_time: u64,
+    owner: Owner,
     counter: u8,
     slot_count: usize,
     ring_records: u64,
@@ -231,6 +226,7 @@ struct RingFile {
     slots: Vec<Slot>,
     lost_without_slot: u64,
     lost_names: u64,
+    lost_telemetry: u64,
 }
 
 /// What is remembered of a slot, so that nothing of it is believed twice.
@@ -294,15 +290,9 @@ impl RingFile {
         }
         let counter = u8::try_from(u32_at(12)).ok().and_then(Counter::from_number);
         let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", u32_at(12))))?;
-        let ours = namespace_of("self");
-        let foreign_namespace = Some(u64_at(40)).filter(|theirs| *theirs != 0 && ours != 0 && *theirs != ours);
         let mut ring = RingFile {
             file,
-            pid: u32_at(16) as i32,
-            foreign_namespace,
-            is_found: foreign_namespace.is_none(),
-            looks_left: LOOKS_FOR_PID,
-            start_time: u64_at(32),
+            owner: Owner::new(u32_at(16) as i32, u64_at(40), u64_at(32)),
             counter: counter as u8,
             slot_count: slot_count as usize,
             ring_records: u64::from(ring_records),
@@ -315,9 +305,9 @@ impl RingFile {
             slots: vec![Slot::default(); slot_count as usize],
             lost_without_slot: 0,
             lost_names: 0,
+            lost_telemetry: 0,
             map,
         };
-        ring.look_for_pid();
         for slot in 0..ring.slot_count {
             // An earlier consumer may have taken some.
             ring.slots[slot].tail = ring.u64(ring.slot(slot) + 128).load(Ordering::Relaxed);
@@ -343,8 +333,13 @@ impl RingFile {
             let more = now.saturating_sub(std::mem::replace(before, now));
             // A refused name loses the name, not the stamp; it is told all the same.
             if more > 0 {
-                drained.lost.push((format!("process {}, {what}", self.pid), more));
+                drained.lost.push((format!("process {}, {what}", self.owner.pid), more));
             }
+        }
+        let now = self.u64(208).load(Ordering::Relaxed);
+        let more = now.saturating_sub(std::mem::replace(&mut self.lost_telemetry, now));
+        if more > 0 {
+            drained.lost_telemetry.push((format!("process {}, no ring", self.owner.pid), more));
         }
         taken
     }
@@ -371,7 +366,7 @@ impl RingFile {
             if !std::mem::replace(&mut self.slots[slot].is_told, true) {
                 drained.refused.push(format!(
                     "process {}: slot {slot} states {waiting} records in a ring of {}; they are not recorded",
-                    self.pid, self.ring_records
+                    self.owner.pid, self.ring_records
                 ));
             }
             self.consumed(slot, head);
@@ -388,7 +383,7 @@ impl RingFile {
         let more = lost.saturating_sub(std::mem::replace(&mut self.slots[slot].lost, lost));
         if more > 0 {
             let tid = self.host_tid(slot);
-            drained.lost.push((format!("{}/{tid}", self.pid), more));
+            drained.lost.push((format!("{}/{tid}", self.owner.pid), more));
         }
         if state == CLOSED && take == waiting {
             self.u32(at).store(FREE, Ordering::Release);
@@ -405,7 +400,7 @@ impl RingFile {
     fn copy(&mut self, slot: usize, tail: u64, take: u64, names: &mut Names) -> StampBatch {
         let n = take as usize;
         let tid = self.host_tid(slot);
-        let mut batch = StampBatch { pid: self.pid, tid, counter: self.counter, ..StampBatch::default() };
+        let mut batch = StampBatch { pid: self.owner.pid, tid, counter: self.counter, ..StampBatch::default() };
         batch.ticks.reserve(n);
         batch.message_id.reserve(n);
         batch.point.reserve(n);
@@ -458,28 +453,9 @@ impl RingFile {
         number
     }
 
-    /// Whether the process that made the file still runs; one that cannot be found may.
-    fn is_alive(&mut self) -> bool {
-        if !self.look_for_pid() {
-            return true;
-        }
-        crate::proc::runs(self.pid, Some(self.start_time).filter(|start| *start != 0))
-    }
-
-    /// Whether the host pid is known; in a foreign PID namespace it has to be looked for.
-    fn look_for_pid(&mut self) -> bool {
-        if !self.is_found && self.looks_left > 0 {
-            self.looks_left -= 1;
-            let found = self.foreign_namespace.and_then(|namespace| host_pid(self.pid, namespace));
-            self.is_found = found.is_some();
-            self.pid = found.unwrap_or(self.pid);
-        }
-        self.is_found
-    }
-
     /// A killed thread never closes its slot: do it in its name.
     fn close_dead_slots(&mut self) {
-        if !self.look_for_pid() {
+        if !self.owner.look_for_pid() {
             return;
         }
         for slot in 0..self.slot_count {
@@ -489,7 +465,7 @@ impl RingFile {
                 continue;
             }
             let tid = self.host_tid(slot);
-            if !Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists() {
+            if !Path::new(&format!("/proc/{}/task/{tid}", self.owner.pid)).exists() {
                 let _ = self.u32(state).compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
@@ -499,14 +475,14 @@ impl RingFile {
     fn host_tid(&mut self, slot: usize) -> i32 {
         let at = self.slot(slot);
         let own = self.u32(at + 4).load(Ordering::Relaxed) as i32;
-        if self.foreign_namespace.is_none() || !self.is_found {
+        if self.owner.foreign_namespace.is_none() || !self.owner.is_found {
             return own;
         }
         let key = (self.u32(at + 8).load(Ordering::Relaxed), own);
         match self.slots[slot].known_tid {
             Some((known, tid)) if known == key => tid,
             _ => {
-                let tid = host_tid_in(self.pid, own);
+                let tid = host_tid_in(self.owner.pid, own);
                 self.slots[slot].known_tid = Some((key, tid));
                 tid
             }
@@ -530,22 +506,8 @@ impl RingFile {
     }
 }
 
-fn bad(why: &str) -> io::Error {
+pub(crate) fn bad(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
-}
-
-/// The pid as we see it of a process that calls itself `own` in the PID namespace with this inode.
-fn host_pid(own: i32, namespace: u64) -> Option<i32> {
-    crate::proc::pids().into_iter().find(|pid| {
-        namespace_of(&pid.to_string()) == namespace
-            && crate::proc::innermost_pid(&format!("/proc/{pid}/status")) == Some(own)
-    })
-}
-
-/// Inode of a process's PID namespace; 0 when it may not be read.
-pub(crate) fn namespace_of(process: &str) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(format!("/proc/{process}/ns/pid")).map_or(0, |m| m.ino())
 }
 
 fn host_tid_in(pid: i32, own: i32) -> i32 {

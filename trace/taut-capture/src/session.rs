@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, proc, rings};
+use crate::{Error, owner, proc};
 
 /// Where rings live: a tmpfs, so that stamps never wait for a disk.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -77,7 +77,7 @@ impl Drop for SessionDir {
 /// Never a directory that is there already: in a folder that everybody may write it could be anybody's.
 fn fresh(folder: &Path) -> io::Result<PathBuf> {
     let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);
-    let recorder = format!("{PREFIX}{}-{}-{start}", rings::namespace_of("self"), std::process::id());
+    let recorder = format!("{PREFIX}{}-{}-{start}", owner::namespace_of("self"), std::process::id());
     for n in 0..1000 {
         let path = folder.join(format!("{recorder}-{n}"));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -104,7 +104,7 @@ fn is_stale(name: &str) -> bool {
     let Some(Ok::<Vec<u64>, _>(numbers)) = numbers else { return false };
     let [namespace, pid, start, _] = numbers[..] else { return false };
     let now = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
-    namespace == rings::namespace_of("self") && now != Some(start)
+    namespace == owner::namespace_of("self") && now != Some(start)
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_what_a_dead_recorder_of_ours_left_is_removed() {
-        let namespace = rings::namespace_of("self");
+        let namespace = owner::namespace_of("self");
         let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap();
         let (pid, other) = (std::process::id(), start + 1);
         let folder = tempfile::tempdir().unwrap();

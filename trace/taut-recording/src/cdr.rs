@@ -6,8 +6,11 @@ const HEADER: [u8; 4] = [0, 1, 0, 0];
 
 /// A number that CDR aligns to its own size.
 pub trait Number: Copy + Default {
+    /// In bytes.
     const SIZE: usize = size_of::<Self>();
+    /// Appends it.
     fn put(self, out: &mut Vec<u8>);
+    /// Of as many bytes as it has.
     fn take(bytes: &[u8]) -> Self;
 }
 
@@ -21,22 +24,26 @@ macro_rules! numbers {
         }
     })*};
 }
-numbers!(u8, u16, u32, u64, i32, i64, f64);
+numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
 /// Writes one message.
 pub struct Encoder(Vec<u8>);
 
 impl Encoder {
+    /// An empty message.
+    #[expect(clippy::new_without_default, reason = "an encoder is begun, not defaulted")]
     pub fn new() -> Encoder {
         Encoder(HEADER.to_vec())
     }
 
+    /// Appends a number, aligned.
     pub fn number<T: Number>(mut self, value: T) -> Self {
         self.align(T::SIZE);
         value.put(&mut self.0);
         self
     }
 
+    /// Appends a string.
     pub fn string(self, text: &str) -> Self {
         let mut out = self.number(text.len() as u32 + 1);
         out.0.extend_from_slice(text.as_bytes());
@@ -44,6 +51,7 @@ impl Encoder {
         out
     }
 
+    /// Appends a sequence of numbers.
     pub fn sequence<T: Number>(self, values: impl ExactSizeIterator<Item = T>) -> Self {
         let mut out = self.number(values.len() as u32);
         // The padding belongs to the first element: an empty sequence has none.
@@ -57,6 +65,12 @@ impl Encoder {
         out
     }
 
+    /// Bytes so far.
+    pub fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The message.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -76,15 +90,18 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
+    /// `None` when it is not little-endian CDR.
     pub fn new(message: &'a [u8]) -> Option<Decoder<'a>> {
         Some(Decoder { bytes: message.strip_prefix(&HEADER)?, at: 0 })
     }
 
+    /// The next number.
     pub fn number<T: Number>(&mut self) -> Option<T> {
         self.at = self.at.next_multiple_of(T::SIZE);
         self.take(T::SIZE).map(T::take)
     }
 
+    /// The next string.
     pub fn string(&mut self) -> Option<String> {
         let length = self.number::<u32>()? as usize;
         let bytes = self.take(length)?;
@@ -99,6 +116,11 @@ impl<'a> Decoder<'a> {
         }
         let bytes = self.take(length.checked_mul(T::SIZE)?)?;
         Some(bytes.chunks_exact(T::SIZE).map(T::take))
+    }
+
+    /// Bytes that are not read yet.
+    pub fn left(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {

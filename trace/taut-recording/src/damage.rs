@@ -16,7 +16,7 @@ pub enum Damage {
         /// As above.
         end_ns: u64,
         /// By channel: topic and messages that the index behind the chunk lists; empty when that is gone too.
-        held: Vec<(&'static str, u64)>,
+        held: Vec<(String, u64)>,
     },
     /// The last chunk, of which the end is missing.
     Torn {
@@ -28,6 +28,8 @@ pub enum Damage {
         stamps: u64,
         /// Kernel events salvaged from it, unverified.
         kernel_events: u64,
+        /// Plain messages salvaged from it, unverified.
+        messages: u64,
     },
     /// Bytes between chunks that are no records.
     Bytes {
@@ -48,6 +50,13 @@ pub enum Damage {
         /// How many.
         count: u64,
     },
+    /// Messages that nobody can read: every copy of their channel's schema is gone, or it is none that taut knows.
+    Schema {
+        /// The channel's number.
+        channel: u16,
+        /// How many.
+        count: u64,
+    },
 }
 
 impl fmt::Display for Damage {
@@ -63,11 +72,13 @@ impl fmt::Display for Damage {
                 // A damaged header may state anything; only a chunk-like span is worth saying.
                 if span_ms < 10_000.0 { write!(f, ", about {span_ms:.0} ms") } else { Ok(()) }
             }
-            Damage::Torn { start, missing, stamps, kernel_events } => write!(
-                f,
-                "the last chunk, at byte {start}, is torn: {missing} bytes are missing; {stamps} stamps and \
-                 {kernel_events} kernel events were salvaged from it without a checksum"
-            ),
+            Damage::Torn { start, missing, stamps, kernel_events, messages } => {
+                write!(f, "the last chunk, at byte {start}, is torn: {missing} bytes are missing; {stamps} stamps")?;
+                if *messages > 0 {
+                    write!(f, ", {messages} plain messages")?;
+                }
+                write!(f, " and {kernel_events} kernel events were salvaged from it without a checksum")
+            }
             Damage::Bytes { start, end } => {
                 write!(f, "bytes {start} to {end} are no readable records and were skipped")
             }
@@ -79,6 +90,9 @@ impl fmt::Display for Damage {
             }
             Damage::Message { topic, count } => {
                 write!(f, "{count} messages of {topic} do not decode and were skipped")
+            }
+            Damage::Schema { channel, count } => {
+                write!(f, "{count} messages of channel {channel} have no ros2msg schema in the file and were skipped")
             }
         }
     }

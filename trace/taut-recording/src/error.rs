@@ -35,6 +35,9 @@ pub enum Error {
         /// What it said.
         source: std::io::Error,
     },
+    /// The source could not be read.
+    #[error("cannot be read: {0}")]
+    Read(std::io::Error),
     /// The MCAP writer said no.
     #[error("{path}: cannot write: {source}")]
     Mcap {

@@ -3,13 +3,17 @@
 //! Filled by capture and importers, read by analysis. It knows MCAP; nobody else does.
 //! The format is written down in `docs/recording.md`.
 
-mod cdr;
+pub mod cdr;
 mod damage;
 mod error;
+pub mod log;
+mod plain;
 mod reader;
 mod records;
 mod recover;
+pub mod ros2msg;
 mod schemas;
+pub mod telemetry;
 mod writer;
 
 pub use damage::Damage;

@@ -3,35 +3,38 @@
 //! length equation); a chunk counts only when its checksum is right; everything between chunks is
 //! walked record by record only to tell damage from index.
 
+use std::collections::BTreeMap;
+
 use memchr::memmem;
 
 use crate::{
     Damage, Ending, Error, Info,
-    records::Record,
+    plain::{self, Descriptions},
+    records::{PlainMessage, Record},
     schemas::{self, CHANNELS, Channel, Content},
 };
 
-const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
+pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
 /// The compression field of a chunk header: length 4, "zstd".
-const SIGNATURE: &[u8] = b"\x04\0\0\0zstd";
+pub(crate) const SIGNATURE: &[u8] = b"\x04\0\0\0zstd";
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// From a chunk's first byte to its signature, and to its compressed records.
-const TO_SIGNATURE: usize = 37;
-const TO_RECORDS: usize = 53;
+pub(crate) const TO_SIGNATURE: usize = 37;
+pub(crate) const TO_RECORDS: usize = 53;
 /// Of a chunk's declared length, what is not compressed records.
-const CHUNK_FIXED: u64 = 44;
+pub(crate) const CHUNK_FIXED: u64 = 44;
 /// Chunks of ours are closed at 1 MiB; a hostile file must not ask for more memory than this.
-const MAX_CHUNK_BYTES: usize = 16 << 20;
+pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 /// The frame of a torn chunk may not ask for a larger window either.
 const MAX_WINDOW_LOG: u32 = 24;
 
-const MESSAGE: u8 = 0x05;
-const CHUNK: u8 = 0x06;
-const MESSAGE_INDEX: u8 = 0x07;
+pub(crate) const MESSAGE: u8 = 0x05;
+pub(crate) const CHUNK: u8 = 0x06;
+pub(crate) const MESSAGE_INDEX: u8 = 0x07;
 /// A message's time and place in the chunk.
-const MESSAGE_INDEX_ENTRY: u64 = 16;
+pub(crate) const MESSAGE_INDEX_ENTRY: u64 = 16;
 const HEADER: u8 = 0x01;
-const METADATA: u8 = 0x0c;
+pub(crate) const METADATA: u8 = 0x0c;
 
 /// What a file held besides its records.
 #[derive(Debug, Default)]
@@ -46,6 +49,8 @@ pub struct Contents {
     pub stamps: u64,
     /// Kernel events given to the sink.
     pub kernel_events: u64,
+    /// Plain messages given to the sink.
+    pub messages: u64,
 }
 
 /// Gives every readable record of the file to `sink`, in the order of the file. Memory is bounded
@@ -75,6 +80,10 @@ struct Reader<'a> {
     unverified_info: Option<Info>,
     /// Messages by channel that a verified chunk holds and that do not decode.
     undecodable: [u64; CHANNELS.len()],
+    /// What the file says of plain channels.
+    plain: Descriptions,
+    /// Messages by channel that have no schema.
+    nameless: BTreeMap<u16, u64>,
     /// None only when zstd cannot get memory; then no chunk is readable.
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
     buffer: Vec<u8>,
@@ -101,6 +110,8 @@ impl<'a> Reader<'a> {
             only_info: false,
             unverified_info: None,
             undecodable: [0; CHANNELS.len()],
+            plain: Descriptions::default(),
+            nameless: BTreeMap::new(),
             decompressor: zstd::bulk::Decompressor::new().ok(),
             buffer: Vec::new(),
         }
@@ -118,6 +129,9 @@ impl<'a> Reader<'a> {
         }
         for ((_, topic, ..), count) in CHANNELS.into_iter().zip(self.undecodable).filter(|(_, count)| *count > 0) {
             self.contents.damage.push(Damage::Message { topic, count });
+        }
+        for (channel, count) in std::mem::take(&mut self.nameless) {
+            self.contents.damage.push(Damage::Schema { channel, count });
         }
         Ok(self.contents)
     }
@@ -159,8 +173,13 @@ impl<'a> Reader<'a> {
         let mut rest = self.bytes.get(candidate.end..).unwrap_or_default();
         while let Some((MESSAGE_INDEX, body, after)) = split_record(rest) {
             let Some((id, entries)) = body.split_at_checked(6) else { break };
-            let channel = Channel::from_id(u16::from_le_bytes([id[0], id[1]]));
-            held.push((channel.map_or("/value/…", topic), entries.len() as u64 / MESSAGE_INDEX_ENTRY));
+            let id = u16::from_le_bytes([id[0], id[1]]);
+            let topic = match (Channel::from_id(id), self.plain.channel(id)) {
+                (Some(channel), _) => topic(channel).to_owned(),
+                (None, Some(channel)) => channel.topic.clone(),
+                (None, None) => format!("channel {id}"),
+            };
+            held.push((topic, entries.len() as u64 / MESSAGE_INDEX_ENTRY));
             rest = after;
         }
         self.contents.damage.push(Damage::Chunk {
@@ -239,7 +258,7 @@ impl<'a> Reader<'a> {
             // The error is the tear itself; what came before it is in the buffer.
             let _ = decoder.take(MAX_CHUNK_BYTES as u64).read_to_end(&mut buffer);
         }
-        let (stamps, kernel_events) = (self.contents.stamps, self.contents.kernel_events);
+        let Contents { stamps, kernel_events, messages, .. } = self.contents;
         self.chunks += u64::from(!buffer.is_empty());
         self.records(&buffer);
         self.contents.damage.push(Damage::Torn {
@@ -247,21 +266,25 @@ impl<'a> Reader<'a> {
             missing: candidate.end - self.bytes.len(),
             stamps: self.contents.stamps - stamps,
             kernel_events: self.contents.kernel_events - kernel_events,
+            messages: self.contents.messages - messages,
         });
     }
 
     fn records(&mut self, mut bytes: &[u8]) {
         while let Some((opcode, body, rest)) = split_record(bytes) {
             bytes = rest;
-            if opcode == MESSAGE && body.len() >= 22 {
-                self.message(u16::from_le_bytes([body[0], body[1]]), &body[22..]);
+            match opcode {
+                MESSAGE if body.len() >= 22 => self.message(u16::from_le_bytes([body[0], body[1]]), body),
+                plain::SCHEMA => self.plain.schema(body),
+                plain::CHANNEL => self.plain.take(body),
+                _ => {}
             }
         }
     }
 
-    fn message(&mut self, channel: u16, data: &[u8]) {
-        // Other channels are views of what the raw ones hold.
-        let Some(channel) = Channel::from_id(channel) else { return };
+    fn message(&mut self, channel: u16, body: &[u8]) {
+        let data = &body[22..];
+        let Some(channel) = Channel::from_id(channel) else { return self.plain_message(channel, body) };
         match schemas::decode(channel, data) {
             Some(Content::Record(record)) => {
                 match &record {
@@ -278,6 +301,27 @@ impl<'a> Reader<'a> {
             Some(Content::Ending(ending)) => self.contents.ending = Some(ending),
             None => self.undecodable[channel as usize - 1] += 1,
         }
+    }
+
+    fn plain_message(&mut self, channel: u16, body: &[u8]) {
+        if !self.plain.is_known(channel) {
+            self.plain.find_copies(self.bytes);
+        }
+        let Some(known) = self.plain.channel(channel) else {
+            *self.nameless.entry(channel).or_default() += 1;
+            return;
+        };
+        // Values are views of what the raw stamps hold.
+        if plain::is_view(known) {
+            return;
+        }
+        if let Some(fresh) = self.plain.announce(channel) {
+            (self.sink)(Record::Channel(fresh));
+        }
+        let sequence = u32::from_le_bytes([body[2], body[3], body[4], body[5]]);
+        let log_time_ns = body[6..14].try_into().map_or(0, u64::from_le_bytes);
+        self.contents.messages += 1;
+        (self.sink)(Record::Message(PlainMessage { channel, log_time_ns, sequence, data: body[22..].to_vec() }));
     }
 
     /// The bytes between two chunks must be whole records that are no chunks.
@@ -297,6 +341,9 @@ impl<'a> Reader<'a> {
                         self.unverified_info =
                             metadata_value(body, "taut.info", "json").and_then(|json| serde_json::from_str(&json).ok());
                     }
+                    if opcode == METADATA {
+                        self.plain.copy(body);
+                    }
                 }
                 _ => {
                     self.contents.damage.push(Damage::Bytes { start: at, end });
@@ -315,12 +362,28 @@ fn topic(channel: Channel) -> &'static str {
     CHANNELS.iter().find(|(c, ..)| *c == channel).map_or("", |(_, topic, ..)| topic)
 }
 
+/// Those of the chunk besides.
+pub(crate) fn is_known_or_chunk(opcode: u8) -> bool {
+    opcode == CHUNK || is_known(opcode)
+}
+
+/// The records of a whole chunk record, if its checksum is right.
+pub(crate) fn records_of(chunk: &[u8]) -> Option<Vec<u8>> {
+    let number = |at: usize| Some(u64::from_le_bytes(chunk.get(at..at + 8)?.try_into().ok()?));
+    let size = usize::try_from(number(25)?).ok().filter(|size| *size <= MAX_CHUNK_BYTES)?;
+    let is_zstd = chunk.get(TO_SIGNATURE..TO_SIGNATURE + SIGNATURE.len())? == SIGNATURE;
+    let length = usize::try_from(number(45)?).ok()?;
+    let compressed = chunk.get(TO_RECORDS..)?.get(..length).filter(|_| is_zstd)?;
+    let records = zstd::bulk::decompress(compressed, size).ok()?;
+    (records.len() == size && crc32fast::hash(&records).to_le_bytes() == chunk[33..37]).then_some(records)
+}
+
 /// Opcodes that may stand between our chunks: all of MCAP's but the chunk, and private ones.
 fn is_known(opcode: u8) -> bool {
     matches!(opcode, 0x01..=0x05 | 0x07..=0x0f | 0x80..)
 }
 
-fn split_record(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn split_record(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(9)?;
     let length = usize::try_from(u64::from_le_bytes(head[1..].try_into().ok()?)).ok()?;
     let (body, rest) = rest.split_at_checked(length)?;
@@ -329,7 +392,7 @@ fn split_record(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 /// Refuses what is certainly not ours; a damaged head is left to the chunks to prove. Nothing
 /// vouches for Metadata, so the format is refused only if every copy of it in the head says so.
-fn check_head(bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_head(bytes: &[u8]) -> Result<(), Error> {
     let Some(mut rest) = bytes.strip_prefix(&MAGIC) else { return Ok(()) };
     let mut verdicts = Vec::new();
     while let Some((opcode, body, next)) = split_record(rest) {
@@ -384,13 +447,13 @@ fn metadata_value(metadata: &[u8], name: &str, key: &str) -> Option<String> {
     }
 }
 
-fn string(bytes: &[u8]) -> Option<(String, &[u8])> {
+pub(crate) fn string(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (length, rest) = bytes.split_at_checked(4)?;
     let (text, rest) = rest.split_at_checked(u32::from_le_bytes(length.try_into().ok()?) as usize)?;
     Some((String::from_utf8_lossy(text).into_owned(), rest))
 }
 
-fn no_chunks(bytes: &[u8]) -> Error {
+pub(crate) fn no_chunks(bytes: &[u8]) -> Error {
     match bytes.strip_prefix(&MAGIC) {
         None if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) || mentions_us(bytes) => {
             Error::Truncated { bytes: bytes.len() }

@@ -23,6 +23,36 @@ pub enum Record {
     Lost(Lost),
     /// One sampled figure (PSI, steal, frequency, temperature).
     Sample(Sample),
+    /// A channel of plain messages: telemetry, or what was imported.
+    Channel(PlainChannel),
+    /// A message of one of those.
+    Message(PlainMessage),
+}
+
+/// A channel whose messages are `cdr` by a `ros2msg` schema of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlainChannel {
+    /// Its number in the file; not one of the raw channels'.
+    pub number: u16,
+    /// E.g. "/telemetry/leg".
+    pub topic: String,
+    /// E.g. "telemetry/msg/Leg".
+    pub schema_name: String,
+    /// `ros2msg` text.
+    pub schema: String,
+}
+
+/// One message of a [`PlainChannel`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlainMessage {
+    /// The channel's number.
+    pub channel: u16,
+    /// CLOCK_REALTIME at the recording's start plus the time since, as all log times.
+    pub log_time_ns: u64,
+    /// Counts what was written, lost messages too: a gap is where some are missing.
+    pub sequence: u32,
+    /// CDR, with its 4 bytes of encapsulation.
+    pub data: Vec<u8>,
 }
 
 /// Stamps of one thread in the order it wrote them, column by column.
@@ -256,6 +286,19 @@ pub enum LostWhat {
     Stamps = 1,
     /// Kernel events.
     KernelEvents = 2,
+    /// Telemetry: a channel's ring full, or not to be had.
+    Telemetry = 3,
+}
+
+impl LostWhat {
+    /// What has this format number; another's is taken as stamps.
+    pub fn from_number(number: u8) -> LostWhat {
+        match number {
+            2 => LostWhat::KernelEvents,
+            3 => LostWhat::Telemetry,
+            _ => LostWhat::Stamps,
+        }
+    }
 }
 
 /// One sampled figure.
@@ -347,6 +390,10 @@ pub struct Ending {
     pub kernel_events: u64,
     /// Kernel events lost.
     pub lost_kernel_events: u64,
+    /// Telemetry messages written.
+    pub telemetry: u64,
+    /// Telemetry messages lost.
+    pub lost_telemetry: u64,
     /// CPU time the recorder itself used, in nanoseconds.
     pub recorder_cpu_ns: u64,
     /// Why it ended: "command exited", "duration", "signal".

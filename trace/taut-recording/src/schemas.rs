@@ -107,10 +107,11 @@ pub enum Content {
     Ending(Ending),
 }
 
-/// The channel and bytes of a record.
-pub fn encode(record: &Record) -> (Channel, Vec<u8>) {
+/// The channel and bytes of a record; `None` for what has channels of its own.
+pub fn encode(record: &Record) -> Option<(Channel, Vec<u8>)> {
     let out = Encoder::new();
-    match record {
+    Some(match record {
+        Record::Channel(_) | Record::Message(_) => return None,
         Record::Stamps(batch) => (Channel::Stamps, encode_stamps(batch)),
         Record::Kernel(batch) => (Channel::Kernel, encode_kernel(batch)),
         Record::Clock(counter, pair) => (
@@ -151,7 +152,7 @@ pub fn encode(record: &Record) -> (Channel, Vec<u8>) {
         Record::Sample(sample) => {
             (Channel::Samples, out.number(sample.time_ns).number(sample.value).string(&sample.name).finish())
         }
-    }
+    })
 }
 
 /// The bytes of an Info or Ending, as JSON in a string.
@@ -194,8 +195,7 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
         }),
         Channel::Lost => {
             let (time_ns, count, place) = (from.number()?, from.number()?, from.string()?);
-            let what = if from.number::<u8>()? == 2 { LostWhat::KernelEvents } else { LostWhat::Stamps };
-            Record::Lost(Lost { time_ns, what, place, count })
+            Record::Lost(Lost { time_ns, what: LostWhat::from_number(from.number()?), place, count })
         }
         Channel::Samples => {
             Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: from.string()? })

@@ -13,7 +13,7 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
 use crate::{
     Ending, Error, Info, Kind,
-    records::{KernelBatch, Record, StampBatch},
+    records::{KernelBatch, PlainChannel, Record, StampBatch},
     schemas::{self, CHANNELS, Channel, Group, VALUE_SCHEMA},
 };
 
@@ -45,11 +45,9 @@ pub struct Writer {
     durable: bool,
     stamps: BTreeMap<(i32, i32), StampBatch>,
     kernel: BTreeMap<u16, KernelBatch>,
-    /// By group: encoded messages (channel, log time, bytes) of the chunk to come.
-    queued: [Vec<(u16, u64, Vec<u8>)>; 4],
-    /// By group: about what the chunk to come will hold, and since when.
-    pending_bytes: [usize; 4],
-    opened_ns: [Option<u64>; 4],
+    /// By group: first those of [`Group`], then one for each plain channel.
+    pending: Vec<Pending>,
+    plain: Vec<Plain>,
     now_ns: u64,
     repeated_ns: u64,
     synced_ns: u64,
@@ -57,6 +55,28 @@ pub struct Writer {
     names: HashMap<u32, String>,
     views: HashMap<u32, View>,
     clocks: HashMap<u8, Vec<ClockPair>>,
+}
+
+/// The chunk to come of one group. Its room is kept from chunk to chunk.
+#[derive(Default)]
+struct Pending {
+    messages: Vec<MessageHeader>,
+    /// Where each message's bytes end.
+    ends: Vec<usize>,
+    data: Vec<u8>,
+    /// About what the chunk will hold, batches that are not yet messages too; and since when.
+    bytes: usize,
+    opened_ns: Option<u64>,
+}
+
+/// A plain channel: its chunks hold nothing else.
+struct Plain {
+    channel: PlainChannel,
+    /// As it was asked for; another schema may have had this topic before.
+    topic: String,
+    /// Its numbers in recordings that it came from.
+    elsewhere: Vec<u16>,
+    group: usize,
 }
 
 /// The plain channel of one signal.
@@ -92,9 +112,8 @@ impl Writer {
             durable: false,
             stamps: BTreeMap::new(),
             kernel: BTreeMap::new(),
-            queued: Default::default(),
-            pending_bytes: [0; 4],
-            opened_ns: [None; 4],
+            pending: Group::ALL.map(|_| Pending::default()).into(),
+            plain: Vec::new(),
             now_ns: start_ns,
             repeated_ns: start_ns,
             synced_ns: start_ns,
@@ -117,16 +136,73 @@ impl Writer {
         match record {
             Record::Stamps(batch) => self.take_stamps(batch)?,
             Record::Kernel(batch) => self.take_kernel(batch)?,
+            Record::Channel(channel) => self.take_channel(channel)?,
+            Record::Message(message) => {
+                let plain = self.plain.iter().find(|plain| plain.elsewhere.contains(&message.channel));
+                let Some((channel_id, group)) = plain.map(|plain| (plain.channel.number, plain.group)) else {
+                    return Ok(());
+                };
+                let (log_time, sequence) = (message.log_time_ns, message.sequence);
+                let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+                self.push(group, header, |out| out.extend_from_slice(&message.data))?;
+            }
             other => self.take_slow(other)?,
         }
         Ok(())
     }
 
+    /// The number of a channel of plain messages, added if there is none of that topic and schema.
+    ///
+    /// # Errors
+    /// The file cannot be written; or it has all the channels that MCAP can number.
+    pub fn channel(&mut self, topic: &str, schema_name: &str, schema: &str) -> Result<u16, Error> {
+        let is_it = |plain: &&Plain| plain.channel.schema == schema && plain.topic == topic;
+        if let Some(plain) = self.plain.iter().find(is_it) {
+            return Ok(plain.channel.number);
+        }
+        // Two schemas under one topic confuse every tool.
+        let is_taken = |topic: &str| self.plain.iter().any(|plain| plain.channel.topic == topic);
+        let asked = topic.to_owned();
+        let topic = crate::telemetry::unused(asked.clone(), "_", is_taken);
+        let schema_id = self.mcap.add_schema(schema_name, "ros2msg", schema.as_bytes());
+        let schema_id = schema_id.map_err(|source| self.mcap_error(source))?;
+        let number = self.mcap.add_channel(schema_id, &topic, "cdr", &BTreeMap::new());
+        let number = number.map_err(|source| self.mcap_error(source))?;
+        let (schema_name, schema) = (schema_name.to_owned(), schema.to_owned());
+        let channel = PlainChannel { number, topic, schema_name, schema };
+        self.plain.push(Plain { channel, topic: asked, elsewhere: Vec::new(), group: self.pending.len() });
+        self.pending.push(Pending::default());
+        // On disk at once, and a second time in Metadata: without it every later chunk is noise.
+        self.describe()?;
+        Ok(number)
+    }
+
+    /// Takes a message of a plain channel, which `encode` appends to the bytes it is given. `time_ns` is
+    /// CLOCK_MONOTONIC.
+    pub fn message(
+        &mut self,
+        channel: u16,
+        time_ns: u64,
+        sequence: u32,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Error> {
+        let group = self.plain.iter().find(|plain| plain.channel.number == channel).map(|plain| plain.group);
+        let log_time = self.log_time(time_ns);
+        let header = MessageHeader { channel_id: channel, sequence, log_time, publish_time: log_time };
+        self.push(group.unwrap_or(Group::Views as usize), header, encode)
+    }
+
+    /// CLOCK_MONOTONIC of a counter's ticks, from the calibrations written so far; `None` with fewer than two.
+    pub fn time_of(&self, counter: u8, ticks: u64) -> Option<u64> {
+        let pairs = self.clocks.get(&counter).map_or(0, Vec::len);
+        (counter == Counter::Monotonic as u8 || pairs > 1).then(|| self.monotonic(counter, ticks))
+    }
+
     /// Closes the chunks that are large or old enough. `now_ns` is CLOCK_MONOTONIC.
     pub fn flush_due(&mut self, now_ns: u64) -> Result<(), Error> {
         self.now_ns = self.now_ns.max(now_ns);
-        for group in Group::ALL {
-            if self.opened_ns[group as usize].is_some_and(|opened| is_due(now_ns, opened, CHUNK_AGE_NS)) {
+        for group in 0..self.pending.len() {
+            if self.pending[group].opened_ns.is_some_and(|opened| is_due(now_ns, opened, CHUNK_AGE_NS)) {
                 self.flush_group(group)?;
             }
         }
@@ -147,7 +223,7 @@ impl Writer {
         self.now_ns = self.now_ns.max(ending.end_monotonic_ns);
         self.push_record(Channel::Info, self.info_bytes())?;
         self.push_record(Channel::Ending, schemas::encode_json(ending))?;
-        for group in Group::ALL {
+        for group in 0..self.pending.len() {
             self.flush_group(group)?;
         }
         self.metadata("taut.ending", facts(ending))?;
@@ -171,7 +247,7 @@ impl Writer {
             debug_assert_eq!(id, channel as u16, "fixed channel ids are part of the format");
         }
         self.push_record(Channel::Info, self.info_bytes())?;
-        self.flush_group(Group::Slow)?;
+        self.flush_group(Group::Slow as usize)?;
         self.file.sync_data().map_err(|source| self.io(source))
     }
 
@@ -185,7 +261,9 @@ impl Writer {
         let raw = CHANNELS.iter().map(|(id, topic, schema, text)| (*id as u16, format!("{topic} {schema}\n{text}")));
         let (schema, text) = VALUE_SCHEMA;
         let views = self.views.values().map(|view| (view.channel, format!("{} {schema}\n{text}", view.topic)));
-        let channels = raw.chain(views).map(|(id, said)| (id.to_string(), said)).collect();
+        let plain = self.plain.iter().map(|plain| &plain.channel);
+        let plain = plain.map(|c| (c.number, format!("{} {}\n{}", c.topic, c.schema_name, c.schema)));
+        let channels = raw.chain(views).chain(plain).map(|(id, said)| (id.to_string(), said)).collect();
         self.metadata("taut.channels", channels)?;
         let mut info = facts(&self.info);
         info.insert("json".to_owned(), serde_json::to_string(&self.info).unwrap_or_default());
@@ -200,7 +278,7 @@ impl Writer {
             let fits = pending.counter == batch.counter && follows(pending.ticks.last(), first);
             if pending.ticks.len() + run.len() > BATCH_ROWS || !fits {
                 let full = std::mem::take(pending);
-                self.queue_stamps(full);
+                self.queue_stamps(full)?;
             }
             let pending = self.stamps.entry((batch.pid, batch.tid)).or_default();
             (pending.pid, pending.tid, pending.counter) = (batch.pid, batch.tid, batch.counter);
@@ -209,7 +287,7 @@ impl Writer {
             pending.point.extend_from_slice(&batch.point[run.clone()]);
             pending.kind.extend_from_slice(&batch.kind[run.clone()]);
             pending.value.extend_from_slice(&batch.value[run.clone()]);
-            self.arrived(Group::Stamps, run.len() * STAMP_ROW_BYTES)?;
+            self.arrived(Group::Stamps as usize, run.len() * STAMP_ROW_BYTES)?;
         }
         Ok(())
     }
@@ -220,7 +298,7 @@ impl Writer {
             let fits = follows(pending.time_ns.last(), batch.time_ns[run.start]);
             if pending.time_ns.len() + run.len() > BATCH_ROWS || !fits {
                 let full = std::mem::take(pending);
-                self.queue_kernel(full);
+                self.queue_kernel(full)?;
             }
             let pending = self.kernel.entry(batch.cpu).or_default();
             pending.cpu = batch.cpu;
@@ -231,7 +309,7 @@ impl Writer {
             pending.arg0.extend_from_slice(&batch.arg0[run.clone()]);
             pending.arg1.extend_from_slice(&batch.arg1[run.clone()]);
             pending.arg2.extend_from_slice(&batch.arg2[run.clone()]);
-            self.arrived(Group::Kernel, run.len() * KERNEL_ROW_BYTES)?;
+            self.arrived(Group::Kernel as usize, run.len() * KERNEL_ROW_BYTES)?;
         }
         Ok(())
     }
@@ -251,8 +329,18 @@ impl Writer {
             }
             _ => {}
         }
-        let (channel, bytes) = schemas::encode(record);
-        self.push_record(channel, bytes)
+        match schemas::encode(record) {
+            Some((channel, bytes)) => self.push_record(channel, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// A channel of another recording: its number there, and the one here.
+    fn take_channel(&mut self, channel: &PlainChannel) -> Result<(), Error> {
+        let number = self.channel(&channel.topic, &channel.schema_name, &channel.schema)?;
+        let known = self.plain.iter_mut().find(|plain| plain.channel.number == number);
+        known.into_iter().for_each(|plain| plain.elsewhere.push(channel.number));
+        Ok(())
     }
 
     /// Values besides go to plain channels that plotting tools show as they are.
@@ -265,7 +353,7 @@ impl Writer {
             };
             let log_time = self.log_time(self.monotonic(batch.counter, batch.ticks[at]));
             let message = crate::cdr::Encoder::new().number(f64::from_bits(batch.value[at])).finish();
-            self.push(Group::Views, channel, log_time, message)?;
+            self.push_bytes(Group::Views, channel, log_time, &message)?;
         }
         Ok(())
     }
@@ -281,60 +369,81 @@ impl Writer {
         Ok(channel)
     }
 
-    fn queue_stamps(&mut self, batch: StampBatch) {
-        let Some(first) = batch.ticks.first() else { return };
+    fn queue_stamps(&mut self, batch: StampBatch) -> Result<(), Error> {
+        let Some(first) = batch.ticks.first() else { return Ok(()) };
         let time = self.log_time(self.monotonic(batch.counter, *first));
-        let (channel, bytes) = schemas::encode(&Record::Stamps(batch));
-        self.queued[Group::Stamps as usize].push((channel as u16, time, bytes));
+        self.queue_batch(Group::Stamps, time, &Record::Stamps(batch))
     }
 
-    fn queue_kernel(&mut self, batch: KernelBatch) {
-        let Some(first) = batch.time_ns.first() else { return };
+    fn queue_kernel(&mut self, batch: KernelBatch) -> Result<(), Error> {
+        let Some(first) = batch.time_ns.first() else { return Ok(()) };
         let time = self.log_time(*first);
-        let (channel, bytes) = schemas::encode(&Record::Kernel(batch));
-        self.queued[Group::Kernel as usize].push((channel as u16, time, bytes));
+        self.queue_batch(Group::Kernel, time, &Record::Kernel(batch))
+    }
+
+    /// Its bytes were counted row by row, as they arrived.
+    fn queue_batch(&mut self, group: Group, log_time: u64, batch: &Record) -> Result<(), Error> {
+        let Some((channel, bytes)) = schemas::encode(batch) else { return Ok(()) };
+        let header = self.header(channel as u16, log_time);
+        self.pending[group as usize].add(header, |out| out.extend_from_slice(&bytes));
+        Ok(())
     }
 
     fn push_record(&mut self, channel: Channel, bytes: Vec<u8>) -> Result<(), Error> {
-        self.push(Group::Slow, channel as u16, self.log_time(self.now_ns), bytes)
+        self.push_bytes(Group::Slow, channel as u16, self.log_time(self.now_ns), &bytes)
     }
 
-    fn push(&mut self, group: Group, channel: u16, log_time: u64, bytes: Vec<u8>) -> Result<(), Error> {
-        let length = bytes.len() + MESSAGE_HEAD_BYTES;
-        self.queued[group as usize].push((channel, log_time, bytes));
+    fn push_bytes(&mut self, group: Group, channel: u16, log_time: u64, bytes: &[u8]) -> Result<(), Error> {
+        let header = self.header(channel, log_time);
+        self.push(group as usize, header, |out| out.extend_from_slice(bytes))
+    }
+
+    fn push(&mut self, group: usize, header: MessageHeader, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+        let length = self.pending[group].add(header, encode) + MESSAGE_HEAD_BYTES;
         self.arrived(group, length)
     }
 
+    /// Of a message of our own channels, which are counted together.
+    fn header(&mut self, channel_id: u16, log_time: u64) -> MessageHeader {
+        self.sequence = self.sequence.wrapping_add(1);
+        MessageHeader { channel_id, sequence: self.sequence, log_time, publish_time: log_time }
+    }
+
     /// Notes that a group grew, and closes its chunk when that is large enough.
-    fn arrived(&mut self, group: Group, bytes: usize) -> Result<(), Error> {
-        self.opened_ns[group as usize].get_or_insert(self.now_ns);
-        self.pending_bytes[group as usize] += bytes;
-        if self.pending_bytes[group as usize] >= CHUNK_BYTES { self.flush_group(group) } else { Ok(()) }
+    fn arrived(&mut self, group: usize, bytes: usize) -> Result<(), Error> {
+        let now_ns = self.now_ns;
+        let pending = &mut self.pending[group];
+        pending.opened_ns.get_or_insert(now_ns);
+        pending.bytes += bytes;
+        if pending.bytes >= CHUNK_BYTES { self.flush_group(group) } else { Ok(()) }
     }
 
     /// Writes what a group has pending as one chunk.
-    fn flush_group(&mut self, group: Group) -> Result<(), Error> {
-        match group {
-            Group::Stamps => std::mem::take(&mut self.stamps).into_values().for_each(|batch| self.queue_stamps(batch)),
-            Group::Kernel => std::mem::take(&mut self.kernel).into_values().for_each(|batch| self.queue_kernel(batch)),
-            Group::Slow | Group::Views => {}
+    fn flush_group(&mut self, group: usize) -> Result<(), Error> {
+        if group == Group::Stamps as usize {
+            std::mem::take(&mut self.stamps).into_values().try_for_each(|batch| self.queue_stamps(batch))?;
+        } else if group == Group::Kernel as usize {
+            std::mem::take(&mut self.kernel).into_values().try_for_each(|batch| self.queue_kernel(batch))?;
         }
-        self.opened_ns[group as usize] = None;
-        self.pending_bytes[group as usize] = 0;
-        for (channel, time, bytes) in std::mem::take(&mut self.queued[group as usize]) {
-            self.message(channel, time, &bytes)?;
+        let pending = &mut self.pending[group];
+        (pending.bytes, pending.opened_ns) = (0, None);
+        let mut start = 0;
+        for (header, end) in pending.messages.iter().zip(&pending.ends) {
+            let written = self.mcap.write_to_known_channel(header, &pending.data[start..*end]);
+            written.map_err(|source| mcap_error(&self.path, source))?;
+            start = *end;
         }
+        pending.messages.clear();
+        pending.ends.clear();
+        pending.data.clear();
         self.mcap.flush().map_err(|source| self.mcap_error(source))
     }
 
-    fn message(&mut self, channel_id: u16, log_time: u64, data: &[u8]) -> Result<(), Error> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let header = MessageHeader { channel_id, sequence: self.sequence, log_time, publish_time: log_time };
-        self.mcap.write_to_known_channel(&header, data).map_err(|source| self.mcap_error(source))
-    }
-
-    /// Also closes the open chunk, if there is one.
-    pub(crate) fn metadata(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<(), Error> {
+    /// Adds facts under a name, as MCAP's Metadata.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn metadata(&mut self, name: &str, metadata: BTreeMap<String, String>) -> Result<(), Error> {
         let metadata = mcap::records::Metadata { name: name.to_owned(), metadata };
         self.mcap.write_metadata(&metadata).map_err(|source| self.mcap_error(source))
     }
@@ -361,10 +470,25 @@ impl Writer {
     }
 
     fn mcap_error(&self, source: mcap::McapError) -> Error {
-        match source {
-            mcap::McapError::Io(source) => self.io(source),
-            source => Error::Mcap { path: self.path.clone(), source },
-        }
+        mcap_error(&self.path, source)
+    }
+}
+
+impl Pending {
+    /// Takes a message; returns its length.
+    fn add(&mut self, header: MessageHeader, encode: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let start = self.data.len();
+        encode(&mut self.data);
+        self.messages.push(header);
+        self.ends.push(self.data.len());
+        self.data.len() - start
+    }
+}
+
+fn mcap_error(path: &Path, source: mcap::McapError) -> Error {
+    match source {
+        mcap::McapError::Io(source) => Error::Io { path: path.to_owned(), source },
+        source => Error::Mcap { path: path.to_owned(), source },
     }
 }
 

@@ -38,6 +38,7 @@ pub struct Header {
     _pad1: [u8; 60],
     pub lost_without_slot: AtomicU64,
     pub lost_names: AtomicU64,
+    pub lost_telemetry: AtomicU64,
 }
 
 #[repr(C)]

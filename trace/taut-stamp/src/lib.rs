@@ -29,6 +29,7 @@ mod layout;
 mod process;
 #[expect(dead_code, reason = "the consumer's half is here for the tests; capture reads files it does not trust")]
 mod ring;
+pub mod telemetry;
 mod thread;
 
 use atomic::{AtomicU32, Ordering};

@@ -16,7 +16,10 @@ use std::{
 
 use taut_clock::Counter;
 
-use crate::layout::*;
+use crate::{
+    layout::*,
+    telemetry::ring::{Known, Ring},
+};
 
 /// Nothing is known yet: the next stamp looks at `TAUT_SESSION`.
 pub const UNKNOWN: u32 = 0;
@@ -45,6 +48,8 @@ struct File {
     /// The directory given to [`attach`]; else `TAUT_SESSION` counts.
     session: Option<PathBuf>,
     counter: Counter,
+    /// Telemetry channels of this process.
+    channels: Vec<Known>,
 }
 
 /// The mapped ring file of this process.
@@ -80,8 +85,32 @@ pub fn attach(session: &Path) -> bool {
         let state = file.attach();
         STATE.store(state, Ordering::Release);
         crate::thread::forget();
+        file.channels.iter().for_each(Known::retry);
     }
     STATE.load(Ordering::Acquire) == ON
+}
+
+/// The session directory in use, or to be used.
+pub fn session() -> Option<PathBuf> {
+    lock().session()
+}
+
+/// Remembers a telemetry channel, for a fork's child.
+pub fn know(ring: Known) {
+    lock().channels.push(ring);
+}
+
+/// The channel is about to go.
+pub fn forget_ring(ring: &Ring) {
+    lock().channels.retain(|known| !known.is(ring));
+}
+
+/// Counts telemetry that no ring took.
+#[cold]
+pub fn count_lost_telemetry() {
+    if let Some(process) = process() {
+        process.header.lost_telemetry.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Counts a stamp that no ring took.
@@ -105,6 +134,14 @@ pub fn lost() -> u64 {
 impl Process {
     pub fn counter(self) -> Counter {
         Counter::from_number(self.header.counter as u8).unwrap_or(Counter::Monotonic)
+    }
+
+    pub fn start_time(self) -> u64 {
+        self.header.start_time
+    }
+
+    pub fn pid_namespace(self) -> u64 {
+        self.header.pid_namespace
     }
 
     pub fn ring_records(self) -> u64 {
@@ -183,7 +220,15 @@ fn lock() -> MutexGuard<'static, File> {
 impl File {
     const fn none() -> File {
         let rings = [const { AtomicPtr::new(null_mut()) }; SLOT_COUNT as usize];
-        File { fd: -1, identity: None, rings, ring_bytes: 0, session: None, counter: Counter::Monotonic }
+        File {
+            fd: -1,
+            identity: None,
+            rings,
+            ring_bytes: 0,
+            session: None,
+            counter: Counter::Monotonic,
+            channels: Vec::new(),
+        }
     }
 
     /// Whether the descriptor still is the ring file's.
@@ -206,12 +251,7 @@ impl File {
                 return None;
             }
             let ring = map(self.fd, offset, bytes)?;
-            if libc::madvise(ring.cast(), bytes, libc::MADV_POPULATE_WRITE) != 0 {
-                // Before Linux 5.14: touch every page.
-                for page in (0..bytes).step_by(4096) {
-                    ring.add(page).write_volatile(0);
-                }
-            }
+            populate(ring, bytes);
             *self.rings[index].get_mut() = ring.cast();
             Some(ring.cast())
         }
@@ -237,11 +277,15 @@ impl File {
         self.ring_bytes = ring_bytes;
     }
 
+    fn session(&self) -> Option<PathBuf> {
+        let session = self.session.clone().or_else(|| std::env::var_os("TAUT_SESSION").map(PathBuf::from));
+        session.filter(|s| !s.as_os_str().is_empty())
+    }
+
     /// Builds and maps this process's ring file; returns the state that follows.
     fn attach(&mut self) -> u32 {
         register_fork_handler();
-        let session = self.session.clone().or_else(|| std::env::var_os("TAUT_SESSION").map(PathBuf::from));
-        let Some(session) = session.filter(|s| !s.as_os_str().is_empty()) else { return OFF };
+        let Some(session) = self.session() else { return OFF };
         self.counter = best_counter();
         match self.build(&session) {
             Some(header) => {
@@ -330,8 +374,24 @@ unsafe fn lay_out(fd: c_int, stride: usize, ring_records: u32, counter: Counter)
     }
 }
 
+/// Maps the pages of a reserved, shared range in now, so that no write of them faults.
+///
+/// # Safety
+/// The range is mapped for writing and its bytes are all zero.
+pub unsafe fn populate(start: *mut u8, bytes: usize) {
+    // SAFETY: of the caller.
+    unsafe {
+        if libc::madvise(start.cast(), bytes, libc::MADV_POPULATE_WRITE) != 0 {
+            // Before Linux 5.14: touch every page.
+            for page in (0..bytes).step_by(4096) {
+                start.add(page).write_volatile(0);
+            }
+        }
+    }
+}
+
 /// Maps a part of a file, shared.
-fn map(fd: c_int, offset: usize, bytes: usize) -> Option<*mut u8> {
+pub fn map(fd: c_int, offset: usize, bytes: usize) -> Option<*mut u8> {
     // SAFETY: a new mapping where the kernel has room touches nobody's memory.
     let place = unsafe {
         libc::mmap(null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, offset as i64)
@@ -340,7 +400,7 @@ fn map(fd: c_int, offset: usize, bytes: usize) -> Option<*mut u8> {
 }
 
 /// Longer than the limit, and `ftruncate` would end the process with SIGXFSZ.
-fn may_have(length: usize) -> bool {
+pub fn may_have(length: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a live local.
     let unknown = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } != 0;
@@ -378,7 +438,7 @@ impl Drop for Aside {
     }
 }
 
-fn c_path(path: &Path) -> Option<CString> {
+pub fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
 }
 
@@ -464,4 +524,5 @@ pub fn forget() {
     }
     LOST_HERE.store(0, Ordering::Relaxed);
     crate::thread::forget();
+    lock().channels.iter().for_each(Known::after_fork);
 }

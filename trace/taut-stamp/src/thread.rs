@@ -61,7 +61,7 @@ impl Drop for Closer {
 }
 
 /// The counter that nearly everybody has; the hot path knows no other.
-const USUAL: Counter = if cfg!(target_arch = "aarch64") { Counter::Cntvct } else { Counter::Tsc };
+pub const USUAL: Counter = if cfg!(target_arch = "aarch64") { Counter::Cntvct } else { Counter::Tsc };
 
 /// Writes one record if that is plain sailing: the thread has a ring, the ring has room, the counter is the usual one.
 /// Else false, and [`write_slowly`] must be asked: one branch and no call here, so that nothing is kept on the stack.

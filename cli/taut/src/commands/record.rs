@@ -114,13 +114,21 @@ fn subject(args: &Args) -> String {
 fn summary(args: &Args, recorded: &Recorded) -> String {
     let ending = &recorded.ending;
     let mut lost = String::new();
-    for (n, what) in [(ending.lost_stamps, "stamps"), (ending.lost_kernel_events, "kernel events")] {
+    let telemetry = match ending.telemetry {
+        0 => String::new(),
+        n => format!(", {} telemetry messages", words::count(n)),
+    };
+    for (n, what) in [
+        (ending.lost_stamps, "stamps"),
+        (ending.lost_telemetry, "telemetry messages"),
+        (ending.lost_kernel_events, "kernel events"),
+    ] {
         if n > 0 {
             lost += &format!(", {} {what} LOST", words::count(n));
         }
     }
     format!(
-        "taut: {}: {} stamps, {} kernel events{lost}, {}\ntaut: next: taut report {}",
+        "taut: {}: {} stamps{telemetry}, {} kernel events{lost}, {}\ntaut: next: taut report {}",
         args.output.display(),
         words::count(ending.stamps),
         words::count(ending.kernel_events),
@@ -172,10 +180,14 @@ impl Live {
     }
 
     fn show(&self, progress: &Progress) {
-        let lost = progress.lost_stamps + progress.lost_kernel_events;
+        let lost = progress.lost_stamps + progress.lost_telemetry + progress.lost_kernel_events;
+        let telemetry = match progress.telemetry {
+            0 => String::new(),
+            n => format!(" · {} telemetry", words::count(n)),
+        };
         let lost = if lost == 0 { String::new() } else { format!(" · {} LOST", words::count(lost)) };
         self.bar.set_message(format!(
-            "{:.0} s · {} stamps ({}/s) · {} kernel events · {} processes, {} threads · {}{lost}",
+            "{:.0} s · {} stamps ({}/s){telemetry} · {} kernel events · {} processes, {} threads · {}{lost}",
             progress.elapsed.as_secs_f64(),
             words::count(progress.stamps),
             words::count(progress.stamps_per_s.round() as u64),

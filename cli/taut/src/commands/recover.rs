@@ -38,10 +38,11 @@ pub fn run(args: &Args) -> Result<Done> {
         eprintln!("lost: {damage}");
     }
     eprintln!(
-        "wrote {}: {} stamps, {} kernel events",
+        "wrote {}: {} stamps, {} kernel events, {} telemetry messages",
         to.display(),
         taut_report::words::count(recovered.stamps),
-        taut_report::words::count(recovered.kernel_events)
+        taut_report::words::count(recovered.kernel_events),
+        taut_report::words::count(recovered.messages)
     );
     Ok(if recovered.damage.is_empty() { Done::Fine } else { Done::DataLost })
 }

@@ -1,0 +1,68 @@
+//! Two thousand signals as a robot has them: a third hardly ever change, a third are sensors of 12 bits, a third are
+//! smooth. And the clocks by which all contenders are measured.
+
+use std::time::{Duration, Instant};
+
+pub const VALUES: usize = 2000;
+pub const RATE_HZ: f64 = 400.0;
+
+/// All values of one cycle.
+pub struct Signals {
+    pub values: [f64; VALUES],
+    state: u64,
+    cycle: u64,
+}
+
+impl Signals {
+    pub fn new() -> Signals {
+        Signals { values: [0.0; VALUES], state: 1, cycle: 0 }
+    }
+
+    /// The next cycle. Cheap: it is not what is measured.
+    pub fn step(&mut self) {
+        self.cycle += 1;
+        let time_s = self.cycle as f64 / RATE_HZ;
+        let (sine, cosine) = (6.0 * time_s).sin_cos();
+        for (at, value) in self.values.iter_mut().enumerate() {
+            self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let noise = (self.state >> 40) as f64 / f64::from(1 << 24) - 0.5;
+            *value = match at % 3 {
+                0 => at as f64,
+                1 => ((sine * 1500.0 + noise * 6.0).round() + at as f64) / 2048.0,
+                _ => sine * at as f64 + cosine,
+            };
+        }
+    }
+}
+
+/// Runs `act` at the rate of the loop, and says how long each call took, in ns.
+pub fn paced(seconds: f64, mut act: impl FnMut(&Signals)) -> Vec<u64> {
+    let period = Duration::from_secs_f64(1.0 / RATE_HZ);
+    let cycles = (seconds * RATE_HZ) as u32;
+    let mut signals = Box::new(Signals::new());
+    let mut calls = Vec::with_capacity(cycles as usize);
+    let start = Instant::now();
+    for cycle in 0..cycles {
+        std::thread::sleep((start + period * cycle).saturating_duration_since(Instant::now()));
+        signals.step();
+        let before = Instant::now();
+        act(&signals);
+        calls.push(before.elapsed().as_nanos() as u64);
+    }
+    calls
+}
+
+/// p50, p99, p99.9, the largest.
+pub fn quantiles(mut calls: Vec<u64>) -> [u64; 4] {
+    calls.sort_unstable();
+    let at = |q: f64| calls[((calls.len() as f64 * q) as usize).min(calls.len() - 1)];
+    [at(0.5), at(0.99), at(0.999), at(1.0)]
+}
+
+/// CPU time of this process.
+pub fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,222 @@
+//! `taut log`: the channels of a recording and their messages, one channel and one stretch of time without the rest.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{BufWriter, Write},
+    ops::{ControlFlow, Range},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use serde_json::json;
+use taut_recording::{
+    PlainChannel,
+    log::{Log, Message},
+    ros2msg::Schema,
+};
+use taut_report::{
+    layouts::{self, ChannelPaths},
+    words,
+};
+
+use crate::{exit::Done, output};
+
+/// Paths of a channel that a layout looks at; more than that no plot shows.
+const MOST_PATHS: usize = 2000;
+
+/// List a recording's telemetry, print a channel's messages, or write layouts for plotting tools.
+///
+/// Only the bytes of what was asked for are read. Messages are JSON lines on stdout.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut log run.mcap\n  taut log run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut log run.mcap --channel /telemetry/leg --last 10\n  taut log run.mcap --at 12.5\n  taut log run.mcap --layouts"
+)]
+pub struct Args {
+    /// A recording.
+    recording: PathBuf,
+    /// Print the messages of this channel.
+    #[arg(long, value_name = "TOPIC")]
+    channel: Option<String>,
+    /// From this many seconds after the start on.
+    #[arg(long, value_name = "SECONDS", requires = "channel", value_parser = seconds)]
+    from: Option<f64>,
+    /// Until this many seconds after the start.
+    #[arg(long, value_name = "SECONDS", requires = "channel", value_parser = seconds)]
+    to: Option<f64>,
+    /// Only the last so many messages.
+    #[arg(long, value_name = "N", requires = "channel")]
+    last: Option<usize>,
+    /// Print the state at that moment: the last message of every channel.
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["channel", "layouts"], value_parser = seconds)]
+    at: Option<f64>,
+    /// Write layouts that show the channels, beside the recording: RUN.foxglove.json, RUN.plotjuggler.xml.
+    #[arg(long, conflicts_with = "channel")]
+    layouts: bool,
+    /// Form of the list of channels.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table.
+    Terminal,
+    /// For scripts.
+    Json,
+}
+
+/// Reads what was asked for.
+pub fn run(args: &Args) -> Result<Done> {
+    let subject = || args.recording.display().to_string();
+    let file = File::open(&args.recording).with_context(subject)?;
+    if file.metadata()?.is_dir() {
+        bail!("{}: is a folder; name a recording (.mcap)", subject());
+    }
+    let mut log = Log::open(file).with_context(subject)?;
+    let start = log.span().start;
+    let moment = |seconds: f64| start.saturating_add((seconds * 1e9) as u64);
+    if let Some(topic) = &args.channel {
+        let times = args.from.map_or(0, moment)..args.to.map_or(u64::MAX, moment);
+        messages(&mut log, topic, times, args.last, start).with_context(subject)?;
+    } else if let Some(at) = args.at {
+        state(&mut log, moment(at), start).with_context(subject)?;
+    } else if args.layouts {
+        write_layouts(&log, &args.recording).with_context(subject)?;
+    } else {
+        output::write(&list(&log, args.format), None)?;
+    }
+    log.damage().iter().for_each(|damage| eprintln!("taut: warning: {damage}"));
+    Ok(if log.damage().is_empty() { Done::Fine } else { Done::DataLost })
+}
+
+fn list(log: &Log<File>, format: Format) -> String {
+    let seconds = (log.span().end - log.span().start) as f64 / 1e9;
+    if format == Format::Json {
+        let channels: Vec<_> = log
+            .channels()
+            .into_iter()
+            .map(|channel| {
+                json!({
+                    "topic": channel.topic,
+                    "type": channel.schema_name,
+                    "messages": log.messages_of(channel.number),
+                    "bytes": log.bytes_of(channel.number),
+                })
+            })
+            .collect();
+        return format!("{:#}\n", json!({ "schema_version": 1, "duration_s": seconds, "channels": channels }));
+    }
+    let mut text = String::new();
+    for channel in log.channels() {
+        let messages = log.messages_of(channel.number);
+        text += &format!(
+            "{:<40} {:<28} {:>10} messages  {:>8.1}/s  {:>10}\n",
+            channel.topic,
+            channel.schema_name,
+            words::count(messages),
+            messages as f64 / seconds.max(1e-9),
+            words::bytes(log.bytes_of(channel.number)),
+        );
+    }
+    if text.is_empty() {
+        text += "no telemetry in this recording\n";
+    }
+    text
+}
+
+fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<usize>, start: u64) -> Result<()> {
+    let channel = log.channels().into_iter().find(|channel| channel.topic == topic).cloned();
+    let channel = channel.ok_or_else(|| {
+        let known: Vec<_> = log.channels().into_iter().map(|channel| channel.topic.clone()).collect();
+        anyhow!(
+            "has no channel {topic:?}; it has {}",
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        )
+    })?;
+    let schema = schema_of(&channel)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut failed = None;
+    let mut print = |message: Message<'_>| match line(&channel, &schema, message, start)
+        .and_then(|line| Ok(out.write_all(line.as_bytes())?))
+    {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    };
+    match last {
+        None => log.read(channel.number, times, &mut print)?,
+        Some(count) => {
+            let mut kept: VecDeque<(u64, u32, Vec<u8>)> = VecDeque::new();
+            if count > 0 {
+                log.read_back(channel.number, times, &mut |message| {
+                    kept.push_front((message.log_time_ns, message.sequence, message.data.to_vec()));
+                    if kept.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })?;
+            }
+            for (log_time_ns, sequence, data) in kept {
+                let message = Message { channel: channel.number, log_time_ns, sequence, data: &data };
+                if print(message).is_break() {
+                    break;
+                }
+            }
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(out.flush()?),
+    }
+}
+
+fn state(log: &mut Log<File>, log_time_ns: u64, start: u64) -> Result<()> {
+    let channels: Vec<PlainChannel> = log.channels().into_iter().cloned().collect();
+    let mut lines = Vec::new();
+    log.state_at(log_time_ns, &mut |message| {
+        let channel = channels.iter().find(|channel| channel.number == message.channel);
+        lines.extend(channel.map(|channel| line(channel, &schema_of(channel)?, message, start)));
+    })?;
+    output::write(&lines.into_iter().collect::<Result<String>>()?, None)
+}
+
+/// One message as a line of JSON.
+fn line(channel: &PlainChannel, schema: &Schema, message: Message<'_>, start: u64) -> Result<String> {
+    let value = schema
+        .decode(message.data)
+        .ok_or_else(|| anyhow!("a message of {} is not of its schema; try `taut recover`", channel.topic))?;
+    let time_s = message.log_time_ns.saturating_sub(start) as f64 / 1e9;
+    let line = json!({ "topic": channel.topic, "time_s": time_s, "sequence": message.sequence, "value": value });
+    Ok(format!("{line}\n"))
+}
+
+fn schema_of(channel: &PlainChannel) -> Result<Schema> {
+    Schema::parse(&channel.schema).map_err(|why| anyhow!("the channel {} cannot be read: {why}", channel.topic))
+}
+
+fn write_layouts(log: &Log<File>, recording: &Path) -> Result<()> {
+    let mut channels = Vec::new();
+    for channel in log.channels() {
+        let paths = schema_of(channel)?.numbers(MOST_PATHS);
+        channels.push(ChannelPaths { topic: channel.topic.clone(), paths });
+    }
+    if channels.is_empty() {
+        bail!("has no telemetry to lay out");
+    }
+    for (ending, text) in
+        [("foxglove.json", layouts::foxglove(&channels)), ("plotjuggler.xml", layouts::plotjuggler(&channels))]
+    {
+        let path = recording.with_extension(ending);
+        output::write(&text, Some(&path))?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..1e9).contains(&s) => Ok(s),
+        _ => Err("give a number of seconds from 0 on".into()),
+    }
+}

@@ -1,0 +1,314 @@
+//! The consumer of telemetry rings (`docs/protocol.md`, "Telemetry"): ring → message of a plain channel.
+//!
+//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::{self, File},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use memmap2::{MmapOptions, MmapRaw};
+use taut_clock::Counter;
+use taut_recording::{Writer, telemetry::StructLayout};
+
+use crate::{owner::Owner, rings::bad};
+
+const MAGIC: &[u8; 8] = b"TAUTTELE";
+const VERSION: u32 = 1;
+const FIXED_HEADER_BYTES: usize = 72;
+const HEADER_BYTES: usize = 4096;
+const SLOT_HEAD: usize = 16;
+const MOST_BYTES: usize = 1 << 20;
+const MOST_SLOTS: u32 = 1 << 20;
+const MOST_DESCRIPTION: usize = 1 << 20;
+/// Taken from one ring in one go, so that a busy one does not starve the others.
+const TAKE_BYTES: u64 = 4 << 20;
+
+const STATE: usize = 128;
+const HEAD: usize = 192;
+const LOST: usize = 200;
+const TAIL: usize = 256;
+const CLOSED: u32 = 2;
+
+/// What a drain brought besides what it wrote.
+#[derive(Debug, Default)]
+pub struct Drained {
+    /// Messages written.
+    pub messages: u64,
+    /// Messages lost since the last drain, by place ("pid/channel").
+    pub lost: Vec<(String, u64)>,
+    /// Files that are not what the protocol says, with why; each is told once.
+    pub refused: Vec<String>,
+    /// Whether a ring holds more than was taken.
+    pub has_more: bool,
+    /// The recording could not be written.
+    pub failed: Option<taut_recording::Error>,
+}
+
+/// The telemetry files of a session directory.
+pub struct Channels {
+    directory: PathBuf,
+    files: HashMap<PathBuf, ChannelFile>,
+    refused: HashSet<PathBuf>,
+    /// A value, copied out of shared memory before it is looked at.
+    value: Vec<u8>,
+}
+
+impl Channels {
+    /// Watches a session directory; `late` skips what its rings hold now.
+    pub fn open(directory: &Path, late: bool) -> Channels {
+        let (files, refused) = (HashMap::new(), HashSet::new());
+        let mut channels = Channels { directory: directory.to_owned(), files, refused, value: Vec::new() };
+        if late {
+            // What is refused here is refused and told again: nothing remembers it.
+            channels.discover(&mut Vec::new());
+            channels.refused.clear();
+            channels.files.values_mut().for_each(ChannelFile::skip);
+        }
+        channels
+    }
+
+    /// Looks for new files: one listing of a small directory.
+    pub fn discover(&mut self, refused: &mut Vec<String>) {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let is_ours = path.extension().is_some_and(|e| e == "telemetry");
+            if !is_ours || self.files.contains_key(&path) || self.refused.contains(&path) {
+                continue;
+            }
+            match ChannelFile::open(&path) {
+                Ok(file) => {
+                    self.files.insert(path, file);
+                }
+                Err(error) => {
+                    refused.push(format!("{}: {error}; its telemetry is not recorded", path.display()));
+                    self.refused.insert(path);
+                }
+            }
+        }
+    }
+
+    /// Writes what the rings hold, and removes the files that are done with.
+    pub fn drain(&mut self, writer: &mut Writer) -> Drained {
+        let mut drained = Drained::default();
+        let (refused, value) = (&mut self.refused, &mut self.value);
+        self.files.retain(|path, file| {
+            if !file.is_whole() {
+                drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
+                refused.insert(path.clone());
+                return false;
+            }
+            let is_done = file.drain(writer, value, &mut drained).unwrap_or_else(|error| {
+                drained.failed = Some(error);
+                false
+            });
+            if is_done && fs::remove_file(path).is_err() {
+                // It stays in the directory and must not be found anew.
+                refused.insert(path.clone());
+            }
+            !is_done
+        });
+        drained
+    }
+
+    /// Looks which processes are gone: their files go with the next drain. To be called now and then: it asks /proc.
+    pub fn note_dead(&mut self) {
+        self.files.values_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
+    }
+}
+
+/// One channel's file, mapped.
+struct ChannelFile {
+    file: File,
+    map: MmapRaw,
+    owner: Owner,
+    is_dead: bool,
+    counter: u8,
+    value_bytes: usize,
+    slot_count: u64,
+    slot_stride: usize,
+    ring_offset: usize,
+    layout: StructLayout,
+    /// In the recording, once something was written.
+    channel: Option<u16>,
+    /// Consumed; the file's copy is for the producer.
+    tail: u64,
+    /// The lost counter as last seen.
+    lost: u64,
+    last_ticks: u64,
+    is_told: bool,
+}
+
+impl ChannelFile {
+    fn open(path: &Path) -> io::Result<ChannelFile> {
+        let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let length = file.metadata()?.len();
+        if !file.metadata()?.is_file() || length < HEADER_BYTES as u64 {
+            return Err(bad("shorter than a header"));
+        }
+        let map = MmapOptions::new().map_raw(&file)?;
+        ChannelFile::check(file, map)
+    }
+
+    /// Reads the header and believes it only as far as it fits the file.
+    fn check(file: File, map: MmapRaw) -> io::Result<ChannelFile> {
+        let length = map.len();
+        // SAFETY: the mapping is at least 4096 bytes long and lives in `map`. These fields were written once,
+        // before the file got its name; a hostile writer can only make them nonsense, which is refused below.
+        let header: [u8; FIXED_HEADER_BYTES] = unsafe { map.as_ptr().cast::<[u8; FIXED_HEADER_BYTES]>().read() };
+        let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        let size_at = |at: usize| usize::try_from(u64_at(at)).unwrap_or(usize::MAX);
+        if &header[..8] != MAGIC {
+            return Err(bad("not a telemetry file"));
+        }
+        if u32_at(8) != VERSION {
+            return Err(bad(&format!("telemetry protocol version {}, this taut knows {VERSION}", u32_at(8))));
+        }
+        let (value_bytes, slot_count) = (u32_at(24) as usize, u32_at(28));
+        let (stride, described, ring) = (size_at(48), size_at(56), size_at(64));
+        let sound = (1..=MOST_BYTES).contains(&value_bytes)
+            && slot_count.is_power_of_two()
+            && slot_count <= MOST_SLOTS
+            && stride.is_multiple_of(64)
+            && stride >= SLOT_HEAD + value_bytes
+            && described <= MOST_DESCRIPTION
+            && ring.is_multiple_of(4096)
+            && ring >= HEADER_BYTES + described
+            && stride.checked_mul(slot_count as usize).and_then(|n| n.checked_add(ring)).is_some_and(|n| n <= length);
+        if !sound {
+            return Err(bad("its header does not fit the file"));
+        }
+        let counter = u8::try_from(u32_at(12)).ok().and_then(Counter::from_number).filter(is_ours);
+        let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this machine has not", u32_at(12))))?;
+        let mut text = vec![0; described];
+        // SAFETY: seen above to lie in the mapping; a copy that a hostile writer changes meanwhile is nonsense and stays one.
+        unsafe { map.as_ptr().add(HEADER_BYTES).copy_to_nonoverlapping(text.as_mut_ptr(), described) };
+        let layout = StructLayout::parse(&String::from_utf8_lossy(&text), value_bytes).map_err(|why| bad(&why))?;
+        let mut channel = ChannelFile {
+            file,
+            owner: Owner::new(u32_at(16) as i32, u64_at(40), u64_at(32)),
+            is_dead: false,
+            counter: counter as u8,
+            value_bytes,
+            slot_count: u64::from(slot_count),
+            slot_stride: stride,
+            ring_offset: ring,
+            layout,
+            channel: None,
+            tail: 0,
+            lost: 0,
+            last_ticks: 0,
+            is_told: false,
+            map,
+        };
+        // An earlier consumer may have taken some.
+        channel.tail = channel.u64(TAIL).load(Ordering::Relaxed);
+        Ok(channel)
+    }
+
+    /// Starts with what is written from now on.
+    fn skip(&mut self) {
+        self.lost = self.u64(LOST).load(Ordering::Relaxed);
+        self.consumed(self.u64(HEAD).load(Ordering::Acquire));
+    }
+
+    /// Beyond the file's end the mapping ends too, with a SIGBUS. (As in `rings`.)
+    fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+    }
+
+    /// Writes what the ring holds; whether that was the last that it will ever hold.
+    fn drain(
+        &mut self,
+        writer: &mut Writer,
+        value: &mut Vec<u8>,
+        drained: &mut Drained,
+    ) -> Result<bool, taut_recording::Error> {
+        // State before head: a ring seen closed holds no more than its head says. `is_dead` is older still.
+        let is_closed = self.is_dead || self.u32(STATE).load(Ordering::Acquire) == CLOSED;
+        // SYNC POINT head
+        let head = self.u64(HEAD).load(Ordering::Acquire);
+        let waiting = head.wrapping_sub(self.tail);
+        let lost = self.u64(LOST).load(Ordering::Relaxed);
+        let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
+        if more > 0 {
+            drained.lost.push((format!("{}/{}", self.owner.pid, self.layout.name), more));
+        }
+        if waiting > self.slot_count {
+            // No producer does this. Believe nothing of it, and go on from its head.
+            if !std::mem::replace(&mut self.is_told, true) {
+                drained.refused.push(format!(
+                    "process {}: telemetry {:?} states {waiting} values in a ring of {}; they are not recorded",
+                    self.owner.pid, self.layout.name, self.slot_count
+                ));
+            }
+            self.consumed(head);
+            return Ok(is_closed);
+        }
+        if waiting == 0 {
+            return Ok(is_closed);
+        }
+        let channel = match self.channel {
+            Some(channel) => channel,
+            None => {
+                let topic = format!("/telemetry/{}", self.layout.name);
+                let channel = writer.channel(&topic, &self.layout.schema_name, &self.layout.schema)?;
+                *self.channel.insert(channel)
+            }
+        };
+        let take = waiting.min((TAKE_BYTES / self.value_bytes as u64).max(1));
+        value.resize(self.value_bytes, 0);
+        for position in (0..take).map(|i| self.tail.wrapping_add(i)) {
+            let at = self.ring_offset + (position & (self.slot_count - 1)) as usize * self.slot_stride;
+            // SAFETY: `check` saw that the ring lies in the mapping, and the mask keeps the position in the ring. The
+            // producer finished the value before it published head; any bytes are valid ones.
+            let [ticks, sequence] = unsafe {
+                let slot = self.map.as_ptr().add(at);
+                slot.add(SLOT_HEAD).copy_to_nonoverlapping(value.as_mut_ptr(), self.value_bytes);
+                slot.cast::<[u64; 2]>().read()
+            };
+            // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
+            self.last_ticks = ticks.max(self.last_ticks);
+            let Some(time_ns) = writer.time_of(self.counter, self.last_ticks) else { return Ok(false) };
+            writer.message(channel, time_ns, sequence as u32, |out| self.layout.encode(value, out))?;
+            drained.messages += 1;
+        }
+        // SYNC POINT tail
+        self.consumed(self.tail.wrapping_add(take));
+        drained.has_more |= take < waiting;
+        Ok(is_closed && take == waiting)
+    }
+
+    /// Gives the producer the room of what was read.
+    fn consumed(&mut self, tail: u64) {
+        self.tail = tail;
+        self.u64(TAIL).store(tail, Ordering::Release);
+    }
+
+    fn u32(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: a place in the header, which the mapping holds, and aligned; the memory is shared, hence atomic.
+        unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+    }
+
+    fn u64(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: as for `u32`.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+    }
+}
+
+/// Whether this machine's recorder can tell the counter's time.
+fn is_ours(counter: &Counter) -> bool {
+    match counter {
+        Counter::Monotonic => true,
+        Counter::Tsc => cfg!(target_arch = "x86_64"),
+        Counter::Cntvct => cfg!(target_arch = "aarch64"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
