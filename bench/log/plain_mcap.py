@@ -41,7 +41,9 @@ def main() -> None:
     cpu_ns = time.process_time_ns() - before - signals_ns
     wall_ns = time.perf_counter_ns() - began
     calls.sort()
-    quantile = {q: calls[min(int(len(calls) * f), len(calls) - 1)] for q, f in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999))}
+    quantile = {
+        q: calls[min(int(len(calls) * f), len(calls) - 1)] for q, f in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999))
+    }
     print(json.dumps({"cpu_ns": cpu_ns, "wall_ns": wall_ns, "n": len(calls), "max": calls[-1], **quantile}))
 
 

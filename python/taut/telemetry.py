@@ -52,7 +52,7 @@ class Channel:
         kind = np.dtype(dtype)
         text = describe(name, kind, units or {}, constants or {})
         self.row: npt.NDArray[Any] = np.zeros((), kind)
-        self._ring = TelemetryRing(name, text, self.row.reshape(1).view(np.uint8), rate_hz)
+        self._ring = TelemetryRing(name, text, self.row.reshape(1).view(np.uint8).data, rate_hz)
         # The ring's own functions: one call less on the loop.
         self.write = self._ring.write
         self.lost = self._ring.lost

@@ -101,7 +101,10 @@ def test_taut_log_prints_one_channel_and_writes_layouts(run: Path) -> None:
         return subprocess.run([TAUT, "log", run, *arguments], capture_output=True, text=True, check=True).stdout
 
     channels = {channel["topic"]: channel for channel in json.loads(taut("--format", "json"))["channels"]}
-    assert {topic: channel["messages"] for topic, channel in channels.items()} == {"/telemetry/leg": 500, "/telemetry/imu": 50}
+    assert {topic: channel["messages"] for topic, channel in channels.items()} == {
+        "/telemetry/leg": 500,
+        "/telemetry/imu": 50,
+    }
     last = [json.loads(line) for line in taut("--channel", "/telemetry/imu", "--last", "2").splitlines()]
     assert [line["value"]["gyro"][2] for line in last] == [480.0, 490.0]
     taut("--layouts")
