@@ -41,6 +41,8 @@ const PROGRESS_NS: u64 = 200_000_000;
 const GRACE: Duration = Duration::from_secs(5);
 /// At the end, for stamps that are still in the rings; processes that outlive the command may go on for ever.
 const LAST_DRAIN: Duration = Duration::from_millis(200);
+/// At the end, of the telemetry rings: enough for the largest, in case somebody goes on writing.
+const MOST_DRAINS: usize = 1000;
 /// Different sentences kept; a process that writes nonsense must not fill our memory with them.
 const MOST_WARNINGS: usize = 100;
 
@@ -589,8 +591,13 @@ impl Recording {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
             let done = drained.batches.is_empty();
             self.take(drained);
-            let done = !self.drain_telemetry() && done;
             if done || Instant::now() >= until {
+                break;
+            }
+        }
+        // A ring is larger than what one drain takes; and what a process wrote before it died must not be cut off by a clock.
+        for _ in 0..MOST_DRAINS {
+            if !self.drain_telemetry() {
                 break;
             }
         }
