@@ -114,8 +114,10 @@ impl<R: Read + Seek> Log<R> {
 
     /// Log times of the first message and behind the last one, of all channels.
     pub fn span(&self) -> Range<u64> {
-        let start = self.chunks.iter().map(|chunk| chunk.start_ns).min().unwrap_or(0);
-        start..self.chunks.iter().map(|chunk| chunk.end_ns).max().unwrap_or(0).saturating_add(1)
+        // A chunk may hold schemas only; then it has no times.
+        let held = || self.chunks.iter().filter(|chunk| !chunk.channels.is_empty());
+        let start = held().map(|chunk| chunk.start_ns).min().unwrap_or(0);
+        start..held().map(|chunk| chunk.end_ns).max().unwrap_or(0).saturating_add(1)
     }
 
     /// Messages of a channel, as the indexes count them.
