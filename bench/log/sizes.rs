@@ -38,7 +38,9 @@ const COMPRESSORS: [(&str, Compress, Decompress); 5] = [
         |bytes| zstd::bulk::compress(bytes, 3).expect("it compresses"),
         |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
     ),
-    ("lz4 (lz4_flex)", lz4_flex::compress, |bytes, size| lz4_flex::decompress(bytes, size).expect("it was compressed")),
+    ("lz4 (lz4_flex)", lz4_flex::block::compress, |bytes, size| {
+        lz4_flex::block::decompress(bytes, size).expect("it was compressed")
+    }),
     (
         "snappy",
         |bytes| snap::raw::Encoder::new().compress_vec(bytes).expect("it compresses"),

@@ -5,7 +5,7 @@ use std::fs;
 use crate::proc;
 
 /// Looks for a process of another PID namespace before it is given up.
-const LOOKS_FOR_PID: u32 = 8;
+pub const LOOKS_FOR_PID: u32 = 8;
 
 /// Who made a file, by its own word until it is found.
 pub struct Owner {

@@ -331,7 +331,7 @@ fn a_process_of_an_unknown_namespace_is_not_taken_for_dead() {
     file.u64(40, 1);
     file.slot(0, 77, 0, 3);
     let mut session = file.session();
-    for _ in 0..2 * LOOKS_FOR_PID {
+    for _ in 0..2 * crate::owner::LOOKS_FOR_PID {
         session.reap();
     }
     assert!(file.path.exists());
