@@ -262,7 +262,7 @@ rate_hz = 100
             (change("\"flood\"", "\"a/b\""), ["scenario.name", "letters, digits"]),
             (change("= 100", "= 0"), ["scenario \"flood\".load[0].rate_hz", "not above 0"]),
             (change("= 100", "= 1\nburst = 2"), ["line", "unknown field `burst`, expected one of"]),
-            (change("udp", "dds"), ["line", "unknown variant `dds`, expected one of"]),
+            (change("udp", "tcp"), ["line", "unknown variant `tcp`, expected one of"]),
             (change("= 100", "= 1\ncpus = \"x\""), ["line", "write e.g. \"0-2,5\""]),
             (
                 format!("{LAB}[break]\nscenario = \"flood\"\nvary = \"rate\"\nfrom = 1\nto = 2").pipe(refused_owned),

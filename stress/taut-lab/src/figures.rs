@@ -498,7 +498,7 @@ name = "load"
         let time = &load.metrics[1];
         assert_eq!((rate.name.as_str(), time.name.as_str()), ("rate", "t_ms"));
         for (metric, ratio) in [(time, 2.0), (rate, 0.5)] {
-            let difference = metric.difference.unwrap();
+            let difference = metric.difference.clone().unwrap();
             assert_eq!((difference.pairs, difference.left_out, difference.ratio), (12, 0, true));
             let (low, high) = difference.interval.unwrap();
             for bound in [difference.estimate, low, high] {
@@ -523,7 +523,7 @@ name = "load"
         let time = &load.metrics[1];
         assert_eq!((time.n, time.failed, time.median, time.worst), (12, 8, Some(Bound::Failed), Some(Bound::Failed)));
         assert!(number(time.best.unwrap()) >= 20.0);
-        assert_eq!(time.difference.unwrap().estimate, Bound::Failed);
+        assert_eq!(time.difference.clone().unwrap().estimate, Bound::Failed);
         assert_eq!((load.success.k, load.success.n), (4, 12));
         let difference = load.success_difference.unwrap();
         assert_eq!((difference.pairs, difference.only_baseline, difference.only_here), (12, 8, 0));
@@ -541,7 +541,7 @@ name = "load"
         let results = of(&trials);
         let load = &results.scenarios[1];
         assert_eq!((load.success.k, load.success.n, load.trials[&Status::Invalid]), (11, 11, 1));
-        let difference = load.metrics[1].difference.unwrap();
+        let difference = load.metrics[1].difference.clone().unwrap();
         assert_eq!((difference.pairs, difference.left_out), (11, 1));
         assert!(results.notes.iter().any(|note| note.starts_with("1 of 24")), "{:?}", results.notes);
     }

@@ -197,12 +197,12 @@ mod tests {
             trials.push(Trial { id, status, ..Trial::default() });
             left(&trials, "a", index..index + 1, 10)
         };
-        assert_eq!(run(0, Status::Success), []);
-        assert_eq!(run(1, Status::Failed), [], "a failure is a result");
+        assert_eq!(run(0, Status::Success), [0; 0]);
+        assert_eq!(run(1, Status::Failed), [0; 0], "a failure is a result");
         assert_eq!(run(2, Status::Invalid), [2]);
         assert_eq!(run(2, Status::Invalid), [2]);
-        assert_eq!(run(2, Status::Invalid), [], "two of ten, and no more");
-        assert_eq!(run(3, Status::Invalid), []);
+        assert_eq!(run(2, Status::Invalid), [0; 0], "two of ten, and no more");
+        assert_eq!(run(3, Status::Invalid), [0; 0]);
         assert_eq!(left(&[], "a", 4..6, 10), [4, 5]);
     }
 
