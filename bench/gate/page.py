@@ -1,0 +1,276 @@
+"""The page, and what must hold. Numbers come in; words and tables go out."""
+
+import platform
+from dataclasses import dataclass
+
+import numpy as np
+from collect import SECONDS
+from noise import MERGED, SAME, Hypothesis, Noise
+from peers import CRITERION_NOISE, WAYS
+from plan import KINDS, SYSTEMS
+from scipy import stats
+
+SLOWED = {
+    "native": "estimate.begin → estimate.end",
+    "teleop": "follower.command_pre_hardware_write → follower.command_pre_lock",
+}
+"""The hop that the injections are in."""
+FOUND = {"slower by 10 %": 0.60, "slower by 20 %": 0.90, "slower by 50 %": 0.99, "tail": 0.80}
+FALSE, BY_MACHINE, RIGHT_HOP = 0.01, 0.02, 0.95
+MEANS = {
+    "same": "B is A",
+    "slower by 10 %": "B has 10 % more work in one hop",
+    "slower by 20 %": "20 % more",
+    "slower by 50 %": "50 % more",
+    "tail": "one message in 200 has five times the work there",
+    "hog": "B is A, but a hog is on its core",
+}
+SHOWN = ("end to end", "slow", "p50")
+
+
+@dataclass(frozen=True)
+class Limit:
+    what: str
+    hits: int
+    of: int
+    limit: float
+    at_least: bool
+
+    @property
+    def holds(self) -> bool:
+        share = self.hits / max(self.of, 1)
+        return self.of > 0 and (share >= self.limit if self.at_least else share <= self.limit)
+
+
+def limits(results: dict) -> list[Limit]:
+    rows = []
+    for system in SYSTEMS:
+        gates = results["replayed"][system]
+        worse = {kind: [gate for gate in gates[kind] if gate["verdict"] == "worse"] for kind in KINDS}
+
+        def limit(what: str, kind: str, share: float, at_least: bool) -> Limit:
+            return Limit(f"{system}: {what}", len(worse[kind]), len(gates[kind]), share, at_least)  # noqa: B023
+
+        rows.append(limit("`worse`, though B is A", "same", FALSE, False))
+        rows += [limit(f"`worse`, {kind}", kind, share, True) for kind, share in FOUND.items()]
+        found = [gate for kind in FOUND for gate in worse[kind]]
+        right = [gate for gate in found if gate["blamed"] == SLOWED[system]]
+        rows.append(Limit(f"{system}: the right hop named, of these", len(right), len(found), RIGHT_HOP, True))
+        rows.append(limit("`worse`, though only the machine was", "hog", BY_MACHINE, False))
+    return rows
+
+
+def holds(results: dict) -> bool:
+    return all(limit.holds for limit in limits(results))
+
+
+def summary(results: dict) -> str:
+    return "\n".join(f"{'holds ' if one.holds else 'MISSED'} {one.what}: {rate(one.hits, one.of)}" for one in limits(results))
+
+
+def page(results: dict) -> str:
+    parts = [head(results), limit_table(results), gate_table(results), peer_table(results), hypothesis(results)]
+    return "\n\n".join([*parts, noise_table(results), costs(results), how(results)]) + "\n"
+
+
+def head(results: dict) -> str:
+    pairs = sum(len(kind) for system in results["pairs"].values() for kind in system.values())
+    minutes = sum(pair["seconds"] for pair in results["recorded"]) / 60
+    cpu = next(iter(results["pairs"]["native"]["same"]))["a"]["trial"]["host"]
+    return f"""# Proof: what the gate holds
+
+Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. How the gate decides: [statistics.md](statistics.md).
+
+{pairs} pairs of trials of two systems were recorded in {minutes:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
+{cpu["kernel"].split()[0]}, Python {platform.python_version()}), while a random background load came and went ({background(results)}). Then
+{results["gates"]} gates of each kind were replayed over them, by the code that `taut gate` runs: pairs are drawn with replacement (a pair
+stays a pair), each takes the time it took, and the gate has {results["gate_s"] // 60} minutes. Gates share pairs, so their rates are less sure than
+the brackets say, which are 95 % bounds (Clopper–Pearson) for gates that share nothing.
+
+| system | |
+|---|---|
+| native | four pieces of work on four threads of two processes, 1 kHz, trials of {SECONDS["native"]} s |
+| teleop | [the teleoperation workload](../workloads/teleop/README.md), at 100 Hz, trials of {SECONDS["teleop"]} s |
+
+Slowed is one hop: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
+
+
+def limit_table(results: dict) -> str:
+    rows = [
+        [one.what, rate(one.hits, one.of), f"{'≥' if one.at_least else '≤'} {100 * one.limit:.0f} %", verdict(one)]
+        for one in limits(results)
+    ]
+    return "## Limits\n\n" + table(["", "measured", "limit", ""], rows)
+
+
+def verdict(limit: Limit) -> str:
+    return "holds" if limit.holds else "does not"
+
+
+VERDICTS = {
+    "worse": "worse",
+    "better": "better",
+    "no_relevant_difference": "no relevant difference",
+    "not_enough_evidence": "not enough evidence",
+    "invalid": "invalid",
+}
+
+
+def gate_table(results: dict) -> str:
+    rows = []
+    for system in SYSTEMS:
+        for kind in KINDS:
+            gates = results["replayed"][system][kind]
+            count = [sum(gate["verdict"] == word for gate in gates) for word in VERDICTS]
+            rows.append(
+                [system, MEANS[kind], str(len(results["pairs"][system][kind]))]
+                + [percent(n / len(gates)) for n in count]
+                + [percent(np.mean([gate["machine_is_worse"] for gate in gates]))]
+                + [f"{np.mean([gate['pairs'] for gate in gates]):.0f}", f"{np.mean([gate['seconds'] for gate in gates]):.0f} s"]
+            )
+    heads = ["system", "", "recorded pairs", *VERDICTS.values(), "the machine was worse", "pairs, mean", "time, mean"]
+    return "## What the gates said\n\n" + table(heads, rows) + "\n\n" + accused(results)
+
+
+def accused(results: dict) -> str:
+    """What was wrong, where anything was."""
+    lines = []
+    for system in SYSTEMS:
+        for kind in ("same", "hog"):
+            figures = [figure for gate in results["replayed"][system][kind] if gate["verdict"] == "worse" for figure in gate["worse"]]
+            if figures:
+                names, counts = np.unique(figures, return_counts=True)
+                often = ", ".join(f"{name} ({n})" for name, n in zip(names, counts, strict=True))
+                lines.append(f"Wrongly accused, {system}, {MEANS[kind]}: {often}.")
+    for system in SYSTEMS:
+        gates = [gate for kind in FOUND for gate in results["replayed"][system][kind] if gate["verdict"] == "worse"]
+        others = [gate["blamed"] or "no hop" for gate in gates if gate["blamed"] != SLOWED[system]]
+        if others:
+            names, counts = np.unique(others, return_counts=True)
+            often = ", ".join(f"{name} ({n})" for name, n in zip(names, counts, strict=True))
+            lines.append(f"Wrong hops, {system}: {often}.")
+    return "\n".join(lines) or "Nothing was accused wrongly, and no wrong hop was named."
+
+
+def peer_table(results: dict) -> str:
+    rows = []
+    for system in SYSTEMS:
+        gates = results["replayed"][system]
+        said = {kind: sum(gate["verdict"] == "worse" for gate in gates[kind]) for kind in KINDS}
+        rows.append([system, "**taut gate**", *(percent(said[kind] / len(gates[kind])) for kind in KINDS)])
+        for at, way in enumerate(WAYS):
+            share = [results["peers"][system][kind][at] / len(gates[kind]) for kind in KINDS]
+            rows.append([system, way, *map(percent, share)])
+    return f"""## The usual ways
+
+The same draws of pairs, all that {results["gate_s"] // 60} minutes hold, judged by what is usual, on end-to-end latencies: how often each would raise an
+alarm. Tests at 5 %, one-sided; criterion with its threshold of {100 * CRITERION_NOISE:.0f} %. They get pairs that ran back to back in random order, which is
+better than all A, then all B. None of them can say what the machine did.
+
+{table(["system", "", *(MEANS[kind] for kind in KINDS)], rows)}"""
+
+
+def hypothesis(results: dict) -> str:
+    rows = []
+    sentences = []
+    for system in SYSTEMS:
+        one: Hypothesis = results["hypothesis"][system]
+        for name, (sd, robust) in one.noise.items():
+            rows.append([system, name, f"{sd:.3f}", f"{robust:.3f}"])
+        merged = "" if MERGED[system] == 1 else f" of {MERGED[system]} trials merged, so that they carry a p99,"
+        sentences.append(
+            f"**{system}: {one.word}.** From {one.pairs} pairs{merged} the noise of the own p99 is {ratio(one.own)} times that of the"
+            f" total p50 (typical pairs: {ratio(one.own_robust)}), and the total p99 is {ratio(one.gained)} times as noisy as the own p99."
+        )
+    return f"""## Is the program's own time quiet in the tail?
+
+The hypothesis: leaving out the machine's part brings the noise of p99 down to that of p50. Noise is the standard deviation of ln(B/A) over pairs of a
+program with itself; beside it what the middle half of the pairs says (median of absolute deviations / 0.6745). It *holds* if the
+ratio of noises is at most {SAME} with 95 %, is *refuted* if it is above with 95 % (bootstrap over pairs), else *open*.
+
+{chr(10).join(sentences)}
+
+{table(["system", "figure, end to end", "noise", "typical"], rows)}"""
+
+
+def ratio(of: tuple[float, float, float]) -> str:
+    return f"{of[0]:.2g} ({of[1]:.2g}–{of[2]:.2g})"
+
+
+def noise_table(results: dict) -> str:
+    parts = ["## Noise of each figure\n\nPairs of a program with itself. Times: noise of ln(B/A). `slow`, a share of messages: noise of B − A, in ‰."]
+    for system in SYSTEMS:
+        rows = [noise_row(one) for one in results["noise"][system] if shown(one)]
+        parts.append(f"### {system}\n\n" + table(["figure", "typical trial", "pairs", "noise", "typical noise"], rows))
+    return "\n\n".join(parts)
+
+
+def shown(one: Noise) -> bool:
+    """Hops of some microseconds are left out, and of hops all but what may vote."""
+    is_share = one.name.endswith("slow")
+    way, _, statistic = one.name.split(" · ")
+    return way == "end to end" or (statistic in SHOWN and (is_share or one.typical >= 5.0))
+
+
+def noise_row(one: Noise) -> list[str]:
+    unit = "‰" if one.name.endswith("slow") else "µs"
+    return [one.name, f"{one.typical:.3g} {unit}", str(one.pairs), f"{one.sd:.3f}", f"{one.robust:.3f}"]
+
+
+def costs(results: dict) -> str:
+    rows = []
+    for system in SYSTEMS:
+        pairs = [pair for kind in results["pairs"][system].values() for pair in kind]
+        trials = [pair[side] for pair in pairs for side in "ab"]
+        pair_s = np.mean([pair["seconds"] for pair in pairs])
+        rows.append(
+            [
+                system,
+                f"{SECONDS[system]} s",
+                f"{np.median([trial['trial']['messages'] for trial in trials]):.0f}",
+                f"{np.mean([trial['record_s'] for trial in trials]) - SECONDS[system]:.2f} s",
+                f"{np.mean([trial['analyse_s'] for trial in trials]):.2f} s",
+                f"{pair_s:.1f} s",
+                f"{results['gate_s'] / pair_s:.0f}",
+                f"{np.mean([trial['recording_bytes'] for trial in trials]) / 1e6:.1f} MB",
+            ]
+        )
+    heads = ["system", "trial", "messages", "starting and ending", "analysis", "pair, in all", "pairs in 3 minutes", "recording"]
+    return f"## What a pair costs\n\n{table(heads, rows)}\n\nVoid pairs: {results['void']}. Judging all of this page took {results['judged_s']:.0f} s."
+
+
+def how(results: dict) -> str:
+    return """## How
+
+- Order: blocks of kinds in random order; in each pair a coin decides whether A or B runs first; both get the same seed, so that they
+  have the same work to do.
+- Injected is work, a count of steps, never a time. In `native` each hop's work scatters by ± 10 % from message to message.
+- The background: hogs on one core or all, bursts of some milliseconds, writing and syncing files, streaming through memory, rests.
+  The pairs of `hog` are pinned to one core, and B's has a hog on it besides.
+- What an earlier pair's program left behind, caches and files, the next one finds: trials follow each other as they do in a gate."""
+
+
+def background(results: dict) -> str:
+    episodes = results["background"]
+    seconds = {}
+    for one in episodes:
+        seconds[one["background"]] = seconds.get(one["background"], 0.0) + one["seconds"]
+    total = sum(seconds.values()) or 1.0
+    shares = sorted(seconds.items(), key=lambda item: -item[1])
+    return f"{len(episodes)} episodes: " + ", ".join(f"{name} {100 * s / total:.0f} %" for name, s in shares)
+
+
+def rate(hits: int, of: int) -> str:
+    if not of:
+        return "none"
+    low, high = stats.binomtest(hits, of).proportion_ci(0.95, "exact")
+    return f"{100 * hits / of:.1f} % ({100 * low:.1f}–{100 * high:.1f}), {hits} of {of}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
