@@ -30,7 +30,11 @@ class Collection:
         self.recording = data.with_suffix(".mcap")
 
     def build(self) -> None:
-        for package, example in (("taut-stamp", "gate_loop"), ("taut-gate", "gate_trial"), ("taut-gate", "gate_replay")):
+        for package, example in (
+            ("taut-stamp", "gate_loop"),
+            ("taut-gate", "gate_trial"),
+            ("taut-gate", "gate_replay"),
+        ):
             command = ["cargo", "build", "--release", "--quiet", "--locked", "-p", package, "--example", example]
             subprocess.run(command, cwd=ROOT, check=True)
 
@@ -91,7 +95,9 @@ def lines(data: Path) -> list[dict]:
 def run(command: list) -> str:
     """Why it failed, or nothing."""
     words = [*map(str, command)]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0) as child:
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as child:
         try:
             _, talk = child.communicate(timeout=TRIAL_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -112,7 +118,9 @@ def background(seed: int, log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hog(cpu: int) -> Iterator[None]:
-    spins = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    spins = subprocess.Popen(
+        [sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu})
+    )
     try:
         yield
     finally:

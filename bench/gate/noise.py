@@ -103,9 +103,7 @@ def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
 
         return np.log([quantile("b", group) / quantile("a", group) for group in groups])
 
-    columns = {
-        f"{of[:-3]} p{100 * q:.0f}": differences(of, q) for of in ("total_us", "own_us") for q in (0.5, 0.99)
-    }
+    columns = {f"{of[:-3]} p{100 * q:.0f}": differences(of, q) for of in ("total_us", "own_us") for q in (0.5, 0.99)}
     drawn = chance.integers(0, len(groups), (RESAMPLES, len(groups)))
 
     def ratio(one: str, other: str, spread: Callable[[Array], float]) -> tuple[float, float, float]:

@@ -65,7 +65,9 @@ def holds(results: dict) -> bool:
 
 
 def summary(results: dict) -> str:
-    return "\n".join(f"{'holds ' if one.holds else 'MISSED'} {one.what}: {rate(one.hits, one.of)}" for one in limits(results))
+    return "\n".join(
+        f"{'holds ' if one.holds else 'MISSED'} {one.what}: {rate(one.hits, one.of)}" for one in limits(results)
+    )
 
 
 def page(results: dict) -> str:
@@ -126,7 +128,10 @@ def gate_table(results: dict) -> str:
                 [system, MEANS[kind], str(len(results["pairs"][system][kind]))]
                 + [percent(n / len(gates)) for n in count]
                 + [percent(np.mean([gate["machine_is_worse"] for gate in gates]))]
-                + [f"{np.mean([gate['pairs'] for gate in gates]):.0f}", f"{np.mean([gate['seconds'] for gate in gates]):.0f} s"]
+                + [
+                    f"{np.mean([gate['pairs'] for gate in gates]):.0f}",
+                    f"{np.mean([gate['seconds'] for gate in gates]):.0f} s",
+                ]
             )
     heads = ["system", "", "recorded pairs", *VERDICTS.values(), "the machine was worse", "pairs, mean", "time, mean"]
     return "## What the gates said\n\n" + table(heads, rows) + "\n\n" + accused(results)
@@ -137,7 +142,12 @@ def accused(results: dict) -> str:
     lines = []
     for system in SYSTEMS:
         for kind in ("same", "hog"):
-            figures = [figure for gate in results["replayed"][system][kind] if gate["verdict"] == "worse" for figure in gate["worse"]]
+            figures = [
+                figure
+                for gate in results["replayed"][system][kind]
+                if gate["verdict"] == "worse"
+                for figure in gate["worse"]
+            ]
             if figures:
                 names, counts = np.unique(figures, return_counts=True)
                 often = ", ".join(f"{name} ({n})" for name, n in zip(names, counts, strict=True))
@@ -198,7 +208,9 @@ def ratio(of: tuple[float, float, float]) -> str:
 
 
 def noise_table(results: dict) -> str:
-    parts = ["## Noise of each figure\n\nPairs of a program with itself. Times: noise of ln(B/A). `slow`, a share of messages: noise of B − A, in ‰."]
+    parts = [
+        "## Noise of each figure\n\nPairs of a program with itself. Times: noise of ln(B/A). `slow`, a share of messages: noise of B − A, in ‰."
+    ]
     for system in SYSTEMS:
         rows = [noise_row(one) for one in results["noise"][system] if shown(one)]
         parts.append(f"### {system}\n\n" + table(["figure", "typical trial", "pairs", "noise", "typical noise"], rows))
@@ -235,7 +247,16 @@ def costs(results: dict) -> str:
                 f"{np.mean([trial['recording_bytes'] for trial in trials]) / 1e6:.1f} MB",
             ]
         )
-    heads = ["system", "trial", "messages", "starting and ending", "analysis", "pair, in all", "pairs in 3 minutes", "recording"]
+    heads = [
+        "system",
+        "trial",
+        "messages",
+        "starting and ending",
+        "analysis",
+        "pair, in all",
+        "pairs in 3 minutes",
+        "recording",
+    ]
     return f"## What a pair costs\n\n{table(heads, rows)}\n\nVoid pairs: {results['void']}. Judging all of this page took {results['judged_s']:.0f} s."
 
 

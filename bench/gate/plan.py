@@ -16,7 +16,7 @@ KINDS = {
 SYSTEMS = ("native", "teleop")
 BLOCK = {kind: 4 if kind == "same" else 1 for kind in KINDS}
 """Pairs of each kind in a block; within one, their order is random."""
-BLOCKS = {"native": 2, "teleop": 1}
+BLOCKS = {"native": 1, "teleop": 1}
 """Blocks in a round: native trials are short, so that both systems have about as much time."""
 
 

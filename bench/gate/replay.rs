@@ -1,8 +1,8 @@
-//! `gate_replay FILE GATES SEED [SECONDS]`: gates over pairs drawn from recorded ones, by the code that `taut gate` runs.
+//! `gate_replay FILE GATES SEED SECONDS [SETTINGS]`: gates over pairs drawn from recorded ones, by the code that `taut gate` runs.
 //!
 //! For each system and kind of the file, GATES times: pairs are drawn with replacement (a pair stays a pair) and given to the
 //! gate one by one, each taking the time that it took when it was recorded, until the gate is sure or the time is up.
-//! One JSON object to standard output.
+//! One JSON object to standard output. SETTINGS: a gate's settings as JSON, instead of the default ones.
 
 use std::{collections::BTreeMap, io::BufRead, thread};
 
@@ -54,12 +54,13 @@ struct Replayed {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, gates, seed, rest @ ..] = arguments.as_slice() else {
-        eprintln!("usage: gate_replay FILE GATES SEED [SECONDS]");
+    let [file, gates, seed, most_s, settings @ ..] = arguments.as_slice() else {
+        eprintln!("usage: gate_replay FILE GATES SEED SECONDS [SETTINGS]");
         std::process::exit(2);
     };
     let (gates, seed) = (gates.parse().expect("GATES is a number"), seed.parse().expect("SEED is a number"));
-    let most_s = rest.first().map_or(180.0, |word| word.parse().expect("SECONDS is a number"));
+    let most_s = most_s.parse().expect("SECONDS is a number");
+    let settings = settings.first().map_or(Settings::default(), |json| serde_json::from_str(json).expect("SETTINGS"));
     let recorded = match read(file) {
         Ok(recorded) => recorded,
         Err(error) => {
@@ -71,7 +72,7 @@ fn main() {
         let name = key.0.bytes().chain(key.1.bytes());
         let of_key = name.fold(seed, |hash: u64, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
         let mut random = Xoshiro256PlusPlus::seed_from_u64(of_key);
-        (0..gates).map(|_| one(pairs, most_s, &mut random)).collect()
+        (0..gates).map(|_| one(&settings, pairs, most_s, &mut random)).collect()
     };
     let replay = &replay;
     let replayed: BTreeMap<String, Vec<Replayed>> = thread::scope(|scope| {
@@ -93,7 +94,7 @@ fn read(file: &str) -> Result<BTreeMap<(String, String), Vec<Pair>>, Box<dyn std
     Ok(recorded)
 }
 
-fn one(pairs: &[Pair], most_s: f64, random: &mut Xoshiro256PlusPlus) -> Replayed {
+fn one(settings: &Settings, pairs: &[Pair], most_s: f64, random: &mut Xoshiro256PlusPlus) -> Replayed {
     let mut drawn = Vec::new();
     let mut left_s = most_s;
     while left_s > 0.0 {
@@ -104,7 +105,7 @@ fn one(pairs: &[Pair], most_s: f64, random: &mut Xoshiro256PlusPlus) -> Replayed
     // The last one would have ended after the time.
     drawn.pop();
     let (mut used, mut passed_s) = (0, 0.0);
-    let gated = gate(&Settings::default(), &mut |asked| -> Result<_, Oops> {
+    let gated = gate(settings, &mut |asked| -> Result<_, Oops> {
         let share = if asked.phase == Phase::Accuse { ACCUSING } else { 1.0 };
         let Some(pair) = drawn.get(used).map(|at| &pairs[*at]) else { return Ok(None) };
         if passed_s + pair.seconds > share * most_s {
@@ -116,9 +117,7 @@ fn one(pairs: &[Pair], most_s: f64, random: &mut Xoshiro256PlusPlus) -> Replayed
     let Ok(gated) = gated else { panic!("all pairs of a system are of one chain") };
     let outcome = gated.outcome;
     let name = |hop: usize| format!("{} → {}", outcome.points[hop], outcome.points[hop + 1]);
-    let is_worse = |ballot: &&Ballot| {
-        ballot.finding.verdict == Verdict::Worse && !ballot.excused
-    };
+    let is_worse = |ballot: &&Ballot| ballot.finding.verdict == Verdict::Worse && !ballot.excused;
     Replayed {
         verdict: word(&outcome.verdict),
         worse: outcome.ballots.iter().filter(is_worse).map(|ballot| format!("{:?}", ballot.subject)).collect(),

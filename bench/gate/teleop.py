@@ -3,7 +3,8 @@
 teleop.py --seconds 3 --seed 7 [--slow 0.1 | --tail]
 
 A trial of a few seconds shall carry a tail: the nodes publish at 100 Hz instead of 50, and the arms tell their
-states every 8 ms, as often as they can. A lap takes a second instead of half of one, so that no jitter looks like speeding and drops setpoints: what is
+states every 8 ms, as often as they can. The hand goes round in 20 s instead of half of one, so that no jitter looks like
+speeding and drops setpoints: what is
 dropped has no latency. `--slow` and `--tail` give the validator more to do, which is what a gate is to find."""
 
 import argparse
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from workloads.teleop import client, nodes, safety, system
 from workloads.teleop.arms import Array, dh_matrix
 
-PUBLISH_PERIOD_NS, STATE_PERIOD_MS, LAP_S = 10_000_000, 8, 1.0
+PUBLISH_PERIOD_NS, STATE_PERIOD_MS, LAP_S = 10_000_000, 8, 20.0
 VALIDATION_STEPS = 8
 """A usual validation's work in steps of forward kinematics: six are its own, and its checks take as long as two."""
 TAIL_EVERY, TAIL_FACTOR = 200, 5.0
