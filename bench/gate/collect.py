@@ -17,6 +17,7 @@ ROOT = HERE.parent.parent
 PYTHON = str(ROOT / ".venv/bin/python")
 SECONDS = {"native": 1.5, "teleop": 3.0}
 """Length of a trial: 1500 and 300 messages."""
+POINTS = {"native": 8, "teleop": 12}
 TRIAL_TIMEOUT_S = 60.0
 
 
@@ -78,8 +79,11 @@ class Collection:
         measured = subprocess.run([self.trial, self.recording], capture_output=True, text=True)
         if measured.returncode:
             return {"void": measured.stderr.strip()}
+        result = json.loads(measured.stdout)
+        if len(result["trial"]["points"]) != POINTS[pair.system]:
+            return {"void": f"no message went all the way: {' → '.join(result['trial']['points'])}"}
         took = {"record_s": round(recorded - began, 3), "analyse_s": round(time.monotonic() - recorded, 3)}
-        return took | json.loads(measured.stdout)
+        return took | result
 
 
 def lines(data: Path) -> list[dict]:

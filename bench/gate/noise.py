@@ -75,22 +75,21 @@ def robust(differences: Array) -> float:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Is the p99 of the program's own time as quiet as the p50 of all time?"""
+    """Is the p99 of a part of a message's time as quiet as its p50?"""
 
     pairs: int
     noise: dict[str, tuple[float, float]]
-    """sd and robust of "total p50", "total p99", "own p50", "own p99"."""
-    own: tuple[float, float, float]
-    """Noise of own p99 by that of total p50, and its 95 % bounds: sd."""
-    own_robust: tuple[float, float, float]
-    gained: tuple[float, float, float]
-    """Noise of total p99 by that of own p99."""
+    """sd and robust of p50 and p99 of "total", "own" and "work"."""
+    by_median: dict[str, tuple[float, float, float]]
+    """Noise of each one's p99 by that of its p50, and its 95 % bounds."""
+    gained: dict[str, tuple[float, float, float]]
+    """For "own" and "work": noise of the total p99 by that of its p99."""
 
-    @property
-    def word(self) -> str:
-        if self.own[1] > SAME:
+    def word(self, side: str) -> str:
+        ratio = self.by_median[side]
+        if ratio[1] > SAME:
             return "refuted"
-        return "holds" if self.own[2] <= SAME else "open"
+        return "holds" if ratio[2] <= SAME else "open"
 
 
 def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
@@ -103,12 +102,14 @@ def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
 
         return np.log([quantile("b", group) / quantile("a", group) for group in groups])
 
-    columns = {f"{of[:-3]} p{100 * q:.0f}": differences(of, q) for of in ("total_us", "own_us") for q in (0.5, 0.99)}
+    columns = {
+        f"{of[:-3]} p{100 * q:.0f}": differences(of, q) for of in ("total_us", "own_us", "work_us") for q in (0.5, 0.99)
+    }
     drawn = chance.integers(0, len(groups), (RESAMPLES, len(groups)))
 
-    def ratio(one: str, other: str, spread: Callable[[Array], float]) -> tuple[float, float, float]:
+    def ratio(one: str, other: str) -> tuple[float, float, float]:
         def of(rows: NDArray[np.int64]) -> float:
-            return spread(columns[one][rows]) / max(spread(columns[other][rows]), 1e-9)
+            return robust(columns[one][rows]) / max(robust(columns[other][rows]), 1e-9)
 
         low, high = np.quantile([of(rows) for rows in drawn], (0.025, 0.975))
         return of(np.arange(len(groups))), float(low), float(high)
@@ -116,7 +117,6 @@ def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
     return Hypothesis(
         pairs=len(groups),
         noise={name: (sd(column), robust(column)) for name, column in columns.items()},
-        own=ratio("own p99", "total p50", sd),
-        own_robust=ratio("own p99", "total p50", robust),
-        gained=ratio("total p99", "own p99", sd),
+        by_median={side: ratio(f"{side} p99", f"{side} p50") for side in ("total", "own", "work")},
+        gained={side: ratio("total p99", f"{side} p99") for side in ("own", "work")},
     )

@@ -34,6 +34,7 @@ fn measure(path: &Path) -> Result<serde_json::Value, Box<dyn std::error::Error>>
         "trial": trial,
         "total_us": us(|spent| spent.total_ns),
         "own_us": us(|spent| spent.total_ns - spent.machine_ns),
+        "work_us": us(|spent| spent.work_ns),
         "recording_bytes": length,
     }))
 }

@@ -105,9 +105,13 @@ fn change(pairs: &[&(Trial, Trial)], of: impl Fn(&Trial) -> f64) -> TimeChange {
 }
 
 /// The hop that is to blame: of those voted worse, the one that grew most. What it does itself comes before what it waits for:
-/// a slower hop makes the hops around it queue.
+/// a slower hop makes the hops around it queue, so that own time is asked only where no work got worse.
 pub(crate) fn blamed(ballots: &[Ballot], hops: &[HopChange]) -> Option<usize> {
-    let worse: Vec<&Ballot> = ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    let mut worse: Vec<&Ballot> =
+        ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    if worse.iter().any(|ballot| ballot.subject.is_work()) {
+        worse.retain(|ballot| ballot.subject.is_work());
+    }
     let grown = |ballot: &&Ballot| -> Option<(usize, f64)> {
         let (hop, figures) = (ballot.subject.hop()?, ballot.finding.figures.as_ref()?);
         // Each slow message takes at least as long again as a usual one.

@@ -6,7 +6,7 @@ use taut_stats::Distribution;
 /// A message is slow from so many times the trial's median on …
 const SLOW_TIMES: u64 = 2;
 /// … and by at least this much, so that the jitter of a hop of 5 µs is no news.
-const SLOW_BY_NS: u64 = 10_000;
+pub(crate) const SLOW_BY_NS: u64 = 10_000;
 /// A mean of the slowest needs as many messages as a quantile needs bursts.
 const SLOWEST_MIN: usize = 10;
 

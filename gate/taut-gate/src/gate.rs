@@ -6,6 +6,7 @@ use taut_stats::compare::{
 
 use crate::{
     Ballot, Described, Error, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Vote, blame,
+    figures::SLOW_BY_NS,
 };
 
 /// Times below count as this: a ratio needs a number above zero.
@@ -174,15 +175,18 @@ fn is_carried(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -
     carried > 0 && (sound - carried) * 5 <= sound
 }
 
-/// Whether a time can change by the smallest effect that counts, without more than doubling.
+/// Whether a time can change by the smallest effect that counts, without more than doubling; and whether what is slow in it is more
+/// than the jitter of a few microseconds.
 fn is_long(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -> bool {
-    if subject.is_share() {
-        return true;
-    }
+    let (subject, shortest_ns) = match subject.median_of_slow() {
+        Some(median) => (median, SLOW_BY_NS as f64),
+        None if subject.is_share() => return true,
+        None => (subject, settings.minimum_effect.absolute),
+    };
     let metric = metric(settings.rule(subject), subject, pairs);
     let mut longer: Vec<f64> = metric.pairs.iter().flatten().map(|pair| pair.a.max(pair.b)).collect();
     longer.sort_unstable_by(f64::total_cmp);
-    longer.get(longer.len() / 2).is_some_and(|median| *median >= settings.minimum_effect.absolute)
+    longer.get(longer.len() / 2).is_some_and(|median| *median >= shortest_ns)
 }
 
 fn outcome(
@@ -198,7 +202,7 @@ fn outcome(
     let is_blind = sound.iter().any(|(a, b)| a.is_blind || b.is_blind);
     let machine = machine(&all, &sound);
     let is_excused =
-        |subject: Subject| (is_blind || !subject.is_own()) && machine.as_ref().is_some_and(|machine| machine.is_worse);
+        |subject: Subject| (is_blind || !subject.is_work()) && machine.as_ref().is_some_and(|machine| machine.is_worse);
     let ballots: Vec<Ballot> = subjects
         .iter()
         .zip(judged.findings)

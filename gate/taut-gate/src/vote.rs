@@ -185,12 +185,19 @@ impl Subject {
         }
     }
 
-    /// Whether the machine's part has been taken out, so that a change can only be the program's.
-    pub fn is_own(self) -> bool {
-        matches!(
-            self,
-            Subject::Chain { side: Side::Own | Side::Work, .. } | Subject::Hop { side: Side::Own | Side::Work, .. }
-        )
+    /// Whether it is time on a CPU alone. Other own time has waits in it, and who waits for whom changes with the machine's load.
+    pub fn is_work(self) -> bool {
+        matches!(self, Subject::Chain { side: Side::Work, .. } | Subject::Hop { side: Side::Work, .. })
+    }
+
+    /// The median that a share of slow messages is about.
+    pub(crate) fn median_of_slow(self) -> Option<Subject> {
+        let statistic = Statistic::P50;
+        match self {
+            Subject::Chain { side, statistic: Statistic::Slow } => Some(Subject::Chain { side, statistic }),
+            Subject::Hop { hop, side, statistic: Statistic::Slow } => Some(Subject::Hop { hop, side, statistic }),
+            _ => None,
+        }
     }
 
     /// The hop it is about.
