@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYTHON = str(ROOT / ".venv/bin/python")
 SECONDS = {"native": 1.5, "teleop": 3.0}
-"""Length of a trial: 1500 and 300 messages."""
+"""Length of a trial: 1500 and 450 messages."""
 POINTS = {"native": 8, "teleop": 12}
 TRIAL_TIMEOUT_S = 60.0
 

@@ -92,7 +92,7 @@ the brackets say, which are 95 % bounds (Clopper–Pearson) for gates that share
 | system | |
 |---|---|
 | native | four pieces of work on four threads of two processes, 1 kHz, trials of {SECONDS["native"]} s |
-| teleop | [the teleoperation workload](../workloads/teleop/README.md), at 100 Hz, trials of {SECONDS["teleop"]} s |
+| teleop | [the teleoperation workload](../workloads/teleop/README.md), at 150 Hz, trials of {SECONDS["teleop"]} s |
 
 Slowed is one hop: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
 
