@@ -23,12 +23,12 @@ pub struct Settings {
     pub plan: Plan,
 }
 
-/// What decides unless somebody says otherwise: the median of the work, which is the quietest figure there is; the median of all own
-/// time, for sleeps and locks; and for tails the share of slow work, since own time has a tail wherever threads wait for
-/// each other. bench/gate measures it.
+/// What decides unless somebody says otherwise: the median of each hop's work, which is the quietest figure there is; the median of
+/// all own time of the way, for sleeps and locks, since who waits in which hop changes with the machine's load; and for tails
+/// the share of slow work. bench/gate measures it.
 pub const VOTES: [Vote; 5] = [
     Vote::Time(Scope::Hops, Side::Work, Statistic::P50),
-    Vote::Time(Scope::Hops, Side::Own, Statistic::P50),
+    Vote::Time(Scope::Chain, Side::Own, Statistic::P50),
     Vote::Time(Scope::Hops, Side::Work, Statistic::Slow),
     Vote::Missed,
     Vote::Dropped,
