@@ -27,7 +27,7 @@ class Collection:
     def __init__(self, data: Path, taut: str, seed: int) -> None:
         self.data, self.taut, self.seed = data, taut, seed
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
-        self.loop, self.trial = target / "gate_loop", target / "gate_trial"
+        self.loop, self.trial, self.replay = target / "gate_loop", target / "gate_trial", target / "gate_replay"
         self.recording = data.with_suffix(".mcap")
 
     def build(self) -> None:
@@ -42,6 +42,11 @@ class Collection:
     def run(self, minutes: float) -> None:
         """Collects until the time is over; what the file has already is not run again."""
         done = {line["number"] for line in lines(self.data)}
+        text = self.data.read_text() if self.data.exists() else ""
+        if text and not text.endswith("\n"):
+            # Cut in the middle of a line: what follows begins a new one.
+            with self.data.open("a") as file:
+                file.write("\n")
         until = time.monotonic() + 60 * minutes
         with background(self.seed + len(done), self.data.with_suffix(".background.jsonl")):
             for pair in pairs(self.seed):

@@ -31,7 +31,7 @@ def main() -> int:
         collection.run(options.minutes - spent_s / 60)
     recorded = lines(options.data)
     began = time.monotonic()
-    results = judge(options, recorded)
+    results = judge(options, collection.replay, recorded)
     results["judged_s"] = time.monotonic() - began
     text = page.page(results)
     if options.quick:
@@ -42,9 +42,9 @@ def main() -> int:
     return 0 if page.holds(results) else 1
 
 
-def judge(options: argparse.Namespace, recorded: list[dict]) -> dict:
+def judge(options: argparse.Namespace, replay: Path, recorded: list[dict]) -> dict:
     """Everything that the page says, from the recorded pairs."""
-    command = [ROOT / "target/release/examples/gate_replay", options.data, options.gates, options.seed, GATE_S]
+    command = [replay, options.data, options.gates, options.seed, GATE_S]
     replayed = json.loads(subprocess.run([*map(str, command)], check=True, capture_output=True, text=True).stdout)
     sound = [pair for pair in recorded if "trial" in pair["a"] and "trial" in pair["b"]]
     of: dict[str, dict[str, list[dict]]] = {
