@@ -158,7 +158,7 @@ class Follower:
     def _send(self, command: Command) -> None:
         joints, modified = np.array(command.joints_deg), None
         if isinstance(self._validator, ClampValidator):
-            verdict = self._validator.clamp(joints, command.period_ns / 1e9)
+            verdict = self._validator.clamp(joints, command.limit_ns / 1e9)
             assert verdict.joints_deg is not None
             joints, modified = verdict.joints_deg, verdict.changed
         newest = self._carried[-1].setpoint.id if self._carried else 0

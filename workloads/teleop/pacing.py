@@ -35,6 +35,9 @@ class Command:
 
     joints_deg: tuple[float, ...]
     period_ns: int
+    limit_ns: int
+    """How long the arm may take to get there at its limits: less than the period where the command before it has not
+    had its own, so that commands close together do not add up to too much speed."""
     path_ns: int
     added_delay_ns: int
 
@@ -47,7 +50,7 @@ class Pacing:
         self._floor_ns: int | None = None
         self._clock_ns = self._wanted_ns = -JUMP_NS
         self._sent = 0
-        self._sent_ns = self._begun_ns = 0
+        self._sent_ns = self._until_ns = self._begun_ns = 0
         self.due_ns: int | None = None
         """When the next command is due; `None` before the first setpoint."""
 
@@ -75,7 +78,8 @@ class Pacing:
         self._clock_ns += period_ns + max(-most_ns, min(behind_ns, most_ns))
         sampled = self._playout.play(self._clock_ns)
         self._sent += 1
-        self._sent_ns = now_ns
+        limit_ns = max(0, min(period_ns, now_ns + period_ns - self._until_ns))
+        self._sent_ns, self._until_ns = now_ns, now_ns + period_ns
         assert self._floor_ns is not None
         # Counted from the setpoint, not from the last command: one that was late does not delay those after it.
         patience_ns = SETPOINT_PERIOD_NS + PATIENCE_NS - 3 * COMMAND_NS if self._sent >= 3 else 0
@@ -83,4 +87,4 @@ class Pacing:
         if sampled is None:
             return None
         path_ns = self._clock_ns - self._floor_ns - sampled.added_delay_ns
-        return Command(sampled.setpoint, period_ns, path_ns, sampled.added_delay_ns)
+        return Command(sampled.setpoint, period_ns, limit_ns, path_ns, sampled.added_delay_ns)

@@ -65,8 +65,13 @@ def test_jitter_within_the_patience_moves_commands_but_not_the_path(late_ns: lis
 def test_whatever_comes_late_commands_are_4_ms_apart_at_least(late_ns: list[int]) -> None:
     arrivals = [n * 20 * MS + late for n, late in enumerate(late_ns)]
     in_order = [max(arrivals[: at + 1]) - at * 20 * MS for at in range(len(arrivals))]
-    dues = [due for due, _ in played(in_order)]
-    assert all(after - before >= LAST_COMMAND_NS for before, after in itertools.pairwise(dues))
+    commands = played(in_order)
+    assert all(after - before >= LAST_COMMAND_NS for (before, _), (after, _) in itertools.pairwise(commands))
+    # At the limit all the way, the arm is never told to be further than one command's time ahead.
+    spent_ns, begun_ns = 0, commands[0][0] if commands else 0
+    for due_ns, command in commands:
+        spent_ns += command.limit_ns
+        assert spent_ns <= due_ns - begun_ns + COMMAND_NS
 
 
 def test_an_older_setpoint_is_of_no_use() -> None:
