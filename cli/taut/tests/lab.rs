@@ -720,7 +720,9 @@ name = "none"
     // Where the trial is the whole system it is recorded as a command.
     let text = folder.read("lab.toml");
     let (head, tail) = (text.find("[[process]]").unwrap(), text.find("[trial]").unwrap());
-    let text = (text[..head].to_owned() + &text[tail..]).replace("sleep 0.6", "timeout 0.6 ./robot x; true");
+    let text = (text[..head].to_owned() + &text[tail..])
+        .replace("sleep 0.6", "timeout 0.6 ./robot x; true")
+        .replace("p50", "max");
     folder.write("lab.toml", &text);
     folder.taut(&["run", "lab.toml", "-o", "whole"]).success();
     let trial = &folder.trials("whole")[0];

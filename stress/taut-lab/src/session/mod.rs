@@ -97,7 +97,11 @@ impl<'a> Session<'a> {
         let mut left = block.trials.as_slice();
         while let Some(first) = left.first() {
             let varied = block.varied.map_or(String::new(), |value| format!("-{}", crate::load::plain(value)));
-            let name = format!("logs/r{:04}-{}{varied}-t{first}", block.round, block.scenario.name);
+            let mut name = format!("logs/r{:04}-{}{varied}-t{first}", block.round, block.scenario.name);
+            // What an invalid trial left stays beside what is run in its place.
+            while self.folder.join(&name).exists() {
+                name.push_str("-again");
+            }
             let mut stack = Stack::start(self, block, name)?;
             for warm_up in 0..self.lab.warm_up {
                 stack.trial(block.id(warm_up), &format!("warm-up-{warm_up}"))?;
