@@ -27,6 +27,9 @@ pub enum Error {
         /// The first unknown one.
         feature: String,
     },
+    /// A channel that cannot be read.
+    #[error("{0}")]
+    Channel(String),
     /// The file system said no.
     #[error("{path}: {source}")]
     Io {

@@ -4,6 +4,7 @@
 //! The format is written down in `docs/recording.md`.
 
 pub mod cdr;
+mod channel;
 mod damage;
 mod error;
 pub mod log;
@@ -16,6 +17,7 @@ mod schemas;
 pub mod telemetry;
 mod writer;
 
+pub use channel::{Told, channel_numbers};
 pub use damage::Damage;
 pub use error::Error;
 pub use reader::{Contents, info, read};

@@ -60,6 +60,8 @@ static int speed(void) {
   MUST(v.state == TAUT_STATE_OVERSPEED && v.enables_motion == 0);
   MUST(taut_guard_trip(&guard, &trip) == 1 && trip.cause == TAUT_CAUSE_SPEED && trip.channel == 0 && trip.ratio > 1.0);
   MUST(trip.parameters_hash == taut_guard_parameters_hash(&p));
+  MUST(trip.has_proof == 1 && trip.proof[1].t_ns - trip.proof[0].t_ns == trip.span_ns && trip.span_ns > 0);
+  MUST(trip.proof[1].tcp_mm[0] > trip.proof[0].tcp_mm[0]);
   taut_guard_black_box_entry_t entries[TAUT_BLACK_BOX_FRAMES];
   MUST(taut_guard_black_box(&guard, entries, TAUT_BLACK_BOX_FRAMES) == TAUT_BLACK_BOX_FRAMES);
   MUST(entries[49].frame.arrival_ns == trip.at_ns && entries[49].state == TAUT_STATE_OVERSPEED);
