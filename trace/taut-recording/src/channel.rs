@@ -5,7 +5,12 @@
 
 use std::collections::HashMap;
 
-use crate::Error;
+use serde_json::Value;
+
+use crate::{Error, ros2msg::Schema};
+
+/// Fields that an error names.
+const NAMED_MOST: usize = 30;
 
 /// What one look through a channel came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,22 +21,28 @@ pub struct Told {
     pub undecodable: u64,
 }
 
-/// Gives for each message of `topic` its log time and the value of each field, `None` where an array is too short.
+/// Gives for each message of `topic` its log time and the value of each field, `None` where this message lacks it.
 ///
 /// # Errors
-/// No MCAP file, no such channel, another encoding, or a field that its schema does not have.
+/// No MCAP file, no such channel, another encoding, or a field that no message has.
 pub fn channel_numbers(
     bytes: &[u8],
     topic: &str,
     fields: &[&str],
     sink: &mut dyn FnMut(u64, &[Option<f64>]),
 ) -> Result<Told, Error> {
+    let wrong = |what: String| Error::Channel(format!("{topic}: {what}"));
+    let paths: Vec<String> = fields
+        .iter()
+        .map(|field| pointer(field).ok_or_else(|| wrong(format!("{field:?} is no field; write a.b or a[0]"))))
+        .collect::<Result<_, _>>()?;
     let messages = mcap::MessageStream::new_with_options(bytes, mcap::read::Options::IgnoreEndMagic.into())
         .map_err(|error| Error::Channel(error.to_string()))?;
-    let mut plans: HashMap<u16, Plan> = HashMap::new();
+    let mut forms: HashMap<u16, Form> = HashMap::new();
     let mut topics: Vec<String> = Vec::new();
     let mut told = Told::default();
     let mut values = vec![None; fields.len()];
+    let mut is_met = vec![false; fields.len()];
     for message in messages {
         // What comes behind a tear is lost; what came before stands.
         let Ok(message) = message else { break };
@@ -42,17 +53,19 @@ pub fn channel_numbers(
             }
             continue;
         }
-        if !plans.contains_key(&channel.id) {
-            plans.insert(channel.id, Plan::of(channel, fields)?);
+        if !forms.contains_key(&channel.id) {
+            forms.insert(channel.id, Form::of(channel).map_err(wrong)?);
         }
-        values.fill(None);
-        match plans[&channel.id].read(&message.data, &mut values) {
-            Some(()) => {
-                told.messages += 1;
-                sink(message.log_time, &values);
-            }
-            None => told.undecodable += 1,
+        let Some(decoded) = forms[&channel.id].decode(&message.data) else {
+            told.undecodable += 1;
+            continue;
+        };
+        for ((path, value), is_met) in paths.iter().zip(&mut values).zip(&mut is_met) {
+            *value = decoded.pointer(path).and_then(number);
+            *is_met |= value.is_some();
         }
+        told.messages += 1;
+        sink(message.log_time, &values);
     }
     if told == Told::default() {
         topics.sort();
@@ -60,331 +73,73 @@ pub fn channel_numbers(
             if topics.is_empty() { "it has no messages".into() } else { format!("it has {}", topics.join(", ")) };
         return Err(Error::Channel(format!("no message of the channel {topic:?}; {there}")));
     }
-    Ok(told)
+    match is_met.iter().position(|is_met| !is_met) {
+        Some(missing) if told.messages > 0 => {
+            let known = forms.values().next().map(Form::numbers).unwrap_or_default();
+            Err(wrong(format!("no message has the number {:?}{known}", fields[missing])))
+        }
+        _ => Ok(told),
+    }
 }
 
 /// How a channel's messages are read.
-enum Plan {
-    Cdr(Node),
-    Json(Vec<Vec<Step>>),
+enum Form {
+    Cdr(Schema),
+    Json,
 }
 
-impl Plan {
-    fn of(channel: &mcap::Channel<'_>, fields: &[&str]) -> Result<Plan, Error> {
-        let wrong = |what: String| Error::Channel(format!("{}: {what}", channel.topic));
-        let wanted: Vec<Vec<Step>> = fields
-            .iter()
-            .map(|field| path(field).ok_or_else(|| wrong(format!("{field:?} is no field; write a.b or a[0]"))))
-            .collect::<Result<_, _>>()?;
+impl Form {
+    fn of(channel: &mcap::Channel<'_>) -> Result<Form, String> {
         let encoding = channel.message_encoding.as_str();
         if encoding == "json" {
-            return Ok(Plan::Json(wanted));
+            return Ok(Form::Json);
         }
-        let schema = channel.schema.as_ref().filter(|schema| encoding == "cdr" && schema.encoding == "ros2msg");
-        let Some(schema) = schema else {
-            return Err(wrong(format!(
-                "its messages are {encoding:?}; only cdr with ros2msg schemas and json are read"
-            )));
-        };
-        let text = String::from_utf8_lossy(&schema.data);
-        let types = Types::parse(&text);
-        let all: Vec<(usize, &[Step])> =
-            wanted.iter().enumerate().map(|(slot, path)| (slot, path.as_slice())).collect();
-        let unknown = |slot: usize| {
-            let known = types.fields_of("").join(", ");
-            wrong(format!("{} has no number {:?}; it has {known}", schema.name, fields[slot]))
-        };
-        types.compound("", &all, 0).map(Plan::Cdr).map_err(|refusal| match refusal {
-            Refusal::Slot(slot) => unknown(slot),
-            Refusal::Schema(what) => wrong(format!("its schema cannot be read: {what}")),
-        })
+        match channel.schema.as_ref().filter(|schema| encoding == "cdr" && schema.encoding == "ros2msg") {
+            Some(schema) => Schema::parse(&String::from_utf8_lossy(&schema.data)).map(Form::Cdr),
+            None => Err(format!("its messages are {encoding:?}; only cdr with ros2msg schemas and json are read")),
+        }
     }
 
-    fn read(&self, data: &[u8], values: &mut [Option<f64>]) -> Option<()> {
+    fn decode(&self, data: &[u8]) -> Option<Value> {
         match self {
-            Plan::Cdr(node) => {
-                let (header, body) = data.split_at_checked(4)?;
-                let is_big = match header[..2] {
-                    [0, 0] => true,
-                    [0, 1] => false,
-                    _ => return None,
-                };
-                node.read(&mut Cursor { body, at: 0, is_big }, values)
-            }
-            Plan::Json(wanted) => {
-                let message: serde_json::Value = serde_json::from_slice(data).ok()?;
-                for (path, value) in wanted.iter().zip(values) {
-                    let found = path.iter().try_fold(&message, |at, step| match step {
-                        Step::Field(name) => at.get(name),
-                        Step::Index(n) => at.get(n),
-                    });
-                    *value = found.and_then(json_number);
-                }
-                Some(())
-            }
+            Form::Cdr(schema) => schema.decode(data),
+            Form::Json => serde_json::from_slice(data).ok(),
+        }
+    }
+
+    /// What there is instead, for an error.
+    fn numbers(&self) -> String {
+        match self {
+            Form::Cdr(schema) => format!("; it has {}", schema.numbers(NAMED_MOST).join(", ")),
+            Form::Json => String::new(),
         }
     }
 }
 
-fn json_number(value: &serde_json::Value) -> Option<f64> {
-    // A ROS time as the bridges write it.
-    let part = |names: [&str; 2]| names.iter().find_map(|name| value.get(*name)?.as_f64());
-    if let (Some(sec), Some(nanosec)) = (part(["sec", "secs"]), part(["nanosec", "nsec"])) {
-        return Some(sec * 1e9 + nanosec);
-    }
-    value.as_f64().or(value.as_bool().map(|b| f64::from(u8::from(b))))
-}
-
-/// One step of a path.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Field(String),
-    Index(usize),
-}
-
-fn path(field: &str) -> Option<Vec<Step>> {
-    let mut steps = Vec::new();
+/// `a.b[0]` as RFC 6901 has it: `/a/b/0`.
+fn pointer(field: &str) -> Option<String> {
+    let mut pointer = String::new();
     for part in field.split('.') {
         let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
         if name.is_empty() {
             return None;
         }
-        steps.push(Step::Field(name.to_owned()));
+        pointer += &format!("/{name}");
         for index in indices.split_inclusive(']') {
-            let n = index.strip_prefix('[')?.strip_suffix(']')?;
-            steps.push(Step::Index(n.parse().ok()?));
+            let n: usize = index.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
+            pointer += &format!("/{n}");
         }
     }
-    Some(steps)
+    Some(pointer)
 }
 
-/// A schema's types by name; the message's own is "".
-struct Types {
-    fields: HashMap<String, Vec<(String, String)>>,
-}
-
-/// Why there is no plan.
-enum Refusal {
-    /// This wanted field is not there, or is no number.
-    Slot(usize),
-    Schema(String),
-}
-
-/// Types nest this deep at most; a schema that goes round in a circle ends here.
-const DEPTH_MAX: usize = 32;
-/// The time in a message, which is asked for as one number.
-const TIMES: [&str; 2] = ["builtin_interfaces/Time", "builtin_interfaces/Duration"];
-
-impl Types {
-    /// The `ros2msg` text: the message's fields, then every type it needs behind a line of `=` and `MSG: package/Type`.
-    fn parse(text: &str) -> Types {
-        let mut fields: HashMap<String, Vec<(String, String)>> = HashMap::new();
-        let mut of = String::new();
-        fields.insert(String::new(), Vec::new());
-        for line in text.lines() {
-            let line = line.split('#').next().unwrap_or("").trim();
-            if line.is_empty() || line.starts_with("===") {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix("MSG:") {
-                of = plain_name(name.trim());
-                continue;
-            }
-            let mut words = line.split_whitespace();
-            let (Some(of_type), Some(name)) = (words.next(), words.next()) else { continue };
-            // A constant.
-            if name.contains('=') || words.next().is_some_and(|word| word.starts_with('=')) {
-                continue;
-            }
-            fields.entry(of.clone()).or_default().push((name.to_owned(), of_type.to_owned()));
-        }
-        Types { fields }
+fn number(value: &Value) -> Option<f64> {
+    // A ROS time, as its schema has it or as the bridges write it.
+    let part = |names: [&str; 2]| names.iter().find_map(|name| value.get(*name)?.as_f64());
+    if let (Some(sec), Some(nanosec)) = (part(["sec", "secs"]), part(["nanosec", "nsec"])) {
+        return Some(sec * 1e9 + nanosec);
     }
-
-    /// The numbers of a type, for an error.
-    fn fields_of(&self, name: &str) -> Vec<String> {
-        self.fields.get(name).into_iter().flatten().map(|(name, of_type)| format!("{name} ({of_type})")).collect()
-    }
-
-    fn find(&self, name: &str) -> Option<&str> {
-        let name = plain_name(name);
-        if self.fields.contains_key(&name) {
-            return self.fields.get_key_value(&name).map(|(key, _)| key.as_str());
-        }
-        // Within a package types go without its name.
-        let tail = format!("/{name}");
-        self.fields.keys().find(|key| key.ends_with(&tail)).map(String::as_str)
-    }
-
-    fn compound(&self, name: &str, wanted: &[(usize, &[Step])], depth: usize) -> Result<Node, Refusal> {
-        if depth > DEPTH_MAX {
-            return Err(Refusal::Schema("its types nest without end".into()));
-        }
-        let fields = self.fields.get(name).ok_or_else(|| Refusal::Schema(format!("{name} is not defined in it")))?;
-        let mut nodes = Vec::new();
-        let mut met = Vec::new();
-        for (field, of_type) in fields {
-            let inner: Vec<(usize, &[Step])> = wanted
-                .iter()
-                .filter(|(_, path)| path.first() == Some(&Step::Field(field.clone())))
-                .map(|(slot, path)| (*slot, &path[1..]))
-                .collect();
-            met.extend(inner.iter().map(|(slot, _)| *slot));
-            nodes.push(self.value(of_type, &inner, depth + 1)?);
-        }
-        match wanted.iter().find(|(slot, _)| !met.contains(slot)) {
-            Some((slot, _)) => Err(Refusal::Slot(*slot)),
-            None => Ok(Node::Compound(nodes)),
-        }
-    }
-
-    fn value(&self, of_type: &str, wanted: &[(usize, &[Step])], depth: usize) -> Result<Node, Refusal> {
-        if let Some((item, length)) = of_type.strip_suffix(']').and_then(|array| array.rsplit_once('[')) {
-            return self.array(item, length, wanted, depth);
-        }
-        let leaf: Vec<usize> = wanted.iter().filter(|(_, path)| path.is_empty()).map(|(slot, _)| *slot).collect();
-        if let Some(kind) = Kind::of(of_type) {
-            return match (wanted.iter().find(|(_, path)| !path.is_empty()), kind) {
-                (Some((slot, _)), _) => Err(Refusal::Slot(*slot)),
-                (None, Kind::Text { .. }) if !leaf.is_empty() => Err(Refusal::Slot(leaf[0])),
-                _ => Ok(Node::Plain(kind, leaf)),
-            };
-        }
-        let name = self.find(of_type).ok_or_else(|| Refusal::Schema(format!("{of_type} is not defined in it")))?;
-        if TIMES.contains(&name) && !leaf.is_empty() && leaf.len() == wanted.len() {
-            return Ok(Node::Time(leaf));
-        }
-        match leaf.first() {
-            Some(slot) => Err(Refusal::Slot(*slot)),
-            None => self.compound(name, wanted, depth),
-        }
-    }
-
-    fn array(&self, item: &str, length: &str, wanted: &[(usize, &[Step])], depth: usize) -> Result<Node, Refusal> {
-        let fixed = length.parse::<usize>().ok();
-        let mut special: HashMap<usize, Vec<(usize, &[Step])>> = HashMap::new();
-        for (slot, path) in wanted {
-            match path.split_first() {
-                Some((Step::Index(n), rest)) if fixed.is_none_or(|length| *n < length) => {
-                    special.entry(*n).or_default().push((*slot, rest));
-                }
-                _ => return Err(Refusal::Slot(*slot)),
-            }
-        }
-        let special: HashMap<usize, Node> = special
-            .into_iter()
-            .map(|(n, wanted)| Ok((n, self.value(item, &wanted, depth + 1)?)))
-            .collect::<Result<_, Refusal>>()?;
-        Ok(Node::Array { fixed, item: Box::new(self.value(item, &[], depth + 1)?), special })
-    }
-}
-
-/// `pkg/msg/Type` and `pkg/Type` are one.
-fn plain_name(name: &str) -> String {
-    name.replace("/msg/", "/")
-}
-
-/// What stands at a place of a message, and which wanted values it fills.
-enum Node {
-    Plain(Kind, Vec<usize>),
-    Time(Vec<usize>),
-    Compound(Vec<Node>),
-    Array { fixed: Option<usize>, item: Box<Node>, special: HashMap<usize, Node> },
-}
-
-/// A type that needs no definition.
-#[derive(Clone, Copy)]
-enum Kind {
-    Whole { bytes: usize, is_signed: bool },
-    Float { bytes: usize },
-    Text { unit_bytes: usize },
-}
-
-impl Kind {
-    fn of(name: &str) -> Option<Kind> {
-        let name = name.split("<=").next().unwrap_or(name);
-        let whole = |bytes, is_signed| Some(Kind::Whole { bytes, is_signed });
-        match name {
-            "bool" | "byte" | "char" | "uint8" => whole(1, false),
-            "int8" => whole(1, true),
-            "uint16" => whole(2, false),
-            "int16" => whole(2, true),
-            "uint32" => whole(4, false),
-            "int32" => whole(4, true),
-            "uint64" => whole(8, false),
-            "int64" => whole(8, true),
-            "float32" => Some(Kind::Float { bytes: 4 }),
-            "float64" => Some(Kind::Float { bytes: 8 }),
-            "string" => Some(Kind::Text { unit_bytes: 1 }),
-            "wstring" => Some(Kind::Text { unit_bytes: 4 }),
-            _ => None,
-        }
-    }
-}
-
-impl Node {
-    fn read(&self, cursor: &mut Cursor<'_>, values: &mut [Option<f64>]) -> Option<()> {
-        match self {
-            Node::Plain(kind, slots) => {
-                let value = cursor.plain(*kind)?;
-                slots.iter().for_each(|slot| values[*slot] = Some(value));
-            }
-            Node::Time(slots) => {
-                let sec = cursor.plain(Kind::Whole { bytes: 4, is_signed: true })?;
-                let nanosec = cursor.plain(Kind::Whole { bytes: 4, is_signed: false })?;
-                slots.iter().for_each(|slot| values[*slot] = Some(sec * 1e9 + nanosec));
-            }
-            Node::Compound(fields) => fields.iter().try_for_each(|field| field.read(cursor, values))?,
-            Node::Array { fixed, item, special } => {
-                let length = match fixed {
-                    Some(length) => *length,
-                    None => cursor.number(4)? as usize,
-                };
-                // Even an item of one octet cannot be more often there than octets are left.
-                if length > cursor.body.len() {
-                    return None;
-                }
-                for n in 0..length {
-                    special.get(&n).unwrap_or(item).read(cursor, values)?;
-                }
-            }
-        }
-        Some(())
-    }
-}
-
-/// A place in a message. Numbers are aligned to their size, from behind the header (XCDR1).
-struct Cursor<'a> {
-    body: &'a [u8],
-    at: usize,
-    is_big: bool,
-}
-
-impl Cursor<'_> {
-    fn number(&mut self, bytes: usize) -> Option<u64> {
-        let start = self.at.checked_next_multiple_of(bytes)?;
-        let octets = self.body.get(start..start + bytes)?;
-        self.at = start + bytes;
-        let fold = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
-        Some(if self.is_big { octets.iter().fold(0, fold) } else { octets.iter().rev().fold(0, fold) })
-    }
-
-    fn plain(&mut self, kind: Kind) -> Option<f64> {
-        Some(match kind {
-            Kind::Whole { bytes, is_signed } => {
-                let number = self.number(bytes)?;
-                let unused = 64 - 8 * bytes as u32;
-                if is_signed { ((number << unused) as i64 >> unused) as f64 } else { number as f64 }
-            }
-            Kind::Float { bytes: 4 } => f64::from(f32::from_bits(self.number(4)? as u32)),
-            Kind::Float { .. } => f64::from_bits(self.number(8)?),
-            Kind::Text { unit_bytes } => {
-                let bytes = (self.number(4)? as usize).checked_mul(unit_bytes)?;
-                self.at = self.at.checked_add(bytes).filter(|end| *end <= self.body.len())?;
-                0.0
-            }
-        })
-    }
+    value.as_f64().or(value.as_bool().map(|b| f64::from(u8::from(b))))
 }
 
 #[cfg(test)]
@@ -450,9 +205,9 @@ mod tests {
     #[test]
     fn fields_are_found_by_their_path() {
         let bytes = file("cdr", &message());
-        let fields = ["header.stamp", "count", "positions[1]", "positions[2]", "ends[1].x", "ends[0].y", "ok"];
+        let fields = ["header.stamp", "count", "positions[1]", "ends[1].x", "ends[0].y", "ok"];
         let (values, told) = numbers(&bytes, "/arm", &fields).unwrap();
-        let expected = [Some(5e9 + 7.0), Some(200.0), Some(-2.5), None, Some(0.5), Some(-3.0), Some(1.0)];
+        let expected = [Some(5e9 + 7.0), Some(200.0), Some(-2.5), Some(0.5), Some(-3.0), Some(1.0)];
         assert_eq!(values, expected);
         // The second message is torn.
         assert_eq!(told, Told { messages: 1, undecodable: 1 });
@@ -462,8 +217,8 @@ mod tests {
     fn json_is_read_too() {
         let text =
             br#"{"stamp":{"sec":2,"nanosec":5},"pose":{"x":1.25},"joints":[0.5,true]}                           "#;
-        let (values, _) = numbers(&file("json", text), "/arm", &["stamp", "pose.x", "joints[1]", "pose.y"]).unwrap();
-        assert_eq!(values, [Some(2e9 + 5.0), Some(1.25), Some(1.0), None]);
+        let (values, _) = numbers(&file("json", text), "/arm", &["stamp", "pose.x", "joints[1]"]).unwrap();
+        assert_eq!(values, [Some(2e9 + 5.0), Some(1.25), Some(1.0)]);
     }
 
     #[test]
@@ -471,14 +226,9 @@ mod tests {
         let bytes = file("cdr", &message());
         for (topic, field, words) in [
             ("/leg", "count", "no message of the channel \"/leg\"; it has /arm"),
-            (
-                "/arm",
-                "colour",
-                "my_msgs/msg/Arm has no number \"colour\"; it has header (std_msgs/Header), count (uint8)",
-            ),
-            ("/arm", "header.frame_id", "has no number \"header.frame_id\""),
-            ("/arm", "ends[2].x", "has no number \"ends[2].x\""),
-            ("/arm", "positions", "has no number \"positions\""),
+            ("/arm", "colour", "/arm: no message has the number \"colour\"; it has "),
+            ("/arm", "header.frame_id", "no message has the number \"header.frame_id\""),
+            ("/arm", "ends[2].x", "no message has the number \"ends[2].x\""),
             ("/arm", "a..b", "\"a..b\" is no field"),
         ] {
             let said = numbers(&bytes, topic, &[field]).unwrap_err().to_string();
@@ -486,11 +236,5 @@ mod tests {
         }
         assert!(numbers(&file("protobuf", &[0; 8]), "/arm", &["count"]).unwrap_err().to_string().contains("only cdr"));
         assert!(channel_numbers(b"no file", "/arm", &[], &mut |_, _| {}).is_err());
-    }
-
-    #[test]
-    fn a_schema_in_a_circle_ends() {
-        let types = Types::parse("A a\n===\nMSG: x/A\nA again\n");
-        assert!(matches!(types.compound("", &[], 0), Err(Refusal::Schema(_))));
     }
 }
