@@ -185,7 +185,9 @@ def quantised() -> str:
 
 
 def breaking(found: dict) -> str:
-    text = f"\n## The rate that breaks\n\nThe planner takes the flood; {found['asked']}. "
+    asked = found["asked"]
+    text = "\n## The rate that breaks\n\nFour publishers, their flood taken by the planner; "
+    text += f"from {number(asked['from'])} to {number(asked['to'])} Hz each, until success falls below {100 * asked['success']:g} %. "
     outcome = found["outcome"]
     fine, broken = found.get("fine"), found.get("broken")
 
