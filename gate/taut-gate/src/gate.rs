@@ -111,11 +111,14 @@ fn looks<E: From<Error>>(
         let metrics: Vec<Metric> = subjects.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
         let judged = judge(&metrics, &before, is_out);
         match judged.next {
-            Next::Continue { until_pairs } if !is_out && until_pairs > until => {
+            Next::Continue { until_pairs } if !is_out => {
+                // Pairs that lack a figure leave a look short: the next one is what there is time for.
+                let Some(further) = Some(until_pairs).filter(|next| *next > until).or(plan.next_look(until)) else {
+                    return Ok(judge(&metrics, &before, true));
+                };
                 before.push(complete(&metrics));
-                until = until_pairs;
+                until = further;
             }
-            // Void pairs left the look short: it was the last that there is patience for.
             Next::Continue { .. } => return Ok(judge(&metrics, &before, true)),
             _ => return Ok(judged),
         }
