@@ -2,10 +2,10 @@
 
 teleop.py --seconds 3 --seed 7 [--slow 0.1 | --tail]
 
-A trial of a few seconds shall carry a tail, so the nodes publish at 150 Hz instead of 50. The arms tell their states every 8 ms, as
-often as they can: some setpoints repeat the one before, and the validator lets them. The hand goes round in 20 s instead of half
-of one, so that no jitter looks like speeding: what is dropped has no latency. `--slow` and `--tail` give the validator more to
-do, which is what a gate is to find."""
+A trial of a few seconds shall carry a tail, so the nodes publish at 150 Hz instead of 50. The arms tell their states at 100 Hz: some
+setpoints repeat the one before, and the validator lets them. The hand goes round in 20 s instead of half of one, so that no
+jitter looks like speeding: what is dropped has no latency. `--slow` and `--tail` give the validator more to do, which is what a
+gate is to find."""
 
 import argparse
 import random
@@ -15,12 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from workloads.teleop import client, nodes, safety, system
+from workloads.teleop import nodes, safety, system
 from workloads.teleop.arms import Array, dh_matrix
 
-PUBLISH_PERIOD_NS, STATE_PERIOD_MS, LAP_S = 6_666_667, 8, 20.0
-VALIDATION_STEPS = 8
-"""A usual validation's work in steps of forward kinematics: six are its own, and its checks take as long as two."""
+PUBLISH_PERIOD_NS, LAP_S = 6_666_667, 20.0
+VALIDATION_STEPS = 16
+"""The slowed hop's work in steps of forward kinematics: six are its own, and its checks take as long as ten."""
 TAIL_EVERY, TAIL_FACTOR = 200, 5.0
 
 
@@ -34,12 +34,12 @@ class Slowed(safety.RejectValidator):
         self._chance = random.Random(self.seed)
         self._owed = 0.0
 
-    def _malformed_or_duplicate(self, joints_deg: Array) -> str | None:
+    def _malformed_or_duplicate(self, joints_deg: Array):
         reason = super()._malformed_or_duplicate(joints_deg)
         return None if reason == "duplicate" else reason
 
-    def validate(self, joints_deg: Array, arrived_ns: int) -> safety.Verdict:
-        verdict = super().validate(joints_deg, arrived_ns)
+    def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> safety.Verdict:
+        verdict = super().validate(joints_deg, arrived_ns, source_ns)
         is_tail = self._chance.randrange(TAIL_EVERY) == 0 and self.tail
         self._owed += VALIDATION_STEPS * (TAIL_FACTOR - 1.0 if is_tail else self.slow)
         while self._owed >= 0.5:
@@ -55,7 +55,7 @@ def main() -> int:
     parser.add_argument("--slow", type=float, default=0.0, help="more work in the validation, as a share of it")
     parser.add_argument("--tail", action="store_true", help="one setpoint in 200 takes five times the work there")
     options = parser.parse_args()
-    nodes.PUBLISH_PERIOD_NS, client.STATE_PERIOD_MS, system.LAP_S = PUBLISH_PERIOD_NS, STATE_PERIOD_MS, LAP_S
+    nodes.PUBLISH_PERIOD_NS, system.LAP_S = PUBLISH_PERIOD_NS, LAP_S
     Slowed.slow, Slowed.tail, Slowed.seed = options.slow, options.tail, options.seed
     safety.VALIDATORS["reject"] = Slowed
     result = system.run(system.Options(options.seconds), threading.Event())
