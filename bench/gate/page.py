@@ -126,6 +126,7 @@ def gate_table(results: dict) -> str:
             count = [sum(gate["verdict"] == word for gate in gates) for word in VERDICTS]
             rows.append(
                 [system, MEANS[kind], str(len(results["pairs"][system][kind]))]
+                + [f"{100 * grown(results['pairs'][system][kind], system):+.1f} %"]
                 + [percent(n / len(gates)) for n in count]
                 + [percent(np.mean([gate["machine_is_worse"] for gate in gates]))]
                 + [
@@ -133,8 +134,27 @@ def gate_table(results: dict) -> str:
                     f"{np.mean([gate['seconds'] for gate in gates]):.0f} s",
                 ]
             )
-    heads = ["system", "", "recorded pairs", *VERDICTS.values(), "the machine was worse", "pairs, mean", "time, mean"]
+    heads = [
+        "system",
+        "",
+        "recorded pairs",
+        "the hop's median work",
+        *VERDICTS.values(),
+        "the machine was worse",
+        "pairs, mean",
+        "time, mean",
+    ]
     return "## What the gates said\n\n" + table(heads, rows) + "\n\n" + accused(results)
+
+
+def grown(pairs: list[dict], system: str) -> float:
+    """By how much the slowed hop's median work is longer in B, in the median pair."""
+
+    def work(side: dict) -> float:
+        hops = {f"{hop['from']} → {hop['to']}": hop for hop in side["trial"]["hops"]}
+        return hops[SLOWED[system]]["times"]["work"]["p50"] or np.nan
+
+    return float(np.nanmedian([work(pair["b"]) / work(pair["a"]) for pair in pairs])) - 1
 
 
 def accused(results: dict) -> str:
