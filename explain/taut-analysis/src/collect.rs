@@ -6,7 +6,7 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
 
 use crate::{
-    Analysis, Config, Error, Totals, explain, figures,
+    Analysis, Config, Error, Totals, Trips, explain, figures,
     kernel::{Events, Futexes, Machine, Objects},
     line,
     marks::{Mark, Marks, Stamped},
@@ -37,6 +37,8 @@ pub struct Analyzer {
     kernel_events: u64,
     kernel_end_ns: u64,
     all_stamps: u64,
+    /// How often each name had a value.
+    values: HashMap<u32, u64>,
 }
 
 /// One stamp of a message, compact: ten million of them must fit.
@@ -157,6 +159,7 @@ impl Analyzer {
             lost_telemetry: self.lost_telemetry,
             clock_error_ns,
             file_bytes,
+            trips: self.trips(),
         };
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
@@ -256,12 +259,15 @@ impl Analyzer {
             self.threads.push(key);
             next
         });
-        let marks = &mut self.marks;
+        let (marks, values) = (&mut self.marks, &mut self.values);
         self.stamps.extend((0..batch.ticks.len()).filter_map(|at| {
             let point = match Kind::from_number(batch.kind[at])? {
                 Kind::Stamp => batch.point[at],
                 Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
-                Kind::Value => return None,
+                Kind::Value => {
+                    *values.entry(batch.point[at]).or_default() += 1;
+                    return None;
+                }
                 kind => {
                     marks.push(RawMark {
                         ticks: batch.ticks[at],
@@ -298,6 +304,15 @@ impl Analyzer {
             .map(|counter| if counter == monotonic { Some(0.0) } else { mappings.get(&counter)?.error_ns() })
             .collect();
         errors.into_iter().collect::<Option<Vec<f64>>>().map(|errors| errors.into_iter().fold(0.0, f64::max))
+    }
+
+    /// What a speed guard said in values of these names; `None` where none was armed.
+    fn trips(&self) -> Option<Trips> {
+        let times = |name: &str| -> u64 {
+            let ids = self.names.iter().filter(|(_, known)| *known == name).map(|(id, _)| id);
+            ids.filter_map(|id| self.values.get(id)).sum()
+        };
+        (times("guard.armed") > 0).then(|| Trips { all: times("guard.trip"), false_ones: times("guard.false_trip") })
     }
 
     fn thread_names(&self) -> Vec<String> {

@@ -40,6 +40,17 @@ pub struct Totals {
     pub clock_error_ns: Option<f64>,
     /// Bytes of the recording file.
     pub file_bytes: u64,
+    /// What a speed guard in the robot said; `None` where none was armed.
+    pub trips: Option<Trips>,
+}
+
+/// Trips of a speed guard, from the values `guard.armed`, `guard.trip` and `guard.false_trip`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trips {
+    /// How often it stopped the robot, or would have.
+    pub all: u64,
+    /// How many of them the robot's true speed does not justify, where a simulation knows it.
+    pub false_ones: u64,
 }
 
 /// One chain with its figures.

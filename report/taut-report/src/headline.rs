@@ -91,7 +91,7 @@ mod tests {
             text.replace('\u{202f}', " "),
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. Of what makes the slow ones slow, 52.0 % is spent from sysstate.pre_callback to orch.cb_enter. 71.2 % of \
-             3 021 messages were dropped, most for speed_limit."
+             3 021 messages were dropped, most for validator_timing_bug."
         );
     }
 }

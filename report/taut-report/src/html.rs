@@ -15,16 +15,19 @@ const BUCKETS: usize = 4_000;
 
 /// The page of one or several recordings.
 pub fn html(recordings: &[Named<'_>]) -> String {
-    let pages: Vec<serde_json::Value> = recordings
-        .iter()
-        .map(|named| {
-            let mut page = json(std::slice::from_ref(named));
-            for (at, chain) in named.analysis.chains.iter().enumerate() {
-                page["chains"][at]["series"] = serde_json::json!(thinned(chain));
-            }
-            page
-        })
-        .collect();
+    let reports = recordings.iter().map(|named| {
+        let mut page = json(std::slice::from_ref(named));
+        for (at, chain) in named.analysis.chains.iter().enumerate() {
+            page["chains"][at]["series"] = serde_json::json!(thinned(chain));
+        }
+        page
+    });
+    let comparison = (recordings.len() > 1).then(|| {
+        let mut page = crate::comparison_json(recordings);
+        page["kind"] = "comparison".into();
+        page
+    });
+    let pages: Vec<serde_json::Value> = comparison.into_iter().chain(reports).collect();
     let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
     page(&names, "report", &pages.into())
 }
@@ -90,6 +93,10 @@ mod tests {
         let page = html(&[Named { name: "sample.mcap", analysis: &sample::teleop() }]);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sample-report.html");
         std::fs::write(path, page).unwrap();
+        let (before, after) = (sample::teleop(), sample::teleop_made_right());
+        let named = [Named { name: "source.mcap", analysis: &before }, Named { name: "right.mcap", analysis: &after }];
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/comparison-report.html");
+        std::fs::write(path, html(&named)).unwrap();
         let page = html(&[Named { name: "edges.mcap", analysis: &sample::edges() }]);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/edges-report.html");
         std::fs::write(path, page).unwrap();

@@ -14,7 +14,7 @@ use crate::{Named, json_explained as explained};
 /// Raised when a field is renamed, removed, or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One recording gives one object; several give `{ "schema_version", "reports": [ … ] }`.
+/// One recording gives one object; several give `{ "schema_version", "comparison", "reports": [ … ] }`.
 pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
     let value = |report: &Report| serde_json::to_value(report).unwrap_or_default();
     let reports: Vec<Report> = recordings.iter().map(report).collect();
@@ -22,6 +22,7 @@ pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
         [one] => value(one),
         many => serde_json::json!({
             "schema_version": SCHEMA_VERSION,
+            "comparison": crate::comparison_json(recordings),
             "reports": many.iter().map(value).collect::<Vec<_>>(),
         }),
     }
@@ -71,11 +72,21 @@ struct Recording {
     exit_code: Option<i32>,
     /// CPU time that the recorder used.
     recorder_cpu_ns: Option<u64>,
+    /// Trips of a speed guard in the robot; null where none was armed.
+    trips: Option<Trips>,
     command: Vec<String>,
     directory: String,
     git_revision: String,
     taut_version: String,
     host: Host,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Trips {
+    all: u64,
+    /// Not justified by the robot's true speed; known in simulations.
+    #[serde(rename = "false")]
+    false_ones: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -126,16 +137,16 @@ struct Chain {
 /// Quantiles are null where fewer than ten bursts of exceedances lie beyond them.
 #[derive(Serialize, JsonSchema)]
 pub struct Figures {
-    n: u64,
-    min_ns: Option<u64>,
-    p50_ns: Option<u64>,
-    p90_ns: Option<u64>,
-    p95_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    p999_ns: Option<u64>,
-    max_ns: Option<u64>,
-    mean_ns: Option<f64>,
-    sd_ns: Option<f64>,
+    pub n: u64,
+    pub min_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p90_ns: Option<u64>,
+    pub p95_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub p999_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+    pub mean_ns: Option<f64>,
+    pub sd_ns: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -236,6 +247,7 @@ fn recording(analysis: &found::Analysis) -> Recording {
         finished: ending.is_some(),
         exit_code: ending.and_then(|e| e.exit_code),
         recorder_cpu_ns: ending.map(|e| e.recorder_cpu_ns),
+        trips: totals.trips.map(|trips| Trips { all: trips.all, false_ones: trips.false_ones }),
         command: info.command.clone(),
         directory: info.directory.clone(),
         git_revision: info.git_revision.clone(),
@@ -381,7 +393,7 @@ mod tests {
             "/chains/0/what_if/0/p99_ns",
             "/chains/0/outcomes/applied",
             "/chains/0/outcomes/in_flight",
-            "/chains/0/outcomes/dropped/speed_limit",
+            "/chains/0/outcomes/dropped/validator_timing_bug",
         ] {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }

@@ -3,6 +3,7 @@
 
 mod budget;
 mod causes;
+mod compare;
 mod doctor;
 mod headline;
 mod html;
@@ -20,6 +21,7 @@ mod sample;
 
 pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
 pub use causes::{Asked, explanation};
+pub use compare::{comparison_json, comparison_markdown, comparison_schema, comparison_terminal};
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,

@@ -89,7 +89,7 @@ fn messages(explained: &Explained) -> String {
 }
 
 /// Text that ends no cell of a table and begins no element.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
 }
 

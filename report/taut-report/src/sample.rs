@@ -67,8 +67,8 @@ pub fn teleop() -> Analysis {
         outcomes: Outcomes {
             applied: 869,
             in_flight: 1,
-            dropped: vec![("speed_limit".into(), 2101), ("work_area".into(), 50)],
-            last_seen: vec![("follower.command_pre_hardware_write".into(), "speed_limit".into(), 2101)],
+            dropped: vec![("validator_timing_bug".into(), 2101), ("work_area".into(), 50)],
+            last_seen: vec![("follower.command_pre_hardware_write".into(), "validator_timing_bug".into(), 2101)],
             ..Outcomes::default()
         },
         series: (0..869).map(|i| (i * 69_000_000, 2_000_000 + (i * 7_919) % 9_000_000)).collect(),
@@ -95,11 +95,35 @@ pub fn teleop() -> Analysis {
             kernel_events: 900_000,
             clock_error_ns: Some(23.0),
             file_bytes: 4_200_000,
+            trips: Some(Trips { all: 3, false_ones: 3 }),
             ..Totals::default()
         },
         chains: vec![chain],
         ..Analysis::default()
     }
+}
+
+/// The same loop made right: an eighth of the latency, all setpoints delivered, and no false trip.
+pub fn teleop_made_right() -> Analysis {
+    let mut analysis = teleop();
+    analysis.totals.trips = Some(Trips::default());
+    let chain = &mut analysis.chains[0];
+    for delay in [&mut chain.end_to_end, &mut chain.whole_life] {
+        let d = &mut delay.distribution;
+        for figure in [&mut d.min_ns, &mut d.p50_ns, &mut d.p90_ns, &mut d.p95_ns, &mut d.p99_ns, &mut d.max_ns] {
+            *figure = figure.map(|ns| ns / 8);
+        }
+        for bin in &mut delay.histogram {
+            (bin.from_ns, bin.to_ns) = (bin.from_ns / 8, bin.to_ns / 8);
+        }
+        for (_, ns) in &mut delay.percentiles {
+            *ns /= 8;
+        }
+    }
+    chain.outcomes = Outcomes { applied: 3020, dropped: vec![("superseded".into(), 1)], ..Outcomes::default() };
+    chain.explained.causes.retain(|share| share.cause != Cause::Gil);
+    chain.explained.causes[0].tail_share = 0.88;
+    analysis
 }
 
 /// What no plot expects: chains of no, one, two and equal messages, of zero and of centuries, of many names.
@@ -255,5 +279,6 @@ fn explained() -> Explained {
         }],
         budgets: Vec::new(),
         paths: vec![path],
+        sides: None,
     }
 }

@@ -14,7 +14,7 @@ export const family = (cause: string): string => families[cause] ?? "unknown";
 const named = (share: { cause: string; detail: string }): string => share.detail ? `${share.cause} ${share.detail}` : share.cause;
 
 /** A bar of all shares side by side, as wide as `whole` of the page. The table beside it says the same. */
-function stack(shares: CauseShare[], whole = 1): HTMLElement {
+export function stack(shares: CauseShare[], whole = 1): HTMLElement {
   const shown = shares.filter((share) => share.tail_share > 0.002);
   // Growth of flex items is relative only where it sums to one or more.
   const sum = shown.reduce((a, share) => a + share.tail_share, 0);

@@ -38,6 +38,11 @@ export function percent(share: number): string {
   return p === 0 ? "0\u202f%" : p < 0.1 ? "<0.1\u202f%" : `${p.toFixed(1)}\u202f%`;
 }
 
+/** A factor between two figures. */
+export function ratio(factor: number): string {
+  return `×${factor.toFixed(factor < 9.995 ? 2 : factor < 99.95 ? 1 : 0)}`;
+}
+
 /** A predicted gain as the change it is. */
 export function change(gain: number): string {
   return gain === 0 ? "±0\u202f%" : `${gain > 0 ? "−" : "+"}${percent(Math.abs(gain))}`;

@@ -129,6 +129,35 @@ test("what no plot expects is drawn too", async () => {
   }
 });
 
+test("two recordings stand side by side, then each by itself", async () => {
+  const { browser, page, trouble } = await open(new URL("../../../target/comparison-report.html", import.meta.url).pathname);
+  try {
+    const first = page.locator(".report").first();
+    assert.match(await first.locator(".headline").textContent(), /source.*right/);
+    assert.deepEqual(await first.locator("h2").allTextContents(), ["How late", "Where the messages ended", "Whose time it was"]);
+    const ends = first.locator("table", { hasText: "How the messages of each recording ended" });
+    assert.deepEqual(await ends.locator("thead th").allTextContents(), ["", "source", "right"]);
+    assert.match(await ends.locator("tr", { hasText: "in silence" }).textContent(), /2.101.*0 \(0/s);
+    for (const figure of await first.locator("figure").all()) {
+      assert.deepEqual(await figure.locator(".legend button").allTextContents(), ["source", "right"]);
+      await figure.locator(".plot").focus();
+      await page.keyboard.press("End");
+      assert.ok((await figure.locator("[aria-live]").textContent()).length > 0);
+    }
+    assert.equal(await page.locator(".report").count(), 3);
+    await first.locator(".kicker a").last().click();
+    assert.ok(await page.locator("#recording-2").isVisible());
+    for (const width of [390, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForFunction(() => [...document.querySelectorAll(".plot")].every((p) => (p.querySelector("canvas")?.clientWidth ?? 0) <= p.clientWidth));
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, `${width} px`);
+    }
+    assert.deepEqual(trouble, []);
+  } finally {
+    await browser.close();
+  }
+});
+
 for (const width of [390, 768, 1280]) {
   test(`nothing sticks out at ${width} px`, async () => {
     const { page } = await light();

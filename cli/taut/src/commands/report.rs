@@ -1,4 +1,4 @@
-//! `taut report`: how late, hop by hop, and where the messages ended.
+//! `taut report`: how late, hop by hop, and where the messages ended; several recordings side by side.
 
 use std::{
     fs::File,
@@ -20,7 +20,8 @@ use crate::{config, exit::Done, output};
     after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json"
 )]
 pub struct Args {
-    /// Recordings made by `taut record`; torn and damaged ones are read as far as they go.
+    /// Recordings made by `taut record`; torn and damaged ones are read as far as they go. Several are
+    /// compared: the same chain of each, side by side.
     #[arg(required = true, value_name = "RUN")]
     recordings: Vec<PathBuf>,
     /// Form of the result.
@@ -88,14 +89,19 @@ pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
 }
 
 fn render(named: &[Named<'_>], args: &Args) -> String {
-    let each = |one: &dyn Fn(Named<'_>) -> String| named.iter().map(|n| one(*n)).collect::<Vec<_>>().join("\n");
     match args.format {
         Format::Html => taut_report::html(named),
         Format::Json => format!("{:#}\n", taut_report::json(named)),
-        Format::Markdown => each(&taut_report::markdown),
+        Format::Markdown => match named {
+            [one] => taut_report::markdown(*one),
+            several => taut_report::comparison_markdown(several),
+        },
         Format::Terminal => {
             let style = output::style(args.output.as_deref());
-            each(&|n| taut_report::terminal(n, style))
+            match named {
+                [one] => taut_report::terminal(*one, style),
+                several => taut_report::comparison_terminal(several, style),
+            }
         }
     }
 }

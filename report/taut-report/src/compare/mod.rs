@@ -1,0 +1,353 @@
+//! Several recordings side by side: the same chain in each, how late, where its messages ended, and why. Every form of
+//! it (`terminal`, `markdown`, `json`, and the page) draws this one table of figures.
+
+mod json;
+mod markdown;
+mod terminal;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_analysis::{Analysis, Chain};
+use taut_guard::ledger::Reason;
+
+use crate::{Named, json as single, words};
+
+pub use json::{comparison_json, comparison_schema};
+pub use markdown::comparison_markdown;
+pub use terminal::comparison_terminal;
+
+/// What a comparison does not show, and where to find it.
+const ONE_RUN_EACH: &str =
+    "One run each: what differs may be chance. For a verdict repeat both in turn (taut lab run) and compare trials.";
+/// Causes below this share of every run's tail are not worth a line.
+const SHARE_MIN: f64 = 0.01;
+
+/// Recordings side by side, in the order they were named. Ratios are to the first one that has the chain.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Comparison {
+    /// What a busy reader needs.
+    headline: String,
+    runs: Vec<Run>,
+    /// Chains that at least two of the recordings have.
+    chains: Vec<Compared>,
+    /// Chains that only one of them has.
+    alone: Vec<Alone>,
+    /// What one must know to trust the comparison.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Run {
+    /// The recording's file, as named on the command line.
+    name: String,
+    /// What is enough to tell it from the others.
+    short: String,
+    duration_s: f64,
+    /// Null where no speed guard was armed.
+    trips: Option<u64>,
+    /// Trips that the robot's true speed does not justify; known in simulations.
+    false_trips: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Compared {
+    name: String,
+    runs: Vec<Side>,
+    /// By reason, largest share in any run first: how many messages of each run ended so, in the order of `runs`.
+    dropped: Vec<(String, Vec<u64>)>,
+    /// By cause, largest share in any run first.
+    causes: Vec<CauseRow>,
+}
+
+/// One run's figures of a chain.
+#[derive(Serialize, JsonSchema)]
+struct Side {
+    /// Index among the comparison's runs.
+    run: usize,
+    messages: u64,
+    end_to_end: single::Figures,
+    /// 99th percentile of the end-to-end latency less its minimum (RFC 5481 PDV).
+    pdv_p99_ns: Option<u64>,
+    /// This run's by the first run's.
+    p50_ratio: Option<f64>,
+    p99_ratio: Option<f64>,
+    applied: u64,
+    dropped: u64,
+    /// Of the dropped, those that nobody but the account knows of.
+    silent: u64,
+    in_flight: u64,
+    unexplained: u64,
+    tail_messages: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CauseRow {
+    cause: String,
+    /// In the order of `runs`.
+    of: Vec<CauseSide>,
+}
+
+#[derive(Clone, Copy, Default, Serialize, JsonSchema)]
+struct CauseSide {
+    /// Of what the tail's messages have beyond the usual one.
+    tail_share: f64,
+    /// Of each of the tail's messages, on average.
+    per_message_ns: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Alone {
+    run: usize,
+    chain: String,
+    messages: u64,
+}
+
+impl Comparison {
+    pub fn new(recordings: &[Named<'_>]) -> Comparison {
+        let shorts = short_names(recordings);
+        let runs: Vec<Run> = recordings.iter().zip(shorts).map(|(named, short)| run(named, short)).collect();
+        let mut chains = Vec::new();
+        let mut alone = Vec::new();
+        for name in chain_names(recordings) {
+            let found: Vec<(usize, &Chain)> = recordings
+                .iter()
+                .enumerate()
+                .filter_map(|(at, named)| Some((at, named.analysis.chains.iter().find(|chain| chain.name == name)?)))
+                .collect();
+            match found.as_slice() {
+                [(run, chain)] => alone.push(Alone { run: *run, chain: name, messages: chain.messages }),
+                several => chains.push(compared(name, several)),
+            }
+        }
+        let headline = headline(&runs, &chains);
+        Comparison { headline, runs, chains, alone, notes: vec![ONE_RUN_EACH.into()] }
+    }
+
+    fn short(&self, side: &Side) -> &str {
+        &self.runs[side.run].short
+    }
+}
+
+/// Names of all chains, in the order they are first seen.
+fn chain_names(recordings: &[Named<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for chain in recordings.iter().flat_map(|named| &named.analysis.chains) {
+        if !names.contains(&chain.name) {
+            names.push(chain.name.clone());
+        }
+    }
+    names
+}
+
+/// File names without folder and ending, where these tell the recordings apart.
+fn short_names(recordings: &[Named<'_>]) -> Vec<String> {
+    let stem = |name: &str| name.rsplit('/').next().unwrap_or(name).trim_end_matches(".mcap").to_owned();
+    let stems: Vec<String> = recordings.iter().map(|named| stem(named.name)).collect();
+    let is_clear = stems.iter().enumerate().all(|(at, stem)| !stem.is_empty() && !stems[..at].contains(stem));
+    if is_clear { stems } else { (1..=recordings.len()).map(|n| format!("run {n}")).collect() }
+}
+
+fn run(named: &Named<'_>, short: String) -> Run {
+    let Analysis { totals, .. } = named.analysis;
+    Run {
+        name: named.name.to_owned(),
+        short,
+        duration_s: totals.duration_s,
+        trips: totals.trips.map(|trips| trips.all),
+        false_trips: totals.trips.map(|trips| trips.false_ones),
+    }
+}
+
+fn compared(name: String, found: &[(usize, &Chain)]) -> Compared {
+    let first = &found[0].1.end_to_end.distribution;
+    let ratio = |ours: Option<u64>, theirs: Option<u64>| match (ours, theirs) {
+        (Some(ours), Some(theirs)) if theirs > 0 => Some(ours as f64 / theirs as f64),
+        _ => None,
+    };
+    let side = |(run, chain): &(usize, &Chain)| {
+        let (d, outcomes) = (&chain.end_to_end.distribution, &chain.outcomes);
+        let silent = outcomes.dropped.iter().filter(|(reason, _)| is_silent(reason)).map(|(_, n)| n).sum();
+        Side {
+            run: *run,
+            messages: chain.messages,
+            end_to_end: single::figures(d),
+            pdv_p99_ns: d.p99_ns.zip(d.min_ns).map(|(p99, min)| p99.saturating_sub(min)),
+            p50_ratio: ratio(d.p50_ns, first.p50_ns),
+            p99_ratio: ratio(d.p99_ns, first.p99_ns),
+            applied: outcomes.applied,
+            dropped: outcomes.dropped.iter().map(|(_, n)| n).sum(),
+            silent,
+            in_flight: outcomes.in_flight,
+            unexplained: outcomes.unexplained,
+            tail_messages: chain.explained.tail_messages,
+        }
+    };
+    Compared { name, runs: found.iter().map(side).collect(), dropped: dropped(found), causes: causes(found) }
+}
+
+/// Whether a drop of this reason is told to nobody: those of the setpoint ledger by its rule.
+fn is_silent(reason: &str) -> bool {
+    Reason::ALL.into_iter().any(|known| known.name() == reason && known.is_silent())
+}
+
+fn dropped(found: &[(usize, &Chain)]) -> Vec<(String, Vec<u64>)> {
+    let mut rows: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for (at, (_, chain)) in found.iter().enumerate() {
+        for (reason, n) in &chain.outcomes.dropped {
+            rows.entry(reason).or_insert_with(|| vec![0; found.len()])[at] = *n;
+        }
+    }
+    let mut rows: Vec<(String, Vec<u64>)> = rows.into_iter().map(|(reason, of)| (reason.to_owned(), of)).collect();
+    rows.sort_by_key(|(_, of)| std::cmp::Reverse(of.iter().copied().max()));
+    rows
+}
+
+fn causes(found: &[(usize, &Chain)]) -> Vec<CauseRow> {
+    let mut rows: BTreeMap<&str, Vec<CauseSide>> = BTreeMap::new();
+    for (at, (_, chain)) in found.iter().enumerate() {
+        let messages = chain.explained.tail_messages.max(1);
+        for share in &chain.explained.causes {
+            let of = rows.entry(share.cause.word()).or_insert_with(|| vec![CauseSide::default(); found.len()]);
+            of[at].tail_share += share.tail_share;
+            of[at].per_message_ns += share.time_ns / messages;
+        }
+    }
+    let most = |of: &[CauseSide]| of.iter().map(|side| side.tail_share).fold(0.0, f64::max);
+    let mut rows: Vec<CauseRow> = rows
+        .into_iter()
+        .filter(|(_, of)| most(of) >= SHARE_MIN)
+        .map(|(cause, of)| CauseRow { cause: cause.to_owned(), of })
+        .collect();
+    rows.sort_by(|a, b| most(&b.of).total_cmp(&most(&a.of)));
+    rows
+}
+
+/// The largest shared chain in one or two sentences; the last run against the first.
+fn headline(runs: &[Run], chains: &[Compared]) -> String {
+    let Some(chain) = chains.first() else {
+        return "The recordings have no chain in common: there is nothing to compare.".into();
+    };
+    let (Some(first), Some(last)) = (chain.runs.first(), chain.runs.last()) else { return String::new() };
+    let name = |side: &Side| runs[side.run].short.clone();
+    let mut text = match (first.end_to_end.p99_ns, last.end_to_end.p99_ns, last.p99_ratio) {
+        (Some(before), Some(after), Some(ratio)) => format!(
+            "The slowest hundredth takes {} or more in {}, {} in {} ({}).",
+            words::duration(before),
+            name(first),
+            words::duration(after),
+            name(last),
+            words::ratio(ratio),
+        ),
+        _ => format!("{} and {}: too few messages for a 99th percentile.", name(first), name(last)),
+    };
+    let of = |side: &Side| {
+        format!("{} of {} messages in {}", words::count(side.silent), words::count(side.messages), name(side))
+    };
+    if first.silent + last.silent > 0 {
+        text += &format!(" Dropped in silence: {}, {}.", of(first), of(last));
+    } else {
+        let share = |side: &Side| words::percent(side.applied as f64 / side.messages.max(1) as f64);
+        text += &format!(" Delivered: {} in {}, {} in {}.", share(first), name(first), share(last), name(last));
+    }
+    text
+}
+
+/// A cell of "how they ended": "869 (28.8 %)".
+fn of_messages(n: u64, messages: u64) -> String {
+    format!("{} ({})", words::count(n), words::percent(n as f64 / messages.max(1) as f64))
+}
+
+/// The table of how late: one row a run.
+fn delay_rows(comparison: &Comparison, chain: &Compared) -> Vec<Vec<String>> {
+    let row = |side: &Side| {
+        let d = &side.end_to_end;
+        let mut row = vec![comparison.short(side).to_owned(), words::count(d.n)];
+        let figures = [d.p50_ns, d.p90_ns, d.p99_ns, d.p999_ns, d.max_ns, side.pdv_p99_ns];
+        row.extend(figures.map(words::milliseconds));
+        row.push(if side.run == chain.runs[0].run { String::new() } else { ratio(side.p50_ratio) });
+        row.push(if side.run == chain.runs[0].run { String::new() } else { ratio(side.p99_ratio) });
+        row
+    };
+    chain.runs.iter().map(row).collect()
+}
+
+const DELAY_HEAD: [&str; 10] = ["ms", "n", "p50", "p90", "p99", "p99.9", "max", "PDV p99", "p50 by", "p99 by"];
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or("–".into(), words::ratio)
+}
+
+/// The table of how messages ended: one row an outcome, one column a run.
+fn end_rows(comparison: &Comparison, chain: &Compared) -> Vec<Vec<String>> {
+    let row = |name: &str, n: &dyn Fn(&Side) -> u64| {
+        let cells = chain.runs.iter().map(|side| of_messages(n(side), side.messages));
+        [name.to_owned()].into_iter().chain(cells).collect::<Vec<String>>()
+    };
+    let mut rows = vec![row("applied", &|side| side.applied)];
+    for (reason, of) in &chain.dropped {
+        let cells = chain.runs.iter().zip(of).map(|(side, n)| of_messages(*n, side.messages));
+        rows.push([format!("dropped: {reason}")].into_iter().chain(cells).collect());
+    }
+    rows.push(row("of the dropped: in silence", &|side| side.silent));
+    rows.push(row("in flight at the end", &|side| side.in_flight));
+    rows.push(row("unexplained", &|side| side.unexplained));
+    if comparison.runs.iter().any(|run| run.trips.is_some()) {
+        let cells = |of: &dyn Fn(&Run) -> Option<u64>| -> Vec<String> {
+            let cell = |side: &Side| of(&comparison.runs[side.run]).map_or("–".into(), words::count);
+            chain.runs.iter().map(cell).collect()
+        };
+        rows.push([vec!["trips of the speed guard".to_owned()], cells(&|run| run.trips)].concat());
+        rows.push([vec!["… of them false".to_owned()], cells(&|run| run.false_trips)].concat());
+    }
+    rows
+}
+
+/// The table of causes: one row a cause, one column a run.
+fn cause_rows(chain: &Compared) -> Vec<Vec<String>> {
+    let cell = |side: &CauseSide| match side.tail_share {
+        0.0 => "–".to_owned(),
+        share => format!("{:.0} % · {} ms", 100.0 * share, words::milliseconds(Some(side.per_message_ns))),
+    };
+    let row = |row: &CauseRow| [row.cause.clone()].into_iter().chain(row.of.iter().map(cell)).collect();
+    chain.causes.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn chains_are_paired_by_name_and_ratios_are_to_the_first() {
+        let (before, after) = (sample::teleop(), sample::teleop_made_right());
+        let named =
+            [Named { name: "a/source.mcap", analysis: &before }, Named { name: "right.mcap", analysis: &after }];
+        let comparison = Comparison::new(&named);
+        assert_eq!(comparison.chains.len(), 1);
+        let sides = &comparison.chains[0].runs;
+        assert_eq!((sides[0].p99_ratio, sides[1].p99_ratio), (Some(1.0), Some(0.125)));
+        assert_eq!((sides[0].silent, sides[1].silent), (2101, 0));
+        assert_eq!(comparison.short(&sides[0]), "source");
+        assert!(comparison.headline.contains("(×0.12)"), "{}", comparison.headline);
+    }
+
+    #[test]
+    fn names_that_do_not_tell_are_numbered() {
+        let analysis = sample::teleop();
+        let named = ["a/run.mcap", "b/run.mcap"].map(|name| Named { name, analysis: &analysis });
+        assert_eq!(short_names(&named), ["run 1", "run 2"]);
+    }
+
+    #[test]
+    fn recordings_without_a_common_chain_are_said_to_have_none() {
+        let (before, mut after) = (sample::teleop(), sample::teleop());
+        after.chains[0].name = "other".into();
+        let named = ["a.mcap", "b.mcap"].into_iter().zip([&before, &after]);
+        let named: Vec<Named<'_>> = named.map(|(name, analysis)| Named { name, analysis }).collect();
+        let comparison = Comparison::new(&named);
+        assert_eq!((comparison.chains.len(), comparison.alone.len()), (0, 2));
+        assert!(comparison.headline.contains("no chain in common"));
+    }
+}
