@@ -266,7 +266,8 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
     taut.prepare_thread()
     realtime.without_collections()
     control.say("ready")
-    with selectors.DefaultSelector() as selector:
+    # Epoll's time-outs are whole milliseconds, rounded up; a command is not to be late for that.
+    with selectors.SelectSelector() as selector:
         for source in (stream, setpoints, heartbeat, control):
             selector.register(source, selectors.EVENT_READ)
         while control not in {key.fileobj for key, _ in selector.select(follower.timeout_s(time.monotonic_ns()))}:

@@ -159,7 +159,7 @@ impl Analyzer {
             lost_telemetry: self.lost_telemetry,
             clock_error_ns,
             file_bytes,
-            trips: self.trips(),
+            trips: self.trips(&context),
         };
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
@@ -307,9 +307,9 @@ impl Analyzer {
     }
 
     /// What a speed guard said in values of these names; `None` where none was armed.
-    fn trips(&self) -> Option<Trips> {
+    fn trips(&self, context: &Context) -> Option<Trips> {
         let times = |name: &str| -> u64 {
-            let ids = self.names.iter().filter(|(_, known)| *known == name).map(|(id, _)| id);
+            let ids = context.names.iter().filter(|(_, known)| *known == name).map(|(id, _)| id);
             ids.filter_map(|id| self.values.get(id)).sum()
         };
         (times("guard.armed") > 0).then(|| Trips { all: times("guard.trip"), false_ones: times("guard.false_trip") })

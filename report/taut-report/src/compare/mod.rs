@@ -231,16 +231,24 @@ fn headline(runs: &[Run], chains: &[Compared]) -> String {
     };
     let (Some(first), Some(last)) = (chain.runs.first(), chain.runs.last()) else { return String::new() };
     let name = |side: &Side| runs[side.run].short.clone();
-    let mut text = match (first.end_to_end.p99_ns, last.end_to_end.p99_ns, last.p99_ratio) {
-        (Some(before), Some(after), Some(ratio)) => format!(
-            "The slowest hundredth takes {} or more in {}, {} in {} ({}).",
+    let quantiles: [(&str, fn(&single::Figures) -> Option<u64>); 4] = [
+        ("hundredth", |d| d.p99_ns),
+        ("twentieth", |d| d.p95_ns),
+        ("tenth", |d| d.p90_ns),
+        ("half", |d| d.p50_ns),
+    ];
+    // The rarest share that both carry.
+    let found = quantiles.iter().find_map(|(share, of)| Some((share, of(&first.end_to_end)?, of(&last.end_to_end)?)));
+    let mut text = match found {
+        Some((share, before, after)) => format!(
+            "The slowest {share} takes {} or more in {}, {} in {} ({}).",
             words::duration(before),
             name(first),
             words::duration(after),
             name(last),
-            words::ratio(ratio),
+            words::ratio(after as f64 / before.max(1) as f64),
         ),
-        _ => format!("{} and {}: too few messages for a 99th percentile.", name(first), name(last)),
+        None => format!("{} and {}: too few messages for a median.", name(first), name(last)),
     };
     let of = |side: &Side| {
         format!("{} of {} messages in {}", words::count(side.silent), words::count(side.messages), name(side))
