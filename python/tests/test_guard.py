@@ -1,7 +1,12 @@
 """`taut.guard`: the words, the errors, and one walk through each part. What the parts promise is proven in Rust."""
 
+import json
 import math
+import os
 import re
+import subprocess
+import sys
+import textwrap
 import threading
 from pathlib import Path
 from typing import get_args
@@ -11,6 +16,7 @@ import pytest
 from taut import _taut, guard
 
 MS = 1_000_000
+TAUT = Path(sys.executable).with_name("taut")
 
 
 def frame(n: int, mm: float = 0.0, **others: object) -> guard.Frame:
@@ -141,6 +147,31 @@ def test_the_mailbox_keeps_the_latest_and_gives_back_the_overwritten() -> None:
     assert mailbox.take(timeout_s=0.01) is None
     with pytest.raises(guard.GuardError, match="timeout_s is -1"):
         mailbox.take(-1.0)
+
+
+def test_recorded_frames_are_replayed(tmp_path: Path) -> None:
+    """At 0.6 of the limit, with frames that are held up and come in a bunch every half second."""
+    program = """
+        from taut import guard
+        MS = 1_000_000
+        for n in range(300):
+            held = (3 - n % 50) * 10 * MS + n % 50 * MS // 2 if n % 50 < 4 else 0
+            frame = guard.Frame(
+                n * 10 * MS + 2 * MS + held, sequence=n % 256, source_ns=n * 10 * MS, tcp_mm=(6.0 * n, 0.0, 500.0)
+            )
+            guard.record_frame("arm", frame, truth_mm_s=600.0)
+    """
+    (tmp_path / "robot.py").write_text(textwrap.dedent(program))
+    run = tmp_path / "run.mcap"
+    env = {name: value for name, value in os.environ.items() if name != "TAUT_SESSION"}
+    command = [TAUT, "record", "-q", "-o", run, "--", sys.executable, tmp_path / "robot.py"]
+    subprocess.run(command, check=True, env=env)
+    replay = [TAUT, "guard", "replay", run, "--tcp-limit", "1000", "--truth", "recorded", "--format", "json"]
+    told = json.loads(subprocess.run(replay, check=True, capture_output=True).stdout)
+    assert (told["stream"], told["frames"], told["incomplete"]) == ("arm", 300, 0)
+    ours, naive, *_ = told["runs"]
+    assert ours["overspeed_trips"] == ours["stale_trips"] == 0 and ours["largest"] <= 0.6 + 1e-9
+    assert naive["judgement"]["false_trips"] >= 5 and naive["largest"] > 5
 
 
 def test_nothing_between_two_threads_is_lost_unsaid() -> None:

@@ -3,6 +3,7 @@
 mod commands;
 mod config;
 mod exit;
+mod input;
 mod output;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Command {
     Budget(commands::budget::Args),
     Bus(commands::bus::Args),
     Lab(commands::lab::Args),
+    Guard(commands::guard::Args),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Budget(args) => commands::budget::run(&args),
         Command::Bus(args) => commands::bus::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
+        Command::Guard(args) => commands::guard::run(&args),
     };
     match done {
         Ok(done) => done.into(),

@@ -94,6 +94,13 @@ pub fn tune(stream: &Stream, given: &Parameters) -> Result<Tuned, Error> {
         ),
     );
     match m.base {
+        TimeBase::Source if m.quantum_ns > period_ns / 4 && m.residual_ns == 0 => {
+            p.source_error_ns = given.source_error_ns.min(period_ns / 2);
+            say(
+                "source_error_ns",
+                "stamps are exactly T apart: neither their step nor their error can be seen. As given".to_owned(),
+            );
+        }
         TimeBase::Source => {
             let seen = m.residual_ns.div_ceil(2).max(m.quantum_ns.div_ceil(2));
             p.source_error_ns = nice_up(seen as f64 * ROOM, 50_000).min(period_ns / 2);

@@ -5,6 +5,7 @@ mod budget;
 mod causes;
 mod compare;
 mod doctor;
+mod guard;
 mod headline;
 mod html;
 mod json;
@@ -26,6 +27,7 @@ pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
 };
+pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
 pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};

@@ -1,4 +1,4 @@
-// A recording's page, top to bottom; a probe's is in probe.ts.
+// A recording's page, top to bottom; the others have files of their own.
 
 import { budgetPage } from "./budget";
 import type { Budget } from "./budget-data";
@@ -8,6 +8,8 @@ import type { Comparison } from "./compare-data";
 import type { Chain, Report } from "./data";
 import { h, section } from "./dom";
 import * as f from "./format";
+import { guardPage } from "./guard";
+import type { GuardReplay } from "./guard-data";
 import { breakPage, labPage } from "./lab";
 import type { Broken, Lab } from "./lab-data";
 import { worstMessages } from "./lanes";
@@ -48,13 +50,14 @@ function page(report: Report, at: number): HTMLElement {
 }
 
 const root = document.getElementById("report");
-const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Probe | Budget | Lab | Broken)[];
+const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Probe | Budget | Lab | Broken | GuardReplay)[];
 const reports = pages.filter((data): data is Report => !("kind" in data));
 root?.append(...pages.map((data) => {
   if (!("kind" in data)) return page(data, reports.indexOf(data));
   switch (data.kind) {
     case "comparison": return comparisonPage(data, reports);
     case "budget": return budgetPage(data);
+    case "guard": return guardPage(data);
     case "lab": case "lab-sweep": return labPage(data);
     case "lab-break": return breakPage(data);
     default: return probePage(data);

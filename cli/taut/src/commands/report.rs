@@ -1,18 +1,16 @@
 //! `taut report`: how late, hop by hop, and where the messages ended; several recordings side by side.
 
 use std::{
-    fs::File,
     io::IsTerminal,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config};
 use taut_report::Named;
 
-use crate::{config, exit::Done, output};
+use crate::{config, exit::Done, input, output};
 
 /// Say how late the loop runs, hop by hop, and where its messages ended.
 #[derive(clap::Args)]
@@ -71,21 +69,11 @@ pub fn run(args: &Args) -> Result<Done> {
 
 /// The analysis of the recording at `path`.
 pub fn analyse(path: &Path, config: &Config) -> Result<Analysis> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    if file.metadata()?.is_dir() {
-        bail!("is a folder; name a recording (.mcap)");
-    }
-    if length == 0 {
-        bail!("is empty; record again, or name another file");
-    }
-    // SAFETY: the map is read-only, and every read of it is checked against its CRC before use;
-    // a writer that truncates the file under us could still raise SIGBUS, which ends the command.
-    let bytes = unsafe { Mmap::map(&file)? };
+    let bytes = input::map(path)?;
     let mut analyzer = Analyzer::new(config.clone());
     let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
     let damage = contents.damage.iter().map(ToString::to_string).collect();
-    Ok(analyzer.finish(contents.info, contents.ending, damage, length)?)
+    Ok(analyzer.finish(contents.info, contents.ending, damage, bytes.len() as u64)?)
 }
 
 fn render(named: &[Named<'_>], args: &Args) -> String {

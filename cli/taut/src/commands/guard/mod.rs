@@ -1,0 +1,26 @@
+//! `taut guard`: the speed guard, away from the robot.
+
+mod replay;
+
+use anyhow::Result;
+
+use crate::exit::Done;
+
+/// Hold a speed guard against a recorded stream.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    Replay(replay::Args),
+}
+
+/// Does what was asked.
+pub fn run(args: &Args) -> Result<Done> {
+    match &args.what {
+        What::Replay(args) => replay::run(args),
+    }
+}

@@ -1,0 +1,195 @@
+//! `taut guard replay`: a recorded state stream through the guard and through the estimators in use.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use taut_guard::Parameters;
+use taut_replay::{Config, Mapping, Recorded, Stream, StreamBuilder, Truth, Tuned, choose, replay, tune, usual};
+use taut_report::GuardShown;
+
+use crate::{exit::Done, input, output};
+
+/// Say what a speed guard would have done on a recorded stream: what would have tripped, when, and why.
+///
+/// The stream is what taut.guard.record_frame wrote into a recording, or a channel of any MCAP file that guard.toml maps
+/// (docs/guard.md). Beside the taut guard stand the estimators of speed that people use. Exit code 1: the taut guard
+/// would have tripped.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut guard replay run.mcap --tcp-limit 1000 --tune > guard.toml\n  taut guard replay run.mcap --guard guard.toml\n  taut guard replay run.mcap --guard guard.toml --truth recorded --format html -o replay.html"
+)]
+pub struct Args {
+    /// A recording made by `taut record`, or any MCAP file with a channel that guard.toml maps.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The guard's parameters, what it is held against, and which frames: docs/guard.md.
+    #[arg(long, value_name = "TOML", required_unless_present = "tcp_limit")]
+    guard: Option<PathBuf>,
+    /// Without a guard.toml: the tool's limit in mm/s; the rest is tuned to the stream.
+    #[arg(long, value_name = "MM_S", conflicts_with = "guard", allow_negative_numbers = true)]
+    tcp_limit: Option<f64>,
+    /// The stream, where the recording has several.
+    #[arg(long, value_name = "NAME")]
+    stream: Option<String>,
+    /// What is known of the true speed: recorded (truth_mm_s of the frames), reported (the controller's own word), legal
+    /// (never above the limit), or a file of monotonic_ns,mm_s lines.
+    #[arg(long, value_name = "TRUTH")]
+    truth: Option<String>,
+    /// Propose parameters for this stream, with the evidence, as a guard.toml.
+    #[arg(long)]
+    tune: bool,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// File to write instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables that fit 100 columns; with --tune the guard.toml alone.
+    Terminal,
+    /// One self-contained page: speed over time, every trip marked.
+    Html,
+    /// For scripts; the schema is versioned and documented.
+    Json,
+}
+
+/// Reads, replays, prints.
+pub fn run(args: &Args) -> Result<Done> {
+    if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
+        bail!("an HTML page is not for a terminal: add -o replay.html");
+    }
+    let name = args.run.display().to_string();
+    let given = args.guard.as_deref().map(config).transpose()?;
+    let truth = args.truth.as_deref().map(truth).transpose()?;
+    let (stream, damage) = stream(args, given.as_ref()).with_context(|| name.clone())?;
+    let config = match given {
+        Some(config) => config,
+        None => {
+            // The period is measured; this one only tells the tool's limit.
+            let limit = Parameters::for_tcp(10_000_000, args.tcp_limit.unwrap_or_default());
+            limit.check().context("--tcp-limit")?;
+            let parameters = tune(&stream, &limit).with_context(|| name.clone())?.parameters;
+            Config { parameters, against: usual(), stream: taut_replay::StreamConfig::default() }
+        }
+    };
+    let tuned: Option<Tuned> =
+        args.tune.then(|| tune(&stream, &config.parameters)).transpose().with_context(|| name.clone())?;
+    let toml = tuned.as_ref().map(|tuned| tuned.toml(&stream, &config));
+    if let (Some(toml), Format::Terminal) = (&toml, args.format) {
+        return written(toml, args, Done::Fine);
+    }
+    let bar = progress();
+    let replay = replay(&stream, &config, truth.as_ref(), &mut |done, total| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    })
+    .with_context(|| name.clone())?;
+    bar.finish_and_clear();
+    let typed: Vec<String> = std::iter::once("taut".to_owned()).chain(std::env::args().skip(1)).collect();
+    let command = taut_report::words::shell(&typed);
+    let tuned = tuned.as_ref().zip(toml.as_deref());
+    let shown = GuardShown { run: &name, command: &command, replay: &replay, tuned, damage: &damage };
+    let text = match args.format {
+        Format::Html => taut_report::guard_html(&shown),
+        Format::Json => format!("{:#}\n", taut_report::guard_json(&shown)),
+        Format::Terminal => taut_report::guard_terminal(&shown, output::style(args.output.as_deref())),
+    };
+    let ours = &replay.runs[0];
+    let tripped = ours.overspeed_trips + ours.stale_trips + ours.fault_trips > 0;
+    let is_whole = damage.is_empty() && stream.incomplete == 0;
+    written(
+        &text,
+        args,
+        match (tripped, is_whole) {
+            (true, _) => Done::Against,
+            (false, true) => Done::Fine,
+            (false, false) => Done::DataLost,
+        },
+    )
+}
+
+fn written(text: &str, args: &Args, done: Done) -> Result<Done> {
+    output::write(text, args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(done)
+}
+
+fn config(path: &Path) -> Result<Config> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    Config::parse(&text).with_context(name)
+}
+
+fn truth(word: &str) -> Result<Truth> {
+    match word {
+        "recorded" => Ok(Truth::Recorded),
+        "reported" => Ok(Truth::Reported),
+        "legal" => Ok(Truth::Legal),
+        file => {
+            let text = std::fs::read_to_string(file).with_context(|| {
+                format!("--truth {file} is neither recorded, reported nor legal, and no file that can be read")
+            })?;
+            Truth::series(&text).with_context(|| file.to_owned())
+        }
+    }
+}
+
+/// The frames, and what could not be read of the file.
+fn stream(args: &Args, config: Option<&Config>) -> Result<(Stream, Vec<String>)> {
+    let bytes = input::map(&args.run)?;
+    let wanted = config.map(|config| &config.stream);
+    if let Some(topic) = wanted.and_then(|wanted| wanted.topic.as_deref()) {
+        if args.stream.is_some() {
+            bail!("--stream names values of a recording, but guard.toml maps the channel {topic:?}");
+        }
+        let fields: Vec<(&str, &Mapping)> =
+            wanted.into_iter().flat_map(|w| &w.fields).map(|(field, mapping)| (field.as_str(), mapping)).collect();
+        return channel(&bytes, topic, &fields);
+    }
+    let mut builder = StreamBuilder::default();
+    let contents = taut_recording::read(&bytes, &mut |record| builder.record(record))?;
+    let damage = contents.damage.iter().map(ToString::to_string).collect();
+    let name = args.stream.as_deref().or(wanted.and_then(|wanted| wanted.name.as_deref()));
+    Ok((choose(builder.finish(), name)?, damage))
+}
+
+/// A channel of any MCAP file. A message's log time is its arrival, unless a field is mapped to that.
+fn channel(bytes: &[u8], topic: &str, fields: &[(&str, &Mapping)]) -> Result<(Stream, Vec<String>)> {
+    let paths: Vec<&str> = fields.iter().map(|(_, mapping)| mapping.field()).collect();
+    let mut stream = Stream { name: topic.to_owned(), ..Stream::default() };
+    let told = taut_recording::channel_numbers(bytes, topic, &paths, &mut |log_time, values| {
+        let mut recorded = Recorded::default();
+        recorded.frame.arrival_ns = log_time;
+        for ((field, mapping), value) in fields.iter().zip(values) {
+            let Some(value) = value else {
+                stream.incomplete += 1;
+                return;
+            };
+            recorded.set(field, value * mapping.times());
+        }
+        stream.frames.push(recorded);
+    })?;
+    stream.frames.sort_by_key(|recorded| recorded.frame.arrival_ns);
+    let damage = match told.undecodable {
+        0 => Vec::new(),
+        n => vec![format!("{n} messages of {topic} do not decode by their schema")],
+    };
+    Ok((stream, damage))
+}
+
+/// A bar when somebody watches.
+fn progress() -> indicatif::ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return indicatif::ProgressBar::hidden();
+    }
+    indicatif::ProgressBar::new(1).with_message("replaying")
+}

@@ -1,0 +1,21 @@
+//! Where recordings come from: files that are mapped, not read.
+
+use std::{fs::File, path::Path};
+
+use anyhow::{Result, bail};
+use memmap2::Mmap;
+
+/// The bytes of the recording at `path`.
+pub fn map(path: &Path) -> Result<Mmap> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        bail!("is a folder; name a recording (.mcap)");
+    }
+    if metadata.len() == 0 {
+        bail!("is empty; record again, or name another file");
+    }
+    // SAFETY: the map is read-only, and every read of it is checked (lengths, and CRCs where the file has them) before use; a
+    // writer that truncates the file under us could still raise SIGBUS, which ends the command.
+    Ok(unsafe { Mmap::map(&file)? })
+}

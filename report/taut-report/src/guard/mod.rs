@@ -1,0 +1,29 @@
+//! A replay through the speed guard and its rivals, for people.
+
+mod html;
+mod json;
+#[cfg(test)]
+mod sample;
+mod sentences;
+mod terminal;
+
+use taut_replay::{Replay, Tuned};
+
+pub use html::guard_html;
+pub use json::guard_json;
+pub use terminal::guard_terminal;
+
+/// A replay with what it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardShown<'a> {
+    /// The recording, as the user typed it.
+    pub run: &'a str,
+    /// The command that makes the same again.
+    pub command: &'a str,
+    /// What came of it.
+    pub replay: &'a Replay,
+    /// The parameters proposed for this stream, and their guard.toml.
+    pub tuned: Option<(&'a Tuned, &'a str)>,
+    /// What could not be read of the recording, a sentence each.
+    pub damage: &'a [String],
+}
