@@ -96,9 +96,8 @@ fn looks<E: From<Error>>(
     let mut subjects: Option<Vec<Subject>> = None;
     loop {
         let mut is_out = false;
-        let sound = |pairs: &[(Trial, Trial)]| pairs.iter().filter(|pair| is_sound(pair)).count();
-        while sound(pairs) < until && pairs.len() < until + until / SPARE + 1 {
-            let asked = Asked { phase, pairs: sound(pairs), until, most: plan.most_pairs() };
+        while usable(settings, subjects.as_deref(), pairs) < until && pairs.len() < until + until / SPARE + 1 {
+            let asked = Asked { phase, pairs: pairs.len(), until, most: plan.most_pairs() };
             let Some((a, b)) = next(asked)? else {
                 is_out = true;
                 break;
@@ -107,20 +106,27 @@ fn looks<E: From<Error>>(
             a.same_chain(&b)?;
             pairs.push((a, b));
         }
-        let subjects = subjects.get_or_insert_with(|| choose(pairs));
-        let metrics: Vec<Metric> = subjects.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
-        let judged = judge(&metrics, &before, is_out);
-        match judged.next {
-            Next::Continue { until_pairs } if !is_out => {
-                // Pairs that lack a figure leave a look short: the next one is what there is time for.
-                let Some(further) = Some(until_pairs).filter(|next| *next > until).or(plan.next_look(until)) else {
-                    return Ok(judge(&metrics, &before, true));
-                };
+        let chosen = subjects.get_or_insert_with(|| choose(pairs)).clone();
+        let metrics: Vec<Metric> = chosen.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
+        let next_look = plan.next_look(until).filter(|_| !is_out);
+        let judged = judge(&metrics, &before, next_look.is_none());
+        match (judged.next, next_look) {
+            (Next::Continue { .. }, Some(look)) => {
                 before.push(complete(&metrics));
-                until = further;
+                until = look;
             }
-            Next::Continue { .. } => return Ok(judge(&metrics, &before, true)),
             _ => return Ok(judged),
+        }
+    }
+}
+
+/// Pairs that count: sound ones until it is known what votes, then those that every vote has.
+fn usable(settings: &Settings, subjects: Option<&[Subject]>, pairs: &[(Trial, Trial)]) -> usize {
+    match subjects {
+        None => pairs.iter().filter(|pair| is_sound(pair)).count(),
+        Some(subjects) => {
+            let metrics: Vec<Metric> = subjects.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
+            complete(&metrics)
         }
     }
 }
@@ -280,7 +286,7 @@ fn described(settings: &Settings, pairs: &[(Trial, Trial)], voted: &[Subject]) -
     use Statistic::{Mean, P50, P90, P99, Tail1};
     let hops = pairs.first().map_or(0, |(a, _)| a.hops.len());
     let mut subjects = Vec::new();
-    for side in [Side::Total, Side::Own, Side::Machine] {
+    for side in [Side::Total, Side::Own] {
         subjects.extend([P50, P90, P99, Tail1].map(|statistic| Subject::Chain { side, statistic }));
     }
     for hop in 0..hops {
@@ -292,6 +298,7 @@ fn described(settings: &Settings, pairs: &[(Trial, Trial)], voted: &[Subject]) -
     subjects
         .into_iter()
         .filter(|subject| !voted.contains(subject) && is_carried(settings, *subject, pairs))
+        .filter(|subject| is_long(settings, *subject, pairs))
         .map(|subject| Described { subject, finding: alone(settings, settings.rule(subject), subject, pairs) })
         .collect()
 }

@@ -278,6 +278,7 @@ fn explained() -> Explained {
             verify: "record again with the change and compare".into(),
         }],
         budgets: Vec::new(),
+        sides: None,
         paths: vec![path],
         sides: None,
     }

@@ -5,7 +5,7 @@ use taut_analysis::{Analysis, Cause, Chain, Explained, Hop, Outcomes, Point, Sid
 use taut_gate::{Asked, Error, Gated, Phase, Settings, Trial, Wanted, gate};
 
 /// Messages of a trial.
-const MESSAGES: usize = 2000;
+const MESSAGES: usize = 1200;
 
 /// A program on a machine.
 #[derive(Clone, Debug)]
