@@ -11,6 +11,8 @@ pub const AGAINST: u8 = 1;
 pub const BAD_INPUT: u8 = 2;
 /// Not permitted: the message names the permission and the command that grants it.
 pub const NOT_PERMITTED: u8 = 3;
+/// Not enough evidence, where that was to count (`--inconclusive fail`): run longer, or make the machine quieter.
+pub const NOT_ENOUGH: u8 = 4;
 /// Finished, but data was lost or damaged: the output says what; trust it only as far.
 pub const DATA_LOST: u8 = 5;
 
@@ -21,6 +23,8 @@ pub enum Done {
     Fine,
     /// The result is a verdict against (`--strict`).
     Against,
+    /// The result is that there is no result, and that was to count.
+    NotEnough,
     /// The result stands, but something in the file was damaged.
     DataLost,
     /// The recorded command's own exit code.
@@ -32,6 +36,7 @@ impl From<Done> for ExitCode {
         ExitCode::from(match done {
             Done::Fine => FINE,
             Done::Against => AGAINST,
+            Done::NotEnough => NOT_ENOUGH,
             Done::DataLost => DATA_LOST,
             Done::Forwarded(code) => code,
         })

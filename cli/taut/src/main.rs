@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand, error::ErrorKind};
     name = "taut",
     version,
     arg_required_else_help = true,
-    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 1 a verdict against (--strict), 2 bad usage or input, 3 not permitted, 5 finished but data was damaged."
+    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 1 a verdict against (gate, --strict), 2 bad usage or input, 3 not permitted, 4 not enough evidence where that counts, 5 finished but data was damaged."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -43,6 +43,8 @@ enum Command {
     Bus(commands::bus::Args),
     Lab(commands::lab::Args),
     Guard(commands::guard::Args),
+    Diff(commands::diff::Args),
+    Gate(Box<commands::gate::Args>),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +69,8 @@ fn main() -> ExitCode {
         Command::Bus(args) => commands::bus::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Guard(args) => commands::guard::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
+        Command::Gate(args) => commands::gate::run(&args),
     };
     match done {
         Ok(done) => done.into(),

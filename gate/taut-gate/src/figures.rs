@@ -1,7 +1,7 @@
 //! What stands for the messages of one trial: quantiles, and two figures of the tail.
 
 use serde::{Deserialize, Serialize};
-use taut_stats::Distribution;
+use taut_stats::{Distribution, rank};
 
 /// A message is slow from so many times the trial's median on …
 const SLOW_TIMES: u64 = 2;
@@ -9,6 +9,8 @@ const SLOW_TIMES: u64 = 2;
 pub(crate) const SLOW_BY_NS: u64 = 10_000;
 /// A mean of the slowest needs as many messages as a quantile needs bursts.
 const SLOWEST_MIN: usize = 10;
+/// A median needs so many messages. It needs no bursts: the trial is the unit, and a level that wanders within a trial is the trial's.
+const MEDIAN_MIN: usize = 20;
 
 /// One figure of a trial's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -92,8 +94,9 @@ impl Figures {
         sorted.sort_unstable();
         let quantiles = Distribution::of(in_time_order, &sorted);
         let number = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        let median = rank(&sorted, 0.5).filter(|_| sorted.len() >= MEDIAN_MIN);
         Figures {
-            p50: number(quantiles.p50_ns),
+            p50: number(median),
             p90: number(quantiles.p90_ns),
             p95: number(quantiles.p95_ns),
             p99: number(quantiles.p99_ns),
@@ -101,7 +104,7 @@ impl Figures {
             mean: quantiles.mean_ns.filter(|_| sorted.len() >= SLOWEST_MIN),
             tail5: mean_of_slowest(&sorted, 20),
             tail1: mean_of_slowest(&sorted, 100),
-            slow: quantiles.p50_ns.map(|median| {
+            slow: median.map(|median| {
                 let limit = (median * SLOW_TIMES).max(median + SLOW_BY_NS);
                 (sorted.len() - sorted.partition_point(|ns| *ns <= limit)) as f64 / sorted.len() as f64
             }),
@@ -162,6 +165,12 @@ mod tests {
         let short = Figures::of(&(0..150).map(|i| 1000 + i * 37 % 150).collect::<Vec<u64>>());
         assert!(short.p50.is_some() && short.p99.is_none() && short.tail1.is_none() && short.tail5.is_none());
         assert_eq!(Figures::of(&[]), Figures::default());
+    }
+
+    #[test]
+    fn a_level_that_wanders_once_has_a_median() {
+        let wandered: Vec<u64> = (0..100).map(|i| if i < 40 { 50_000 + i } else { 60_000 + i }).collect();
+        assert_eq!(Figures::of(&wandered).p50, Some(60_049.0));
     }
 
     #[test]

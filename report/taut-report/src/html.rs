@@ -6,7 +6,7 @@ use taut_analysis::Chain;
 use crate::{Named, json};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
-const STYLE: &str = include_str!("../../web/dist/report.css");
+pub(crate) const STYLE: &str = include_str!("../../web/dist/report.css");
 
 /// Beyond this many points the plot over time is thinned.
 const POINTS_MAX: usize = 20_000;
@@ -47,7 +47,7 @@ pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String 
     )
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 

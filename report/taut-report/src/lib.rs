@@ -5,6 +5,7 @@ mod budget;
 mod causes;
 mod compare;
 mod doctor;
+mod gate;
 mod guard;
 mod headline;
 mod html;
@@ -26,6 +27,11 @@ pub use compare::{comparison_json, comparison_markdown, comparison_schema, compa
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
+};
+pub use gate::{
+    BudgetsShown, GateShown, HistoryShown, budgets_json, budgets_junit, budgets_markdown, budgets_terminal,
+    gate_headline, gate_html, gate_json, gate_junit, gate_markdown, gate_terminal, history_html, history_json,
+    history_terminal,
 };
 pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
 pub use headline::headline;

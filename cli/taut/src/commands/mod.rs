@@ -2,8 +2,10 @@
 
 pub mod budget;
 pub mod bus;
+pub mod diff;
 pub mod doctor;
 pub mod explain;
+pub mod gate;
 pub mod guard;
 pub mod import;
 pub mod lab;

@@ -91,6 +91,7 @@ impl Made {
 }
 
 /// A gate of A against B, with so many pairs to each phase.
+#[allow(dead_code, reason = "the command's tests gate by themselves")]
 pub fn gated(settings: &Settings, a: &Made, b: &Made, seed: u64, pairs: usize) -> Gated {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut left = [pairs; 2];

@@ -1,0 +1,426 @@
+//! `taut gate`: has a change made it worse? A verdict that does not fail on noise.
+
+mod history;
+mod live;
+mod revisions;
+pub mod stored;
+pub mod written;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use taut_gate::{Budget, Gated, Settings, Trial, Vote, budgets, gate, noise};
+use taut_report::{BudgetsShown, GateShown};
+use taut_stats::compare::{InvalidReason, Verdict};
+
+use crate::{
+    config::{self, Gating},
+    exit::Done,
+};
+use live::{Live, Program, Runs};
+use stored::Reader;
+use written::Outputs;
+
+/// Looks of a gate against budgets, in trials.
+const BUDGET_LOOKS: [usize; 4] = [10, 16, 28, 48];
+/// Trials that a revision adds to the history when nothing is compared.
+const HISTORY_TRIALS: usize = 10;
+/// Between two sessions, a change of a time below this is what sessions differ by anyway.
+const BETWEEN_SESSIONS: f64 = 0.1;
+
+/// Say whether a change made it worse: the program, not the machine.
+///
+/// Three ways: two commands (or two git revisions) in turns on this machine, stored trials against stored trials, and trials against
+/// the budgets of taut.toml. Stops as soon as it is sure. An accusation must hold on fresh pairs before it fails anything.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --budgets --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, 2 bad usage or input, 4 not enough evidence with --inconclusive fail."
+)]
+pub struct Args {
+    /// Run this as the baseline, in turns with --b.
+    #[arg(long, value_name = "COMMAND", requires = "b")]
+    a: Option<String>,
+    /// Run this as the candidate.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "candidate")]
+    b: Option<String>,
+    /// Compare two git revisions: both are checked out beside the working tree, built with --build, and run in turns with --run.
+    #[arg(long, value_name = "OLD..NEW", requires = "run", conflicts_with_all = ["a", "b", "baseline", "candidate"])]
+    revisions: Option<String>,
+    /// Build a revision, in its folder.
+    #[arg(long, value_name = "COMMAND", requires = "revisions", default_value = "true", hide_default_value = true)]
+    build: String,
+    /// Run a revision, in its folder.
+    #[arg(long, value_name = "COMMAND", requires = "revisions")]
+    run: Option<String>,
+    /// Keep built revisions in this folder, and use those that are there [default: they are removed at the end].
+    #[arg(long, value_name = "FOLDER", requires = "revisions")]
+    cache: Option<PathBuf>,
+    /// The stored baseline: recordings, folders of recordings, or trials saved with --save.
+    #[arg(long, value_name = "RUN|SET", num_args = 1.., conflicts_with = "a")]
+    baseline: Vec<PathBuf>,
+    /// Stored trials as the candidate.
+    #[arg(long, value_name = "RUN|SET", num_args = 1..)]
+    candidate: Vec<PathBuf>,
+    /// Hold --b or --candidate against the budgets of taut.toml.
+    #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
+    budgets: bool,
+
+    /// Stop each run after this many seconds [default: runs end by themselves].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Have a verdict within this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    max_time: Duration,
+    /// Run at most so many pairs; of the first 60 % an accusation may come [default: 40, and fresh ones to confirm].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    pairs: Option<u16>,
+    /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
+    #[arg(long, value_name = "PAIRS", default_value_t = 0)]
+    control: usize,
+    /// Draws the order within pairs; TAUT_GATE_SEED in the environment of both runs of a pair is the same.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Do not probe the machine beside the program.
+    #[arg(long)]
+    no_probe: bool,
+    /// Which kernel events to record.
+    #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
+    depth: String,
+    /// Keep the recordings in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Save the trials in this folder, for a later --baseline.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+
+    /// Keep the figures of the candidate in this folder (Parquet), and say which revision changed them. Alone: only say.
+    #[arg(long, value_name = "FOLDER")]
+    history: Option<PathBuf>,
+    /// The candidate's name in the history [default: what git describe says where it ran].
+    #[arg(long, value_name = "NAME", requires = "history")]
+    revision: Option<String>,
+
+    /// The chain to judge [default: the one with the most messages].
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
+    /// Decide by this figure instead: hops.own.p50, chain.total.p99, missed, dropped …; may be given again.
+    #[arg(long, value_name = "METRIC")]
+    metric: Vec<Vote>,
+    /// A change below this many per cent is no news [default: 5].
+    #[arg(long, value_name = "PERCENT")]
+    minimum_effect: Option<f64>,
+    /// Chains, budgets and metrics; ./taut.toml is used when it exists.
+    #[arg(long, value_name = "TOML")]
+    config: Option<PathBuf>,
+    /// What no verdict means: "fail" makes it exit code 4.
+    #[arg(long, value_enum, default_value_t = Inconclusive::Pass)]
+    inconclusive: Inconclusive,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Inconclusive {
+    /// Exit code 0.
+    Pass,
+    /// Exit code 4.
+    Fail,
+}
+
+/// Runs the gate that was asked for.
+pub fn run(args: &Args) -> Result<Done> {
+    let mut gating = config::load_gate(args.config.as_deref())?;
+    if !args.metric.is_empty() {
+        gating.settings.votes.clone_from(&args.metric);
+    }
+    if let Some(percent) = args.minimum_effect {
+        if !(0.0..1e4).contains(&percent) {
+            bail!("--minimum-effect {percent}: give per cent from 0 up");
+        }
+        gating.settings.minimum_effect.relative = percent / 100.0;
+        let equivalence = &mut gating.settings.equivalence.relative;
+        *equivalence = equivalence.max(2.0 * percent / 100.0);
+        gating.has_minimum_effect = true;
+    }
+    if let Some(pairs) = args.pairs {
+        gating.settings = gating.settings.within(usize::from(pairs));
+    }
+    let reader = Reader::new(&gating.analysis, args.chain.clone());
+    let compares = args.budgets || args.revisions.is_some() || args.a.is_some() || !args.baseline.is_empty();
+    if let (Some(folder), false) = (&args.history, compares) {
+        return history_alone(args, &gating, reader, folder);
+    }
+    if args.budgets {
+        return against_budgets(args, &gating, reader);
+    }
+    if let Some(range) = &args.revisions {
+        let trees = revisions::build(range, &args.build, args.cache.as_deref(), args.quiet)?;
+        let run = args.run.clone().unwrap_or_default();
+        let program =
+            |side, tree: &(PathBuf, String)| Program { side, command: run.clone(), folder: Some(tree.0.clone()) };
+        let (a, b) = (program("A", &trees.a), program("B", &trees.b));
+        let name = |tree: &(PathBuf, String)| format!("{} ({run})", &tree.1[..12.min(tree.1.len())]);
+        return in_turns(args, &gating.settings, reader, &a, &b, &name(&trees.a), &name(&trees.b));
+    }
+    let program = |side, command: &String| Program { side, command: command.clone(), folder: None };
+    match (&args.a, &args.b) {
+        (Some(a), Some(b)) => in_turns(args, &gating.settings, reader, &program("A", a), &program("B", b), a, b),
+        (None, Some(b)) if !args.baseline.is_empty() => against_stored(args, &gating, reader, &program("B", b)),
+        _ if !args.baseline.is_empty() && !args.candidate.is_empty() => stored_sets(args, &gating, &reader),
+        _ => bail!(
+            "nothing to compare: give --a and --b, or --revisions and --run, or --baseline with --candidate or --b, or \
+             --budgets with --b or --candidate"
+        ),
+    }
+}
+
+/// Two programs, interleaved.
+fn in_turns(
+    args: &Args,
+    settings: &Settings,
+    reader: Reader,
+    a: &Program,
+    b: &Program,
+    name_a: &str,
+    name_b: &str,
+) -> Result<Done> {
+    let mut live = Live::new(&args.runs(), reader)?;
+    let control = live.control(a, args.control)?;
+    let gated = gate(settings, &mut |asked| live.pair(a, b, asked))?;
+    live.finish();
+    let elapsed_s = Some(live.elapsed().as_secs_f64());
+    finish(args, settings, gated, &control, (name_a, name_b), Vec::new(), elapsed_s)
+}
+
+/// A program that runs now against trials that are there.
+fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> Result<Done> {
+    let a = reader.set(&args.baseline)?;
+    let settings = between_sessions(gating).within(a.len());
+    let mut live = Live::new(&args.runs(), reader)?;
+    let mut stored = a.iter();
+    let mut candidates = Vec::new();
+    let gated = gate::<anyhow::Error>(&settings, &mut |asked| {
+        let Some(a) = stored.next() else { return Ok(None) };
+        let Some(b) = live.one(b, asked)? else { return Ok(None) };
+        candidates.push(b.clone());
+        Ok(Some((a.clone(), b)))
+    })?;
+    live.finish();
+    let fit = stored::fit(&a, &candidates);
+    let elapsed_s = Some(live.elapsed().as_secs_f64());
+    let gated = if fit.same_machine { gated } else { other_machine(gated) };
+    finish(args, &settings, gated, &[], (&names(&args.baseline), &b.command), fit.notes, elapsed_s)
+}
+
+/// Trials that are there against trials that are there.
+fn stored_sets(args: &Args, gating: &Gating, reader: &Reader) -> Result<Done> {
+    let (a, b) = (reader.set(&args.baseline)?, reader.set(&args.candidate)?);
+    let (gated, settings, notes) = compare(gating, &a, &b)?;
+    finish(args, &settings, gated, &[], (&names(&args.baseline), &names(&args.candidate)), notes, None)
+}
+
+/// Judges two stored sets; returns the settings that were used, and what a reader must know.
+pub fn compare(gating: &Gating, a: &[Trial], b: &[Trial]) -> Result<(Gated, Settings, Vec<String>)> {
+    let mut fit = stored::fit(a, b);
+    let settings = if fit.interleaved { gating.settings.clone() } else { between_sessions(gating) };
+    let pairs = a.len().min(b.len());
+    let settings = settings.within(pairs);
+    let mut stored = a.iter().cloned().zip(b.iter().cloned());
+    let gated = gate::<anyhow::Error>(&settings, &mut |_| Ok(stored.next()))?;
+    if a.len() != b.len() {
+        fit.notes.push(format!("A has {} trials, B {}: {pairs} pairs are made of the first", a.len(), b.len()));
+    }
+    let fewest = taut_stats::compare::fewest_pairs(settings.plan.alpha);
+    if pairs < 2 * fewest {
+        fit.notes.push(format!(
+            "{pairs} {}: a verdict needs {} trials of each side at least, to accuse and to confirm; one recording only \
+             describes",
+            if pairs == 1 { "pair" } else { "pairs" },
+            2 * fewest
+        ));
+    }
+    let gated = if fit.same_machine { gated } else { other_machine(gated) };
+    Ok((gated, settings, fit.notes))
+}
+
+/// Between two sessions a machine is not the same as within one.
+fn between_sessions(gating: &Gating) -> Settings {
+    let mut settings = gating.settings.clone();
+    if !gating.has_minimum_effect {
+        settings.minimum_effect.relative = BETWEEN_SESSIONS;
+        settings.equivalence.relative = 2.0 * BETWEEN_SESSIONS;
+    }
+    settings
+}
+
+fn other_machine(mut gated: Gated) -> Gated {
+    gated.outcome.verdict = Verdict::Invalid { reason: InvalidReason::OtherMachine };
+    gated.outcome.blamed = None;
+    gated
+}
+
+/// No comparison: only the history, with the candidate added if there is one.
+fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) -> Result<Done> {
+    let trials = match &args.b {
+        Some(command) => {
+            let program = Program { side: "B", command: command.clone(), folder: None };
+            let mut live = Live::new(&args.runs(), reader)?;
+            let trials = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS).transpose());
+            let trials = trials.take(HISTORY_TRIALS).collect::<Result<Vec<Trial>>>()?;
+            live.finish();
+            trials
+        }
+        None => reader.set(&args.candidate)?,
+    };
+    if !trials.is_empty() {
+        history::add(folder, args.revision.as_deref(), &trials)?;
+    }
+    let lines = history::Lines::of(folder, &gating.settings.votes)?;
+    args.outputs.history(&lines.shown())?;
+    Ok(Done::Fine)
+}
+
+fn against_budgets(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> {
+    let Some((chain, limits)) = &gating.budgets else {
+        bail!(
+            "--budgets: taut.toml has none; give a [[chain]] missed_max_percent, dropped_max_percent or [[chain.budget]]"
+        );
+    };
+    let reader = reader.of_chain(args.chain.as_ref().unwrap_or(chain));
+    let (trials, budgeted, subject) = match (&args.b, args.candidate.is_empty()) {
+        (Some(command), _) => {
+            let (trials, budgeted) = trials_for_budgets(args, reader, command, limits)?;
+            (trials, budgeted, command.clone())
+        }
+        (None, false) => {
+            let trials = reader.set(&args.candidate)?;
+            let budgeted = budgets(limits, &trials, 1)?;
+            (trials, budgeted, names(&args.candidate))
+        }
+        (None, true) => bail!("--budgets: give --b COMMAND or --candidate RUN to hold against them"),
+    };
+    let void = trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?)));
+    let notes: Vec<String> = void.map(|(name, why)| format!("{name} was left out: {why}")).collect();
+    let shown = BudgetsShown {
+        subject: &subject,
+        chain,
+        budgeted: &budgeted,
+        notes: &notes,
+        inconclusive_fails: args.inconclusive == Inconclusive::Fail,
+    };
+    args.outputs.budgets(&shown)?;
+    Ok(match budgeted.verdict {
+        taut_gate::BudgetVerdict::Broken => Done::Against,
+        taut_gate::BudgetVerdict::Open | taut_gate::BudgetVerdict::Silent => args.when_open(),
+        _ => Done::Fine,
+    })
+}
+
+fn trials_for_budgets(
+    args: &Args,
+    reader: Reader,
+    command: &str,
+    limits: &[Budget],
+) -> Result<(Vec<Trial>, taut_gate::Budgeted)> {
+    let program = Program { side: "B", command: command.to_owned(), folder: None };
+    let mut live = Live::new(&args.runs(), reader)?;
+    let mut trials: Vec<Trial> = Vec::new();
+    let most = BUDGET_LOOKS[BUDGET_LOOKS.len() - 1];
+    for look in BUDGET_LOOKS {
+        let mut is_out = false;
+        while trials.len() < look && !is_out {
+            match live.single(&program, most)? {
+                Some(trial) => trials.push(trial),
+                None => is_out = true,
+            }
+        }
+        let budgeted = budgets(limits, &trials, BUDGET_LOOKS.len())?;
+        let is_settled = !matches!(budgeted.verdict, taut_gate::BudgetVerdict::Open);
+        if is_settled || is_out || look == most {
+            live.finish();
+            return Ok((trials, budgeted));
+        }
+    }
+    unreachable!("the last look returns")
+}
+
+/// Prints, saves, and turns the verdict into an exit code.
+fn finish(
+    args: &Args,
+    settings: &Settings,
+    gated: Gated,
+    control: &[(Trial, Trial)],
+    (a, b): (&str, &str),
+    notes: Vec<String>,
+    elapsed_s: Option<f64>,
+) -> Result<Done> {
+    let floor = noise(settings, &gated, control);
+    let mut gated = gated;
+    if let Some(reason) = floor.iter().find_map(|noise| noise.unfit) {
+        gated.outcome.verdict = Verdict::Invalid { reason };
+        gated.outcome.blamed = None;
+    }
+    let shown = GateShown {
+        a,
+        b,
+        outcome: &gated.outcome,
+        noise: &floor,
+        notes: &notes,
+        elapsed_s,
+        inconclusive_fails: args.inconclusive == Inconclusive::Fail,
+    };
+    args.outputs.gate(&shown, "gate")?;
+    if let Some(folder) = &args.save {
+        stored::save(folder, gated.pairs.iter().chain(&gated.fresh))?;
+    }
+    if let Some(folder) = &args.history {
+        let trials: Vec<Trial> = gated.pairs.iter().chain(&gated.fresh).map(|(_, b)| b.clone()).collect();
+        history::add(folder, args.revision.as_deref(), &trials)?;
+        let lines = history::Lines::of(folder, &settings.votes)?;
+        eprint!("{}", taut_report::history_terminal(&lines.shown(), taut_report::Style::default()));
+    }
+    Ok(match gated.outcome.verdict {
+        Verdict::Worse => Done::Against,
+        Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. } => args.when_open(),
+        Verdict::Better | Verdict::NoRelevantDifference => Done::Fine,
+    })
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    match paths {
+        [first, _, .., last] => format!("{} … {} ({})", first.display(), last.display(), paths.len()),
+        _ => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Args {
+    fn runs(&self) -> Runs {
+        Runs {
+            duration: self.duration,
+            max_time: self.max_time,
+            seed: self.seed,
+            probe: !self.no_probe,
+            depth: self.depth.clone(),
+            keep: self.keep.clone(),
+            quiet: self.quiet,
+        }
+    }
+
+    fn when_open(&self) -> Done {
+        if self.inconclusive == Inconclusive::Fail { Done::NotEnough } else { Done::Fine }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s < 1e8 => Ok(Duration::from_secs_f64(s)),
+        _ => Err("give a number of seconds above 0".into()),
+    }
+}

@@ -1,0 +1,144 @@
+//! Sets of trials on disk: recordings, folders of recordings, and files of trials that a gate has saved.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use taut_analysis::{Config, Wanted};
+use taut_gate::Trial;
+
+use crate::{commands::report::analyse, output};
+
+/// Reads recordings as trials.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    config: Config,
+    wanted: taut_gate::Wanted,
+}
+
+impl Reader {
+    /// With the declared chains; `chain` names the one to judge.
+    pub fn new(config: &Config, chain: Option<String>) -> Reader {
+        let explain = Wanted { worst: 0, sides: true, ..Wanted::default() };
+        let wanted = taut_gate::Wanted { chain, ..taut_gate::Wanted::default() };
+        Reader { config: Config { explain, ..config.clone() }, wanted }
+    }
+
+    /// The same for another chain.
+    pub fn of_chain(mut self, chain: &str) -> Reader {
+        self.wanted.chain = Some(chain.to_owned());
+        self
+    }
+
+    /// One recording, by the name that messages call it.
+    pub fn trial(&self, path: &Path, name: &str) -> Result<Trial> {
+        let analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
+        Ok(Trial::of(name, &analysis, &self.wanted)?)
+    }
+
+    fn recording(&self, path: &Path) -> Result<Trial> {
+        self.trial(path, &path.display().to_string())
+    }
+
+    /// All trials of some recordings, folders of them, and files of trials, in order.
+    pub fn set(&self, paths: &[PathBuf]) -> Result<Vec<Trial>> {
+        let mut trials = Vec::new();
+        for path in paths {
+            if path.is_dir() {
+                let recordings = recordings_in(path)?;
+                trials.extend(recordings.iter().map(|path| self.recording(path)).collect::<Result<Vec<_>>>()?);
+            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                trials.extend(saved(path)?);
+            } else {
+                trials.push(self.recording(path)?);
+            }
+        }
+        Ok(trials)
+    }
+}
+
+fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "mcap"))
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        bail!("{}: holds no recording (.mcap)", folder.display());
+    }
+    Ok(found)
+}
+
+fn saved(path: &Path) -> Result<Vec<Trial>> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    let one = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).with_context(|| format!("{}: line {} is no trial of taut gate", name(), at + 1))
+    };
+    let trials: Vec<Trial> =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(one).collect::<Result<_>>()?;
+    if trials.is_empty() {
+        bail!("{}: holds no trial", name());
+    }
+    Ok(trials)
+}
+
+/// Writes the trials of a gate, A's and B's, for a later gate.
+pub fn save<'a>(folder: &Path, pairs: impl Iterator<Item = &'a (Trial, Trial)>) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for pair in pairs {
+        for (file, trial) in [(&mut a, &pair.0), (&mut b, &pair.1)] {
+            serde_json::to_writer(&mut *file, trial)?;
+            file.write_all(b"\n")?;
+        }
+    }
+    for (name, bytes) in [("baseline.jsonl", a), ("candidate.jsonl", b)] {
+        output::write(&String::from_utf8_lossy(&bytes), Some(&folder.join(name)))?;
+    }
+    Ok(())
+}
+
+/// What a reader must know of two stored sets, and whether they may be compared at all.
+pub struct Fit {
+    /// One sentence each.
+    pub notes: Vec<String>,
+    /// Ran on one kind of machine.
+    pub same_machine: bool,
+    /// A's and B's trials ran in turns.
+    pub interleaved: bool,
+}
+
+/// Looks at when and where two sets ran.
+pub fn fit(a: &[Trial], b: &[Trial]) -> Fit {
+    let kind = |trial: &Trial| (trial.host.cpu.clone(), trial.host.cpus, trial.host.kernel.clone());
+    let mut notes = Vec::new();
+    let same_machine = a.iter().chain(b).map(kind).collect::<std::collections::HashSet<_>>().len() <= 1;
+    if let (false, Some(a), Some(b)) = (same_machine, a.first(), b.first()) {
+        let told = |trial: &Trial| format!("{} × {}, Linux {}", trial.host.cpus, trial.host.cpu, trial.host.kernel);
+        notes.push(format!(
+            "A and B ran on different machines ({}; {}): record the baseline again on this one",
+            told(a),
+            told(b)
+        ));
+    }
+    let starts = |trials: &[Trial]| {
+        let starts = trials.iter().map(|trial| trial.started_unix_s);
+        starts.fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), at| (from.min(at), to.max(at)))
+    };
+    let (of_a, of_b) = (starts(a), starts(b));
+    let shared = of_a.1.min(of_b.1) - of_a.0.max(of_b.0);
+    let shorter = (of_a.1 - of_a.0).min(of_b.1 - of_b.0);
+    let interleaved = a.len() > 1 && b.len() > 1 && shared > 0.8 * shorter;
+    if !interleaved && a.len() > 1 && b.len() > 1 {
+        notes.push(
+            "A and B ran one after the other, so what drifts between two sessions (CPU frequency, memory layout, \
+             neighbours) counts as a change: run them in turns with --a and --b where a small one matters"
+                .into(),
+        );
+    }
+    Fit { notes, same_machine, interleaved }
+}

@@ -1,0 +1,327 @@
+//! `taut gate` and `taut diff` as processes: on stored trials of known truth, and on small programs that really run.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::cargo::cargo_bin;
+use predicates::prelude::*;
+use rand::SeedableRng;
+use serde_json::Value;
+
+#[path = "../../../gate/taut-gate/tests/made/mod.rs"]
+mod made;
+
+use made::Made;
+
+/// A loop of two hops: argv[1] and argv[2] thousand rounds of work, argv[3] messages.
+const LOOP: &str = r#"
+#include "taut.h"
+static volatile double sink;
+static void work(int rounds) { double x = 1; for (int i = 0; i < rounds * 1000; i++) x = x * 1.0000001 + 1e-9; sink = x; }
+int main(int argc, char **argv) {
+  const int first = argc > 1 ? atoi(argv[1]) : ROUNDS, second = argc > 2 ? atoi(argv[2]) : 40;
+  const uint64_t n = argc > 3 ? strtoull(argv[3], NULL, 10) : 120;
+  for (uint64_t id = 1; id <= n; id++) {
+    TAUT_STAMP("loop.read", id);
+    work(first);
+    TAUT_STAMP("loop.planned", id);
+    work(second);
+    TAUT_STAMP("loop.written", id);
+    usleep(100);
+  }
+  return 0;
+}
+"#;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn taut(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+        let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
+        command.args(arguments).current_dir(self.0.path()).env_remove("TAUT_SESSION").assert()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.taut(&[arguments, &["--format", "json"]].concat()).get_output().clone();
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// So many trials in turns with those of the same name's other side.
+    fn set(&self, name: &str, made: &Made, trials: usize, seed: u64, at_unix_s: f64) {
+        let mut random = SeedableRng::seed_from_u64(seed);
+        let mut lines = String::new();
+        for at in 0..trials {
+            let mut trial = made.trial(&mut random);
+            trial.started_unix_s = at_unix_s + at as f64;
+            trial.revision = name.to_owned();
+            lines += &format!("{}\n", serde_json::to_string(&trial).unwrap());
+        }
+        self.write(name, &lines);
+    }
+
+    /// A and the B that is asked for, thirty trials each.
+    fn sets(&self, b: &Made) {
+        self.set("a.jsonl", &Made::default(), 30, 1, 1000.0);
+        self.set("b.jsonl", b, 30, 2, 1000.5);
+    }
+
+    /// The loop of these rounds, built.
+    fn build(&self, rounds: u32) {
+        self.write("loop.c", &LOOP.replace("ROUNDS", &rounds.to_string()));
+        self.write("build.sh", &format!("gcc -std=c11 -O1 -pthread -I {} loop.c -o loop\n", include().display()));
+        assert!(self.sh("sh build.sh").status.success());
+    }
+
+    fn sh(&self, line: &str) -> std::process::Output {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line]).current_dir(self.0.path()).output().unwrap()
+    }
+}
+
+fn include() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include").canonicalize().unwrap()
+}
+
+const STORED: [&str; 5] = ["gate", "--baseline", "a.jsonl", "--candidate", "b.jsonl"];
+
+fn slower() -> Made {
+    Made { work_ns: [4e4, 1.2e5, 6e4], ..Made::default() }
+}
+
+#[test]
+fn a_slower_program_fails_and_every_form_names_the_hop() {
+    let folder = Folder::new();
+    folder.sets(&slower());
+    let files = ["--markdown", "gate.md", "--json", "gate.json", "--junit", "gate.xml", "--html", "gate.html"];
+    let line = predicate::str::is_match("^WORSE: plan → send, own p50 \\+(19|20|21)").unwrap();
+    folder.taut(&[&STORED[..], &files].concat()).code(1).stdout(line);
+    assert!(folder.read("gate.md").starts_with("### taut gate: WORSE: plan → send, own p50"));
+    let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
+    assert_eq!(
+        (&json["verdict"], &json["hop"], &json["kind"]),
+        (&"worse".into(), &"plan → send".into(), &"gate".into())
+    );
+    let junit = folder.read("gate.xml");
+    assert!(
+        junit.starts_with("<?xml") && junit.contains("<failure") && junit.contains("WORSE: plan → send"),
+        "{junit}"
+    );
+    assert!(folder.read("gate.html").contains("WORSE: plan → send"));
+}
+
+#[test]
+fn the_same_program_and_a_busier_machine_pass() {
+    let folder = Folder::new();
+    folder.sets(&Made::default());
+    folder.taut(&STORED).success().stdout(predicate::str::starts_with("NOT WORSE: no relevant difference"));
+    folder.sets(&Made { machine: (0.3, 2e6), ..Made::default() });
+    folder.taut(&STORED).success().stdout(
+        predicate::str::starts_with("NOT WORSE").and(predicate::str::contains("the machine took more of B's messages")),
+    );
+}
+
+#[test]
+fn no_verdict_passes_loudly_unless_told_otherwise() {
+    let folder = Folder::new();
+    folder.set("a.jsonl", &Made::default(), 4, 1, 1000.0);
+    folder.set("b.jsonl", &slower(), 4, 2, 1000.5);
+    folder.taut(&STORED).success().stdout(predicate::str::starts_with("INCONCLUSIVE, which does not fail"));
+    let strict = [&STORED[..], &["--inconclusive", "fail"]].concat();
+    folder.taut(&strict).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, which fails here"));
+}
+
+#[test]
+fn sessions_of_different_days_and_machines_are_told_apart() {
+    let folder = Folder::new();
+    let a_little = Made { work_ns: [4e4, 1.07e5, 6e4], ..Made::default() };
+    folder.sets(&a_little);
+    folder.taut(&STORED).code(1);
+    folder.set("b.jsonl", &a_little, 30, 2, 900_000.0);
+    folder.taut(&STORED).success().stdout(predicate::str::contains("A and B ran one after the other"));
+    let elsewhere = folder.read("b.jsonl").replace("\"cpus\":0", "\"cpus\":64");
+    folder.write("b.jsonl", &elsewhere);
+    folder.taut(&STORED).success().stdout(predicate::str::starts_with("INVALID, which does not fail: A and B ran on"));
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let folder = Folder::new();
+    folder.write("odd.jsonl", "{\"name\": 1}\n");
+    folder.write("empty.jsonl", "\n");
+    folder.write("bad.toml", "[gate]\nmetrics = [\"p50\"]\n");
+    std::fs::create_dir(folder.path("nothing")).unwrap();
+    folder.sets(&Made::default());
+    for (arguments, expected) in [
+        (&["gate"][..], "nothing to compare"),
+        (&["gate", "--baseline", "odd.jsonl", "--candidate", "a.jsonl"], "odd.jsonl: line 1 is no trial"),
+        (&["gate", "--baseline", "empty.jsonl", "--candidate", "a.jsonl"], "empty.jsonl: holds no trial"),
+        (&["gate", "--baseline", "nothing", "--candidate", "a.jsonl"], "nothing: holds no recording"),
+        (&["gate", "--baseline", "absent.mcap", "--candidate", "a.jsonl"], "absent.mcap"),
+        (&["gate", "--a", "true"], "--b"),
+        (&["gate", "--a", "true", "--b", "true"], "(true)"),
+        (&["gate", "--a", "exit 3", "--b", "exit 3"], "exit code 3"),
+        (&["gate", "--metric", "p50", "--a", "true", "--b", "true"], "is no metric"),
+        (&["gate", "--config", "bad.toml", "--a", "true", "--b", "true"], "bad.toml: line 2"),
+        (&["gate", "--budgets", "--b", "true"], "taut.toml has none"),
+        (&["gate", "--history", "nothing"], "nothing: holds no history"),
+        (&["diff", "a.jsonl", "absent.jsonl"], "absent.jsonl"),
+    ] {
+        let output = folder.taut(arguments).code(2).get_output().clone();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(expected) && said.trim_end().lines().count() == 1, "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn diff_tells_what_changed_and_fails_nothing() {
+    let folder = Folder::new();
+    folder.sets(&slower());
+    folder.taut(&["diff", "a.jsonl", "b.jsonl"]).success().stdout(predicate::str::starts_with("WORSE: plan → send"));
+    folder.set("one.jsonl", &Made::default(), 1, 1, 1000.0);
+    folder.set("other.jsonl", &slower(), 1, 2, 1000.5);
+    let said = folder.json(&["diff", "one.jsonl", "other.jsonl"]);
+    assert_eq!((&said["kind"], &said["verdict"]), (&"diff".into(), &"not enough evidence".into()));
+    assert!(said["notes"].to_string().contains("one recording only"), "{said}");
+    let hop = &said["hops"][1];
+    assert!(hop["own"]["change_ns"].as_f64().unwrap() > 15_000.0 && hop["own"]["change_low_ns"].is_null(), "{hop}");
+}
+
+#[test]
+fn budgets_are_kept_broken_or_open() {
+    let folder = Folder::new();
+    folder.sets(&Made::default());
+    let budget = |max_ms: f64| {
+        folder.write(
+            "taut.toml",
+            &format!(
+                "[[chain]]\nname = \"arm\"\npoints = [\"read\", \"plan\", \"send\", \"applied\"]\ndropped_max_percent = 1\n\
+                 [[chain.budget]]\nhop = \"plan → send\"\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
+            ),
+        );
+    };
+    let arguments = ["gate", "--budgets", "--candidate", "a.jsonl"];
+    budget(0.2);
+    folder.taut(&arguments).success().stdout(predicate::str::starts_with("WITHIN BUDGET: all 2 limits kept"));
+    budget(0.05);
+    let junit = [&arguments[..], &["--junit", "budgets.xml"]].concat();
+    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER BUDGET: plan → send, own p50 105 µs"));
+    assert!(folder.read("budgets.xml").contains("<failure"));
+    folder.set("a.jsonl", &Made::default(), 3, 1, 0.0);
+    folder.taut(&arguments).success().stdout(predicate::str::starts_with("INCONCLUSIVE, which does not fail"));
+}
+
+#[test]
+fn the_history_names_the_revision() {
+    let folder = Folder::new();
+    for at in 0..16 {
+        let made = if at < 9 { Made::default() } else { slower() };
+        let name = format!("r{at:02}");
+        folder.set("today.jsonl", &made, 3, at, 1000.0 * at as f64);
+        let add = ["gate", "--history", "history", "--candidate", "today.jsonl", "--revision", &name];
+        folder.taut(&add).success();
+    }
+    assert_eq!(std::fs::read_dir(folder.path("history")).unwrap().count(), 16);
+    let said = folder.json(&["gate", "--history", "history", "--html", "history.html"]);
+    let lines = said["lines"].as_array().unwrap();
+    let changes = |hop: &str| {
+        let line = lines.iter().find(|l| l["hop"] == hop && l["figure"] == "own.p50").unwrap();
+        line["changes"].as_array().unwrap().iter().map(|change| change["to"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(changes("plan → send"), ["r09"]);
+    assert!(changes("read → plan").is_empty());
+    assert!(folder.read("history.html").contains("<svg"));
+}
+
+#[test]
+fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
+    let folder = Folder::new();
+    folder.build(20);
+    let run = ["--a", "./loop 20 40", "--b", "./loop 20 120", "--pairs", "14", "--quiet", "--no-probe"];
+    let kept = ["--keep", "runs", "--save", "trials", "--json", "gate.json"];
+    folder.taut(&[&["gate"], &run[..], &kept].concat()).code(1);
+    let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
+    assert_eq!((&json["verdict"], &json["hop"]), (&"worse".into(), &"loop.planned → loop.written".into()), "{json}");
+    assert_eq!(json["points"], serde_json::json!(["loop.read", "loop.planned", "loop.written"]));
+    let pairs = json["pairs"].as_u64().unwrap() as usize + json["void"].as_array().unwrap().len();
+    assert!(std::fs::read_dir(folder.path("runs")).unwrap().count() >= 2 * pairs);
+    let again = folder.json(&["diff", "runs/0000-a.mcap", "runs/0000-b.mcap"]);
+    assert_eq!(again["pairs"], 1);
+    let stored = ["gate", "--baseline", "trials/baseline.jsonl", "--candidate", "trials/candidate.jsonl", "--quiet"];
+    assert_eq!(folder.json(&stored)["verdict"], "worse");
+}
+
+#[test]
+fn two_revisions_are_built_run_and_removed() {
+    let folder = Folder::new();
+    let git = "git -c user.name=t -c user.email=t@example.com -c commit.gpgsign=false";
+    folder.build(20);
+    std::fs::remove_file(folder.path("loop")).unwrap();
+    assert!(folder.sh(&format!("git init -q . && git add . && {git} commit -qm one")).status.success());
+    folder.write("loop.c", &LOOP.replace("ROUNDS", "80"));
+    assert!(folder.sh(&format!("{git} commit -qam two")).status.success());
+    let arguments = ["gate", "--revisions", "HEAD~1..HEAD", "--build", "sh build.sh", "--run", "./loop"];
+    let more = ["--pairs", "14", "--quiet", "--no-probe", "--json", "gate.json"];
+    folder.taut(&[&arguments[..], &more].concat()).code(1);
+    let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
+    assert_eq!((&json["verdict"], &json["hop"]), (&"worse".into(), &"loop.read → loop.planned".into()), "{json}");
+    let trees = folder.sh("git worktree list").stdout;
+    assert_eq!(String::from_utf8(trees).unwrap().lines().count(), 1);
+    let broken = ["gate", "--revisions", "HEAD~1..HEAD", "--build", "exit 7", "--run", "./loop", "--quiet"];
+    folder.taut(&broken).code(2).stderr(predicate::str::contains("--build exit 7: failed in revision"));
+    let unknown = ["gate", "--revisions", "HEAD~9..HEAD", "--run", "./loop"];
+    folder.taut(&unknown).code(2).stderr(predicate::str::contains("is no revision of"));
+    assert!(folder.path("loop.c").exists());
+}
+
+/// The commands of the workflows that the documentation hands out, on a repository of our own.
+#[test]
+fn the_workflows_parse_and_their_commands_are_ours() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci");
+    for file in ["github.yml", "gitlab.yml"] {
+        let text = std::fs::read_to_string(docs.join(file)).unwrap();
+        let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let mut gates = Vec::new();
+        collect(&parsed[0], &mut gates);
+        assert_eq!(gates.len(), 2, "{file}");
+        for line in gates {
+            // Up to where the work would begin: every option is known, and goes with the others.
+            let line = line.split("taut gate").nth(1).unwrap();
+            let folder = Folder::new();
+            let checked = format!(
+                "BUILD=true RUN=true GITHUB_BASE_REF=main CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main CI_COMMIT_SHA=1 GITHUB_SHA=1; {} gate {line}",
+                cargo_bin!("taut").display()
+            );
+            let said = folder.sh(&checked);
+            let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+            let reached = stderr.contains("git rev-parse") || stderr.contains("trial 1 of B (true)");
+            assert!(said.status.code() == Some(2) && reached, "{file}: {line}: {stderr}");
+        }
+    }
+}
+
+/// All lines that run a gate.
+fn collect(yaml: &yaml_rust2::Yaml, gates: &mut Vec<String>) {
+    match yaml {
+        yaml_rust2::Yaml::String(text) if text.contains("taut gate ") => gates.push(text.clone()),
+        yaml_rust2::Yaml::Array(all) => all.iter().for_each(|one| collect(one, gates)),
+        yaml_rust2::Yaml::Hash(all) => all.values().for_each(|one| collect(one, gates)),
+        _ => {}
+    }
+}

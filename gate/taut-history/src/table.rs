@@ -1,0 +1,179 @@
+//! One row for each figure of each trial, and the same as Parquet.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, DoubleType},
+    errors::ParquetError,
+    file::{
+        properties::WriterProperties,
+        reader::{FileReader, SerializedFileReader},
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    record::RowAccessor,
+    schema::parser::parse_message_type,
+};
+use taut_gate::{Side, Statistic, Subject, Trial};
+
+/// What docs/gate.md documents; columns may be added, never renamed.
+const SCHEMA: &str = "message history {
+    REQUIRED DOUBLE time_unix_s;
+    REQUIRED BYTE_ARRAY revision (UTF8);
+    REQUIRED BYTE_ARRAY machine (UTF8);
+    REQUIRED BYTE_ARRAY chain (UTF8);
+    REQUIRED BYTE_ARRAY hop (UTF8);
+    REQUIRED BYTE_ARRAY figure (UTF8);
+    REQUIRED DOUBLE value;
+}";
+
+/// A file that is no history.
+#[derive(Debug, thiserror::Error)]
+#[error("is no history of taut gate: {0}")]
+pub struct Error(#[from] ParquetError);
+
+/// One figure of one trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// When the trial began, seconds since 1970.
+    pub time_unix_s: f64,
+    /// What ran.
+    pub revision: String,
+    /// The kind of machine: number of CPUs, CPU, kernel.
+    pub machine: String,
+    /// The chain.
+    pub chain: String,
+    /// "from → to"; "" for the whole way.
+    pub hop: String,
+    /// "own.p50", "total.p99", "missed" …
+    pub figure: String,
+    /// In ns, or as a share.
+    pub value: f64,
+}
+
+/// The rows of a revision's trials; void ones have none.
+pub fn rows(revision: &str, trials: &[Trial]) -> Vec<Row> {
+    trials.iter().filter(|trial| trial.void.is_none()).flat_map(|trial| of_trial(revision, trial)).collect()
+}
+
+fn of_trial(revision: &str, trial: &Trial) -> Vec<Row> {
+    let host = &trial.host;
+    let row = |hop: String, figure: String, value: f64| Row {
+        time_unix_s: trial.started_unix_s,
+        revision: revision.to_owned(),
+        machine: format!("{} × {}, Linux {}", host.cpus, host.cpu, host.kernel),
+        chain: trial.chain.clone(),
+        hop,
+        figure,
+        value,
+    };
+    let mut rows = Vec::new();
+    for side in [Side::Total, Side::Own, Side::Work, Side::Machine] {
+        for statistic in Statistic::ALL {
+            let figure = || format!("{}.{}", side.word(), statistic.word());
+            let whole = Subject::Chain { side, statistic }.number(trial);
+            rows.extend(whole.map(|value| row(String::new(), figure(), value)));
+            for (at, hop) in trial.hops.iter().enumerate() {
+                let value = Subject::Hop { hop: at, side, statistic }.number(trial);
+                rows.extend(value.map(|value| row(format!("{} → {}", hop.from, hop.to), figure(), value)));
+            }
+        }
+    }
+    for (figure, value) in [("missed", trial.missed), ("dropped", Some(trial.dropped))] {
+        rows.extend(value.map(|value| row(String::new(), figure.into(), value)));
+    }
+    rows
+}
+
+/// Rows as a Parquet file.
+pub fn write(rows: &[Row]) -> Result<Vec<u8>, Error> {
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(WriterProperties::default()))?;
+    let mut group = file.next_row_group()?;
+    numbers(&mut group, rows, |row| row.time_unix_s)?;
+    for column in [
+        (|row| &row.revision) as fn(&Row) -> &String,
+        |row| &row.machine,
+        |row| &row.chain,
+        |row| &row.hop,
+        |row| &row.figure,
+    ] {
+        texts(&mut group, rows, column)?;
+    }
+    numbers(&mut group, rows, |row| row.value)?;
+    group.close()?;
+    Ok(file.into_inner()?)
+}
+
+type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+
+fn numbers(group: &mut Group<'_>, rows: &[Row], of: fn(&Row) -> f64) -> Result<(), ParquetError> {
+    let values: Vec<f64> = rows.iter().map(of).collect();
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<DoubleType>().write_batch(&values, None, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+fn texts(group: &mut Group<'_>, rows: &[Row], of: fn(&Row) -> &String) -> Result<(), ParquetError> {
+    let values: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(of(row).as_str())).collect();
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+/// The rows of a Parquet file.
+pub fn read(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
+    let file = SerializedFileReader::new(Bytes::from(bytes))?;
+    let schema = parse_message_type(SCHEMA)?;
+    let mut rows = Vec::new();
+    for row in file.get_row_iter(Some(schema))? {
+        let row = row?;
+        let text = |at: usize| row.get_string(at).cloned();
+        rows.push(Row {
+            time_unix_s: row.get_double(0)?,
+            revision: text(1)?,
+            machine: text(2)?,
+            chain: text(3)?,
+            hop: text(4)?,
+            figure: text(5)?,
+            value: row.get_double(6)?,
+        });
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(revision: &str, value: f64) -> Row {
+        Row {
+            time_unix_s: 1.5,
+            revision: revision.into(),
+            machine: "2 × a CPU, Linux 6".into(),
+            chain: "arm".into(),
+            hop: "a → b".into(),
+            figure: "own.p50".into(),
+            value,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let rows: Vec<Row> = (0..1000).map(|at| row(&format!("r{at}"), f64::from(at) * 0.5)).collect();
+        assert_eq!(read(write(&rows).unwrap()).unwrap(), rows);
+        assert_eq!(read(write(&[]).unwrap()).unwrap(), []);
+    }
+
+    #[test]
+    fn another_file_is_refused_and_does_not_panic() {
+        for bytes in [&b""[..], b"PAR1", b"hello, this is no such file at all PAR1"] {
+            let error = read(bytes.to_vec()).unwrap_err().to_string();
+            assert!(error.starts_with("is no history of taut gate"), "{error}");
+        }
+    }
+}

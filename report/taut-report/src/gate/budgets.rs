@@ -1,0 +1,177 @@
+//! Budgets for people: which are kept, which are broken, and by whom.
+
+use taut_gate::{BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted};
+use taut_stats::compare::Typical;
+
+use super::markdown;
+use crate::{
+    Style,
+    terminal::{indent, table, wrap},
+    words,
+};
+
+/// Budgets with what is to be said about them.
+#[derive(Clone, Copy, Debug)]
+pub struct BudgetsShown<'a> {
+    /// What was held against them: a command, a file.
+    pub subject: &'a str,
+    /// The chain.
+    pub chain: &'a str,
+    /// What was found.
+    pub budgeted: &'a Budgeted,
+    /// Sentences that a reader must know.
+    pub notes: &'a [String],
+    /// Whether "open" counts as a failure.
+    pub inconclusive_fails: bool,
+}
+
+const HEADER: [&str; 5] = ["budget", "limit", "typical trial", "95 % or more", "verdict"];
+
+/// The verdict in one line.
+fn headline(shown: &BudgetsShown<'_>) -> String {
+    let findings = &shown.budgeted.findings;
+    let named = |verdict: BudgetVerdict| {
+        let names: Vec<String> = findings.iter().filter(|f| f.verdict == verdict).map(sentence).collect();
+        names.join("; ")
+    };
+    let trials = words::quantity(shown.budgeted.trials as u64, "trial");
+    let counts = if shown.inconclusive_fails { "fails here" } else { "does not fail" };
+    match shown.budgeted.verdict {
+        BudgetVerdict::Broken => format!("OVER BUDGET: {}", named(BudgetVerdict::Broken)),
+        BudgetVerdict::Open | BudgetVerdict::Silent => {
+            let open = [named(BudgetVerdict::Open), named(BudgetVerdict::Silent)];
+            let open: Vec<String> = open.into_iter().filter(|text| !text.is_empty()).collect();
+            let few = match shown.budgeted.trials < shown.budgeted.fewest {
+                true => format!(" (a verdict takes at least {})", shown.budgeted.fewest),
+                false => String::new(),
+            };
+            format!("INCONCLUSIVE, which {counts}, after {trials}{few}: {}", open.join("; "))
+        }
+        BudgetVerdict::BrokenByMachine => {
+            format!("WITHIN BUDGET but for the machine: {}", named(BudgetVerdict::BrokenByMachine))
+        }
+        BudgetVerdict::Kept => {
+            format!("WITHIN BUDGET: all {} kept, over {trials}", words::quantity(findings.len() as u64, "limit"))
+        }
+    }
+}
+
+/// "whole way, total p99".
+pub(super) fn name(finding: &BudgetFinding) -> String {
+    match finding.budget.figure {
+        BudgetFigure::Missed => "missed deadlines".into(),
+        BudgetFigure::Dropped => "dropped messages".into(),
+        BudgetFigure::Time(side, statistic) => {
+            let place = finding.budget.hop.as_deref().unwrap_or("whole way");
+            format!("{place}, {} {}", side.word(), statistic.word())
+        }
+    }
+}
+
+/// One budget in words.
+pub(super) fn sentence(finding: &BudgetFinding) -> String {
+    let name = name(finding);
+    let limit = number(finding, finding.budget.limit);
+    let typical = finding.typical.as_ref().map_or("–".into(), |typical| number(finding, typical.value));
+    match finding.verdict {
+        BudgetVerdict::Broken => format!("{name} {typical}, limit {limit}"),
+        BudgetVerdict::BrokenByMachine => {
+            let own = finding.own.as_ref().map_or("–".into(), |own| number(finding, own.value));
+            format!("{name} {typical}, limit {limit}, but {own} without the machine's part")
+        }
+        BudgetVerdict::Silent => format!("{name} is not carried by the trials: run longer ones"),
+        BudgetVerdict::Open => format!("{name} {typical}, limit {limit}: too close to call"),
+        BudgetVerdict::Kept => format!("{name} {typical}, within {limit}"),
+    }
+}
+
+fn number(finding: &BudgetFinding, value: f64) -> String {
+    match finding.budget.figure {
+        BudgetFigure::Time(..) => words::scaled(value),
+        _ => format!("{:.2} %", value * 100.0),
+    }
+}
+
+fn word(verdict: BudgetVerdict) -> &'static str {
+    match verdict {
+        BudgetVerdict::Kept => "kept",
+        BudgetVerdict::Broken => "broken",
+        BudgetVerdict::BrokenByMachine => "broken by the machine",
+        BudgetVerdict::Open => "not enough evidence",
+        BudgetVerdict::Silent => "not carried",
+    }
+}
+
+fn rows(shown: &BudgetsShown<'_>) -> Vec<[String; 5]> {
+    let bounds = |finding: &BudgetFinding, typical: &Typical| {
+        let interval = typical.interval?;
+        Some(format!("{} … {}", number(finding, interval.low), number(finding, interval.high)))
+    };
+    let row = |finding: &BudgetFinding| {
+        [
+            name(finding),
+            number(finding, finding.budget.limit),
+            finding.typical.as_ref().map_or("–".into(), |typical| number(finding, typical.value)),
+            finding.typical.as_ref().and_then(|typical| bounds(finding, typical)).unwrap_or_else(|| "–".into()),
+            word(finding.verdict).to_owned(),
+        ]
+    };
+    shown.budgeted.findings.iter().map(row).collect()
+}
+
+/// What `taut gate --budgets` prints.
+pub fn budgets_terminal(shown: &BudgetsShown<'_>, style: Style) -> String {
+    let mut out = format!("{}\n", style.bold(&wrap(&headline(shown), 98)));
+    let about =
+        format!("{} · {} · {}", shown.subject, shown.chain, words::quantity(shown.budgeted.trials as u64, "trial"));
+    out += &format!("{}\n", style.dim(&wrap(&about, 98)));
+    for note in shown.notes {
+        out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
+    }
+    let mut all = table(&HEADER);
+    rows(shown).into_iter().for_each(|row| {
+        all.add_row(row);
+    });
+    out + &format!("\n{}", indent(&all))
+}
+
+/// The same for a pull request.
+pub fn budgets_markdown(shown: &BudgetsShown<'_>) -> String {
+    let mut out = format!("### taut gate: {}\n\n", markdown::escape(&headline(shown)));
+    out += &markdown::head(&HEADER);
+    rows(shown).iter().for_each(|row| out += &markdown::line(row.iter().map(String::as_str)));
+    for note in shown.notes {
+        out += &format!("\n> {}\n", markdown::escape(note));
+    }
+    out
+}
+
+/// The same for scripts.
+pub fn budgets_json(shown: &BudgetsShown<'_>) -> serde_json::Value {
+    let finding = |finding: &BudgetFinding| {
+        let interval = finding.typical.as_ref().and_then(|typical| typical.interval);
+        serde_json::json!({
+            "budget": name(finding),
+            "hop": finding.budget.hop,
+            "unit": if matches!(finding.budget.figure, BudgetFigure::Time(..)) { "ns" } else { "share" },
+            "limit": finding.budget.limit,
+            "verdict": word(finding.verdict),
+            "typical": finding.typical.as_ref().map(|typical| typical.value),
+            "low": interval.map(|interval| interval.low),
+            "high": interval.map(|interval| interval.high),
+            "typical_own": finding.own.as_ref().map(|own| own.value),
+        })
+    };
+    serde_json::json!({
+        "schema_version": 1,
+        "kind": "budgets",
+        "verdict": word(shown.budgeted.verdict),
+        "headline": headline(shown),
+        "subject": shown.subject,
+        "chain": shown.chain,
+        "trials": shown.budgeted.trials,
+        "fewest_trials": shown.budgeted.fewest,
+        "budgets": shown.budgeted.findings.iter().map(finding).collect::<Vec<_>>(),
+        "notes": shown.notes,
+    })
+}

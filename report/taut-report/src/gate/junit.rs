@@ -1,0 +1,88 @@
+//! The JUnit form of a gate: a test case for each figure that decides, and one for the verdict.
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use taut_gate::BudgetVerdict;
+use taut_stats::compare::Verdict;
+
+use super::{BudgetsShown, GateShown, budgets, rows, sentences};
+
+/// JUnit XML, as the test reports of GitLab, Jenkins and GitHub actions read it.
+pub fn gate_junit(shown: &GateShown<'_>) -> String {
+    let mut suite = TestSuite::new("taut gate");
+    let inconclusive = match (&shown.outcome.verdict, shown.inconclusive_fails) {
+        (Verdict::Worse, _) => Some(NonSuccessKind::Failure),
+        (Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. }, true) => Some(NonSuccessKind::Failure),
+        _ => None,
+    };
+    let is_open = matches!(shown.outcome.verdict, Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. });
+    suite.add_test_case(case("verdict", inconclusive, is_open, &sentences::headline(shown)));
+    for row in rows::ballots(shown) {
+        let text = format!("{} → {}, {} ({}): {}", row.a, row.b, row.change, row.bounds, row.verdict);
+        let failed = (row.tone == "worse").then_some(NonSuccessKind::Failure);
+        let is_open = row.verdict == "open" || row.verdict == "invalid";
+        suite.add_test_case(case(&row.figure, failed, is_open, &text));
+    }
+    written(suite)
+}
+
+/// The same of budgets.
+pub fn budgets_junit(shown: &BudgetsShown<'_>) -> String {
+    let mut suite = TestSuite::new("taut gate");
+    for finding in &shown.budgeted.findings {
+        let (name, text) = (budgets::name(finding), budgets::sentence(finding));
+        let is_open = matches!(finding.verdict, BudgetVerdict::Open | BudgetVerdict::Silent);
+        let fails = finding.verdict == BudgetVerdict::Broken || (is_open && shown.inconclusive_fails);
+        suite.add_test_case(case(&name, fails.then_some(NonSuccessKind::Failure), is_open, &text));
+    }
+    written(suite)
+}
+
+fn case(name: &str, failed: Option<NonSuccessKind>, is_open: bool, text: &str) -> TestCase {
+    let status = match failed {
+        Some(kind) => {
+            let mut status = TestCaseStatus::non_success(kind);
+            status.set_message(text);
+            status
+        }
+        // No verdict is neither passed nor failed.
+        None if is_open => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(text);
+            status
+        }
+        None => TestCaseStatus::success(),
+    };
+    let mut case = TestCase::new(name, status);
+    case.set_classname("taut.gate").set_system_out(text);
+    case
+}
+
+fn written(mut suite: TestSuite) -> String {
+    suite.set_time(std::time::Duration::ZERO);
+    let mut report = Report::new("taut gate");
+    report.add_test_suite(suite);
+    report.to_string().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::sample;
+
+    #[test]
+    fn junit_counts_what_failed() {
+        let outcomes = sample::outcomes();
+        let xml = gate_junit(&sample::shown(&outcomes[0].1));
+        assert!(xml.contains("<failure") && xml.contains("name=\"read → plan, own p50\""), "{xml}");
+        let same = gate_junit(&sample::shown(&outcomes[1].1));
+        assert!(same.contains("failures=\"0\"") && !same.contains("<failure"), "{same}");
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let (_, mut outcome) = sample::outcomes().remove(0);
+        outcome.hops[0].from = "<a&\"b\">".into();
+        let xml = gate_junit(&sample::shown(&outcome));
+        assert!(xml.contains("&lt;a&amp;") && !xml.contains("<a&"), "{xml}");
+    }
+}

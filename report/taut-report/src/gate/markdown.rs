@@ -1,0 +1,87 @@
+//! The Markdown form of a gate: a comment for a pull request.
+
+use super::{GateShown, rows, sentences};
+
+/// A comment: the verdict, what decided it, and the rest folded away.
+pub fn gate_markdown(shown: &GateShown<'_>) -> String {
+    let mut out = format!("### taut gate: {}\n\n", escape(&sentences::headline(shown)));
+    out += &format!("A: `{}`  \nB: `{}`  \n{}\n\n", code(shown.a), code(shown.b), escape(&rows::about(shown)));
+    for note in sentences::notes(shown) {
+        out += &format!("> {}\n\n", escape(&note));
+    }
+    let ballots = rows::ballots(shown);
+    if !ballots.is_empty() {
+        out += &figures(&ballots, &rows::HEADER);
+    }
+    let hops = rows::hops(shown);
+    if !hops.is_empty() {
+        out += "\n<details><summary>Where the time went: mean a message</summary>\n\n";
+        out += &head(&rows::HOP_HEADER);
+        hops.iter().for_each(|row| out += &line(row.iter().map(String::as_str)));
+        out += "\n</details>\n";
+    }
+    let described = rows::described(shown);
+    if !described.is_empty() {
+        out += "\n<details><summary>What does not decide</summary>\n\n";
+        out += &figures(&described, &rows::HEADER[..6]);
+        out += "\n</details>\n";
+    }
+    out
+}
+
+fn figures(all: &[rows::Row], header: &[&str]) -> String {
+    let mut out = head(header);
+    for row in all {
+        let cells = [&row.figure, &row.a, &row.b, &row.change, &row.bounds, &row.verdict, &row.smallest];
+        out += &line(cells.into_iter().take(header.len()).map(String::as_str));
+    }
+    out
+}
+
+pub(super) fn head(columns: &[&str]) -> String {
+    let rule = columns.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" });
+    line(columns.iter().copied()) + &line(rule)
+}
+
+pub(super) fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    let cells: Vec<String> = cells.map(|cell| escape(cell.trim())).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// What Markdown would take for its own, and HTML for a tag.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' => out.extend(['\\', c]),
+            '<' => out += "&lt;",
+            '&' => out += "&amp;",
+            '\n' => out.push(' '),
+            '@' => out += "&#64;",
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn code(text: &str) -> String {
+    text.replace(['`', '\n'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::sample;
+
+    #[test]
+    fn the_pull_request_comment() {
+        let (_, outcome) = sample::outcomes().remove(0);
+        insta::assert_snapshot!(gate_markdown(&sample::shown(&outcome)));
+    }
+
+    #[test]
+    fn foreign_text_stays_text() {
+        assert_eq!(escape("<b>a|b*@x"), "&lt;b>a\\|b\\*&#64;x");
+        assert_eq!(code("a`b"), "a b");
+    }
+}

@@ -1,0 +1,46 @@
+//! A gate's outcome and a comparison for people: terminal, Markdown, JSON, JUnit, HTML. Nothing is worked out here; what is said
+//! of the figures is said once (`sentences`, `rows`), and shown by all forms.
+
+mod budgets;
+mod history;
+mod html;
+mod json;
+mod junit;
+mod markdown;
+mod plot;
+mod rows;
+mod sentences;
+mod terminal;
+
+#[cfg(test)]
+mod sample;
+
+pub use budgets::{BudgetsShown, budgets_json, budgets_markdown, budgets_terminal};
+pub use history::{HistoryShown, history_html, history_json, history_terminal};
+pub use html::gate_html;
+pub use json::gate_json;
+pub use junit::{budgets_junit, gate_junit};
+pub use markdown::gate_markdown;
+pub use sentences::headline as gate_headline;
+pub use terminal::gate_terminal;
+
+use taut_gate::{Noise, Outcome};
+
+/// An outcome with what is to be said about it.
+#[derive(Clone, Copy, Debug)]
+pub struct GateShown<'a> {
+    /// What A is: a command, a revision, a file.
+    pub a: &'a str,
+    /// What B is.
+    pub b: &'a str,
+    /// What was found.
+    pub outcome: &'a Outcome,
+    /// The noise floor of each figure that voted; empty where nobody asked.
+    pub noise: &'a [Noise],
+    /// Sentences that a reader must know.
+    pub notes: &'a [String],
+    /// How long it took, for the estimate of what more pairs would take; `None` for stored trials.
+    pub elapsed_s: Option<f64>,
+    /// Whether "not enough evidence" and "invalid" count as failures.
+    pub inconclusive_fails: bool,
+}

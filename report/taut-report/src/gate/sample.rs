@@ -1,0 +1,34 @@
+//! Outcomes of known truth for the tests of all forms.
+
+use taut_gate::{Outcome, Settings};
+
+use super::GateShown;
+
+#[path = "../../../../gate/taut-gate/tests/made/mod.rs"]
+mod made;
+
+use made::{Made, gated};
+
+/// Worse, the same, the machine's doing, and too few pairs.
+pub fn outcomes() -> Vec<(&'static str, Outcome)> {
+    let a = Made::default();
+    let of = |b: &Made, pairs| gated(&Settings::default(), &a, b, 1, pairs).outcome;
+    vec![
+        ("worse", of(&Made { work_ns: [48_000.0, 1e5, 6e4], ..a.clone() }, 40)),
+        ("same", of(&a, 40)),
+        ("machine", of(&Made { machine: (0.3, 2e6), ..a.clone() }, 40)),
+        ("inconclusive", of(&Made { work_ns: [4e4, 1.3e5, 6e4], ..a.clone() }, 5)),
+    ]
+}
+
+pub fn shown(outcome: &Outcome) -> GateShown<'_> {
+    GateShown {
+        a: "main",
+        b: "HEAD",
+        outcome,
+        noise: &[],
+        notes: &[],
+        elapsed_s: Some(60.0),
+        inconclusive_fails: false,
+    }
+}

@@ -1,0 +1,236 @@
+//! What is said of an outcome, in one place, so that every form says the same.
+
+use taut_gate::{Ballot, CauseChange, Outcome, Side, Statistic, Subject, TimeChange};
+use taut_stats::compare::{Figures, Verdict};
+
+use super::GateShown;
+use crate::words;
+
+/// So few pairs can only describe.
+const FEW: usize = 3;
+
+/// The word for a verdict, as scripts and people read it.
+pub(super) fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::NoRelevantDifference => "no relevant difference",
+        Verdict::NotEnoughEvidence { .. } => "not enough evidence",
+        Verdict::Invalid { .. } => "invalid",
+    }
+}
+
+/// The word for a verdict where there is little room.
+pub(super) fn short(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoRelevantDifference => "same",
+        Verdict::NotEnoughEvidence { .. } => "open",
+        other => word(other),
+    }
+}
+
+/// The verdict in one line.
+pub fn headline(shown: &GateShown<'_>) -> String {
+    let outcome = shown.outcome;
+    match &outcome.verdict {
+        Verdict::Worse => format!("WORSE: {}", accusation(outcome)),
+        Verdict::Better => format!("BETTER: {}", praise(outcome)),
+        Verdict::NoRelevantDifference => format!(
+            "NOT WORSE: no relevant difference in {} over {}",
+            words::quantity(outcome.ballots.len() as u64, "figure"),
+            words::quantity(outcome.pairs as u64, "pair"),
+        ),
+        Verdict::NotEnoughEvidence { .. } if outcome.pairs <= FEW => description(outcome),
+        Verdict::NotEnoughEvidence { more_pairs } => {
+            format!(
+                "INCONCLUSIVE, which {}: {} do not settle it{}",
+                counts(shown),
+                words::quantity(outcome.pairs as u64, "pair"),
+                more(shown, *more_pairs)
+            )
+        }
+        Verdict::Invalid { reason } => format!("INVALID, which {}: {reason}", counts(shown)),
+    }
+}
+
+/// What so few pairs can say: what changed most between these.
+fn description(outcome: &Outcome) -> String {
+    let pairs = words::quantity(outcome.pairs as u64, "pair");
+    let by_size = outcome.hops.iter().max_by(|a, b| a.own.change_ns.abs().total_cmp(&b.own.change_ns.abs()));
+    let Some(hop) = by_size else { return format!("NO VERDICT: {pairs}, and nothing to describe") };
+    let most = hop.causes.iter().find(|cause| !cause.is_machine);
+    let cause = most.map_or(String::new(), |cause| format!(", most of it {}", cause.cause));
+    let machine: f64 = outcome.hops.iter().map(|hop| hop.machine.change_ns).sum();
+    format!(
+        "NO VERDICT, {pairs} can only describe: {} → {} changed most, own {} a message{cause}; the machine, in all hops, {}",
+        hop.from,
+        hop.to,
+        time_change(&hop.own),
+        signed(machine)
+    )
+}
+
+fn counts(shown: &GateShown<'_>) -> &'static str {
+    if shown.inconclusive_fails { "fails here" } else { "does not fail" }
+}
+
+/// What the machine did, where it matters.
+pub(super) fn machine(outcome: &Outcome) -> Option<String> {
+    let machine = outcome.machine.as_ref()?;
+    let figures = machine.finding.figures.as_ref()?;
+    if !machine.is_worse {
+        return None;
+    }
+    let excused = outcome.ballots.iter().filter(|ballot| ballot.excused).count();
+    let excuse = match excused {
+        0 => "that is not counted against the program".to_owned(),
+        n => format!("{} that got worse with it cannot be told from it", words::quantity(n as u64, "figure")),
+    };
+    Some(format!(
+        "the machine took more of B's messages than of A's ({} a message on average, {} before); {excuse}",
+        words::scaled(figures.b.value),
+        words::scaled(figures.a.value),
+    ))
+}
+
+/// "hop plan → send, own p50 +12 % (…)".
+fn accusation(outcome: &Outcome) -> String {
+    let worse: Vec<&Ballot> =
+        outcome.ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    let of_hop = worse.iter().find(|b| outcome.blamed.is_some() && b.subject.hop() == outcome.blamed);
+    let Some(first) = of_hop.or(worse.first()) else { return "nobody knows where".into() };
+    let figures = first.finding.figures.as_ref();
+    let what = figures.map_or(String::new(), |figures| format!(" {}", change_with_bounds(first.subject, figures)));
+    let cause = outcome.blamed.and_then(|hop| cause(outcome, hop)).map_or(String::new(), |c| format!(", by its {c}"));
+    let others = match worse.len() {
+        1 => String::new(),
+        n => format!("; {} more", words::quantity(n as u64 - 1, "figure")),
+    };
+    format!(
+        "{}{what}{cause}; confirmed on {}{others}",
+        name(first.subject, outcome),
+        words::quantity(outcome.fresh as u64, "fresh pair")
+    )
+}
+
+/// The cause that grew most on the program's side.
+fn cause(outcome: &Outcome, hop: usize) -> Option<String> {
+    let grown = |cause: &&CauseChange| !cause.is_machine && cause.time.change_ns > 0.0;
+    let most = outcome.hops.get(hop)?.causes.iter().filter(grown);
+    let most = most.max_by(|a, b| a.time.change_ns.total_cmp(&b.time.change_ns))?;
+    Some(format!("{} ({} a message)", most.cause, signed(most.time.change_ns)))
+}
+
+fn praise(outcome: &Outcome) -> String {
+    let better: Vec<&Ballot> = outcome.ballots.iter().filter(|b| b.finding.verdict == Verdict::Better).collect();
+    let change = |b: &&&Ballot| b.finding.figures.as_ref().map_or(0.0, |figures| figures.change);
+    let Some(most) = better.iter().min_by(|a, b| change(a).total_cmp(&change(b))) else { return String::new() };
+    let figures = most.finding.figures.as_ref();
+    let what = figures.map_or(String::new(), |figures| format!(" {}", change_with_bounds(most.subject, figures)));
+    format!("{}{what}", name(most.subject, outcome))
+}
+
+fn more(shown: &GateShown<'_>, pairs: Option<usize>) -> String {
+    match (pairs, shown.elapsed_s) {
+        (Some(n), Some(elapsed)) if shown.outcome.pairs > 0 => {
+            let seconds = elapsed / shown.outcome.pairs as f64 * n as f64;
+            format!("; about {} more would, {}", words::quantity(n as u64, "pair"), time(seconds))
+        }
+        (Some(n), _) => format!("; about {} more would", words::quantity(n as u64, "pair")),
+        (None, _) => "; no number of pairs is sure to".into(),
+    }
+}
+
+/// "4 min", "35 s".
+pub(super) fn time(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+/// "plan → send, own p50".
+pub(super) fn name(subject: Subject, outcome: &Outcome) -> String {
+    let of = |side: Side, statistic: Statistic| match statistic {
+        Statistic::Slow => format!("{} share of slow", side.word()),
+        Statistic::Tail1 => format!("{} slowest 1 %", side.word()),
+        Statistic::Tail5 => format!("{} slowest 5 %", side.word()),
+        _ => format!("{} {}", side.word(), statistic.word()),
+    };
+    match subject {
+        Subject::Missed => "missed deadlines".into(),
+        Subject::Dropped => "dropped messages".into(),
+        Subject::Probe { statistic } => format!("the probe's wakes, {}", statistic.word()),
+        Subject::Chain { side, statistic } => format!("whole way, {}", of(side, statistic)),
+        Subject::Hop { hop, side, statistic } => {
+            let hop = outcome.hops.get(hop).map_or(format!("hop {hop}"), |hop| format!("{} → {}", hop.from, hop.to));
+            format!("{hop}, {}", of(side, statistic))
+        }
+    }
+}
+
+/// A number of a subject: a time or a share.
+pub(super) fn number(subject: Subject, value: f64) -> String {
+    if subject.is_share() { format!("{:.2} %", value * 100.0) } else { words::scaled(value) }
+}
+
+/// "+12.3 %", "+0.48 points".
+pub(super) fn change(subject: Subject, change: f64) -> String {
+    // Minus zero is no news.
+    let change = change + 0.0;
+    let text =
+        if subject.is_share() { format!("{:+.2} pp", change * 100.0) } else { format!("{:+.1} %", change * 100.0) };
+    text.replace('-', "−")
+}
+
+fn change_with_bounds(subject: Subject, figures: &Figures) -> String {
+    let at = |value: f64| self::change(subject, value);
+    let bounds = figures.interval.map_or(String::new(), |i| format!(", 95 % {} … {}", at(i.low), at(i.high)));
+    format!(
+        "{} ({} → {}{bounds})",
+        at(figures.change),
+        number(subject, figures.a.value),
+        number(subject, figures.b.value)
+    )
+}
+
+/// "+1.2 µs".
+pub(super) fn signed(ns: f64) -> String {
+    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, words::scaled(ns.abs()))
+}
+
+/// "100 µs → 112 µs (+11.8 µs)".
+pub(super) fn time_change(time: &TimeChange) -> String {
+    format!("{} → {} ({})", words::scaled(time.a_ns), words::scaled(time.b_ns), signed(time.change_ns))
+}
+
+/// What a reader must know to trust the verdict.
+pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
+    let outcome = shown.outcome;
+    let mut notes: Vec<String> = machine(outcome).into_iter().collect();
+    if outcome.is_blind {
+        notes.push(
+            "the recordings hold no kernel events, so nothing tells the program's time from the machine's, and all of \
+             it counts as the program's; record as root, or grant CAP_PERFMON"
+                .into(),
+        );
+    }
+    if outcome.unknown > 0.05 && !outcome.is_blind {
+        notes.push(format!(
+            "up to {} of a trial's time is unknown and counts as the program's own",
+            words::percent(outcome.unknown)
+        ));
+    }
+    for (vote, reason) in &outcome.silent {
+        notes.push(format!("{vote} does not vote: {reason}"));
+    }
+    if !outcome.void.is_empty() {
+        let (name, why) = &outcome.void[0];
+        let n = words::quantity(outcome.void.len() as u64, "trial");
+        notes.push(format!("{n} said nothing and was left out with its pair, as {name}: {why}"));
+    }
+    for noise in shown.noise {
+        if let Some(reason) = &noise.unfit {
+            notes.push(format!("{}, A against itself: {reason}", name(noise.subject, outcome)));
+        }
+    }
+    notes.extend(shown.notes.iter().cloned());
+    notes
+}
