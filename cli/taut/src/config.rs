@@ -13,7 +13,7 @@
 //! max_ms = 2
 //!
 //! [gate]
-//! metrics = ["hops.own.p50", "hops.own.slow", "missed", "dropped"]
+//! metrics = ["hops.work.p50", "hops.work.slow", "missed", "dropped"]
 //! minimum_effect_percent = 5
 //! ```
 

@@ -109,9 +109,9 @@ fn a_slower_program_fails_and_every_form_names_the_hop() {
     let folder = Folder::new();
     folder.sets(&slower());
     let files = ["--markdown", "gate.md", "--json", "gate.json", "--junit", "gate.xml", "--html", "gate.html"];
-    let line = predicate::str::is_match("^WORSE: plan → send, own p50 \\+(19|20|21)").unwrap();
+    let line = predicate::str::is_match("^WORSE: plan → send, work p50 \\+(19|20|21)").unwrap();
     folder.taut(&[&STORED[..], &files].concat()).code(1).stdout(line);
-    assert!(folder.read("gate.md").starts_with("### taut gate: WORSE: plan → send, own p50"));
+    assert!(folder.read("gate.md").starts_with("### taut gate: WORSE: plan → send, work p50"));
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
     assert_eq!(
         (&json["verdict"], &json["hop"], &json["kind"]),
@@ -139,8 +139,8 @@ fn the_same_program_and_a_busier_machine_pass() {
 #[test]
 fn no_verdict_passes_loudly_unless_told_otherwise() {
     let folder = Folder::new();
-    folder.set("a.jsonl", &Made::default(), 4, 1, 1000.0);
-    folder.set("b.jsonl", &slower(), 4, 2, 1000.5);
+    folder.set("a.jsonl", &Made::default(), 8, 1, 1000.0);
+    folder.set("b.jsonl", &slower(), 8, 2, 1000.5);
     folder.taut(&STORED).success().stdout(predicate::str::starts_with("INCONCLUSIVE, which does not fail"));
     let strict = [&STORED[..], &["--inconclusive", "fail"]].concat();
     folder.taut(&strict).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, which fails here"));
@@ -241,7 +241,7 @@ fn the_history_names_the_revision() {
     let said = folder.json(&["gate", "--history", "history", "--html", "history.html"]);
     let lines = said["lines"].as_array().unwrap();
     let changes = |hop: &str| {
-        let line = lines.iter().find(|l| l["hop"] == hop && l["figure"] == "own.p50").unwrap();
+        let line = lines.iter().find(|l| l["hop"] == hop && l["figure"] == "work.p50").unwrap();
         line["changes"].as_array().unwrap().iter().map(|change| change["to"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(changes("plan → send"), ["r09"]);

@@ -72,7 +72,7 @@ impl FromStr for Vote {
         let unknown = || Error::NoMetric {
             given: text.to_owned(),
             hint: "SCOPE.SIDE.FIGURE, of chain or hops, total, own, work or machine, p50, p90, p95, p99, p99.9, mean, \
-                   tail5, tail1 or slow: hops.own.p50",
+                   tail5, tail1 or slow: hops.work.p50",
         };
         match text {
             "missed" => return Ok(Vote::Missed),

@@ -278,7 +278,6 @@ fn explained() -> Explained {
             verify: "record again with the change and compare".into(),
         }],
         budgets: Vec::new(),
-        sides: None,
         paths: vec![path],
         sides: None,
     }

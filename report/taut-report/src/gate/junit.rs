@@ -73,7 +73,7 @@ mod tests {
     fn junit_counts_what_failed() {
         let outcomes = sample::outcomes();
         let xml = gate_junit(&sample::shown(&outcomes[0].1));
-        assert!(xml.contains("<failure") && xml.contains("name=\"read → plan, own p50\""), "{xml}");
+        assert!(xml.contains("<failure") && xml.contains("name=\"read → plan, work p50\""), "{xml}");
         let same = gate_junit(&sample::shown(&outcomes[1].1));
         assert!(same.contains("failures=\"0\"") && !same.contains("<failure"), "{same}");
     }

@@ -106,8 +106,10 @@ fn accusation(outcome: &Outcome) -> String {
         1 => String::new(),
         n => format!("; {} more", words::quantity(n as u64 - 1, "figure")),
     };
+    let blamed = outcome.blamed.filter(|_| first.subject.hop().is_none()).and_then(|hop| outcome.hops.get(hop));
+    let place = blamed.map_or(String::new(), |hop| format!(", in {} → {}", hop.from, hop.to));
     format!(
-        "{}{what}{cause}; confirmed on {}{others}",
+        "{}{what}{place}{cause}; confirmed on {}{others}",
         name(first.subject, outcome),
         words::quantity(outcome.fresh as u64, "fresh pair")
     )

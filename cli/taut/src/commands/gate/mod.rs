@@ -107,7 +107,7 @@ pub struct Args {
     /// The chain to judge [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// Decide by this figure instead: hops.own.p50, chain.total.p99, missed, dropped …; may be given again.
+    /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped …; may be given again.
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Vote>,
     /// A change below this many per cent is no news [default: 5].
