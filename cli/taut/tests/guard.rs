@@ -92,7 +92,9 @@ fn a_jittery_stream_trips_the_naive_and_not_ours() {
     assert!(runs[0]["largest"].as_f64().unwrap() <= 0.92 + 1e-9);
     let naive = &runs[1];
     assert_eq!(naive["name"], "Δp/Δt, arrival, 1/1");
-    assert!(naive["judgement"]["false_trips"].as_u64().unwrap() >= 5, "{naive}");
+    // Frames over within a second are one trip: under this jitter, one that does not end.
+    assert!(naive["frames_over"].as_u64().unwrap() >= 100, "{naive}");
+    assert!(naive["judgement"]["false_trips"].as_u64().unwrap() >= 1, "{naive}");
     assert_eq!(naive["trips"][0]["is_false"], true);
     folder
         .replay(&["run.mcap", "--guard", "guard.toml", "--truth", "recorded"])
