@@ -597,3 +597,73 @@ proptest! {
         }
     }
 }
+
+/// (total, machine, work) of the only message, hop by hop, in µs.
+fn sides(scene: &Scene) -> Vec<(u64, u64, u64)> {
+    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let sides = analysis.chains[0].explained.sides.clone().unwrap();
+    assert_eq!((sides.spent.len(), sides.start_ns.len()), (sides.hops, 1));
+    let shares: u64 = sides.shares.iter().map(|share| share.time_ns).sum();
+    assert_eq!(shares, sides.spent.iter().map(|spent| spent.total_ns).sum::<u64>());
+    sides.spent.iter().map(|s| (s.total_ns / US, s.machine_ns / US, s.work_ns / US)).collect()
+}
+
+#[test]
+fn a_stranger_on_the_cpu_is_the_machines_doing_and_a_sibling_the_programs() {
+    let mut strangers = alone();
+    strangers.switch(0, 300, 10, R, 30).switch(0, 500, 30, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(sides(&strangers), [(900, 200, 700)]);
+    let mut siblings = alone();
+    siblings.switch(0, 300, 10, R, 11).switch(0, 500, 11, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(sides(&siblings), [(900, 0, 700)]);
+}
+
+#[test]
+fn a_throttled_thread_is_the_machines_doing() {
+    let mut scene = alone();
+    scene.switch(0, 300, 10, R, 0).switch(0, 800, 0, R, 10).switch(0, 2000, 10, S, 0);
+    assert_eq!(sides(&scene), [(900, 500, 400)]);
+}
+
+/// Thread 10 waits for a lock from 200 to 700; its holder, 11, loses the CPU to the hog from 300 to 500.
+#[test]
+fn of_a_wait_for_a_lock_the_machine_has_what_it_took_from_the_holder() {
+    let mut scene = Scene::new();
+    scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b");
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_futex, 0x1000, WAIT).switch(0, 200, 10, S, 0);
+    scene.switch(1, 300, 11, R, 30).switch(1, 500, 30, R, 11);
+    scene.enter(1, 690, 11, libc::SYS_futex, 0x1000, WAKE).wake(1, 700, 11, 0, 10).exit(1, 710, 11, libc::SYS_futex);
+    scene.switch(0, 700, 0, R, 10).exit(0, 700, 10, libc::SYS_futex);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    assert!(scene.path().iter().any(|piece| piece.0 == 500 && piece.1 == Cause::Lock), "{:?}", scene.path());
+    assert_eq!(sides(&scene), [(900, 200, 400)]);
+}
+
+/// Thread 11 serves two messages that 10 hands over; the hog takes 300 µs from it while it has the first.
+#[test]
+fn a_queue_behind_what_the_machine_took_is_the_machines_as_far_as_that_goes() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.stamp(10, 100, 1, "sent").stamp(10, 200, 2, "sent");
+    scene.stamp(11, 110, 1, "taken").stamp(11, 700, 1, "done");
+    scene.switch(1, 300, 11, R, 30).switch(1, 600, 30, R, 11);
+    scene.stamp(11, 710, 2, "taken").stamp(11, 900, 2, "done");
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let sides = analysis.chains[0].explained.sides.clone().unwrap();
+    let of = |message: usize, hop: usize| sides.spent[2 * message + hop];
+    assert_eq!((of(0, 1).total_ns, of(0, 1).machine_ns), (590 * US, 300 * US));
+    let behind = of(1, 0);
+    assert_eq!((behind.total_ns, behind.machine_ns), (510 * US, 300 * US));
+}
+
+#[test]
+fn without_kernel_events_all_time_is_the_programs() {
+    let mut scene = Scene::new();
+    scene.stamp(10, 100, 1, "a").stamp(10, 400, 1, "b").stamp(10, 1000, 1, "c");
+    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let sides = analysis.chains[0].explained.sides.clone().unwrap();
+    assert!(sides.is_blind && sides.unknown_ns == 900 * US);
+    assert_eq!(sides.spent.iter().map(|s| (s.total_ns / US, s.machine_ns)).collect::<Vec<_>>(), [(300, 0), (600, 0)]);
+}

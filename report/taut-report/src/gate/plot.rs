@@ -10,6 +10,8 @@ const HEIGHT: f64 = 260.0;
 /// Room for the labels below and to the left.
 const FOOT: f64 = 34.0;
 const LEFT: f64 = 64.0;
+/// Where the curves end: half of the last label's width before the edge.
+const RIGHT: f64 = WIDTH - 26.0;
 
 /// The share of messages that took longer than so much, A and B on one plot; both axes logarithmic, so that the tail is seen.
 pub(super) fn beyond(a: &Plot, b: &Plot) -> String {
@@ -21,12 +23,12 @@ pub(super) fn beyond(a: &Plot, b: &Plot) -> String {
         return String::new();
     }
     let decades = (-least.log10()).ceil().max(1.0);
-    let x = |ns: f64| LEFT + (ns / low).ln() / (high / low).ln() * (WIDTH - LEFT);
+    let x = |ns: f64| LEFT + (ns / low).ln() / (high / low).ln() * (RIGHT - LEFT);
     let y = |share: f64| -share.log10() / decades * (HEIGHT - FOOT);
     let mut svg = open("Share of messages that took longer");
     for decade in 0..=decades as i32 {
         let share = 10f64.powi(-decade);
-        svg += &rule(LEFT, y(share), WIDTH, y(share));
+        svg += &rule(LEFT, y(share), RIGHT, y(share));
         svg += &text(LEFT - 6.0, y(share) + 4.0, "end", &quantile(decade));
     }
     for ns in ticks(low, high) {
@@ -61,12 +63,12 @@ pub(super) fn history(values: &[f64], levels: &[(usize, usize, f64)], number: &d
     if values.len() < 2 || high <= 0.0 {
         return String::new();
     }
-    let x = |at: f64| LEFT + at / (values.len() - 1) as f64 * (WIDTH - LEFT);
+    let x = |at: f64| LEFT + at / (values.len() - 1) as f64 * (RIGHT - LEFT);
     let y = |value: f64| (1.0 - value / high) * (HEIGHT - FOOT);
     let mut svg = open("Over time");
     for part in 0..=4 {
         let value = high * f64::from(part) / 4.0;
-        svg += &rule(LEFT, y(value), WIDTH, y(value));
+        svg += &rule(LEFT, y(value), RIGHT, y(value));
         svg += &text(LEFT - 6.0, y(value) + 4.0, "end", &number(value));
     }
     for (from, to, level) in levels {

@@ -104,7 +104,7 @@ fn accusation(outcome: &Outcome) -> String {
     let cause = outcome.blamed.and_then(|hop| cause(outcome, hop)).map_or(String::new(), |c| format!(", by its {c}"));
     let others = match worse.len() {
         1 => String::new(),
-        n => format!("; {} more", words::quantity(n as u64 - 1, "figure")),
+        n => format!("; worse too: {}", words::quantity(n as u64 - 1, "other figure")),
     };
     let blamed = outcome.blamed.filter(|_| first.subject.hop().is_none()).and_then(|hop| outcome.hops.get(hop));
     let place = blamed.map_or(String::new(), |hop| format!(", in {} → {}", hop.from, hop.to));
@@ -176,9 +176,11 @@ pub(super) fn number(subject: Subject, value: f64) -> String {
 /// "+12.3 %", "+0.48 points".
 pub(super) fn change(subject: Subject, change: f64) -> String {
     // Minus zero is no news.
-    let change = change + 0.0;
-    let text =
-        if subject.is_share() { format!("{:+.2} pp", change * 100.0) } else { format!("{:+.1} %", change * 100.0) };
+    let shown = |value: f64, digits: i32| (value * 10f64.powi(digits)).round() / 10f64.powi(digits) + 0.0;
+    let text = match subject.is_share() {
+        true => format!("{:+.2} pp", shown(change * 100.0, 2)),
+        false => format!("{:+.1} %", shown(change * 100.0, 1)),
+    };
     text.replace('-', "−")
 }
 
