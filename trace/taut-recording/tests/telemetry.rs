@@ -255,11 +255,15 @@ fn all(bytes: &[u8]) -> Vec<u32> {
     cycles
 }
 
-/// Chunks as byte ranges, by the file's own index.
+/// Chunks as byte ranges: found by the name of their compression before a zstd frame, since the index at the end
+/// names it, too.
 fn chunks(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, Vec<u32>)> {
     let mut found = Vec::new();
     let whole = all(bytes);
     for at in memchr::memmem::find_iter(bytes, b"\x04\0\0\0zstd") {
+        if !bytes[at + 16..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            continue;
+        }
         let start = at - 37;
         let end = start + 9 + u64::from_le_bytes(bytes[start + 1..start + 9].try_into().unwrap()) as usize;
         let mut without = bytes.to_vec();
