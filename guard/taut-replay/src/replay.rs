@@ -1,7 +1,7 @@
 //! The stream once more, through each guard and each estimator by itself.
 //!
 //! Ours is ticked between the frames as a robot's supervisor would, so that silence is found at its time. After a trip a
-//! fresh guard takes over with the next frame, as somebody would who presses reset, so that every trip is counted.
+//! fresh guard takes over with the next frame; trips of a kind less than a second apart are one.
 
 use taut_guard::{AdmissionCounters, BlackBoxEntry, Channel, Frame, Parameters, SpeedGuard, TimeBase, Trip};
 
@@ -13,7 +13,7 @@ use crate::{
     truth::{self, Judgement, Overspeed, Truth},
 };
 
-/// Trips of an estimator less than this apart are one: somebody must press reset in between.
+/// Trips of a kind less than this apart are one: somebody must look, and press reset, in between.
 const APART_NS: u64 = 1_000_000_000;
 /// Trips kept with everything that proves them; all are counted.
 const TRIPS_KEPT: usize = 100;
@@ -71,8 +71,10 @@ pub struct Run {
     pub is_degraded: bool,
     /// e at its widest; 0 for an estimator.
     pub source_error_ns: u64,
-    /// When an estimator's rule was met: every such frame, not only the first of a trip.
+    /// When the speed's rule was met: every such frame, not only the first of a trip.
     pub(crate) decisions: Vec<u64>,
+    /// A guard's last trip.
+    last_trip: Option<(&'static str, u64)>,
     /// Against the truth.
     pub judgement: Option<Judgement>,
 }
@@ -241,7 +243,17 @@ impl Run {
         add(counters, guard);
         let tripped = std::mem::replace(guard, fresh.clone());
         if let Some(trip) = tripped.trip() {
-            self.keep(found(trip, tripped.black_box().copied().collect()));
+            let found = found(trip, tripped.black_box().copied().collect());
+            if found.state == "overspeed" {
+                self.decisions.push(found.at_ns);
+            }
+            let is_new = self
+                .last_trip
+                .replace((found.state, found.at_ns))
+                .is_none_or(|(state, at_ns)| state != found.state || found.at_ns - at_ns >= APART_NS);
+            if is_new {
+                self.keep(found);
+            }
         }
     }
 
