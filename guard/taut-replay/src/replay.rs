@@ -1,7 +1,7 @@
 //! The stream once more, through each guard and each estimator by itself.
 //!
 //! Ours is ticked between the frames as a robot's supervisor would, so that silence is found at its time. After a trip a
-//! fresh guard takes over with the next frame; trips of a kind less than a second apart are one.
+//! fresh guard takes over with the next frame; one trip of a kind a second is counted at most.
 
 use taut_guard::{AdmissionCounters, BlackBoxEntry, Channel, Frame, Parameters, SpeedGuard, TimeBase, Trip};
 
@@ -13,7 +13,7 @@ use crate::{
     truth::{self, Judgement, Overspeed, Truth},
 };
 
-/// Trips of a kind less than this apart are one: somebody must look, and press reset, in between.
+/// After a trip somebody looks, and presses reset: one trip of a kind in this time is counted at most.
 const APART_NS: u64 = 1_000_000_000;
 /// Trips kept with everything that proves them; all are counted.
 const TRIPS_KEPT: usize = 100;
@@ -247,11 +247,10 @@ impl Run {
             if found.state == "overspeed" {
                 self.decisions.push(found.at_ns);
             }
-            let is_new = self
-                .last_trip
-                .replace((found.state, found.at_ns))
-                .is_none_or(|(state, at_ns)| state != found.state || found.at_ns - at_ns >= APART_NS);
+            let is_new =
+                self.last_trip.is_none_or(|(state, at_ns)| state != found.state || found.at_ns - at_ns >= APART_NS);
             if is_new {
+                self.last_trip = Some((found.state, found.at_ns));
                 self.keep(found);
             }
         }
@@ -307,7 +306,7 @@ fn found(trip: &Trip, black_box: Vec<BlackBoxEntry>) -> Found {
 fn run_estimator(against: &Against, parameters: &Parameters, stream: &Stream) -> Run {
     let mut run = Run { name: against.title(), ..Run::default() };
     let Some(mut estimate) = estimator(against, parameters) else { return run };
-    let (mut in_row, mut last_over_ns, mut before) = (0u32, None::<u64>, None::<Frame>);
+    let (mut in_row, mut last_trip_ns, mut before) = (0u32, None::<u64>, None::<Frame>);
     for recorded in &stream.frames {
         let frame = recorded.frame;
         let at_ns = frame.arrival_ns;
@@ -319,8 +318,8 @@ fn run_estimator(against: &Against, parameters: &Parameters, stream: &Stream) ->
             continue;
         }
         run.decisions.push(at_ns);
-        let is_new = last_over_ns.replace(at_ns).is_none_or(|last| at_ns - last >= APART_NS);
-        if is_new {
+        if last_trip_ns.is_none_or(|last| at_ns - last >= APART_NS) {
+            last_trip_ns = Some(at_ns);
             let time = |frame: &Frame| match against.time {
                 crate::estimators::Time::Arrival => frame.arrival_ns as i64,
                 crate::estimators::Time::Source => frame.source_ns.unwrap_or(0),

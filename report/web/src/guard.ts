@@ -76,7 +76,7 @@ function speedPlot(replay: GuardReplay): HTMLElement {
 function overview(replay: GuardReplay): HTMLElement {
   const judged = replay.truth !== null;
   const head = ["", "overspeed", "stale", "fault", "frames over", "largest", ...(judged ? ["false", "found", "missed", "p50 (ms)", "max (ms)"] : [])];
-  const caption = `Trips, frames after which the speed stood above the limit, and the largest speed as a share of it. Trips less than a second apart are one.${judged ? ` Truth: ${replay.truth}; ${f.count(replay.overspeeds.length)} true overspeeds.` : ""}`;
+  const caption = `Trips, frames after which the speed stood above the limit, and the largest speed as a share of it. One trip of a kind a second is counted at most.${judged ? ` Truth: ${replay.truth}; ${f.count(replay.overspeeds.length)} true overspeeds.` : ""}`;
   return table(caption, head, replay.runs.map((run) => {
     const delays = [...(run.judgement?.delays_ms ?? [])].sort((a, b) => a - b);
     const delay = (at: number): string => delays[at]?.toFixed(1) ?? "–";

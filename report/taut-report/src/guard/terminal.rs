@@ -67,8 +67,8 @@ fn overview(shown: &GuardShown<'_>) -> String {
         }
         table.add_row(row);
     }
-    let below = "Trips, frames after which the speed stood above the limit, and the largest speed as a share of it. Trips \
-                 less than a second apart are one. found, missed: true overspeeds; p50, max: from their \
+    let below = "Trips, frames after which the speed stood above the limit, and the largest speed as a share of it. One trip of a \
+                 kind a second is counted at most. found, missed: true overspeeds; p50, max: from their \
                  beginning to the trip.";
     format!("{} {}\n", indent(&table), wrap(below, WIDTH - 1).replace('\n', "\n "))
 }
