@@ -153,7 +153,7 @@ pub fn replay(
         run.trips.truncate(TRIPS_KEPT);
     }
     let arrivals = || stream.frames.iter().map(|recorded| recorded.frame.arrival_ns);
-    let (start_ns, end_ns) = (arrivals().next().unwrap_or(0), arrivals().last().unwrap_or(0));
+    let (start_ns, end_ns) = (arrivals().next().unwrap_or(0), arrivals().next_back().unwrap_or(0));
     Ok(Replay {
         stream: stream.name.clone(),
         frames: stream.frames.len(),

@@ -3,7 +3,7 @@
 //!
 //! A field is a path as in `pose.position.x`, `velocity[3]`, `header.stamp` (a time, in nanoseconds).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use serde_json::Value;
 
@@ -53,10 +53,11 @@ pub fn channel_numbers(
             }
             continue;
         }
-        if !forms.contains_key(&channel.id) {
-            forms.insert(channel.id, Form::of(channel).map_err(wrong)?);
-        }
-        let Some(decoded) = forms[&channel.id].decode(&message.data) else {
+        let form = match forms.entry(channel.id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Form::of(channel).map_err(wrong)?),
+        };
+        let Some(decoded) = form.decode(&message.data) else {
             told.undecodable += 1;
             continue;
         };
