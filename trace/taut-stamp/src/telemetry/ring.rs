@@ -356,6 +356,6 @@ mod tests {
         assert_eq!(slots(1e6, 16_064), 4096, "64 MiB");
         assert_eq!(slots(1.0, 64), 16);
         assert_eq!(slots(f64::NAN, 64), 16);
-        assert_eq!(slots(1000.0, 1 << 20), 32, "64 MiB");
+        assert_eq!(slots(1000.0, 1 << 20), 64, "64 MiB");
     }
 }
