@@ -4,6 +4,7 @@
 mod budget;
 mod causes;
 mod doctor;
+pub mod flame;
 mod headline;
 mod html;
 mod json;

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod bus;
 pub mod doctor;
 pub mod explain;
+pub mod flame;
 pub mod import;
 pub mod lab;
 pub mod log;
