@@ -12,6 +12,7 @@ use crate::{
     marks::{Mark, Marks, Stamped},
     messages::Messages,
     names::Names,
+    signals::{self, Signal},
     wakeups,
     walk::Walker,
 };
@@ -29,6 +30,7 @@ pub struct Analyzer {
     /// (CPU, when it was noticed) of lost kernel events.
     kernel_losses: Vec<(u16, u64)>,
     marks: Vec<RawMark>,
+    values: Vec<RawValue>,
     names: HashMap<u32, String>,
     clocks: BTreeMap<u8, Vec<ClockPair>>,
     lost_stamps: u64,
@@ -58,6 +60,14 @@ struct RawMark {
     name: u32,
     id: u64,
     value: u64,
+}
+
+/// A signal's value.
+struct RawValue {
+    ticks: u64,
+    counter: u8,
+    name: u32,
+    value: f64,
 }
 
 /// Marks a stamp as an outcome; name ids stay far below.
@@ -155,6 +165,8 @@ impl Analyzer {
             clock_error_ns,
             file_bytes,
         };
+        let signals = self.signals(&context);
+        let tracking = signals::tracking(&signals);
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
@@ -169,7 +181,7 @@ impl Analyzer {
         notes.extend(gaps);
         notes.extend(chains.iter().flat_map(inversions));
         notes.extend(wakeups::beside(&chains));
-        Ok(Analysis { info, ending, totals, chains, damage, notes })
+        Ok(Analysis { info, ending, totals, chains, signals, tracking, damage, notes })
     }
 
     /// Whose time it was, chain by chain. Returns what a reader must know of the kernel events.
@@ -245,6 +257,15 @@ impl Analyzer {
         Marks::new(stamps, marks)
     }
 
+    fn signals(&mut self, context: &Context) -> Vec<Signal> {
+        let mappings = self.mappings();
+        let values = std::mem::take(&mut self.values);
+        signals::signals(values.into_iter().map(|raw| {
+            let ns = mappings.get(&raw.counter).map_or(raw.ticks, |m| m.to_monotonic(Ticks(raw.ticks)).0);
+            (context.name(raw.name), ns.saturating_sub(context.start_ns), raw.value)
+        }))
+    }
+
     fn stamps(&mut self, batch: &StampBatch) {
         self.all_stamps += batch.ticks.len() as u64;
         let key = ThreadKey { pid: batch.pid, tid: batch.tid, counter: batch.counter };
@@ -253,12 +274,17 @@ impl Analyzer {
             self.threads.push(key);
             next
         });
-        let marks = &mut self.marks;
+        let (marks, values) = (&mut self.marks, &mut self.values);
         self.stamps.extend((0..batch.ticks.len()).filter_map(|at| {
             let point = match Kind::from_number(batch.kind[at])? {
                 Kind::Stamp => batch.point[at],
                 Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
-                Kind::Value => return None,
+                Kind::Value => {
+                    let value = f64::from_bits(batch.value[at]);
+                    let (ticks, name) = (batch.ticks[at], batch.point[at]);
+                    values.push(RawValue { ticks, counter: batch.counter, name, value });
+                    return None;
+                }
                 kind => {
                     marks.push(RawMark {
                         ticks: batch.ticks[at],

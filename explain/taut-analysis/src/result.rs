@@ -4,6 +4,8 @@
 use taut_recording::{Ending, Info};
 use taut_stats::Distribution;
 
+use crate::signals::{Signal, Tracking};
+
 /// Everything found in one recording.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
@@ -15,6 +17,10 @@ pub struct Analysis {
     pub totals: Totals,
     /// One entry for each chain, most messages first.
     pub chains: Vec<Chain>,
+    /// Values over time, by name.
+    pub signals: Vec<Signal>,
+    /// Pairs of a commanded and an actual signal.
+    pub tracking: Vec<Tracking>,
     /// Damage found in the file, one sentence each; empty when it is whole.
     pub damage: Vec<String>,
     /// Sentences a reader must know to trust the figures (losses, tier, clock …).

@@ -22,6 +22,9 @@ pub fn html(recordings: &[Named<'_>]) -> String {
             for (at, chain) in named.analysis.chains.iter().enumerate() {
                 page["chains"][at]["series"] = serde_json::json!(thinned(chain));
             }
+            for (at, signal) in named.analysis.signals.iter().enumerate() {
+                page["signals"][at]["series"] = serde_json::json!(thinned_signal(&signal.points));
+            }
             page
         })
         .collect();
@@ -69,6 +72,23 @@ fn thinned(chain: &Chain) -> Vec<(u64, u64)> {
     kept.into_iter().map(micro).collect()
 }
 
+/// (time in µs, value) of a signal; a long one keeps each bucket's lowest and highest.
+fn thinned_signal(points: &[(u64, f64)]) -> Vec<(u64, f64)> {
+    let micro = |(ns, value): &(u64, f64)| (ns / 1000, *value);
+    if points.len() <= 2 * BUCKETS {
+        return points.iter().map(micro).collect();
+    }
+    let mut kept = Vec::with_capacity(2 * BUCKETS);
+    for bucket in points.chunks(points.len().div_ceil(BUCKETS)) {
+        let by_value = |a: &&(u64, f64), b: &&(u64, f64)| a.1.total_cmp(&b.1);
+        let mut ends: Vec<(u64, f64)> =
+            [bucket.iter().min_by(by_value), bucket.iter().max_by(by_value)].into_iter().flatten().map(micro).collect();
+        ends.sort_by_key(|(us, _)| *us);
+        kept.extend(ends);
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +113,15 @@ mod tests {
         let page = html(&[Named { name: "edges.mcap", analysis: &sample::edges() }]);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/edges-report.html");
         std::fs::write(path, page).unwrap();
+    }
+
+    #[test]
+    fn a_thinned_signal_keeps_its_extremes_in_order() {
+        let mut points: Vec<(u64, f64)> = (0..100_000).map(|i| (i * 1000, (i as f64 / 50.0).sin())).collect();
+        points[70_007].1 = 9.0;
+        let kept = thinned_signal(&points);
+        assert!(kept.len() <= 2 * BUCKETS && kept.contains(&(70_007, 9.0)));
+        assert!(kept.is_sorted_by_key(|(us, _)| *us));
     }
 
     #[test]

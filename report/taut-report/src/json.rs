@@ -43,10 +43,33 @@ struct Report {
     recording: Recording,
     /// Most messages first.
     chains: Vec<Chain>,
+    /// Values over time, by name.
+    signals: Vec<Signal>,
+    /// How far NAME.actual was from NAME.commanded.
+    tracking: Vec<Tracking>,
     /// Damage found in the file, a sentence each.
     damage: Vec<String>,
     /// What one must know to trust the figures.
     notes: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Signal {
+    name: String,
+    n: u64,
+    min: Option<f64>,
+    max: Option<f64>,
+    last: Option<f64>,
+}
+
+/// Distances without sign, each actual value from the last command before it, in the signal's unit.
+#[derive(Serialize, JsonSchema)]
+struct Tracking {
+    name: String,
+    n: u64,
+    p50: f64,
+    p99: f64,
+    max: f64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -214,6 +237,8 @@ fn report(named: &Named<'_>) -> Report {
         headline: crate::headline(analysis),
         recording: recording(analysis),
         chains: analysis.chains.iter().map(chain).collect(),
+        signals: analysis.signals.iter().map(signal).collect(),
+        tracking: analysis.tracking.iter().map(tracking).collect(),
         damage: analysis.damage.clone(),
         notes: analysis.notes.clone(),
     }
@@ -291,6 +316,22 @@ fn delay(delay: &found::Delay) -> Delay {
         histogram: delay.histogram.iter().map(|b| (b.from_ns, b.to_ns, b.count)).collect(),
         percentiles: delay.percentiles.clone(),
     }
+}
+
+fn signal(signal: &found::Signal) -> Signal {
+    let values = || signal.points.iter().map(|(_, value)| *value);
+    Signal {
+        name: signal.name.clone(),
+        n: signal.points.len() as u64,
+        min: values().min_by(f64::total_cmp),
+        max: values().max_by(f64::total_cmp),
+        last: values().last(),
+    }
+}
+
+fn tracking(tracking: &found::Tracking) -> Tracking {
+    let found::Tracking { name, n, p50, p99, max } = tracking.clone();
+    Tracking { name, n, p50, p99, max }
 }
 
 fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>) -> Hop {

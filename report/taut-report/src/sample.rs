@@ -98,8 +98,23 @@ pub fn teleop() -> Analysis {
             ..Totals::default()
         },
         chains: vec![chain],
+        signals: vec![
+            Signal { name: "knee.actual".into(), points: wave(2_000_000) },
+            Signal { name: "knee.commanded".into(), points: wave(0) },
+            Signal {
+                name: "battery_v".into(),
+                points: (0..60).map(|s| (s * 1_000_000_000, 24.0 - s as f64 / 100.0)).collect(),
+            },
+        ],
+        tracking: vec![Tracking { name: "knee".into(), n: 600, p50: 0.0042, p99: 0.0125, max: 0.0126 }],
         ..Analysis::default()
     }
+}
+
+/// A joint that swings once a second for a minute, ten values a second, so late.
+fn wave(late_ns: u64) -> Vec<(u64, f64)> {
+    let angle = |ns: u64| (ns as f64 / 1e9 * std::f64::consts::TAU).sin();
+    (0..600).map(|at| at * 100_000_000).map(|ns| (ns + late_ns, angle(ns))).collect()
 }
 
 /// What no plot expects: chains of no, one, two and equal messages, of zero and of centuries, of many names.

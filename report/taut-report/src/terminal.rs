@@ -29,6 +29,9 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for chain in &analysis.chains {
         out += &section(chain, style);
     }
+    if !analysis.signals.is_empty() {
+        out += &signals(analysis, style);
+    }
     if !analysis.notes.is_empty() {
         out += "\n";
         for note in &analysis.notes {
@@ -79,6 +82,24 @@ fn section(chain: &Chain, style: Style) -> String {
     for branch in &chain.branches {
         out +=
             &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));
+    }
+    out
+}
+
+/// How closely signals followed their commands; the curves are in the HTML form.
+fn signals(analysis: &Analysis, style: Style) -> String {
+    let mut out = format!("\n{}\n\n", style.bold("Signals"));
+    if !analysis.tracking.is_empty() {
+        let mut table = table(&["actual from commanded", "n", "p50", "p99", "max"]);
+        for t in &analysis.tracking {
+            let figures = [t.p50, t.p99, t.max].map(words::figure);
+            table.add_row([wrap(&t.name, NAME_WIDTH), words::count(t.n)].into_iter().chain(figures));
+        }
+        out += &indent(&table);
+    }
+    let others = analysis.signals.len() - 2 * analysis.tracking.len();
+    if others > 0 {
+        out += &format!("  {}; --format html draws them\n", words::quantity(others as u64, "other signal"));
     }
     out
 }

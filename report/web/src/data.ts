@@ -46,8 +46,14 @@ export interface Chain {
   causes: CauseShare[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
+export interface Signal {
+  name: string; n: number; min: number | null; max: number | null; last: number | null;
+  /** (time in µs, value) */
+  series: [us: number, value: number][];
+}
 export interface Report {
-  name: string; headline: string; chains: Chain[]; damage: string[]; notes: string[];
+  name: string; headline: string; chains: Chain[];
+  signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[]; damage: string[]; notes: string[];
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;

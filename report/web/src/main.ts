@@ -10,6 +10,7 @@ import { worstMessages } from "./lanes";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { probePage } from "./probe";
 import type { Probe } from "./probe-data";
+import { signalSection } from "./signals";
 import { delayTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
 
 function chainSections(chain: Chain, all: { name: string; chain: Chain }[]): HTMLElement {
@@ -43,6 +44,7 @@ function page(report: Report, others: Report[]): HTMLElement {
       const twins = others.flatMap((other) => other.chains.filter((c) => c.name === chain.name).map((c) => ({ name: other.name, chain: c })));
       return chainSections(chain, [{ name: report.name, chain }, ...(at === 0 ? twins : [])]);
     }),
+    signalSection(report),
     section("How this was measured", measured(report)),
     section("Reproduce", h("pre", {}, `taut record -o ${f.shell([report.name])}${r.command.length > 0 ? ` -- ${f.shell(r.command)}` : " --pid PID"}\ntaut report ${f.shell([report.name])} --format html -o report.html`)));
 }

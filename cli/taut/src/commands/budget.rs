@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_analysis::{Analysis, Config, DeclaredChain, Delay};
 use taut_bus::budget::{
-    self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, sensitivity, solve,
+    self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
+    sensitivity, solve,
 };
 use taut_report::Budgeted;
 
@@ -127,6 +128,7 @@ pub fn run(args: &Args) -> Result<Done> {
         command: &command,
         budget: &budget,
         forecast: &forecast,
+        polled: polled(&budget, sampling).as_ref(),
         gradients: &sensitivity(&budget),
         solved: solved.as_ref(),
         against: comparison.as_ref().map(|(run, comparison)| (run.as_str(), comparison)),
