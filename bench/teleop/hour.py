@@ -3,7 +3,9 @@ Not recorded: an hour of kernel events fills a disk, and what is asked is in the
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import json
 import subprocess
 import sys
@@ -22,24 +24,53 @@ GUST_S = 60.0
 """Hogs run for a minute, then rest for one."""
 
 
-def run(minutes: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "workloads.teleop", "--duration", str(60 * minutes), *SPLIT, "--companions", "all"]
-    loop = subprocess.Popen([*command, "--wire", HEAVY.wire, "--json"], stdout=subprocess.PIPE, text=True)
-    began = time.monotonic()
+def run(minutes: float, robots: int) -> dict[str, Any]:
+    """Robots beside one another share the hour. Raises RuntimeError with a loop's last words if it did not come to its end."""
+    duration = str(60 * minutes / robots)
+    command = [sys.executable, "-m", "workloads.teleop", "--duration", duration, *SPLIT, "--companions", "all"]
+    command += ["--wire", HEAVY.wire, "--json"]
+    loops = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(robots)]
+    ends = time.monotonic() + 60 * minutes / robots
+    # The first minute is calm: all of this has to start.
+    is_windy = True
     try:
-        is_windy = False
-        while loop.poll() is None:
+        while any(loop.poll() is None for loop in loops):
             is_windy = not is_windy
-            if is_windy:
-                with conditions.load(HEAVY):
-                    _wait(loop, began, minutes)
-            else:
-                _wait(loop, began, minutes)
-        assert loop.stdout is not None
-        return dict(json.loads(loop.stdout.read()))
+            with conditions.load(HEAVY) if is_windy else contextlib.nullcontext():
+                _wait(loops, ends)
+        said = [loop.communicate()[0] for loop in loops]
+        if not all(said):
+            raise RuntimeError(f"the loop gave up with exit code {max(loop.returncode for loop in loops)}, see above")
+        return together([json.loads(one) for one in said])
     finally:
-        loop.kill()
-        loop.wait()
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def together(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """One account of several: counts are added, the worst of what is no count."""
+
+    def added(*path: str) -> int:
+        found = [functools.reduce(lambda part, key: part.get(key, {}), path, one) for one in results]
+        return sum(n for n in found if isinstance(n, int))
+
+    reasons = {reason for one in results for reason in one["setpoints"]["dropped"]}
+    return {
+        "ran_s": sum(one["ran_s"] for one in results),
+        "setpoints": {
+            **{name: added("setpoints", name) for name in ("produced", "applied", "unexplained", "balances")},
+            "dropped": {reason: added("setpoints", "dropped", reason) for reason in sorted(reasons)},
+        },
+        "guard": {
+            "trips": [trip for one in results for trip in one["guard"]["trips"]],
+            "counters": {name: added("guard", "counters", name) for name in ("frames", "receiver_stalls")},
+            "naive_trips": added("guard", "naive_trips"),
+            **{name: max(one["guard"][name] for one in results) for name in ("ratio_max", "true_ratio_max")},
+        },
+        "stops": [stop for one in results for stop in one["stops"]],
+        "added_delay_ms": {name: max(one["added_delay_ms"][name] for one in results) for name in ("p50", "max")},
+    }
 
 
 def checks(result: dict[str, Any]) -> list[page.Check]:
@@ -78,7 +109,7 @@ def text(result: dict[str, Any], command: str) -> str:
         "\n\n".join(
             [
                 "# Proof: heavy jitter, and no false trip",
-                f"Made by `{command}` on {datetime.date.today()}: {page.machine()}. {result['ran_s'] / 60:.1f} minutes. Do not edit.",
+                f"Made by `{command}` on {datetime.date.today()}: {page.machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit.",
                 f"The right arrangement ([its proof](teleop-proof.md)) on a wire that delays every frame by {1000 * HeavyWire.MEAN_S:.0f} ms on "
                 f"average (exponential), stands still {HeavyWire.STALLS_HZ:g} times a second for {1000 * low_high[0]:.0f} to "
                 f"{1000 * low_high[1]:.0f} ms, and joins and cuts frames; 30 hogs come for a minute and rest for one. Silence is stale after "
@@ -94,9 +125,9 @@ def text(result: dict[str, Any], command: str) -> str:
     )
 
 
-def _wait(loop: subprocess.Popen[str], began: float, minutes: float) -> None:
-    ends = time.monotonic() + GUST_S
-    while loop.poll() is None and time.monotonic() < ends:
+def _wait(loops: list[subprocess.Popen[str]], ends: float) -> None:
+    change = time.monotonic() + GUST_S
+    while any(loop.poll() is None for loop in loops) and time.monotonic() < change:
         time.sleep(0.5)
         if sys.stderr.isatty():
-            print(f"\r{(time.monotonic() - began) / 60:.1f} of {minutes:g} min ", end="", file=sys.stderr, flush=True)
+            print(f"\r{max(0.0, ends - time.monotonic()) / 60:.1f} min left ", end="", file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     began = time.monotonic()
     if options.jitter_hour:
-        result = hour.run(QUICK_MINUTES if options.quick else options.minutes)
+        result = hour.run(QUICK_MINUTES if options.quick else options.minutes, options.robots)
         target, text, checks = "docs/teleop-hour.md", hour.text(result, command(options)), hour.checks(result)
     else:
         trials = all_trials(options)
@@ -68,6 +68,7 @@ def arguments() -> argparse.Namespace:
     names = [condition.name for condition in conditions.CONDITIONS]
     parser.add_argument("--under", action="append", choices=names, help="only under this condition; may be given again")
     parser.add_argument("--minutes", type=float, default=60.0, help="of the hour (60)")
+    parser.add_argument("--robots", type=int, default=1, help="that share the hour, beside one another (1)")
     parser.add_argument("--jitter-hour", action="store_true", help="an hour of heavy jitter instead")
     parser.add_argument(
         "--keep", type=Path, default=ROOT / "target/bench-teleop", metavar="FOLDER", help="for recordings"
@@ -86,6 +87,7 @@ def command(options: argparse.Namespace) -> str:
     words = ["bench/teleop/run"]
     if options.jitter_hour:
         words += ["--jitter-hour"] + [f"--minutes {options.minutes:g}"] * (options.minutes != 60.0)
+        words += [f"--robots {options.robots}"] * (options.robots != 1)
     else:
         words += [f"--rounds {options.rounds} --seconds {options.seconds:g}"]
         words += [f"--under {name}" for name in options.under or []]

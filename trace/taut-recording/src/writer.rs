@@ -19,6 +19,9 @@ use crate::{
 
 /// Version of the format; raised when an old reader would misread a new file.
 pub const FORMAT_VERSION: u32 = 1;
+/// Of zstd. Negative ones skip the coding of literals: two thirds of the time of level 1 for 5 % more bytes of
+/// telemetry, and 24 % more of kernel events. mcap takes it unsigned and hands it on as it is.
+const LEVEL: i32 = -1;
 /// A chunk is closed at this uncompressed size (mcap's own study: ratio and speed are flat beyond) …
 const CHUNK_BYTES: usize = 1 << 20;
 /// … or at this age, which bounds what a kill -9 costs.
@@ -96,7 +99,7 @@ impl Writer {
             .profile("taut")
             .library(format!("taut {}", info.taut_version))
             .compression(Some(mcap::Compression::Zstd))
-            .compression_level(1)
+            .compression_level(LEVEL as u32)
             .compression_threads(0)
             .chunk_size(None)
             .disable_seeking(true);
