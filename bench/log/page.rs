@@ -54,13 +54,14 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     let _ = write!(
         out,
         "\ntaut's recording process alone: {recorder:.2} %. The promise was at most {:.0} %: {}.\n\n\
-         ## The call in the loop, by size\n\nOne process, under `taut record`; a thousand times a second each size in turn writes, and copies as many bytes \
-         with `memcpy` to memory that was just used (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
+         ## The call in the loop, by size\n\nOne loop for each size, under `taut record`, {}, a thousand cycles a second, asleep until 150 µs before each. It writes, and copies \
+         as many bytes with `memcpy` to memory that was just used (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
          struct cannot be logged for less than a copy. Two reads of the clock are in each figure ({} ns at p50).\n\n\
          | values | bytes | n | write p50 | p99 | p99.9 | warm p50 | p99.9 | cold p50 | p99.9 | p99.9 ≤ {MOST_CALL_NS} ns |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
         MOST_SHARE * 100.0,
         if ours / 100.0 <= MOST_SHARE { "held" } else { "missed" },
+        if calls["is_realtime"] == true { "SCHED_FIFO" } else { "without priority" },
         calls["clock"][0],
     );
     for row in calls["rows"].as_array().into_iter().flatten() {

@@ -1,5 +1,6 @@
 //! The call in the loop, by the size of the struct, beside the two copies that bound it: one into memory that was
-//! just used, and one into memory that was used as long ago as the ring's slot was. All sizes in turn, a thousand times a second.
+//! just used, and one into memory that was used as long ago as the ring's slot was. A loop for each size, a thousand cycles a
+//! second, that sleeps until shortly before each cycle and then spins, as the bus engine's does.
 
 use std::time::{Duration, Instant};
 
@@ -12,70 +13,55 @@ const SIZES: [usize; 6] = [8, 50, 200, 500, 1000, 2000];
 const RATE_HZ: f64 = 1000.0;
 /// As many slots as the ring at this rate.
 const SLOTS: usize = 2048;
-
-struct Case {
-    channel: RawChannel,
-    values: Vec<f64>,
-    warm: Vec<f64>,
-    cold: Vec<f64>,
-    calls: [Vec<u64>; 3],
-}
+const SPIN: Duration = Duration::from_micros(150);
 
 pub fn run(seconds: f64) -> Result<(), Box<dyn std::error::Error>> {
-    let mut cases: Vec<Case> = SIZES
-        .iter()
-        .map(|count| {
-            let bytes = count * 8;
-            let text = format!("type\tV\t{bytes}\nfield\tvalue\tfloat64\t{count}\t0\t\n");
-            Case {
-                channel: RawChannel::new(&format!("v{count}"), &text, bytes, RATE_HZ),
-                values: (0..*count).map(|i| i as f64 * 0.37).collect(),
-                warm: vec![1.0; *count],
-                cold: vec![1.0; count * SLOTS],
-                calls: Default::default(),
-            }
-        })
-        .collect();
-    let start = Instant::now();
-    for cycle in 0..(seconds * RATE_HZ) as usize {
-        std::thread::sleep(
-            (start + Duration::from_secs_f64(cycle as f64 / RATE_HZ)).saturating_duration_since(Instant::now()),
-        );
-        for step in 0..cases.len() {
-            let at = (cycle + step) % cases.len();
-            let case = &mut cases[at];
-            let count = case.values.len();
-            case.values[cycle % count] += 1.0;
-            // Which of the three comes first changes, too.
-            for turn in 0..3 {
-                let which = (turn + cycle / 6) % 3;
-                let slot = cycle % SLOTS * count;
-                let before = Instant::now();
-                match which {
-                    // SAFETY: as many bytes as the channel was made for.
-                    0 => unsafe { case.channel.write(case.values.as_ptr().cast()) },
-                    1 => case.warm.copy_from_slice(&case.values),
-                    _ => case.cold[slot..slot + count].copy_from_slice(&case.values),
-                }
-                let took = before.elapsed().as_nanos() as u64;
-                std::hint::black_box((&case.warm, &case.cold));
-                case.calls[which].push(took);
-            }
-        }
-    }
+    // As a control loop runs, where the machine lets it.
+    let priority = libc::sched_param { sched_priority: 50 };
+    // SAFETY: sets the policy of this thread from a struct that lives meanwhile.
+    let is_realtime = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) } == 0;
+    let rows: Vec<_> = SIZES.iter().map(|count| one(*count, seconds)).collect();
     let mut clock: Vec<u64> = Vec::new();
     for _ in 0..100_000 {
         let before = Instant::now();
         clock.push(before.elapsed().as_nanos() as u64);
     }
-    let rows: Vec<_> = cases
-        .into_iter()
-        .map(|case| {
-            let [write, warm, cold] = case.calls.map(|calls| (calls.len(), quantiles(calls)));
-            json!({ "values": case.values.len(), "n": write.0, "lost": case.channel.lost(),
-                    "write": write.1, "warm": warm.1, "cold": cold.1 })
-        })
-        .collect();
-    println!("{}", json!({ "rows": rows, "clock": quantiles(clock) }));
+    println!("{}", json!({ "rows": rows, "clock": quantiles(clock), "is_realtime": is_realtime }));
     Ok(())
+}
+
+/// A loop that logs a struct of so many values.
+fn one(count: usize, seconds: f64) -> serde_json::Value {
+    let bytes = count * 8;
+    let text = format!("type\tV\t{bytes}\nfield\tvalue\tfloat64\t{count}\t0\t\n");
+    let mut channel = RawChannel::new(&format!("v{count}"), &text, bytes, RATE_HZ);
+    let mut values: Vec<f64> = (0..count).map(|i| i as f64 * 0.37).collect();
+    let (mut warm, mut cold) = (vec![1.0; count], vec![1.0; count * SLOTS]);
+    let mut calls: [Vec<u64>; 3] = Default::default();
+    let start = Instant::now();
+    for cycle in 0..(seconds * RATE_HZ) as usize {
+        let due = start + Duration::from_secs_f64(cycle as f64 / RATE_HZ);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()).saturating_sub(SPIN));
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+        values[cycle % count] += 1.0;
+        // Which of the three comes first changes.
+        for which in (0..3).map(|turn| (turn + cycle) % 3) {
+            let slot = cycle % SLOTS * count;
+            let before = Instant::now();
+            match which {
+                // SAFETY: as many bytes as the channel was made for.
+                0 => unsafe { channel.write(values.as_ptr().cast()) },
+                1 => warm.copy_from_slice(&values),
+                _ => cold[slot..slot + count].copy_from_slice(&values),
+            }
+            let took = before.elapsed().as_nanos() as u64;
+            std::hint::black_box((&warm, &cold));
+            calls[which].push(took);
+        }
+    }
+    let [write, warm, cold] = calls.map(|calls| (calls.len(), quantiles(calls)));
+    json!({ "values": count, "n": write.0, "lost": channel.lost(),
+            "write": write.1, "warm": warm.1, "cold": cold.1 })
 }

@@ -26,10 +26,15 @@ pub struct Sizes {
 type Compress = fn(&[u8]) -> Vec<u8>;
 type Decompress = fn(&[u8], usize) -> Vec<u8>;
 
-const COMPRESSORS: [(&str, Compress, Decompress); 5] = [
+const COMPRESSORS: [(&str, Compress, Decompress); 6] = [
     ("none", |bytes| bytes.to_vec(), |bytes, _| bytes.to_vec()),
     (
-        "zstd, level 1 (taut)",
+        "zstd, level -1 (taut)",
+        |bytes| zstd::bulk::compress(bytes, -1).expect("it compresses"),
+        |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
+    ),
+    (
+        "zstd, level 1",
         |bytes| zstd::bulk::compress(bytes, 1).expect("it compresses"),
         |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
     ),
