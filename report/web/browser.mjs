@@ -15,7 +15,8 @@ export async function open(path, { dark = false, width = 1200, height = 1500 } =
   page.on("pageerror", (error) => trouble.push(String(error)));
   page.on("request", (request) => request.url().startsWith("http") && trouble.push(`request to ${request.url()}`));
   await page.goto(pathToFileURL(path).href);
-  await page.waitForSelector("article canvas");
+  // Most pages draw themselves on a canvas; a gate's is finished as it comes.
+  await page.waitForSelector("article canvas, svg.gate");
   return { browser, page, trouble };
 }
 

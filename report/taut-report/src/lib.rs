@@ -29,7 +29,7 @@ pub use doctor::{
     doctor_script, doctor_terminal,
 };
 pub use gate::{
-    BudgetsShown, GateShown, HistoryShown, budgets_json, budgets_junit, budgets_markdown, budgets_terminal,
+    BudgetsShown, GateShown, HistoryShown, Terms, budgets_json, budgets_junit, budgets_markdown, budgets_terminal,
     gate_headline, gate_html, gate_json, gate_junit, gate_markdown, gate_terminal, history_html, history_json,
     history_terminal,
 };

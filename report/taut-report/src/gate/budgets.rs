@@ -3,7 +3,7 @@
 use taut_gate::{BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted};
 use taut_stats::compare::Typical;
 
-use super::markdown;
+use super::{Terms, markdown};
 use crate::{
     Style,
     terminal::{indent, table, wrap},
@@ -19,23 +19,21 @@ pub struct BudgetsShown<'a> {
     pub chain: &'a str,
     /// What was found.
     pub budgeted: &'a Budgeted,
-    /// Sentences that a reader must know.
-    pub notes: &'a [String],
-    /// Whether "open" counts as a failure.
-    pub inconclusive_fails: bool,
+    /// What else is said.
+    pub terms: Terms<'a>,
 }
 
 const HEADER: [&str; 5] = ["budget", "limit", "typical trial", "95 % or more", "verdict"];
 
 /// The verdict in one line.
-fn headline(shown: &BudgetsShown<'_>) -> String {
+pub(super) fn headline(shown: &BudgetsShown<'_>) -> String {
     let findings = &shown.budgeted.findings;
     let named = |verdict: BudgetVerdict| {
         let names: Vec<String> = findings.iter().filter(|f| f.verdict == verdict).map(sentence).collect();
         names.join("; ")
     };
     let trials = words::quantity(shown.budgeted.trials as u64, "trial");
-    let counts = if shown.inconclusive_fails { "fails here" } else { "does not fail" };
+    let counts = shown.terms.counts();
     match shown.budgeted.verdict {
         BudgetVerdict::Broken => format!("OVER BUDGET: {}", named(BudgetVerdict::Broken)),
         BudgetVerdict::Open | BudgetVerdict::Silent => {
@@ -92,7 +90,7 @@ fn number(finding: &BudgetFinding, value: f64) -> String {
     }
 }
 
-fn word(verdict: BudgetVerdict) -> &'static str {
+pub(super) fn word(verdict: BudgetVerdict) -> &'static str {
     match verdict {
         BudgetVerdict::Kept => "kept",
         BudgetVerdict::Broken => "broken",
@@ -125,7 +123,7 @@ pub fn budgets_terminal(shown: &BudgetsShown<'_>, style: Style) -> String {
     let about =
         format!("{} · {} · {}", shown.subject, shown.chain, words::quantity(shown.budgeted.trials as u64, "trial"));
     out += &format!("{}\n", style.dim(&wrap(&about, 98)));
-    for note in shown.notes {
+    for note in shown.terms.notes {
         out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
     }
     let mut all = table(&HEADER);
@@ -140,38 +138,8 @@ pub fn budgets_markdown(shown: &BudgetsShown<'_>) -> String {
     let mut out = format!("### taut gate: {}\n\n", markdown::escape(&headline(shown)));
     out += &markdown::head(&HEADER);
     rows(shown).iter().for_each(|row| out += &markdown::line(row.iter().map(String::as_str)));
-    for note in shown.notes {
+    for note in shown.terms.notes {
         out += &format!("\n> {}\n", markdown::escape(note));
     }
     out
-}
-
-/// The same for scripts.
-pub fn budgets_json(shown: &BudgetsShown<'_>) -> serde_json::Value {
-    let finding = |finding: &BudgetFinding| {
-        let interval = finding.typical.as_ref().and_then(|typical| typical.interval);
-        serde_json::json!({
-            "budget": name(finding),
-            "hop": finding.budget.hop,
-            "unit": if matches!(finding.budget.figure, BudgetFigure::Time(..)) { "ns" } else { "share" },
-            "limit": finding.budget.limit,
-            "verdict": word(finding.verdict),
-            "typical": finding.typical.as_ref().map(|typical| typical.value),
-            "low": interval.map(|interval| interval.low),
-            "high": interval.map(|interval| interval.high),
-            "typical_own": finding.own.as_ref().map(|own| own.value),
-        })
-    };
-    serde_json::json!({
-        "schema_version": 1,
-        "kind": "budgets",
-        "verdict": word(shown.budgeted.verdict),
-        "headline": headline(shown),
-        "subject": shown.subject,
-        "chain": shown.chain,
-        "trials": shown.budgeted.trials,
-        "fewest_trials": shown.budgeted.fewest,
-        "budgets": shown.budgeted.findings.iter().map(finding).collect::<Vec<_>>(),
-        "notes": shown.notes,
-    })
 }

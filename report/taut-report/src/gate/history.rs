@@ -22,7 +22,7 @@ pub struct HistoryShown<'a> {
 }
 
 /// "arm: read → plan, own.p50".
-fn name(line: &Line) -> String {
+pub(super) fn name(line: &Line) -> String {
     let place = if line.hop.is_empty() { "whole way" } else { &line.hop };
     format!("{}: {place}, {}", line.chain, line.figure)
 }
@@ -35,7 +35,7 @@ fn number(line: &Line, value: f64) -> String {
     if is_share(line) { format!("{:.2} %", value * 100.0) } else { words::scaled(value) }
 }
 
-fn change(line: &Line, change: &Change) -> String {
+pub(super) fn change(line: &Line, change: &Change) -> String {
     let (before, after) = (change.point.before, change.point.after);
     match is_share(line) {
         true => format!("{:+.2} pp", (after - before) * 100.0),
@@ -50,7 +50,7 @@ fn all<'a>(shown: &'a HistoryShown<'_>) -> Vec<(&'a Line, &'a Change)> {
     all
 }
 
-fn headline(shown: &HistoryShown<'_>) -> String {
+pub(super) fn headline(shown: &HistoryShown<'_>) -> String {
     let revisions = words::quantity(shown.revisions as u64, "revision");
     let all = all(shown);
     match all.first() {
@@ -110,7 +110,7 @@ pub fn history_html(shown: &HistoryShown<'_>) -> String {
             escape(&name(line)),
             escape(&said),
             escape(&line.machine),
-            plot::history(&values, &levels(line), &|value| number(line, value))
+            plot::history(&values, &levels(line), &|value| number(line, value), &|at| short(&line.revisions[at].0))
         );
     }
     document("history", &body)
@@ -129,34 +129,6 @@ fn levels(line: &Line) -> Vec<(usize, usize, f64)> {
     cuts.windows(2).map(|two| level(two[0], two[1])).collect()
 }
 
-/// For scripts; the schema is `docs/schemas/history.schema.json`.
-pub fn history_json(shown: &HistoryShown<'_>) -> serde_json::Value {
-    let one = |line: &Line, change: &Change| {
-        serde_json::json!({
-            "from": change.from, "to": change.to, "at": change.point.at,
-            "before": change.point.before, "after": change.point.after, "p": change.point.p,
-            "sentence": format!("{} {}", name(line), self::change(line, change)),
-        })
-    };
-    let line = |line: &Line| {
-        let revisions =
-            line.revisions.iter().map(|(name, value)| serde_json::json!({ "revision": name, "value": value }));
-        serde_json::json!({
-            "chain": line.chain, "hop": if line.hop.is_empty() { None } else { Some(&line.hop) },
-            "figure": line.figure, "machine": line.machine,
-            "revisions": revisions.collect::<Vec<_>>(),
-            "changes": line.changes.iter().map(|change| one(line, change)).collect::<Vec<_>>(),
-        })
-    };
-    serde_json::json!({
-        "schema_version": 1,
-        "kind": "history",
-        "headline": headline(shown),
-        "revisions": shown.revisions,
-        "lines": shown.lines.iter().map(line).collect::<Vec<_>>(),
-    })
-}
-
 /// A git hash as git shows it.
 fn short(revision: &str) -> String {
     let is_hash = revision.len() == 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
@@ -168,6 +140,7 @@ mod tests {
     use taut_history::{Row, lines};
 
     use super::*;
+    use crate::history_json;
 
     fn rows() -> Vec<Row> {
         let row = |at: u32| Row {
@@ -196,5 +169,11 @@ mod tests {
         let page = history_html(&HistoryShown { folder: "<history>", lines: &lines, revisions: 20 });
         assert!(page.contains("<svg") && !page.contains("<a>") && !page.contains("<history>"));
         assert_eq!(page.matches("<circle").count(), 20);
+        for named in ["r00", "r10", "r19"] {
+            assert!(page.contains(&format!(">{named}</text>")), "{named}");
+        }
+        // For the test in a browser.
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/gate-history.html");
+        std::fs::write(path, page).unwrap();
     }
 }

@@ -118,5 +118,8 @@ mod tests {
             assert!(!page.contains(outside), "{outside}");
         }
         assert_eq!(page.matches("<svg").count(), 2);
+        // For the test in a browser.
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/gate-worse.html");
+        std::fs::write(path, page).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use super::{BudgetsShown, GateShown, budgets, rows, sentences};
 /// JUnit XML, as the test reports of GitLab, Jenkins and GitHub actions read it.
 pub fn gate_junit(shown: &GateShown<'_>) -> String {
     let mut suite = TestSuite::new("taut gate");
-    let inconclusive = match (&shown.outcome.verdict, shown.inconclusive_fails) {
+    let inconclusive = match (&shown.outcome.verdict, shown.terms.inconclusive_fails) {
         (Verdict::Worse, _) => Some(NonSuccessKind::Failure),
         (Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. }, true) => Some(NonSuccessKind::Failure),
         _ => None,
@@ -31,7 +31,7 @@ pub fn budgets_junit(shown: &BudgetsShown<'_>) -> String {
     for finding in &shown.budgeted.findings {
         let (name, text) = (budgets::name(finding), budgets::sentence(finding));
         let is_open = matches!(finding.verdict, BudgetVerdict::Open | BudgetVerdict::Silent);
-        let fails = finding.verdict == BudgetVerdict::Broken || (is_open && shown.inconclusive_fails);
+        let fails = finding.verdict == BudgetVerdict::Broken || (is_open && shown.terms.inconclusive_fails);
         suite.add_test_case(case(&name, fails.then_some(NonSuccessKind::Failure), is_open, &text));
     }
     written(suite)

@@ -2,7 +2,9 @@
 //! of the figures is said once (`sentences`, `rows`), and shown by all forms.
 
 mod budgets;
+mod budgets_json;
 mod history;
+mod history_json;
 mod html;
 mod json;
 mod junit;
@@ -15,8 +17,10 @@ mod terminal;
 #[cfg(test)]
 mod sample;
 
-pub use budgets::{BudgetsShown, budgets_json, budgets_markdown, budgets_terminal};
-pub use history::{HistoryShown, history_html, history_json, history_terminal};
+pub use budgets::{BudgetsShown, budgets_markdown, budgets_terminal};
+pub use budgets_json::budgets_json;
+pub use history::{HistoryShown, history_html, history_terminal};
+pub use history_json::history_json;
 pub use html::gate_html;
 pub use json::gate_json;
 pub use junit::{budgets_junit, gate_junit};
@@ -37,10 +41,24 @@ pub struct GateShown<'a> {
     pub outcome: &'a Outcome,
     /// The noise floor of each figure that voted; empty where nobody asked.
     pub noise: &'a [Noise],
-    /// Sentences that a reader must know.
-    pub notes: &'a [String],
     /// How long it took, for the estimate of what more pairs would take; `None` for stored trials.
     pub elapsed_s: Option<f64>,
-    /// Whether "not enough evidence" and "invalid" count as failures.
+    /// What else is said.
+    pub terms: Terms<'a>,
+}
+
+/// What is said beside a verdict of any kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// Sentences that a reader must know.
+    pub notes: &'a [String],
+    /// Whether no verdict ("not enough evidence", "invalid") counts as a failure.
     pub inconclusive_fails: bool,
+}
+
+impl Terms<'_> {
+    /// What becomes of no verdict.
+    fn counts(&self) -> &'static str {
+        if self.inconclusive_fails { "fails here" } else { "does not fail" }
+    }
 }

@@ -57,8 +57,14 @@ fn survival(plot: &Plot) -> Vec<(f64, f64)> {
     curve
 }
 
-/// A history: the median trial of each revision, the levels between changes, and the changes.
-pub(super) fn history(values: &[f64], levels: &[(usize, usize, f64)], number: &dyn Fn(f64) -> String) -> String {
+/// A history: the median trial of each revision, the levels between changes, and the revisions that changed it. `name`: of the
+/// revision with this index.
+pub(super) fn history(
+    values: &[f64],
+    levels: &[(usize, usize, f64)],
+    number: &dyn Fn(f64) -> String,
+    name: &dyn Fn(usize) -> String,
+) -> String {
     let high = values.iter().copied().fold(0.0, f64::max) * 1.05;
     if values.len() < 2 || high <= 0.0 {
         return String::new();
@@ -77,6 +83,15 @@ pub(super) fn history(values: &[f64], levels: &[(usize, usize, f64)], number: &d
             "<line class=\"curve b\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>",
             y(*level)
         );
+    }
+    let mut free = LEFT;
+    for at in levels.iter().map(|(from, ..)| *from).chain([values.len() - 1]) {
+        let half = text_width(&name(at)) / 2.0;
+        let middle = x(at as f64).min(RIGHT - half).max(LEFT + half);
+        if middle - half >= free {
+            svg += &text(middle, HEIGHT - FOOT + 18.0, "middle", &crate::html::escape(&name(at)));
+            free = middle + half + 12.0;
+        }
     }
     for (at, value) in values.iter().enumerate() {
         svg += &format!("<circle class=\"a\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>", x(at as f64), y(*value));
@@ -97,7 +112,8 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
 fn quantile(decade: i32) -> String {
     match decade {
         0 => "all".into(),
-        _ => words::quantile(1.0 - 10f64.powi(-decade)),
+        1 | 2 => words::quantile(1.0 - 10f64.powi(-decade)),
+        _ => format!("p99.{}", "9".repeat(decade as usize - 2)),
     }
 }
 
@@ -107,6 +123,11 @@ fn open(title: &str) -> String {
 
 fn rule(x1: f64, y1: f64, x2: f64, y2: f64) -> String {
     format!("<line class=\"grid\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>")
+}
+
+/// At most, at the size that the page's style gives.
+fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * 8.0
 }
 
 fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use taut_gate::{Outcome, Settings};
 
-use super::GateShown;
+use super::{GateShown, Terms};
 
 #[path = "../../../../gate/taut-gate/tests/made/mod.rs"]
 mod made;
@@ -22,13 +22,5 @@ pub fn outcomes() -> Vec<(&'static str, Outcome)> {
 }
 
 pub fn shown(outcome: &Outcome) -> GateShown<'_> {
-    GateShown {
-        a: "main",
-        b: "HEAD",
-        outcome,
-        noise: &[],
-        notes: &[],
-        elapsed_s: Some(60.0),
-        inconclusive_fails: false,
-    }
+    GateShown { a: "main", b: "HEAD", outcome, noise: &[], elapsed_s: Some(60.0), terms: Terms::default() }
 }

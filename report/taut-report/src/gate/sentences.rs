@@ -44,12 +44,12 @@ pub fn headline(shown: &GateShown<'_>) -> String {
         Verdict::NotEnoughEvidence { more_pairs } => {
             format!(
                 "INCONCLUSIVE, which {}: {} do not settle it{}",
-                counts(shown),
+                shown.terms.counts(),
                 words::quantity(outcome.pairs as u64, "pair"),
                 more(shown, *more_pairs)
             )
         }
-        Verdict::Invalid { reason } => format!("INVALID, which {}: {reason}", counts(shown)),
+        Verdict::Invalid { reason } => format!("INVALID, which {}: {reason}", shown.terms.counts()),
     }
 }
 
@@ -68,10 +68,6 @@ fn description(outcome: &Outcome) -> String {
         time_change(&hop.own),
         signed(machine)
     )
-}
-
-fn counts(shown: &GateShown<'_>) -> &'static str {
-    if shown.inconclusive_fails { "fails here" } else { "does not fail" }
 }
 
 /// What the machine did, where it matters.
@@ -235,6 +231,6 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
             notes.push(format!("{}, A against itself: {reason}", name(noise.subject, outcome)));
         }
     }
-    notes.extend(shown.notes.iter().cloned());
+    notes.extend(shown.terms.notes.iter().cloned());
     notes
 }
