@@ -7,9 +7,11 @@ use predicates::prelude::*;
 use rand::SeedableRng;
 use serde_json::Value;
 
+mod folder;
 #[path = "../../../gate/taut-gate/tests/made/mod.rs"]
 mod made;
 
+use folder::{Folder, until};
 use made::Made;
 
 /// A loop of two hops: argv[1] and argv[2] thousand rounds of work, argv[3] messages.
@@ -32,25 +34,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-struct Folder(tempfile::TempDir);
-
 impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
     fn taut(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
         let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
         command.args(arguments).current_dir(self.0.path()).env_remove("TAUT_SESSION").assert()
@@ -91,6 +75,40 @@ impl Folder {
     fn sh(&self, line: &str) -> std::process::Output {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", line]).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// A repository of two revisions of the loop, of these rounds.
+    fn commit(&self, old: u32, new: u32) {
+        let git = "git -c user.name=t -c user.email=t@example.com -c commit.gpgsign=false";
+        self.build(old);
+        std::fs::remove_file(self.path("loop")).unwrap();
+        assert!(self.sh(&format!("git init -q . && git add . && {git} commit -qm one")).status.success());
+        self.write("loop.c", &LOOP.replace("ROUNDS", &new.to_string()));
+        assert!(self.sh(&format!("{git} commit -q --allow-empty -am two")).status.success());
+    }
+
+    /// Interrupts a gate once this file is there, which what it runs has written its process number to; says what it said.
+    fn interrupted(&self, arguments: &[&str], by: i32) -> String {
+        std::fs::create_dir_all(self.path("tmp")).unwrap();
+        let mut gate = std::process::Command::new(cargo_bin!("taut"));
+        gate.args(arguments).current_dir(self.0.path()).env_remove("TAUT_SESSION").env("TMPDIR", self.path("tmp"));
+        let gate = gate.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        until("what is to be interrupted", || self.read("pid").ends_with('\n'));
+        // SAFETY: a signal to a child that has not been waited for.
+        unsafe { libc::kill(gate.id() as i32, by) };
+        let output = gate.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let pid = self.read("pid");
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} goes on");
+        std::fs::remove_file(self.path("pid")).unwrap();
+        assert_eq!(std::fs::read_dir(self.path("tmp")).unwrap().count(), 0, "left in TMPDIR");
+        assert_eq!(self.trees(), 1);
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Work trees that git knows.
+    fn trees(&self) -> usize {
+        String::from_utf8(self.sh("git worktree list").stdout).unwrap().lines().count()
     }
 }
 
@@ -253,36 +271,88 @@ fn the_history_names_the_revision() {
 fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
     let folder = Folder::new();
     folder.build(20);
-    let run = ["--a", "./loop 20 40", "--b", "./loop 20 120", "--pairs", "14", "--quiet", "--no-probe"];
+    let run = ["--a", "./loop 20 40", "--b", "./loop 20 120", "--pairs", "18", "--quiet", "--no-probe"];
     let kept = ["--keep", "runs", "--save", "trials", "--json", "gate.json"];
     folder.taut(&[&["gate"], &run[..], &kept].concat()).code(1);
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
     assert_eq!((&json["verdict"], &json["hop"]), (&"worse".into(), &"loop.planned → loop.written".into()), "{json}");
     assert_eq!(json["points"], serde_json::json!(["loop.read", "loop.planned", "loop.written"]));
-    let pairs = json["pairs"].as_u64().unwrap() as usize + json["void"].as_array().unwrap().len();
-    assert!(std::fs::read_dir(folder.path("runs")).unwrap().count() >= 2 * pairs);
+    let runs = std::fs::read_dir(folder.path("runs")).unwrap().count();
+    assert!((2 * json["pairs"].as_u64().unwrap() as usize..=36).contains(&runs), "{runs} of at most 18 pairs");
     let again = folder.json(&["diff", "runs/0000-a.mcap", "runs/0000-b.mcap"]);
     assert_eq!(again["pairs"], 1);
     let stored = ["gate", "--baseline", "trials/baseline.jsonl", "--candidate", "trials/candidate.jsonl", "--quiet"];
     assert_eq!(folder.json(&stored)["verdict"], "worse");
+    let now = ["gate", "--baseline", "trials/baseline.jsonl", "--b", "./loop 20 120", "--quiet", "--no-probe"];
+    let said = folder.json(&now);
+    assert_eq!((&said["verdict"], &said["hop"]), (&json["verdict"], &json["hop"]), "{said}");
+    assert!(said["notes"].to_string().contains("A and B ran one after the other"), "{said}");
+}
+
+#[test]
+fn a_control_runs_first_and_gives_the_noise_floor() {
+    let folder = Folder::new();
+    folder.build(20);
+    let run =
+        ["--a", "./loop", "--b", "./loop", "--pairs", "8", "--control", "4", "--quiet", "--no-probe", "--keep", "runs"];
+    let said = folder.json(&[&["gate"], &run[..]].concat());
+    assert_ne!(said["verdict"], "worse", "{said}");
+    assert!(said["decides"][0]["noise_floor"].as_f64().unwrap() > 0.0, "{said}");
+    let runs = std::fs::read_dir(folder.path("runs")).unwrap().count();
+    assert!(runs > 2 * 4 + 2, "{runs}");
+    assert!(folder.path("runs/0000-a2.mcap").exists() && folder.path("runs/0004-b.mcap").exists());
+    for useless in [&["--baseline", "a.jsonl", "--b", "./loop"][..], &["--budgets", "--b", "./loop"]] {
+        let said = [&["gate", "--control", "4"], useless].concat();
+        folder.taut(&said).code(2).stderr(predicate::str::contains("--control"));
+    }
+}
+
+#[test]
+fn a_program_runs_against_budgets_until_they_are_kept_or_broken() {
+    let folder = Folder::new();
+    folder.build(20);
+    let budget = |max_ms: &str| {
+        let points = "[\"loop.read\", \"loop.planned\", \"loop.written\"]";
+        let hop = "hop = \"loop.planned → loop.written\"\nfigure = \"own.p50\"";
+        let text =
+            format!("[[chain]]\nname = \"loop\"\npoints = {points}\n[[chain.budget]]\n{hop}\nmax_ms = {max_ms}\n");
+        folder.write("taut.toml", &text);
+    };
+    let run = ["gate", "--budgets", "--b", "./loop", "--quiet", "--no-probe"];
+    budget("1000");
+    let kept = folder.json(&run);
+    assert_eq!((&kept["verdict"], &kept["trials"]), (&"kept".into(), &10.into()), "stops when it is sure: {kept}");
+    budget("0.000001");
+    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER BUDGET: loop.planned → loop.written, own p50"));
+}
+
+#[test]
+fn an_interrupted_gate_leaves_nothing_behind() {
+    let folder = Folder::new();
+    folder.commit(20, 20);
+    let pid = folder.path("pid");
+    let stays = format!("echo $$ > {}; exec sleep 1000", pid.display());
+    let revisions = ["gate", "--quiet", "--no-probe", "--revisions", "HEAD~1..HEAD"];
+    let building = [&revisions[..], &["--run", "./loop", "--build", &stays]].concat();
+    assert_eq!(folder.interrupted(&building, libc::SIGINT), "taut: interrupted: no verdict\n");
+    let running = [&revisions[..], &["--run", &stays]].concat();
+    assert_eq!(folder.interrupted(&running, libc::SIGTERM), "taut: interrupted: no verdict\n");
+    // What is half built is not kept either; what is built is.
+    let cached = [&building[..], &["--cache", "trees"]].concat();
+    folder.interrupted(&cached, libc::SIGHUP);
+    assert_eq!(std::fs::read_dir(folder.path("trees")).unwrap().count(), 0);
 }
 
 #[test]
 fn two_revisions_are_built_run_and_removed() {
     let folder = Folder::new();
-    let git = "git -c user.name=t -c user.email=t@example.com -c commit.gpgsign=false";
-    folder.build(20);
-    std::fs::remove_file(folder.path("loop")).unwrap();
-    assert!(folder.sh(&format!("git init -q . && git add . && {git} commit -qm one")).status.success());
-    folder.write("loop.c", &LOOP.replace("ROUNDS", "80"));
-    assert!(folder.sh(&format!("{git} commit -qam two")).status.success());
+    folder.commit(20, 80);
     let arguments = ["gate", "--revisions", "HEAD~1..HEAD", "--build", "sh build.sh", "--run", "./loop"];
-    let more = ["--pairs", "14", "--quiet", "--no-probe", "--json", "gate.json"];
+    let more = ["--pairs", "18", "--quiet", "--no-probe", "--json", "gate.json"];
     folder.taut(&[&arguments[..], &more].concat()).code(1);
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
     assert_eq!((&json["verdict"], &json["hop"]), (&"worse".into(), &"loop.read → loop.planned".into()), "{json}");
-    let trees = folder.sh("git worktree list").stdout;
-    assert_eq!(String::from_utf8(trees).unwrap().lines().count(), 1);
+    assert_eq!(folder.trees(), 1);
     let broken = ["gate", "--revisions", "HEAD~1..HEAD", "--build", "exit 7", "--run", "./loop", "--quiet"];
     folder.taut(&broken).code(2).stderr(predicate::str::contains("--build exit 7: failed in revision"));
     let unknown = ["gate", "--revisions", "HEAD~9..HEAD", "--run", "./loop"];
@@ -290,10 +360,19 @@ fn two_revisions_are_built_run_and_removed() {
     assert!(folder.path("loop.c").exists());
 }
 
-/// The commands of the workflows that the documentation hands out, on a repository of our own.
+/// The commands of the workflows that the documentation hands out, on a repository of our own, with less time.
 #[test]
-fn the_workflows_parse_and_their_commands_are_ours() {
+fn the_workflows_parse_and_their_commands_run() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci");
+    let folder = Folder::new();
+    folder.commit(20, 20);
+    assert!(folder.sh("git update-ref refs/remotes/origin/main HEAD~1 && sh build.sh").status.success());
+    std::fs::create_dir(folder.path("bin")).unwrap();
+    std::os::unix::fs::symlink(cargo_bin!("taut"), folder.path("bin/taut")).unwrap();
+    folder.write("bin/sudo", "#!/bin/sh\nshift\nexec \"$@\"\n");
+    assert!(folder.sh("chmod +x bin/sudo").status.success());
+    let environment = "export PATH=$PWD/bin:$PATH BUILD='sh build.sh' RUN=./loop GITHUB_BASE_REF=main GITHUB_SHA=1 \
+                       CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main CI_COMMIT_SHA=1; unset TAUT_SESSION";
     for file in ["github.yml", "gitlab.yml"] {
         let text = std::fs::read_to_string(docs.join(file)).unwrap();
         let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -301,18 +380,15 @@ fn the_workflows_parse_and_their_commands_are_ours() {
         collect(&parsed[0], &mut gates);
         assert_eq!(gates.len(), 2, "{file}");
         for line in gates {
-            // Up to where the work would begin: every option is known, and goes with the others.
-            let line = line.split("taut gate").nth(1).unwrap();
-            let folder = Folder::new();
-            let checked = format!(
-                "BUILD=true RUN=true GITHUB_BASE_REF=main CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main CI_COMMIT_SHA=1 GITHUB_SHA=1; {} gate {line}",
-                cargo_bin!("taut").display()
-            );
-            let said = folder.sh(&checked);
-            let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
-            let reached = stderr.contains("git rev-parse") || stderr.contains("trial 1 of B (true)");
-            assert!(said.status.code() == Some(2) && reached, "{file}: {line}: {stderr}");
+            let said = folder.sh(&format!("{environment}; {}", line.replace("--max-time 600", "--max-time 3")));
+            assert!(said.status.success(), "{file}: {line}: {}", String::from_utf8_lossy(&said.stderr));
         }
+        for made in ["gate.md", "gate.json", "gate.xml", "gate.html", "history.html"] {
+            assert!(!folder.read(made).is_empty(), "{file}: {made}");
+            std::fs::remove_file(folder.path(made)).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(folder.path(".taut-history")).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder.path(".taut-history")).unwrap();
     }
 }
 

@@ -1,7 +1,7 @@
 //! `taut lab` as a process, with small systems under test: what is refused, what is run, what is left behind.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -10,28 +10,11 @@ use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use serde_json::Value;
 
-/// No wait is longer than this; none has to be that long.
-const AT_MOST: Duration = Duration::from_secs(60);
+mod folder;
 
-struct Folder(tempfile::TempDir);
+use folder::{AT_MOST, Folder, until};
 
 impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_default()
-    }
-
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(cargo_bin!("taut"));
         command.arg("lab").args(arguments).current_dir(self.0.path());
@@ -61,14 +44,6 @@ fn cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     list.trim().split([',', '-']).next().unwrap().to_owned()
-}
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is() {
-        assert!(began.elapsed() < AT_MOST, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Processes whose command line or environment holds this.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use taut_stats::{Distribution, rank};
 
-/// A message is slow from so many times the trial's median on …
-const SLOW_TIMES: u64 = 2;
+/// A message is slow from so many times the trial's median on: a busy neighbour makes a message take twice as long now and then …
+const SLOW_TIMES: u64 = 3;
 /// … and by at least this much, so that the jitter of a hop of 5 µs is no news.
 pub(crate) const SLOW_BY_NS: u64 = 10_000;
 /// A mean of the slowest needs as many messages as a quantile needs bursts.
@@ -32,7 +32,7 @@ pub enum Statistic {
     Tail5,
     /// Mean of the slowest hundredth.
     Tail1,
-    /// Share of messages over twice the trial's own median, and over it by 10 µs: what medians cannot see.
+    /// Share of messages over three times the trial's own median, and over it by 10 µs: what medians cannot see.
     Slow,
 }
 

@@ -13,6 +13,9 @@ use crate::{
 const SHORTEST_NS: f64 = 100.0;
 /// At this level the machine is believed to have got worse, and excuses what cannot be told from it.
 const EXCUSED_ALPHA: f64 = 0.01;
+/// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
+/// more is the program's.
+const COLD_CACHES: f64 = 0.1;
 /// Pairs asked for beyond those that a look needs, to replace void ones.
 const SPARE: usize = 5;
 
@@ -210,13 +213,16 @@ fn outcome(
     let sound: Vec<&(Trial, Trial)> = all.iter().filter(|pair| is_sound(pair)).collect();
     let is_blind = sound.iter().any(|(a, b)| a.is_blind || b.is_blind);
     let machine = machine(&all, &sound);
-    let is_excused =
-        |subject: Subject| (is_blind || !subject.is_work()) && machine.as_ref().is_some_and(|machine| machine.is_worse);
+    let is_machine_worse = machine.as_ref().is_some_and(|machine| machine.is_worse);
+    let is_sure = |subject: Subject, finding: &Finding| {
+        let low = finding.figures.as_ref().and_then(|figures| figures.interval).map_or(0.0, |interval| interval.low);
+        !is_blind && subject.is_work() && !subject.is_share() && low > COLD_CACHES
+    };
     let ballots: Vec<Ballot> = subjects
         .iter()
         .zip(judged.findings)
         .map(|(subject, finding)| {
-            let excused = finding.verdict == Verdict::Worse && is_excused(*subject);
+            let excused = finding.verdict == Verdict::Worse && is_machine_worse && !is_sure(*subject, &finding);
             Ballot { subject: *subject, finding, excused }
         })
         .collect();

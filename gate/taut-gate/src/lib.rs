@@ -25,6 +25,6 @@ pub use gate::{Asked, Gated, Phase, gate};
 pub use noise::{Noise, noise};
 pub use outcome::{Ballot, Described, MachineChange, Outcome};
 pub use plot::Plot;
-pub use settings::Settings;
+pub use settings::{ACCUSING, Most, Settings};
 pub use trial::{Beside, HopTimes, Host, Spent, Trial, Void, Wanted};
 pub use vote::{Scope, Side, Subject, Vote};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use taut_stats::compare::{InvalidReason, Metric, Shift, Verdict, noise_floor, smallest_detectable};
 
-use crate::{Gated, Settings, Subject, Trial, gate::metric};
+use crate::{Gated, Most, Settings, Subject, Trial, gate::metric};
 
 /// Draws of the rehearsed gates.
 const SEED: u64 = 1;
@@ -27,8 +27,9 @@ pub struct Noise {
 /// The noise floor of every figure that voted.
 ///
 /// `control`: pairs of the baseline with itself, run as pairs of A and B are. Without any, A's trials of neighbouring
-/// pairs stand for them: these lay further apart, so they are noisier rather than quieter than pairs.
-pub fn noise(settings: &Settings, gated: &Gated, control: &[(Trial, Trial)]) -> Vec<Noise> {
+/// pairs stand for them: these lay further apart, so they are noisier rather than quieter than pairs. `most`: what a gate
+/// like this can come to, on which depends what it finds.
+pub fn noise(settings: &Settings, gated: &Gated, control: &[(Trial, Trial)], most: Most) -> Vec<Noise> {
     let halves: Vec<(Trial, Trial)>;
     let pairs = if control.is_empty() {
         halves = own_halves(gated);
@@ -46,7 +47,7 @@ pub fn noise(settings: &Settings, gated: &Gated, control: &[(Trial, Trial)]) -> 
             subject,
             pairs: with_itself.pairs.iter().flatten().count(),
             of_pair: floor_noise,
-            smallest: smallest(settings, gated, subject, valid),
+            smallest: smallest(settings, gated, subject, valid, most),
             unfit: floor.err().filter(|_| !control.is_empty()),
         }
     };
@@ -64,7 +65,7 @@ fn own_halves(gated: &Gated) -> Vec<(Trial, Trial)> {
 }
 
 /// From the noise of the pairs themselves, their change taken out: there are most of them.
-fn smallest(settings: &Settings, gated: &Gated, subject: Subject, metrics: usize) -> Option<f64> {
+fn smallest(settings: &Settings, gated: &Gated, subject: Subject, metrics: usize, most: Most) -> Option<f64> {
     let rule = settings.rule(subject);
     let all: Vec<(Trial, Trial)> = gated.pairs.iter().chain(&gated.fresh).cloned().collect();
     let Metric { pairs, .. } = metric(rule, subject, &all);
@@ -73,5 +74,6 @@ fn smallest(settings: &Settings, gated: &Gated, subject: Subject, metrics: usize
     let estimate = Shift::of(&differences)?.estimate();
     let noise: Vec<f64> = differences.iter().map(|d| d - estimate).collect();
     let margin = rule.minimum_effect.on(rule.scale, &complete);
-    smallest_detectable(&settings.plan, margin, &noise, metrics, SEED).map(|shift| rule.scale.change(shift))
+    let most = (most.accuse, most.confirm);
+    smallest_detectable(&settings.plan, most, margin, &noise, metrics, SEED).map(|shift| rule.scale.change(shift))
 }

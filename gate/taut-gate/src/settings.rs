@@ -34,11 +34,42 @@ pub const VOTES: [Vote; 5] = [
     Vote::Dropped,
 ];
 
+/// Of a gate's time, the share that accusing may take; the rest is for fresh pairs.
+pub const ACCUSING: f64 = 0.6;
+
+/// The most pairs that a gate can come to, by its time or by what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// To accuse.
+    pub accuse: usize,
+    /// Fresh ones, to confirm.
+    pub confirm: usize,
+}
+
+impl Most {
+    /// Of so many in all.
+    pub fn of(pairs: usize) -> Most {
+        let accuse = (pairs * 3).div_ceil(5);
+        Most { accuse, confirm: pairs - accuse }
+    }
+
+    /// Of the pairs that its time is long; those that would end after it do not count.
+    pub fn in_time(pairs: f64) -> Most {
+        let accuse = (ACCUSING * pairs) as usize;
+        Most { accuse, confirm: (pairs as usize).saturating_sub(accuse) }
+    }
+
+    /// What both allow.
+    pub fn min(self, other: Most) -> Most {
+        Most { accuse: self.accuse.min(other.accuse), confirm: self.confirm.min(other.confirm) }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             votes: VOTES.to_vec(),
-            minimum_effect: Margin { relative: 0.05, absolute: 1_000.0 },
+            minimum_effect: Margin { relative: 0.03, absolute: 1_000.0 },
             equivalence: Margin { relative: 0.1, absolute: 2_000.0 },
             share_minimum_effect: 0.001,
             share_equivalence: 0.003,
@@ -63,7 +94,7 @@ impl Settings {
 
     /// The same for so many pairs that are there already: the first part accuses, the rest confirms.
     pub fn within(&self, pairs: usize) -> Settings {
-        let first = (pairs * 3).div_ceil(5);
+        let first = Most::of(pairs).accuse;
         let mut looks: Vec<usize> = self.plan.looks.iter().copied().filter(|look| *look < first).collect();
         looks.push(first);
         Settings { plan: Plan { looks, ..self.plan.clone() }, ..self.clone() }

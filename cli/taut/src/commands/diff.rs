@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use taut_gate::noise;
-use taut_report::GateShown;
+use taut_gate::{Most, noise};
+use taut_report::{GateShown, Terms};
 
 use super::gate::{compare, stored::Reader, written::Outputs};
 use crate::{config, exit::Done};
@@ -39,16 +39,16 @@ pub fn run(args: &Args) -> Result<Done> {
     let reader = Reader::new(&gating.analysis, args.chain.clone());
     let (a, b) = (reader.set(std::slice::from_ref(&args.a))?, reader.set(std::slice::from_ref(&args.b))?);
     let (gated, settings, notes) = compare(&gating, &a, &b)?;
-    let floor = if gated.outcome.pairs > 1 { noise(&settings, &gated, &[]) } else { Vec::new() };
+    let (pairs, most) = (gated.outcome.pairs, Most::of(gated.outcome.pairs));
+    let floor = if pairs > 1 { noise(&settings, &gated, &[], most) } else { Vec::new() };
     let (a, b) = (args.a.display().to_string(), args.b.display().to_string());
     let shown = GateShown {
         a: &a,
         b: &b,
         outcome: &gated.outcome,
         noise: &floor,
-        notes: &notes,
         elapsed_s: None,
-        inconclusive_fails: false,
+        terms: Terms { notes: &notes, ..Terms::default() },
     };
     args.outputs.gate(&shown, "diff")?;
     Ok(Done::Fine)

@@ -47,7 +47,8 @@ pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> 
     if shift.p_above(margin).min(shift.p_below(-margin)) <= CONTROL_ALPHA {
         return Err(InvalidReason::ControlDiffers { change: scale.change(shift.estimate()) });
     }
-    let smallest = smallest_detectable(plan, margin, &differences, metrics, seed);
+    let most = plan.most_pairs();
+    let smallest = smallest_detectable(plan, (most, most), margin, &differences, metrics, seed);
     Ok(NoiseFloor {
         pairs: pairs.len(),
         noise: shift.noise(),
@@ -57,12 +58,20 @@ pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> 
 
 /// The smallest shift for the worse that a plan detects with chance 0.9, confirmation included, given differences
 /// that stand for the noise (made symmetric, smoothed, and drawn from with replacement) and a margin on the same scale. Judged as
-/// the hardest case of `metrics` metrics, in which no other is worse.
-pub fn smallest_detectable(plan: &Plan, margin: f64, noise: &[f64], metrics: usize, seed: u64) -> Option<f64> {
+/// the hardest case of `metrics` metrics, in which no other is worse. `most`: the pairs that there is time for, to accuse and
+/// to confirm; beyond the plan's they change nothing.
+pub fn smallest_detectable(
+    plan: &Plan,
+    most: (usize, usize),
+    margin: f64,
+    noise: &[f64],
+    metrics: usize,
+    seed: u64,
+) -> Option<f64> {
     if noise.is_empty() {
         return None;
     }
-    let rehearsal = Rehearsal::new(plan, margin, noise, metrics, seed);
+    let rehearsal = Rehearsal::new(plan, most, margin, noise, metrics, seed);
     let largest = noise.iter().fold(0.0f64, |largest, d| largest.max(d.abs()));
     // Beyond twice the largest difference every pair is above the margin: what is not detected then never is.
     let (mut low, mut high) = (margin, margin + 2.0 * largest + f64::EPSILON.sqrt());
@@ -105,7 +114,14 @@ struct Rehearsal {
 }
 
 impl Rehearsal {
-    fn new(plan: &Plan, margin: f64, noise: &[f64], metrics: usize, seed: u64) -> Rehearsal {
+    fn new(
+        plan: &Plan,
+        (accusing, confirming): (usize, usize),
+        margin: f64,
+        noise: &[f64],
+        metrics: usize,
+        seed: u64,
+    ) -> Rehearsal {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let most = plan.most_pairs();
         let mut sizes: Vec<f64> = noise.iter().map(|d| d.abs()).collect();
@@ -115,11 +131,10 @@ impl Rehearsal {
             (0..most).map(|_| one()).collect()
         };
         let gates = (0..GATES).map(|_| (draw(), draw())).collect();
-        let confirming = plan.of_confirmation();
         Rehearsal {
             margin,
-            accusation: criticals(plan, metrics.max(1)),
-            confirmation: criticals(&confirming, 1),
+            accusation: criticals(plan, accusing, metrics.max(1)),
+            confirmation: criticals(&plan.of_confirmation(), confirming, 1),
             gates,
         }
     }
@@ -137,9 +152,11 @@ impl Rehearsal {
     }
 }
 
-/// The planned looks, and what each needs to find one of so many metrics worse while no other is.
-fn criticals(plan: &Plan, metrics: usize) -> Vec<(usize, Option<usize>)> {
-    let mut looks = plan.looks.clone();
+/// The looks that there are pairs for, the last when these are used up, and what each needs to find one of so many metrics worse
+/// while no other is.
+fn criticals(plan: &Plan, most: usize, metrics: usize) -> Vec<(usize, Option<usize>)> {
+    let last = most.min(plan.most_pairs());
+    let mut looks: Vec<usize> = plan.looks.iter().copied().filter(|look| *look < last).chain([last]).collect();
     looks.sort_unstable();
     let critical = |at: usize| {
         let alpha = plan.alpha_at(&looks[..at], looks[at], at + 1 == looks.len(), metrics);
@@ -197,6 +214,15 @@ mod tests {
     fn more_metrics_see_less() {
         let of = |metrics| noise_floor(&Plan::default(), &control(&QUIET), metrics, 1).unwrap().smallest_detectable;
         assert!(of(1) < of(8), "{:?} {:?} {:?}", of(1), of(8), of(100));
+    }
+
+    #[test]
+    fn less_time_sees_less() {
+        let of = |most| smallest_detectable(&Plan::default(), most, 0.05, &QUIET, 13, 1);
+        assert!(of((40, 40)) < of((12, 12)) && of((40, 40)) < of((40, 5)));
+        assert_eq!(of((40, 40)), of((70, 60)));
+        // 8 pairs reach a level of 2⁻⁸ and no less, which is more than 5 % by 13 metrics; 4 cannot confirm at 5 %.
+        assert_eq!((of((8, 40)), of((40, 4)), of((0, 0))), (None, None, None));
     }
 
     #[test]

@@ -4,22 +4,16 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_gate::{Asked, Phase, Trial, Void};
+use taut_gate::{ACCUSING, Asked, Most, Phase, Trial, Void};
 use taut_stats::compare::{Order, pair_order};
 
-use super::stored::Reader;
+use super::{interrupt::Interrupt, stored::Reader};
 
-/// Of the time, the share that accusing may take; the rest is for fresh pairs.
-const ACCUSING: f64 = 0.6;
 /// Pairs in a row in which the command fails before it is given up.
 const FAILURES_MAX: usize = 3;
 
@@ -60,17 +54,13 @@ pub struct Live {
     scratch: tempfile::TempDir,
     began: Instant,
     bar: ProgressBar,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
     ran: usize,
     failures: usize,
 }
 
 impl Live {
-    pub fn new(runs: &Runs, reader: Reader) -> Result<Live> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, interrupted.clone()).context("signals")?;
-        }
+    pub fn new(runs: &Runs, reader: Reader, interrupt: &Interrupt) -> Result<Live> {
         if let Some(keep) = &runs.keep {
             std::fs::create_dir_all(keep).with_context(|| keep.display().to_string())?;
         }
@@ -80,7 +70,7 @@ impl Live {
             scratch: tempfile::Builder::new().prefix("taut-gate-").tempdir().context("scratch folder")?,
             began: Instant::now(),
             bar: bar(runs.quiet),
-            interrupted,
+            interrupt: interrupt.clone(),
             ran: 0,
             failures: 0,
         })
@@ -113,7 +103,9 @@ impl Live {
     /// The first pairs: a program with itself.
     pub fn control(&mut self, a: &Program, pairs: usize) -> Result<Vec<(Trial, Trial)>> {
         let asked = |at| Asked { phase: Phase::Accuse, pairs: at, until: pairs, most: pairs };
-        let pairs = (0..pairs).map(|at| self.pair(a, a, asked(at)));
+        // A name of its own, for recordings that are kept.
+        let again = Program { side: "A2", ..a.clone() };
+        let pairs = (0..pairs).map(|at| self.pair(a, &again, asked(at)));
         pairs.filter_map(Result::transpose).collect()
     }
 
@@ -137,6 +129,12 @@ impl Live {
         Ok(Some(trial))
     }
 
+    /// The pairs that its time would have held, in all: those that ran, and more like them.
+    pub fn most(&self) -> Most {
+        let pair_s = self.began.elapsed().as_secs_f64() / self.ran.max(1) as f64;
+        Most::in_time(self.runs.max_time.as_secs_f64() / pair_s)
+    }
+
     /// Since the first.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
@@ -158,9 +156,6 @@ impl Live {
         let folder = self.runs.keep.as_deref().unwrap_or(self.scratch.path());
         let path = folder.join(name);
         let failed = self.record(program, seed, &path)?;
-        if self.interrupted.load(Relaxed) {
-            bail!("interrupted: no verdict");
-        }
         let read =
             self.reader.trial(&path, &format!("trial {} of {} ({})", self.ran + 1, program.side, program.command));
         if self.runs.keep.is_none() {
@@ -201,7 +196,7 @@ impl Live {
         // exec: the program itself is what a signal at the end of the duration reaches.
         taut.args(["--", "sh", "-c", &program.command]).env("TAUT_GATE_SEED", seed.to_string());
         taut.env_remove("TAUT_SESSION").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let status = taut.status().context("taut record")?;
+        let status = self.interrupt.run(&mut taut)?;
         // 143: ended by the SIGTERM that its duration brings.
         let is_stopped = self.runs.duration.is_some() && status.code() == Some(143);
         if status.success() || is_stopped {

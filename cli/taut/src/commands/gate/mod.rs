@@ -1,6 +1,7 @@
 //! `taut gate`: has a change made it worse? A verdict that does not fail on noise.
 
 mod history;
+mod interrupt;
 mod live;
 mod revisions;
 pub mod stored;
@@ -13,14 +14,15 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use taut_gate::{Budget, Gated, Settings, Trial, Vote, budgets, gate, noise};
-use taut_report::{BudgetsShown, GateShown};
+use taut_gate::{Budget, Gated, Most, Settings, Trial, Vote, budgets, gate, noise};
+use taut_report::{BudgetsShown, GateShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict};
 
 use crate::{
     config::{self, Gating},
     exit::Done,
 };
+use interrupt::Interrupt;
 use live::{Live, Program, Runs};
 use stored::Reader;
 use written::Outputs;
@@ -76,10 +78,10 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     max_time: Duration,
     /// Run at most so many pairs; of the first 60 % an accusation may come [default: 40, and fresh ones to confirm].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with = "budgets")]
     pairs: Option<u16>,
     /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
-    #[arg(long, value_name = "PAIRS", default_value_t = 0)]
+    #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "budgets"])]
     control: usize,
     /// Draws the order within pairs; TAUT_GATE_SEED in the environment of both runs of a pair is the same.
     #[arg(long, default_value_t = 1)]
@@ -94,11 +96,11 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// Save the trials in this folder, for a later --baseline.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "budgets")]
     save: Option<PathBuf>,
 
     /// Keep the figures of the candidate in this folder (Parquet), and say which revision changed them. Alone: only say.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "budgets")]
     history: Option<PathBuf>,
     /// The candidate's name in the history [default: what git describe says where it ran].
     #[arg(long, value_name = "NAME", requires = "history")]
@@ -110,7 +112,7 @@ pub struct Args {
     /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped …; may be given again.
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Vote>,
-    /// A change below this many per cent is no news [default: 5].
+    /// A change below this many per cent is no news [default: 3; 10 between stored sets].
     #[arg(long, value_name = "PERCENT")]
     minimum_effect: Option<f64>,
     /// Chains, budgets and metrics; ./taut.toml is used when it exists.
@@ -161,17 +163,22 @@ pub fn run(args: &Args) -> Result<Done> {
         return against_budgets(args, &gating, reader);
     }
     if let Some(range) = &args.revisions {
-        let trees = revisions::build(range, &args.build, args.cache.as_deref(), args.quiet)?;
+        let interrupt = Interrupt::listen()?;
+        let trees = revisions::build(range, &args.build, args.cache.as_deref(), args.quiet, &interrupt)?;
         let run = args.run.clone().unwrap_or_default();
         let program =
             |side, tree: &(PathBuf, String)| Program { side, command: run.clone(), folder: Some(tree.0.clone()) };
         let (a, b) = (program("A", &trees.a), program("B", &trees.b));
         let name = |tree: &(PathBuf, String)| format!("{} ({run})", &tree.1[..12.min(tree.1.len())]);
-        return in_turns(args, &gating.settings, reader, &a, &b, &name(&trees.a), &name(&trees.b));
+        let live = Live::new(&args.runs(), reader, &interrupt)?;
+        return in_turns(args, &gating.settings, live, (&a, &b), (&name(&trees.a), &name(&trees.b)));
     }
     let program = |side, command: &String| Program { side, command: command.clone(), folder: None };
     match (&args.a, &args.b) {
-        (Some(a), Some(b)) => in_turns(args, &gating.settings, reader, &program("A", a), &program("B", b), a, b),
+        (Some(a), Some(b)) => {
+            let live = args.live(reader)?;
+            in_turns(args, &gating.settings, live, (&program("A", a), &program("B", b)), (a, b))
+        }
         (None, Some(b)) if !args.baseline.is_empty() => against_stored(args, &gating, reader, &program("B", b)),
         _ if !args.baseline.is_empty() && !args.candidate.is_empty() => stored_sets(args, &gating, &reader),
         _ => bail!(
@@ -185,25 +192,28 @@ pub fn run(args: &Args) -> Result<Done> {
 fn in_turns(
     args: &Args,
     settings: &Settings,
-    reader: Reader,
-    a: &Program,
-    b: &Program,
-    name_a: &str,
-    name_b: &str,
+    mut live: Live,
+    (a, b): (&Program, &Program),
+    names: (&str, &str),
 ) -> Result<Done> {
-    let mut live = Live::new(&args.runs(), reader)?;
     let control = live.control(a, args.control)?;
-    let gated = gate(settings, &mut |asked| live.pair(a, b, asked))?;
+    let mut left = args.pairs.map_or(usize::MAX, usize::from);
+    let gated = gate(settings, &mut |asked| {
+        let pair = if left > 0 { live.pair(a, b, asked)? } else { None };
+        left -= usize::from(pair.is_some());
+        anyhow::Ok(pair)
+    })?;
     live.finish();
-    let elapsed_s = Some(live.elapsed().as_secs_f64());
-    finish(args, settings, gated, &control, (name_a, name_b), Vec::new(), elapsed_s)
+    let most = args.pairs.map_or(live.most(), |pairs| live.most().min(Most::of(pairs.into())));
+    let ran = Ran { control, most, notes: Vec::new(), elapsed_s: Some(live.elapsed().as_secs_f64()) };
+    finish(args, settings, gated, names, &ran)
 }
 
 /// A program that runs now against trials that are there.
 fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> Result<Done> {
     let a = reader.set(&args.baseline)?;
     let settings = between_sessions(gating).within(a.len());
-    let mut live = Live::new(&args.runs(), reader)?;
+    let mut live = args.live(reader)?;
     let mut stored = a.iter();
     let mut candidates = Vec::new();
     let gated = gate::<anyhow::Error>(&settings, &mut |asked| {
@@ -214,16 +224,20 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
     })?;
     live.finish();
     let fit = stored::fit(&a, &candidates);
-    let elapsed_s = Some(live.elapsed().as_secs_f64());
+    let mut notes = fit.notes;
+    notes.extend(few_pairs(&settings, a.len()));
+    let most = live.most().min(Most::of(a.len()));
+    let ran = Ran { control: Vec::new(), most, notes, elapsed_s: Some(live.elapsed().as_secs_f64()) };
     let gated = if fit.same_machine { gated } else { other_machine(gated) };
-    finish(args, &settings, gated, &[], (&names(&args.baseline), &b.command), fit.notes, elapsed_s)
+    finish(args, &settings, gated, (&names(&args.baseline), &b.command), &ran)
 }
 
 /// Trials that are there against trials that are there.
 fn stored_sets(args: &Args, gating: &Gating, reader: &Reader) -> Result<Done> {
     let (a, b) = (reader.set(&args.baseline)?, reader.set(&args.candidate)?);
     let (gated, settings, notes) = compare(gating, &a, &b)?;
-    finish(args, &settings, gated, &[], (&names(&args.baseline), &names(&args.candidate)), notes, None)
+    let ran = Ran { control: Vec::new(), most: Most::of(a.len().min(b.len())), notes, elapsed_s: None };
+    finish(args, &settings, gated, (&names(&args.baseline), &names(&args.candidate)), &ran)
 }
 
 /// Judges two stored sets; returns the settings that were used, and what a reader must know.
@@ -237,17 +251,22 @@ pub fn compare(gating: &Gating, a: &[Trial], b: &[Trial]) -> Result<(Gated, Sett
     if a.len() != b.len() {
         fit.notes.push(format!("A has {} trials, B {}: {pairs} pairs are made of the first", a.len(), b.len()));
     }
-    let fewest = taut_stats::compare::fewest_pairs(settings.plan.alpha);
-    if pairs < 2 * fewest {
-        fit.notes.push(format!(
-            "{pairs} {}: a verdict needs {} trials of each side at least, to accuse and to confirm; one recording only \
-             describes",
-            if pairs == 1 { "pair" } else { "pairs" },
-            2 * fewest
-        ));
-    }
+    fit.notes.extend(few_pairs(&settings, pairs));
     let gated = if fit.same_machine { gated } else { other_machine(gated) };
     Ok((gated, settings, fit.notes))
+}
+
+/// What a reader must know of a comparison of so few pairs.
+fn few_pairs(settings: &Settings, pairs: usize) -> Option<String> {
+    let fewest = taut_stats::compare::fewest_pairs(settings.plan.alpha);
+    let what = if pairs == 1 { "pair" } else { "pairs" };
+    (pairs < 2 * fewest).then(|| {
+        format!(
+            "{pairs} {what}: a verdict needs {} trials of each side at least, to accuse and to confirm; one recording only \
+             describes",
+            2 * fewest
+        )
+    })
 }
 
 /// Between two sessions a machine is not the same as within one.
@@ -271,7 +290,7 @@ fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) ->
     let trials = match &args.b {
         Some(command) => {
             let program = Program { side: "B", command: command.clone(), folder: None };
-            let mut live = Live::new(&args.runs(), reader)?;
+            let mut live = args.live(reader)?;
             let trials = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS).transpose());
             let trials = trials.take(HISTORY_TRIALS).collect::<Result<Vec<Trial>>>()?;
             live.finish();
@@ -308,13 +327,7 @@ fn against_budgets(args: &Args, gating: &Gating, reader: Reader) -> Result<Done>
     };
     let void = trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?)));
     let notes: Vec<String> = void.map(|(name, why)| format!("{name} was left out: {why}")).collect();
-    let shown = BudgetsShown {
-        subject: &subject,
-        chain,
-        budgeted: &budgeted,
-        notes: &notes,
-        inconclusive_fails: args.inconclusive == Inconclusive::Fail,
-    };
+    let shown = BudgetsShown { subject: &subject, chain, budgeted: &budgeted, terms: args.terms(&notes) };
     args.outputs.budgets(&shown)?;
     Ok(match budgeted.verdict {
         taut_gate::BudgetVerdict::Broken => Done::Against,
@@ -330,7 +343,7 @@ fn trials_for_budgets(
     limits: &[Budget],
 ) -> Result<(Vec<Trial>, taut_gate::Budgeted)> {
     let program = Program { side: "B", command: command.to_owned(), folder: None };
-    let mut live = Live::new(&args.runs(), reader)?;
+    let mut live = args.live(reader)?;
     let mut trials: Vec<Trial> = Vec::new();
     let most = BUDGET_LOOKS[BUDGET_LOOKS.len() - 1];
     for look in BUDGET_LOOKS {
@@ -351,17 +364,20 @@ fn trials_for_budgets(
     unreachable!("the last look returns")
 }
 
-/// Prints, saves, and turns the verdict into an exit code.
-fn finish(
-    args: &Args,
-    settings: &Settings,
-    gated: Gated,
-    control: &[(Trial, Trial)],
-    (a, b): (&str, &str),
+/// What there is to a gate besides its pairs.
+struct Ran {
+    /// Pairs of the baseline with itself.
+    control: Vec<(Trial, Trial)>,
+    /// What it could have come to.
+    most: Most,
     notes: Vec<String>,
+    /// None for stored trials.
     elapsed_s: Option<f64>,
-) -> Result<Done> {
-    let floor = noise(settings, &gated, control);
+}
+
+/// Prints, saves, and turns the verdict into an exit code.
+fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), ran: &Ran) -> Result<Done> {
+    let floor = noise(settings, &gated, &ran.control, ran.most);
     let mut gated = gated;
     if let Some(reason) = floor.iter().find_map(|noise| noise.unfit) {
         gated.outcome.verdict = Verdict::Invalid { reason };
@@ -372,9 +388,8 @@ fn finish(
         b,
         outcome: &gated.outcome,
         noise: &floor,
-        notes: &notes,
-        elapsed_s,
-        inconclusive_fails: args.inconclusive == Inconclusive::Fail,
+        elapsed_s: ran.elapsed_s,
+        terms: args.terms(&ran.notes),
     };
     args.outputs.gate(&shown, "gate")?;
     if let Some(folder) = &args.save {
@@ -411,6 +426,15 @@ impl Args {
             keep: self.keep.clone(),
             quiet: self.quiet,
         }
+    }
+
+    /// Ready to run trials.
+    fn live(&self, reader: Reader) -> Result<Live> {
+        Live::new(&self.runs(), reader, &Interrupt::listen()?)
+    }
+
+    fn terms<'a>(&self, notes: &'a [String]) -> Terms<'a> {
+        Terms { notes, inconclusive_fails: self.inconclusive == Inconclusive::Fail }
     }
 
     fn when_open(&self) -> Done {

@@ -1,11 +1,14 @@
 //! Two git revisions as programs: checked out beside the working tree, built, and removed when the gate ends.
 
 use std::{
+    io::{Read, Seek},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
+
+use super::interrupt::Interrupt;
 
 /// Built trees that a cache keeps.
 const KEPT: usize = 4;
@@ -24,7 +27,7 @@ pub struct Trees {
 }
 
 /// Checks out and builds "main..HEAD".
-pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool) -> Result<Trees> {
+pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool, interrupt: &Interrupt) -> Result<Trees> {
     let Some((old, new)) = range.split_once("..").filter(|(old, _)| !old.is_empty()) else {
         bail!("--revisions {range}: write OLD..NEW as in main..HEAD");
     };
@@ -49,7 +52,8 @@ pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool) -> R
     };
     let trees = Trees { a: (folder.join(&a), a), b: (folder.join(&b), b), repository, scratch };
     for (tree, revision) in [&trees.a, &trees.b] {
-        trees.make(tree, revision, command, quiet)?;
+        // What is half built is of no use to the next gate.
+        trees.make(tree, revision, command, quiet, interrupt).inspect_err(|_| trees.remove(tree))?;
     }
     if cache.is_some() {
         trees.forget_old(&folder)?;
@@ -58,7 +62,7 @@ pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool) -> R
 }
 
 impl Trees {
-    fn make(&self, tree: &Path, revision: &str, command: &str, quiet: bool) -> Result<()> {
+    fn make(&self, tree: &Path, revision: &str, command: &str, quiet: bool, interrupt: &Interrupt) -> Result<()> {
         if std::fs::read_to_string(tree.join(BUILT)).is_ok_and(|built| built == command) {
             return Ok(());
         }
@@ -69,17 +73,19 @@ impl Trees {
             eprintln!("taut: building {}", &revision[..12.min(revision.len())]);
         }
         git(&self.repository, &["worktree", "add", "--detach", "--force", &tree.display().to_string(), revision])?;
-        let built = Command::new("sh")
-            .args(["-c", command])
-            .current_dir(tree)
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("--build {command}"))?;
-        if !built.status.success() {
-            let said = [built.stdout, built.stderr].concat();
-            let said = String::from_utf8_lossy(&said).into_owned();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
-            bail!("--build {command}: failed in revision {revision} ({}): {}", built.status, last.trim());
+        interrupt.check()?;
+        let mut said = tempfile::tempfile().context("file for what the build says")?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(tree).stdin(Stdio::null());
+        shell.stdout(said.try_clone()?).stderr(said.try_clone()?);
+        let status = interrupt.run(&mut shell)?;
+        if !status.success() {
+            let mut text = Vec::new();
+            said.rewind()?;
+            said.read_to_end(&mut text)?;
+            let text = String::from_utf8_lossy(&text);
+            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            bail!("--build {command}: failed in revision {revision} ({status}): {}", last.trim());
         }
         std::fs::write(tree.join(BUILT), command).with_context(|| tree.display().to_string())?;
         Ok(())

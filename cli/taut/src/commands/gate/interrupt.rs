@@ -1,0 +1,93 @@
+//! Ctrl-C and its like while a gate runs: what it has started is ended, and the gate goes on to put away what it has laid out.
+
+use std::{
+    os::unix::process::CommandExt,
+    process::{Child, Command, ExitStatus},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
+
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Whether somebody has interrupted, and whom that must reach.
+#[derive(Clone)]
+pub struct Interrupt(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    has_come: AtomicBool,
+    /// The process group that runs; 0 for none.
+    group: AtomicI32,
+}
+
+impl Interrupt {
+    /// Listens from now on, in a thread that sleeps until then: a gate that waits for a trial must not wake.
+    pub fn listen() -> Result<Interrupt> {
+        let state = Arc::new(State::default());
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
+        let heard = state.clone();
+        thread::spawn(move || {
+            for _ in signals.forever() {
+                heard.has_come.store(true, SeqCst);
+                let group = heard.group.load(SeqCst);
+                signal(group, Signal::TERM);
+                thread::sleep(GRACE);
+                if heard.group.load(SeqCst) == group {
+                    signal(group, Signal::KILL);
+                }
+            }
+        });
+        Ok(Interrupt(state))
+    }
+
+    /// Fails once somebody has interrupted.
+    pub fn check(&self) -> Result<()> {
+        if self.0.has_come.load(SeqCst) {
+            bail!("interrupted: no verdict");
+        }
+        Ok(())
+    }
+
+    /// Runs a command, and all that it starts, to its end; fails if that was an interrupt.
+    pub fn run(&self, command: &mut Command) -> Result<ExitStatus> {
+        // A group of its own: an interrupt must reach what the command has started, and that once.
+        let mut child = command.process_group(0).spawn()?;
+        self.0.group.store(child.id() as i32, SeqCst);
+        if self.0.has_come.load(SeqCst) {
+            signal(child.id() as i32, Signal::TERM);
+        }
+        let status = self.end_of(&mut child)?;
+        self.check()?;
+        Ok(status)
+    }
+
+    /// Waits, and forgets the group before its number may be another's.
+    fn end_of(&self, child: &mut Child) -> Result<ExitStatus> {
+        let pid = Pid::from_child(child);
+        retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))?;
+        self.0.group.store(0, SeqCst);
+        Ok(child.wait()?)
+    }
+}
+
+fn signal(group: i32, signal: Signal) {
+    if let Some(group) = Pid::from_raw(group) {
+        // Gone already: nothing to end.
+        let _ = kill_process_group(group, signal);
+    }
+}
