@@ -1,6 +1,6 @@
 """A random background load that comes and goes, as on a machine that others use: seeded, and written down.
 
-background.py SEED LOG: until SIGTERM. Episodes of some seconds to half a minute, one line of JSON each as it begins; a
+background.py SEED LOG: until SIGTERM. Episodes of some seconds to a minute, one line of JSON each as it begins; a
 third of the time is rest, now and then for minutes."""
 
 import ctypes
@@ -20,6 +20,7 @@ BLOCK = bytes(1 << 20)
 def main() -> None:
     seed, log = int(sys.argv[1]), Path(sys.argv[2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    dies_with_its_parent(signal.SIGTERM)
     chance = random.Random(seed)
     cpus = sorted(os.sched_getaffinity(0))
     while True:
@@ -38,7 +39,7 @@ def episode(chance: random.Random, cpus: list[int]) -> tuple[str, float, list[Wo
     """Name, length in seconds, and workers of the next episode."""
     kinds = {"rest": 6, "long rest": 1, "hog": 3, "hogs": 2, "bursts": 4, "disk": 2, "memory": 2}
     name = chance.choices(list(kinds), list(kinds.values()))[0]
-    seconds = round(chance.uniform(60, 150) if name == "long rest" else chance.uniform(4, 30), 1)
+    seconds = round(chance.uniform(60, 150) if name == "long rest" else chance.uniform(8, 60), 1)
     one, seed = chance.choice(cpus), chance.getrandbits(32)
     workers: list[Worker] = {
         "hog": [(one, spin, seed)],
@@ -65,12 +66,16 @@ def start(cpu: int | None, work: Callable[[random.Random], None], seed: int) -> 
     if child:
         return child
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Dies with its parent, however that one ends: prctl PR_SET_PDEATHSIG.
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    dies_with_its_parent()
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
     work(random.Random(seed))
     os._exit(0)
+
+
+def dies_with_its_parent(how: signal.Signals = signal.SIGKILL) -> None:
+    """However that one ends: prctl PR_SET_PDEATHSIG."""
+    ctypes.CDLL(None).prctl(1, how, 0, 0, 0)
 
 
 def spin(_: random.Random) -> None:

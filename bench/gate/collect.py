@@ -1,24 +1,33 @@
-"""Runs pairs of trials under the background load; one JSON line a pair, so that a collection can be cut and gone on with."""
+"""Runs trials in turns under the background load; one JSON line a turn, so that a collection can be cut and gone on with."""
 
 import contextlib
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from plan import KINDS, Pair, pairs
+from background import dies_with_its_parent
+from plan import KINDS, PINNED, Turn, turns
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYTHON = str(ROOT / ".venv/bin/python")
-SECONDS = {"native": 1.5, "teleop": 3.0}
-"""Length of a trial: 1500 and 450 messages."""
+SECONDS = {"native": 0.7, "teleop": 1.2}
+"""Length of a trial: 700 and 300 messages."""
 POINTS = {"native": 8, "teleop": 12}
-TRIAL_TIMEOUT_S = 60.0
+SLOWED = {
+    "native": "estimate.begin → estimate.end",
+    "teleop": "follower.command_pre_hardware_write → follower.command_pre_lock",
+}
+"""The hop that the injections are in."""
+CALIBRATIONS, CALIBRATION_STEPS, MOST_CALIBRATIONS = 6, 40, 12
+"""Pairs whose B has so many steps more; a pair that fails is run again, but not for ever."""
+TRIAL_TIMEOUT_S, GRACE_S = 60.0, 10.0
 
 
 class Collection:
@@ -29,6 +38,7 @@ class Collection:
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
         self.loop, self.trial, self.replay = target / "gate_loop", target / "gate_trial", target / "gate_replay"
         self.recording = data.with_suffix(".mcap")
+        self.calibration = data.with_suffix(".calibration.json")
 
     def build(self) -> None:
         for package, example in (
@@ -40,59 +50,93 @@ class Collection:
             subprocess.run(command, cwd=ROOT, check=True)
 
     def run(self, minutes: float) -> None:
-        """Collects until the time is over; what the file has already is not run again."""
-        done = {line["number"] for line in lines(self.data)}
-        text = self.data.read_text() if self.data.exists() else ""
-        if text and not text.endswith("\n"):
+        """Collects for so long, what the file has already included; that is not run again."""
+        kept = lines(self.data)
+        done = {line["number"] for line in kept}
+        left_s = 60 * minutes - sum(line["seconds"] for line in kept)
+        if self.data.exists() and not self.data.read_text().endswith("\n"):
             # Cut in the middle of a line: what follows begins a new one.
             with self.data.open("a") as file:
                 file.write("\n")
-        until = time.monotonic() + 60 * minutes
+        until = time.monotonic() + left_s
         with background(self.seed + len(done), self.data.with_suffix(".background.jsonl")):
-            for pair in pairs(self.seed):
-                if pair.number in done:
+            steps = self.calibrated()
+            for turn in turns(self.seed):
+                if turn.number in done:
                     continue
                 if time.monotonic() > until:
-                    return
-                line = self.pair(pair)
+                    break
+                line = self.turn(turn, steps)
                 with self.data.open("a") as file:
                     file.write(json.dumps(line) + "\n")
-                say(pair, line, until)
+                say(turn, line, until)
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+        self.recording.unlink(missing_ok=True)
 
-    def pair(self, pair: Pair) -> dict:
+    def calibrated(self) -> float:
+        """Steps of the validator that take as long as the slowed hop of the teleop works, as it is on this machine."""
+        if self.calibration.exists():
+            return float(json.loads(self.calibration.read_text())["steps"])
+        pairs: list[tuple[float, float]] = []
+        for number in range(MOST_CALIBRATIONS):
+            if len(pairs) == CALIBRATIONS:
+                break
+            extra = [["--more", CALIBRATION_STEPS] if (number + at) % 2 else [] for at in range(2)]
+            sides = [self.one("teleop", number, words, is_pinned=False) for words in extra]
+            works = [slowed_work_ns(side, "teleop") for side in sides]
+            if None not in works:
+                pairs.append((works[number % 2], works[1 - number % 2]))
+            print(f"calibrating the teleop: {len(pairs)} of {CALIBRATIONS} pairs", file=sys.stderr)
+        if len(pairs) < CALIBRATIONS:
+            raise SystemExit(f"bench/gate: the teleop fails in most trials: {sides}")
+        work_ns = statistics.median(a for a, _ in pairs)
+        step_ns = statistics.median(b - a for a, b in pairs) / CALIBRATION_STEPS
+        said = {"steps": work_ns / step_ns, "work_us": work_ns / 1000, "step_us": step_ns / 1000}
+        self.calibration.write_text(json.dumps(said))
+        return said["steps"]
+
+    def turn(self, turn: Turn, steps: float) -> dict:
         began = time.monotonic()
-        sides = {side: self.one(pair, side) for side in ("ba" if pair.b_first else "ab")}
-        line = {"number": pair.number, "system": pair.system, "kind": pair.kind, "seed": pair.seed}
-        line |= {"b_first": pair.b_first, "at": began, "seconds": round(time.monotonic() - began, 3)}
-        return line | {"a": sides["a"], "b": sides["b"]}
+        trials = {kind: self.of_kind(turn, kind, steps) for kind in turn.order}
+        line = {"number": turn.number, "system": turn.system, "seed": turn.seed, "before": turn.before}
+        line |= {"at": began, "seconds": round(time.monotonic() - began, 3)}
+        return line | {"a": trials.pop(None), "b": trials}
 
-    def one(self, pair: Pair, side: str) -> dict:
-        """Records and measures one trial; one that fails says why instead."""
-        command = [self.loop] if pair.system == "native" else [PYTHON, HERE / "teleop.py"]
-        command += ["--seconds", SECONDS[pair.system], "--seed", pair.seed]
-        command += KINDS[pair.kind] if side == "b" else []
-        cpu = max(os.sched_getaffinity(0))
-        if pair.kind == "hog":
-            command = ["taskset", "-c", cpu, *command]
+    def of_kind(self, turn: Turn, kind: str | None, steps: float) -> dict:
+        is_pinned = bool({turn.before, turn.after} & PINNED)
+        words = [*KINDS[kind]] if kind else []
+        if turn.system == "teleop":
+            words += ["--steps", steps]
+        with hog() if kind == "hog" else contextlib.nullcontext():
+            return self.one(turn.system, turn.seed, words, is_pinned)
+
+    def one(self, system: str, seed: int, words: list, is_pinned: bool) -> dict:
+        """Records and measures one trial; one that fails says why instead. `seconds`: what it took of a gate's time."""
+        command = [self.loop] if system == "native" else [PYTHON, HERE / "teleop.py"]
+        command += ["--seconds", SECONDS[system], "--seed", seed, *words]
+        if is_pinned:
+            command = ["taskset", "-c", pinned_cpu(), *command]
         record = [self.taut, "record", "--quiet", "--probe", "-o", self.recording, "--", *command]
         began = time.monotonic()
-        with hog(cpu) if pair.kind == "hog" and side == "b" else contextlib.nullcontext():
-            failed = run(record)
+        failed = run(record)
         recorded = time.monotonic()
+        took = {"record_s": round(recorded - began, 3)}
         if failed:
-            return {"void": failed}
+            return took | {"seconds": took["record_s"], "void": failed}
         measured = subprocess.run([self.trial, self.recording], capture_output=True, text=True)
+        ended = time.monotonic()
+        took |= {"analyse_s": round(ended - recorded, 3), "seconds": round(ended - began, 3)}
         if measured.returncode:
-            return {"void": measured.stderr.strip()}
+            return took | {"void": measured.stderr.strip()}
         result = json.loads(measured.stdout)
-        if len(result["trial"]["points"]) != POINTS[pair.system]:
-            return {"void": f"no message went all the way: {' → '.join(result['trial']['points'])}"}
-        took = {"record_s": round(recorded - began, 3), "analyse_s": round(time.monotonic() - recorded, 3)}
+        if len(result["trial"]["points"]) != POINTS[system]:
+            return took | {"void": f"no message went all the way: {' → '.join(result['trial']['points'])}"}
         return took | result
 
 
 def lines(data: Path) -> list[dict]:
-    """The pairs of a file; a last line that was cut is left out."""
+    """The turns of a file; a last line that was cut is left out."""
     read: list[dict] = []
     with contextlib.suppress(FileNotFoundError), data.open() as file:
         for line in file:
@@ -101,8 +145,22 @@ def lines(data: Path) -> list[dict]:
     return read
 
 
+def pairs(turns: list[dict]) -> Iterator[dict]:
+    """The pairs of turns, in the order that `replay.rs` has them in."""
+    for turn in turns:
+        for kind, b in sorted(turn["b"].items()):
+            seconds = turn["a"]["seconds"] + b["seconds"]
+            yield {"system": turn["system"], "kind": kind, "seconds": seconds, "a": turn["a"], "b": b}
+
+
+def slowed_work_ns(side: dict, system: str) -> float | None:
+    """Median work of the hop that the injections are in."""
+    hops = {f"{hop['from']} → {hop['to']}": hop for hop in side.get("trial", {"hops": []})["hops"]}
+    return hops[SLOWED[system]]["times"]["work"]["p50"] if SLOWED[system] in hops else None
+
+
 def run(command: list) -> str:
-    """Why it failed, or nothing."""
+    """Why it failed, or nothing. Whatever ends this ends the command."""
     words = [*map(str, command)]
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
@@ -110,14 +168,26 @@ def run(command: list) -> str:
         try:
             _, talk = child.communicate(timeout=TRIAL_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
+            end(child)
             return f"took over {TRIAL_TIMEOUT_S:.0f} s"
+        except BaseException:
+            end(child)
+            raise
     return "" if child.returncode == 0 else f"exit {child.returncode}: {talk.strip()[-300:]}"
+
+
+def end(child: subprocess.Popen) -> None:
+    """SIGTERM first: the recorder passes it on, and puts away what it has laid out."""
+    child.terminate()
+    try:
+        child.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def background(seed: int, log: Path) -> Iterator[None]:
-    load = subprocess.Popen([sys.executable, HERE / "background.py", str(seed), log], cwd=log.parent)
+    load = subprocess.Popen([sys.executable, HERE / "background.py", str(seed), log], cwd=log.parent, process_group=0)
     try:
         yield
     finally:
@@ -125,11 +195,13 @@ def background(seed: int, log: Path) -> Iterator[None]:
         load.wait()
 
 
+def pinned_cpu() -> int:
+    return max(os.sched_getaffinity(0))
+
+
 @contextlib.contextmanager
-def hog(cpu: int) -> Iterator[None]:
-    spins = subprocess.Popen(
-        [sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu})
-    )
+def hog() -> Iterator[None]:
+    spins = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_the_pinned_cpu)
     try:
         yield
     finally:
@@ -137,13 +209,20 @@ def hog(cpu: int) -> Iterator[None]:
         spins.wait()
 
 
-def say(pair: Pair, line: dict, until: float) -> None:
+def on_the_pinned_cpu() -> None:
+    dies_with_its_parent()
+    os.sched_setaffinity(0, {pinned_cpu()})
+
+
+def say(turn: Turn, line: dict, until: float) -> None:
     left = max(0.0, until - time.monotonic()) / 60
-    void = " · ".join(f"{side}: {line[side]['void']}" for side in "ab" if "void" in line[side])
-    text = f"pair {pair.number}: {pair.system}, {pair.kind}, {line['seconds']:.1f} s; {left:.1f} min left"
+    sides = {"A": line["a"], **line["b"]}
+    void = "; ".join(f"{name}: {side['void']}" for name, side in sides.items() if "void" in side)
+    kinds = " and ".join(line["b"])
+    text = f"turn {turn.number}: {turn.system}, {kinds}, {line['seconds']:.1f} s; {left:.1f} min left"
     if void:
         print(f"{text}; VOID {void}", file=sys.stderr)
     elif sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-    elif pair.number % 20 == 0:
+    elif turn.number % 20 == 0:
         print(text, file=sys.stderr)

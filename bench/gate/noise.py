@@ -10,9 +10,8 @@ Array = NDArray[np.float64]
 RESAMPLES = 4000
 SAME = 1.25
 """Up to this ratio, noise counts as the same."""
-MERGED = {"native": 1, "teleop": 4}
-"""So many trials that follow each other are merged before a p99 is taken of them: each alone must carry it, by 10 messages
-beyond it and more."""
+CARRIES_P99 = 1000
+"""Messages. Trials that follow each other are merged until they have so many: then 10 and more are beyond their p99."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,8 @@ class Hypothesis:
     """Is the p99 of a part of a message's time as quiet as its p50?"""
 
     pairs: int
+    merged: int
+    """Trials to one of these."""
     noise: dict[str, tuple[float, float]]
     """sd and robust of p50 and p99 of "total", "own" and "work"."""
     by_median: dict[str, tuple[float, float, float]]
@@ -92,7 +93,8 @@ class Hypothesis:
         return "holds" if ratio[2] <= SAME else "open"
 
 
-def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
+def hypothesis(pairs: list[dict]) -> Hypothesis:
+    merged = int(np.ceil(CARRIES_P99 / np.median([len(pair["a"]["total_us"]) for pair in pairs])))
     chance = np.random.default_rng(1)
     groups = [pairs[at : at + merged] for at in range(0, len(pairs) - merged + 1, merged)]
 
@@ -116,6 +118,7 @@ def hypothesis(pairs: list[dict], merged: int) -> Hypothesis:
 
     return Hypothesis(
         pairs=len(groups),
+        merged=merged,
         noise={name: (sd(column), robust(column)) for name, column in columns.items()},
         by_median={side: ratio(f"{side} p99", f"{side} p50") for side in ("total", "own", "work")},
         gained={side: ratio("total p99", f"{side} p99") for side in ("own", "work")},

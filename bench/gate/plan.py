@@ -1,4 +1,4 @@
-"""Which pairs are run, in which order: drawn from a seed, so that a collection that was cut goes on where it was."""
+"""Which trials are run, in which order: drawn from a seed, so that a collection that was cut goes on where it was."""
 
 import random
 from collections.abc import Iterator
@@ -14,32 +14,53 @@ KINDS = {
 }
 """What is asked of B's program; A is asked nothing. `hog`: the machine is what differs."""
 SYSTEMS = ("native", "teleop")
-BLOCK = {kind: 4 if kind == "same" else 1 for kind in KINDS}
-"""Pairs of each kind in a block; within one, their order is random."""
-BLOCKS = {"native": 1, "teleop": 1}
-"""Blocks in a round: native trials are short, so that both systems have about as much time."""
+PINNED = {"hog"}
+"""Kinds whose two programs stay on one core, so that a hog on it is sure to meet them."""
+BLOCK = {"same": 4, "slower by 10 %": 3, "slower by 20 %": 2, "slower by 50 %": 1, "tail": 2, "hog": 2}
+"""Pairs of each kind in a block. Most where few pairs would make a rate a matter of luck: the smallest change, and none."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class Turn:
+    """Trials that follow each other at once: B A B, or one B before or after A.
+
+    An A between two Bs of different kinds makes a pair with each, back to back with both; that saves a quarter of the trials.
+    Kinds are judged apart from each other, so that no gate meets an A twice."""
+
     number: int
     system: str
-    kind: str
     seed: int
-    """Of both programs: equal seeds, equal work."""
-    b_first: bool
+    """Of all its programs: equal seeds, equal work."""
+    before: str | None
+    """Kind of the B that runs before A. A coin has put it there, so that a coin decides the order of each pair."""
+    after: str | None
+
+    @property
+    def order(self) -> list[str | None]:
+        """Kinds in the order of their trials; A is None."""
+        return [*([self.before] if self.before else []), None, *([self.after] if self.after else [])]
 
 
-def pairs(seed: int) -> Iterator[Pair]:
-    """The pairs of a collection, without end."""
+def turns(seed: int) -> Iterator[Turn]:
+    """The turns of a collection, without end: a block of each system, and again."""
     chance = random.Random(seed)
     number = 0
     while True:
-        systems = [system for system in SYSTEMS for _ in range(BLOCKS[system])]
-        chance.shuffle(systems)
-        for system in systems:
-            kinds = [kind for kind, times in BLOCK.items() for _ in range(times)]
-            chance.shuffle(kinds)
-            for kind in kinds:
-                number += 1
-                yield Pair(number, system, kind, chance.getrandbits(31), chance.random() < 0.5)
+        block = [(system, *kinds) for system in SYSTEMS for kinds in couples(chance)]
+        chance.shuffle(block)
+        for system, before, after in block:
+            number += 1
+            yield Turn(number, system, chance.getrandbits(31), before, after)
+
+
+def couples(chance: random.Random) -> list[tuple[str | None, str | None]]:
+    """The kinds of a block, two by two and never one with itself; those of one core are alone."""
+    kinds = [kind for kind, times in BLOCK.items() for _ in range(times) if kind not in PINNED]
+    halves = len(kinds) // 2
+    while True:
+        chance.shuffle(kinds)
+        free = list(zip(kinds[:halves], kinds[halves:], strict=True))
+        if all(one != other for one, other in free):
+            break
+    alone = [kind for kind in PINNED for _ in range(BLOCK[kind])]
+    return [*free, *((kind, None) if chance.random() < 0.5 else (None, kind) for kind in alone)]

@@ -13,10 +13,13 @@ import noise
 import numpy as np
 import page
 import peers
-from collect import ROOT, Collection, lines
+from collect import ROOT, Collection, lines, pairs
 from plan import KINDS, SYSTEMS
 
-MINUTES, GATES, GATE_S = 41.0, 400, 180
+MINUTES, GATES, GATE_S = 36.0, 320, 180.0
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taut/gate-proof"
+PAGE, LINKING = ROOT / "docs/gate-proof.md", ROOT / "docs/gate.md"
+LINKED = ("is a page of its own", "is [a page of its own](gate-proof.md)")
 
 
 def main() -> int:
@@ -27,25 +30,33 @@ def main() -> int:
     collection = Collection(options.data, options.taut, options.seed)
     collection.build()
     if not options.judge:
-        spent_s = sum(line["seconds"] for line in lines(options.data))
-        collection.run(options.minutes - spent_s / 60)
-    recorded = lines(options.data)
+        try:
+            collection.run(options.minutes)
+        except KeyboardInterrupt:
+            print("\nbench/gate: stopped; the same again goes on", file=sys.stderr)
+            return 130
+    turns = lines(options.data)
     began = time.monotonic()
-    results = judge(options, collection.replay, recorded)
+    print("bench/gate: judging", file=sys.stderr)
+    results = judge(options, collection, turns)
     results["judged_s"] = time.monotonic() - began
     text = page.page(results)
-    if options.quick:
-        print(text)
+    if options.is_proof:
+        PAGE.write_text(text)
+        LINKING.write_text(LINKING.read_text().replace(*LINKED))
+        print(f"bench/gate: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
     else:
-        (ROOT / "docs/gate-proof.md").write_text(text)
+        print(text)
     print(page.summary(results), file=sys.stderr)
     return 0 if page.holds(results) else 1
 
 
-def judge(options: argparse.Namespace, replay: Path, recorded: list[dict]) -> dict:
-    """Everything that the page says, from the recorded pairs."""
-    command = [replay, options.data, options.gates, options.seed, GATE_S]
+def judge(options: argparse.Namespace, collection: Collection, turns: list[dict]) -> dict:
+    """Everything that the page says, from the recorded turns."""
+    command = [collection.replay, options.data, options.gates, options.seed, options.gate_s]
+    command += [options.settings] if options.settings else []
     replayed = json.loads(subprocess.run([*map(str, command)], check=True, capture_output=True, text=True).stdout)
+    recorded = list(pairs(turns))
     sound = [pair for pair in recorded if "trial" in pair["a"] and "trial" in pair["b"]]
     of: dict[str, dict[str, list[dict]]] = {
         system: {kind: [p for p in sound if (p["system"], p["kind"]) == (system, kind)] for kind in KINDS}
@@ -53,18 +64,22 @@ def judge(options: argparse.Namespace, replay: Path, recorded: list[dict]) -> di
     }
     if missing := [f"{system}, {kind}" for system in SYSTEMS for kind in KINDS if not of[system][kind]]:
         raise SystemExit(f"bench/gate: no pairs of {'; '.join(missing)}: collect for longer")
+    gates = {system: {kind: replayed[f"{system}: {kind}"]["gates"] for kind in KINDS} for system in SYSTEMS}
     return {
         "gates": options.gates,
-        "gate_s": GATE_S,
+        "gate_s": options.gate_s,
         "seed": options.seed,
+        "settings": options.settings,
+        "minutes": sum(turn["seconds"] for turn in turns) / 60,
         "pairs": of,
-        "void": len(recorded) - len(sound),
-        "recorded": recorded,
+        "void": [pair for pair in recorded if "trial" not in pair["a"] or "trial" not in pair["b"]],
+        "calibration": json.loads(collection.calibration.read_text()),
         "background": lines(options.data.with_suffix(".background.jsonl")),
-        "replayed": {s: {k: replayed[f"{s}: {k}"] for k in KINDS} for s in SYSTEMS},
-        "peers": {s: {k: usual(of[s][k], replayed[f"{s}: {k}"], of[s]) for k in KINDS} for s in SYSTEMS},
+        "replayed": gates,
+        "sees": {system: replayed[f"{system}: same"]["sees"] for system in SYSTEMS},
+        "peers": {s: {k: usual(of[s][k], gates[s][k], of[s]) for k in KINDS} for s in SYSTEMS},
         "noise": {s: noise.table(of[s]["same"]) for s in SYSTEMS},
-        "hypothesis": {s: noise.hypothesis(of[s]["same"], noise.MERGED[s]) for s in SYSTEMS},
+        "hypothesis": {s: noise.hypothesis(of[s]["same"]) for s in SYSTEMS},
     }
 
 
@@ -83,14 +98,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--judge", action="store_true", help="collect nothing: judge what there is")
     parser.add_argument("--minutes", type=float, help=f"of collecting, what there is included ({MINUTES:.0f})")
     parser.add_argument("--gates", type=int, help=f"of each system and kind ({GATES})")
+    parser.add_argument("--gate-s", type=float, default=GATE_S, help=f"that a gate has ({GATE_S:.0f})")
+    parser.add_argument("--settings", metavar="JSON", help="other settings for the gates; the page to stdout")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--data", type=Path, help="the file of trials (target/gate-proof/trials.jsonl)")
+    parser.add_argument("--data", type=Path, help=f"the file of trials ({CACHE}/trials.jsonl)")
     parser.add_argument("--taut", default=str(ROOT / ".venv/bin/taut"))
     options = parser.parse_args()
+    # Only what the gate does by default, over a whole collection, is the proof.
+    options.is_proof = not (options.quick or options.data or options.settings) and options.gate_s == GATE_S
     options.minutes = options.minutes or (4.0 if options.quick else MINUTES)
     options.gates = options.gates or (60 if options.quick else GATES)
-    name = "quick" if options.quick else "trials"
-    options.data = (options.data or ROOT / f"target/gate-proof/{name}.jsonl").resolve()
+    options.data = (options.data or CACHE / ("quick.jsonl" if options.quick else "trials.jsonl")).resolve()
     if os.geteuid() != 0:
         parser.error("needs root: the full tier, which tells the program's time from the machine's")
     return options

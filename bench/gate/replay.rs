@@ -1,45 +1,71 @@
 //! `gate_replay FILE GATES SEED SECONDS [SETTINGS]`: gates over pairs drawn from recorded ones, by the code that `taut gate` runs.
 //!
 //! For each system and kind of the file, GATES times: pairs are drawn with replacement (a pair stays a pair) and given to the
-//! gate one by one, each taking the time that it took when it was recorded, until the gate is sure or the time is up.
-//! One JSON object to standard output. SETTINGS: a gate's settings as JSON, instead of the default ones.
+//! gate one by one, each taking the time that it took when it was recorded, until the gate is sure or the time is up. What
+//! the pairs of a program with itself let such a gate see comes besides. One JSON object to standard output. SETTINGS: a
+//! gate's settings as JSON, instead of the default ones.
 
 use std::{collections::BTreeMap, io::BufRead, thread};
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::{Deserialize, Serialize};
-use taut_gate::{Ballot, Error, Phase, Settings, Trial, gate};
-use taut_stats::compare::Verdict;
+use taut_gate::{
+    ACCUSING, Asked, Ballot, Error, Most, Noise, Outcome, Phase, Settings, Side as Whose, Statistic, Subject, Trial,
+    gate, noise,
+};
+use taut_stats::compare::{Plan, Verdict};
 
-/// Of the time, what accusing may take; the rest is for fresh pairs. As in the command.
-const ACCUSING: f64 = 0.6;
-
+/// A turn of trials: an A, and the B of each kind that ran beside it.
 #[derive(Deserialize)]
-struct Line {
+struct Turn {
     system: String,
-    kind: String,
-    /// What the pair took: two recordings and their analysis.
-    seconds: f64,
     a: Side,
-    b: Side,
+    b: BTreeMap<String, Side>,
 }
 
 #[derive(Deserialize)]
 struct Side {
+    /// What it took: the recording and its analysis.
+    seconds: f64,
     /// None where the trial failed.
     trial: Option<Trial>,
 }
 
-/// A recorded pair.
+/// A recorded pair; those that failed are left out.
 struct Pair {
-    /// Among the pairs of its system and kind, in the file's order, those that failed left out.
     trials: (Trial, Trial),
     seconds: f64,
+}
+
+/// All of a system and a kind.
+#[derive(Serialize)]
+struct Kind {
+    gates: Vec<Replayed>,
+    /// What gates of this length see.
+    sees: Sees,
+}
+
+#[derive(Serialize)]
+struct Sees {
+    /// Pairs that there is time for: to accuse, and to confirm.
+    most: (usize, usize),
+    figures: Vec<Seen>,
+}
+
+#[derive(Serialize)]
+struct Seen {
+    figure: String,
+    /// Of a pair: of the logarithm of a time, or of a share.
+    noise: Option<f64>,
+    /// The smallest change that is found with a chance of 9 in 10.
+    smallest: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct Replayed {
     verdict: String,
+    /// What became of each figure that voted: name, verdict, change.
+    ballots: Vec<(String, String, Option<f64>)>,
     /// The figures that were called worse.
     worse: Vec<String>,
     /// "from → to" of the hop that is to blame.
@@ -68,14 +94,15 @@ fn main() {
             std::process::exit(2);
         }
     };
-    let replay = |key: &(String, String), pairs: &[Pair]| -> Vec<Replayed> {
+    let replay = |key: &(String, String), pairs: &[Pair]| -> Kind {
         let name = key.0.bytes().chain(key.1.bytes());
         let of_key = name.fold(seed, |hash: u64, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
         let mut random = Xoshiro256PlusPlus::seed_from_u64(of_key);
-        (0..gates).map(|_| one(&settings, pairs, most_s, &mut random)).collect()
+        let gates = (0..gates).map(|_| one(&settings, pairs, most_s, &mut random)).collect();
+        Kind { gates, sees: sees(&settings, pairs, most_s) }
     };
     let replay = &replay;
-    let replayed: BTreeMap<String, Vec<Replayed>> = thread::scope(|scope| {
+    let replayed: BTreeMap<String, Kind> = thread::scope(|scope| {
         let started: Vec<_> =
             recorded.iter().map(|(key, pairs)| (key, scope.spawn(move || replay(key, pairs)))).collect();
         started.into_iter().map(|(key, one)| (format!("{}: {}", key.0, key.1), one.join().unwrap())).collect()
@@ -87,9 +114,13 @@ fn read(file: &str) -> Result<BTreeMap<(String, String), Vec<Pair>>, Box<dyn std
     let mut recorded: BTreeMap<(String, String), Vec<Pair>> = BTreeMap::new();
     for line in std::io::BufReader::new(std::fs::File::open(file)?).lines() {
         // A collection that was cut ends in half a line.
-        let Ok(line) = serde_json::from_str::<Line>(&line?) else { continue };
-        let (Some(a), Some(b)) = (line.a.trial, line.b.trial) else { continue };
-        recorded.entry((line.system, line.kind)).or_default().push(Pair { trials: (a, b), seconds: line.seconds });
+        let Ok(turn) = serde_json::from_str::<Turn>(&line?) else { continue };
+        let Some(a) = turn.a.trial else { continue };
+        for (kind, b) in turn.b {
+            let Some(trial) = b.trial else { continue };
+            let pair = Pair { trials: (a.clone(), trial), seconds: turn.a.seconds + b.seconds };
+            recorded.entry((turn.system.clone(), kind)).or_default().push(pair);
+        }
     }
     Ok(recorded)
 }
@@ -116,17 +147,51 @@ fn one(settings: &Settings, pairs: &[Pair], most_s: f64, random: &mut Xoshiro256
     });
     let Ok(gated) = gated else { panic!("all pairs of a system are of one chain") };
     let outcome = gated.outcome;
-    let name = |hop: usize| format!("{} → {}", outcome.points[hop], outcome.points[hop + 1]);
     let is_worse = |ballot: &&Ballot| ballot.finding.verdict == Verdict::Worse && !ballot.excused;
+    let ballot = |ballot: &Ballot| {
+        let verdict = if ballot.excused { "excused".into() } else { word(&ballot.finding.verdict) };
+        (name(&outcome, ballot.subject), verdict, ballot.finding.figures.as_ref().map(|figures| figures.change))
+    };
     Replayed {
         verdict: word(&outcome.verdict),
-        worse: outcome.ballots.iter().filter(is_worse).map(|ballot| format!("{:?}", ballot.subject)).collect(),
-        blamed: outcome.blamed.map(name),
+        ballots: outcome.ballots.iter().map(ballot).collect(),
+        worse: outcome.ballots.iter().filter(is_worse).map(|ballot| name(&outcome, ballot.subject)).collect(),
+        blamed: outcome.blamed.map(|hop| hop_name(&outcome, hop)),
         pairs: used,
         seconds: passed_s,
         machine_is_worse: outcome.machine.as_ref().is_some_and(|machine| machine.is_worse),
         drawn,
     }
+}
+
+/// What a gate with this time sees in these pairs: each of them once, however long the gate would have taken.
+fn sees(settings: &Settings, pairs: &[Pair], most_s: f64) -> Sees {
+    let mut all = pairs.iter().map(|pair| pair.trials.clone());
+    let looked_once = Settings { plan: Plan { looks: vec![pairs.len()], ..settings.plan.clone() }, ..settings.clone() };
+    let mut next = |asked: Asked| -> Result<_, Oops> { Ok(all.next().filter(|_| asked.phase == Phase::Accuse)) };
+    let Ok(gated) = gate(&looked_once, &mut next) else { panic!("all pairs of a system are of one chain") };
+    let pair_s = pairs.iter().map(|pair| pair.seconds).sum::<f64>() / pairs.len() as f64;
+    let most = Most::in_time(most_s / pair_s);
+    let seen = |noise: Noise| Seen {
+        figure: name(&gated.outcome, noise.subject),
+        noise: noise.of_pair,
+        smallest: noise.smallest,
+    };
+    let figures = noise(settings, &gated, &gated.pairs, most).into_iter().map(seen).collect();
+    Sees { most: (most.accuse, most.confirm), figures }
+}
+
+fn name(outcome: &Outcome, subject: Subject) -> String {
+    let figure = |side: Whose, statistic: Statistic| format!("{} {}", side.word(), statistic.word());
+    match subject {
+        Subject::Chain { side, statistic } => format!("whole way, {}", figure(side, statistic)),
+        Subject::Hop { hop, side, statistic } => format!("{}, {}", hop_name(outcome, hop), figure(side, statistic)),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+fn hop_name(outcome: &Outcome, hop: usize) -> String {
+    format!("{} → {}", outcome.points[hop], outcome.points[hop + 1])
 }
 
 fn word(verdict: &Verdict) -> String {
