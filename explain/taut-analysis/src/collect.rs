@@ -121,9 +121,10 @@ impl Analyzer {
                     self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
                 }
                 LostWhat::Telemetry => self.lost_telemetry += lost.count,
+                LostWhat::Samples => {}
             },
             Record::Object(object) => self.objects.object(object),
-            Record::Sample(_) | Record::Channel(_) | Record::Message(_) => {}
+            Record::Sample(_) | Record::Profile(_) | Record::Frame(_) | Record::Channel(_) | Record::Message(_) => {}
         }
     }
 

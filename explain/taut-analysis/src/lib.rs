@@ -21,6 +21,7 @@ mod names;
 mod outcomes;
 mod result;
 mod sides;
+mod stacks;
 mod startup;
 mod suspects;
 mod wakeups;
@@ -29,6 +30,7 @@ mod walk;
 pub use collect::Analyzer;
 pub use explained::*;
 pub use result::*;
+pub use stacks::Stacks;
 pub use wakeups::{late_wakeups, probe_chain};
 
 /// What the user declares in `taut.toml`.

@@ -7,6 +7,7 @@ pub mod kernel;
 mod objects;
 mod owner;
 mod proc;
+mod profile;
 mod record;
 pub mod rings;
 mod samples;
@@ -18,5 +19,6 @@ mod threads;
 
 pub use error::Error;
 pub use kernel::Depth;
+pub use profile::{Profiling, Scope};
 pub use record::{Options, Progress, Recorded, Started, record};
 pub use target::Target;

@@ -16,6 +16,7 @@ use crate::{
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
     proc,
+    profile::{Profiler, Profiling},
     rings::{Drained, Session},
     samples::Sampler,
     session::SessionDir,
@@ -61,6 +62,8 @@ pub struct Options {
     pub kernel_source: Option<String>,
     /// Which kernel events.
     pub depth: Depth,
+    /// Also sample stacks.
+    pub profile: Option<Profiling>,
     /// Records in each thread's ring.
     pub ring_records: Option<u32>,
     /// Sync the file about once a second.
@@ -256,6 +259,7 @@ struct Recording {
     session: Option<Session>,
     telemetry: Option<Channels>,
     source: Option<Box<dyn Source>>,
+    profiler: Option<Profiler>,
     sampler: Sampler,
     counters: Vec<Counter>,
     /// Whose tree is recorded: the attached process, or taut itself, whose only descendants are the
@@ -291,6 +295,13 @@ impl Recording {
             depth: options.depth,
         };
         let chosen = kernel::start(&wanted)?;
+        let profiler = match options.profile {
+            Some(profile) => Some(
+                Profiler::start(pid, wanted.follow_existing_threads, profile)
+                    .map_err(|source| Error::System { what: "sampling of stacks (--profile)", source })?,
+            ),
+            None => None,
+        };
         give_way();
         let info: Info = info::gather(command, &options.taut_version, &chosen);
         let mut writer = Writer::create(&options.output, &info)?;
@@ -309,6 +320,7 @@ impl Recording {
             telemetry: session.as_ref().map(|_| Channels::open(directory, wanted.follow_existing_threads)),
             session,
             source: chosen.source,
+            profiler,
             sampler: Sampler::new(pid),
             counters: native_counters(),
             root: if wanted.follow_existing_threads { pid } else { own_pid() },
@@ -424,6 +436,7 @@ impl Recording {
         self.take(drained);
         let busy = self.drain_telemetry() || busy;
         self.drain_kernel();
+        self.drain_profile(now_ns);
         self.with_writer(|writer| writer.flush_due(now_ns));
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + PROGRESS_NS;
@@ -522,11 +535,34 @@ impl Recording {
         }
     }
 
+    fn drain_profile(&mut self, now_ns: u64) {
+        let Some(profiler) = &mut self.profiler else { return };
+        let (records, lost) = (profiler.drain(now_ns), profiler.lost());
+        self.take_profile(&records, lost);
+    }
+
+    fn finish_profile(&mut self) {
+        let Some(mut profiler) = self.profiler.take() else { return };
+        if !profiler.with_kernel() {
+            self.warn("the profile has no kernel frames: kernel.perf_event_paranoid is above 1".to_owned());
+        }
+        match profiler.finish() {
+            Ok(records) => self.take_profile(&records, profiler.lost()),
+            Err(error) => self.warn(format!("profile: {error}")),
+        }
+    }
+
+    fn take_profile(&mut self, records: &[Record], lost: Vec<(String, u64)>) {
+        records.iter().for_each(|record| self.write(record));
+        lost.into_iter().for_each(|(place, count)| self.lost(LostWhat::Samples, place, count));
+    }
+
     fn lost(&mut self, what: LostWhat, place: String, count: u64) {
         let total = match what {
             LostWhat::Stamps => &mut self.ending.lost_stamps,
             LostWhat::KernelEvents => &mut self.ending.lost_kernel_events,
             LostWhat::Telemetry => &mut self.ending.lost_telemetry,
+            LostWhat::Samples => &mut self.ending.lost_samples,
         };
         // A counter in foreign memory may say anything.
         *total = total.saturating_add(count);
@@ -583,6 +619,7 @@ impl Recording {
             self.warn(format!("kernel events: {error}"));
         }
         self.drain_kernel();
+        self.finish_profile();
         self.discover();
         self.scan(monotonic_ns());
         self.calibrate();

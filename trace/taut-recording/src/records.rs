@@ -27,6 +27,10 @@ pub enum Record {
     Channel(PlainChannel),
     /// A message of one of those.
     Message(PlainMessage),
+    /// Sampled stacks.
+    Profile(ProfileBatch),
+    /// A frame of sampled stacks got its number, or its name.
+    Frame(Frame),
 }
 
 /// A channel whose messages are `cdr` by a `ros2msg` schema of its own.
@@ -264,6 +268,36 @@ impl ObjectKind {
     }
 }
 
+/// Sampled stacks in time order, column by column; all columns but `frame` have equal length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileBatch {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: Vec<u64>,
+    /// CPU it ran on.
+    pub cpu: Vec<u16>,
+    /// Host pid.
+    pub pid: Vec<i32>,
+    /// Host tid.
+    pub tid: Vec<i32>,
+    /// How many of `frame` are this sample's.
+    pub depth: Vec<u16>,
+    /// Numbers of frames, the samples' one after the other, each from its innermost on.
+    pub frame: Vec<u32>,
+}
+
+/// One place in code; a later entry of the same number supersedes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Its number, from 1.
+    pub id: u32,
+    /// Offset in the file, or the address where it is in none.
+    pub address: u64,
+    /// The file's path, "[kernel]", or "[memory of PID]".
+    pub module: String,
+    /// The function; empty while it is not known, or nobody knows it.
+    pub name: String,
+}
+
 /// A count of what was lost, as an increment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
@@ -288,6 +322,8 @@ pub enum LostWhat {
     KernelEvents = 2,
     /// Telemetry: a channel's ring full, or not to be had.
     Telemetry = 3,
+    /// Samples of stacks.
+    Samples = 4,
 }
 
 impl LostWhat {
@@ -296,6 +332,7 @@ impl LostWhat {
         match number {
             2 => LostWhat::KernelEvents,
             3 => LostWhat::Telemetry,
+            4 => LostWhat::Samples,
             _ => LostWhat::Stamps,
         }
     }
@@ -394,6 +431,8 @@ pub struct Ending {
     pub telemetry: u64,
     /// Telemetry messages lost.
     pub lost_telemetry: u64,
+    /// Sampled stacks lost.
+    pub lost_samples: u64,
     /// CPU time the recorder itself used, in nanoseconds.
     pub recorder_cpu_ns: u64,
     /// Why it ended: "command exited", "duration", "signal".

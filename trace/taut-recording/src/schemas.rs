@@ -4,7 +4,7 @@
 use taut_clock::{ClockPair, Counter, Ticks};
 
 use crate::{
-    Ending, Info, Lost, LostWhat, Name, Object, ObjectKind, Sample, Thread,
+    Ending, Frame, Info, Lost, LostWhat, Name, Object, ObjectKind, ProfileBatch, Sample, Thread,
     cdr::{Decoder, Encoder},
     records::{KernelBatch, Record, StampBatch},
 };
@@ -23,6 +23,8 @@ pub enum Channel {
     Info = 8,
     Ending = 9,
     Objects = 10,
+    Profile = 11,
+    Frames = 12,
 }
 
 /// What shares a chunk: one group's chunks read without the others' bytes.
@@ -40,7 +42,7 @@ impl Group {
 }
 
 /// id, topic, schema name, schema text.
-pub const CHANNELS: [(Channel, &str, &str, &str); 10] = [
+pub const CHANNELS: [(Channel, &str, &str, &str); 12] = [
     (Channel::Stamps, "/taut/raw/stamps", "taut/msg/StampBatch", STAMP_BATCH),
     (Channel::Kernel, "/taut/raw/kernel", "taut/msg/KernelBatch", KERNEL_BATCH),
     (Channel::Clock, "/taut/raw/clock", "taut/msg/ClockPair", CLOCK_PAIR),
@@ -51,6 +53,8 @@ pub const CHANNELS: [(Channel, &str, &str, &str); 10] = [
     (Channel::Info, "/taut/raw/info", "taut/msg/Info", JSON),
     (Channel::Ending, "/taut/raw/ending", "taut/msg/Ending", JSON),
     (Channel::Objects, "/taut/raw/objects", "taut/msg/Object", OBJECT),
+    (Channel::Profile, "/taut/raw/profile", "taut/msg/ProfileBatch", PROFILE_BATCH),
+    (Channel::Frames, "/taut/raw/frames", "taut/msg/Frame", FRAME),
 ];
 
 /// Schema of the view channels `/value/NAME`.
@@ -85,6 +89,16 @@ uint16 cpu
 uint8[] event
 uint8[] flags
 ";
+const PROFILE_BATCH: &str = "\
+# Sampled stacks. time_ns is CLOCK_MONOTONIC; sample i has the next depth[i] of frame, innermost first.
+uint64[] time_ns
+int32[] pid
+int32[] tid
+uint32[] frame
+uint16[] cpu
+uint16[] depth
+";
+const FRAME: &str = "uint64 address\nuint32 id\nstring module\nstring name\n";
 const CLOCK_PAIR: &str = "uint64 ticks\nuint64 monotonic_ns\nuint64 realtime_ns\nuint32 window_ticks\nuint8 counter\n";
 const NAME: &str = "uint32 id\nstring name\n";
 const THREAD: &str =
@@ -152,6 +166,20 @@ pub fn encode(record: &Record) -> Option<(Channel, Vec<u8>)> {
         Record::Sample(sample) => {
             (Channel::Samples, out.number(sample.time_ns).number(sample.value).string(&sample.name).finish())
         }
+        Record::Profile(batch) => (
+            Channel::Profile,
+            out.sequence(batch.time_ns.iter().copied())
+                .sequence(batch.pid.iter().copied())
+                .sequence(batch.tid.iter().copied())
+                .sequence(batch.frame.iter().copied())
+                .sequence(batch.cpu.iter().copied())
+                .sequence(batch.depth.iter().copied())
+                .finish(),
+        ),
+        Record::Frame(frame) => (
+            Channel::Frames,
+            out.number(frame.address).number(frame.id).string(&frame.module).string(&frame.name).finish(),
+        ),
     })
 }
 
@@ -200,6 +228,13 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
         Channel::Samples => {
             Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: from.string()? })
         }
+        Channel::Profile => Record::Profile(decode_profile(&mut from)?),
+        Channel::Frames => Record::Frame(Frame {
+            address: from.number()?,
+            id: from.number()?,
+            module: from.string()?,
+            name: from.string()?,
+        }),
         Channel::Info => return serde_json::from_str(&from.string()?).ok().map(|i| Content::Info(Box::new(i))),
         Channel::Ending => return serde_json::from_str(&from.string()?).ok().map(Content::Ending),
     }))
@@ -289,6 +324,16 @@ fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
     let lengths =
         [batch.event.len(), batch.flags.len(), batch.tid.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
     lengths.iter().all(|length| *length == n).then_some(batch)
+}
+
+fn decode_profile(from: &mut Decoder<'_>) -> Option<ProfileBatch> {
+    let time_ns: Vec<u64> = from.sequence()?.collect();
+    let (pid, tid) = (from.sequence()?.collect::<Vec<i32>>(), from.sequence()?.collect::<Vec<i32>>());
+    let frame: Vec<u32> = from.sequence()?.collect();
+    let (cpu, depth) = (from.sequence()?.collect::<Vec<u16>>(), from.sequence()?.collect::<Vec<u16>>());
+    let equal = [pid.len(), tid.len(), cpu.len(), depth.len()].iter().all(|length| *length == time_ns.len());
+    let all: usize = depth.iter().map(|depth| usize::from(*depth)).sum();
+    (equal && all == frame.len()).then_some(ProfileBatch { time_ns, cpu, pid, tid, depth, frame })
 }
 
 /// Differences between neighbours; the first is 0.

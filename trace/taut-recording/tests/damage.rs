@@ -422,7 +422,16 @@ proptest! {
             Record::Thread(Thread { time_ns: long, tid: signed, comm: text.clone(), recorded: long % 2 == 0, ..Thread::default() }),
             Record::Object(Object { time_ns: long, pid: signed, kind: ObjectKind::Descriptor, start: long, size: 3, name: text.clone() }),
             Record::Lost(Lost { time_ns: long, what: LostWhat::KernelEvents, place: text.clone(), count: long }),
-            Record::Sample(Sample { time_ns: long, name: text, value: float }),
+            Record::Sample(Sample { time_ns: long, name: text.clone(), value: float }),
+            Record::Frame(Frame { id: short, address: long, module: text.clone(), name: text }),
+            Record::Profile(ProfileBatch {
+                time_ns: vec![long, 0],
+                cpu: vec![1, 0],
+                pid: vec![signed, 1],
+                tid: vec![signed, 2],
+                depth: vec![0, 2],
+                frame: vec![short, 3],
+            }),
         ];
         let (read, contents) = read_all(&written(std::slice::from_ref(&records), true)).unwrap();
         prop_assert_eq!(rows(&read), rows(&records));

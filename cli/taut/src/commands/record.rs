@@ -4,7 +4,7 @@ use std::{ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_capture::{Depth, Options, Progress, Recorded, Started, Target};
+use taut_capture::{Depth, Options, Profiling, Progress, Recorded, Scope, Started, Target};
 use taut_recording::Tier;
 use taut_report::words;
 
@@ -48,6 +48,12 @@ pub struct Args {
     /// Session directory for the rings [default: a fresh one under /dev/shm].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
+    /// Also sample stacks, so many times a second of CPU time; `taut flame` draws them.
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    profile: Option<u32>,
+    /// With --profile: stacks of every task of the machine.
+    #[arg(long, requires = "profile")]
+    profile_system: bool,
     /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
     #[arg(long, conflicts_with = "pid")]
     probe: bool,
@@ -97,6 +103,9 @@ fn options(args: &Args) -> Result<Options> {
         tier: args.tier.as_deref().and_then(Tier::from_word),
         kernel_source: args.kernel_source.clone(),
         depth,
+        profile: args
+            .profile
+            .map(|hz| Profiling { hz, scope: if args.profile_system { Scope::System } else { Scope::Tree } }),
         ring_records: args.ring_records,
         durable: args.durable,
         session: args.session.clone(),
@@ -122,6 +131,7 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
         (ending.lost_stamps, "stamps"),
         (ending.lost_telemetry, "telemetry messages"),
         (ending.lost_kernel_events, "kernel events"),
+        (ending.lost_samples, "samples of stacks"),
     ] {
         if n > 0 {
             lost += &format!(", {} {what} LOST", words::count(n));

@@ -3,10 +3,10 @@
 
 mod format;
 mod ftrace;
-mod machine;
+pub(crate) mod machine;
 mod own_switches;
 mod perf;
-mod perf_ring;
+pub(crate) mod perf_ring;
 mod rows;
 mod sub_buffer;
 mod tracefs;
@@ -50,6 +50,8 @@ impl Depth {
         [Depth::Sched, Depth::Syscalls, Depth::Irq, Depth::All].into_iter().find(|depth| depth.word() == word)
     }
 }
+
+pub(crate) use perf::Cpu;
 
 /// A running source of kernel events.
 ///

@@ -31,7 +31,7 @@ pub struct Perf {
 }
 
 /// One CPU's ring, and the events that write to it: the first owns it.
-pub(super) struct Cpu {
+pub(crate) struct Cpu {
     pub cpu: u16,
     pub events: Vec<OwnedFd>,
     pub ring: Option<Ring>,

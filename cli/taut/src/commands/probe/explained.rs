@@ -25,6 +25,7 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
         tier: None,
         kernel_source: None,
         depth: Depth::Irq,
+        profile: None,
         ring_records: None,
         durable: false,
         session: None,

@@ -1,0 +1,165 @@
+//! What an address is called: by a file's symbol table, the kernel's, or the map that a just-in-time compiler leaves in /tmp.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+};
+
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+
+/// Where code is, for its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the kernel, at this address.
+    Kernel(u64),
+    /// In this file, at this offset.
+    File(String, u64),
+    /// In no file: compiled while the process ran.
+    Memory(i32, u64),
+}
+
+/// Symbols by address. Files are read once, when the first name of them is asked for.
+#[derive(Default)]
+pub struct Symbols {
+    files: HashMap<String, Image>,
+    kernel: Option<Table>,
+    /// By process: what its /tmp/perf-PID.map says (CPython 3.12+ under `-X perf`, node, the JVM with an agent).
+    compiled: HashMap<i32, Table>,
+}
+
+#[derive(Default)]
+struct Image {
+    /// Offset in the file, length, address.
+    segments: Vec<(u64, u64, u64)>,
+    symbols: Table,
+}
+
+/// Sorted by address: address, length (0: until the next), name.
+#[derive(Default)]
+struct Table(Vec<(u64, u64, String)>);
+
+impl Table {
+    fn new(mut symbols: Vec<(u64, u64, String)>) -> Table {
+        // Of several names of one place, the sized and then the first by name stays.
+        symbols.sort_by(|a, b| (a.0, b.1.min(1), &a.2).cmp(&(b.0, a.1.min(1), &b.2)));
+        symbols.dedup_by_key(|(address, ..)| *address);
+        Table(symbols)
+    }
+
+    fn name(&self, address: u64) -> Option<&str> {
+        let after = self.0.partition_point(|(start, ..)| *start <= address);
+        let (start, size, name) = self.0.get(after.checked_sub(1)?)?;
+        (*size == 0 || address - start < *size).then_some(name.as_str())
+    }
+}
+
+impl Symbols {
+    /// The function's name, in people's spelling; empty when nobody knows it.
+    pub fn name(&mut self, place: &Place) -> String {
+        let found = match place {
+            Place::Kernel(address) => {
+                let kernel = self.kernel.get_or_insert_with(|| {
+                    Table::new(kallsyms(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
+                });
+                kernel.name(*address)
+            }
+            Place::File(path, offset) => {
+                let image = self.files.entry(path.clone()).or_insert_with(|| image(path).unwrap_or_default());
+                let segment = image.segments.iter().find(|(from, size, _)| offset.wrapping_sub(*from) < *size);
+                segment.and_then(|(from, _, address)| image.symbols.name(address + (offset - from)))
+            }
+            Place::Memory(pid, address) => {
+                let text = || fs::read_to_string(format!("/tmp/perf-{pid}.map")).unwrap_or_default();
+                self.compiled.entry(*pid).or_insert_with(|| Table::new(perf_map(&text()))).name(*address)
+            }
+        };
+        found.map_or_else(String::new, readable)
+    }
+}
+
+/// Rust's and C++'s mangled names as their languages write them.
+fn readable(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let cpp = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name).ok()).flatten();
+    cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
+}
+
+fn image(path: &str) -> Option<Image> {
+    // Only the tables are read, not the megabytes of code.
+    let cache = object::ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let segments = file.segments().map(|segment| {
+        let (offset, size) = segment.file_range();
+        (offset, size, segment.address())
+    });
+    let symbols =
+        file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == SymbolKind::Text && s.address() > 0);
+    let named = symbols.filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())));
+    Some(Image { segments: segments.collect(), symbols: Table::new(named.collect()) })
+}
+
+/// "ffffffff81000000 T _text", and a module's name behind it. All zeros where kernel.kptr_restrict hides them.
+fn kallsyms(text: &str) -> Vec<(u64, u64, String)> {
+    let symbol = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address > 0)?;
+        let kind = words.next()?;
+        "tTwW".contains(kind).then_some((address, 0, words.next()?.to_owned()))
+    };
+    text.lines().filter_map(symbol).collect()
+}
+
+/// "7f12 40 py::main:/home/me/robot.py": address and length in hexadecimal, and the rest of the line.
+fn perf_map(text: &str) -> Vec<(u64, u64, String)> {
+    let symbol = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+        Some((number()?, number()?, words.next()?.to_owned()))
+    };
+    text.lines().filter_map(symbol).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_of_compiled_code_names_places_within_their_length() {
+        let table = Table::new(perf_map("7f00 40 py::main:/home/me/a b.py\n0x8000 10 other\nnonsense\n"));
+        assert_eq!(table.name(0x7f3f), Some("py::main:/home/me/a b.py"));
+        assert_eq!(table.name(0x7f40), None);
+        assert_eq!(table.name(0x8001), Some("other"));
+        assert_eq!(table.name(1), None);
+    }
+
+    #[test]
+    fn the_kernel_names_functions_and_hides_addresses_as_zero() {
+        let table = Table::new(kallsyms("00 T hidden\n10 T first\n20 d data\n30 t second [module]\n"));
+        assert_eq!((table.name(0x25), table.name(0x31), table.name(5)), (Some("first"), Some("second"), None));
+    }
+
+    #[test]
+    fn mangled_names_are_read() {
+        assert_eq!(readable("_ZN4ompl9geometric10RRTConnect5solveEv"), "ompl::geometric::RRTConnect::solve()");
+        assert_eq!(readable("_ZN3std2io5stdin17h0123456789abcdefE"), "std::io::stdin");
+        assert_eq!(readable("mj_step"), "mj_step");
+    }
+
+    #[test]
+    fn own_code_has_its_name() {
+        let address = own_code_has_its_name as fn() as usize as u64;
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let of = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (start, end) = words[0].split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).unwrap();
+            (hex(start)..hex(end))
+                .contains(&address)
+                .then(|| Place::File(words[5].to_owned(), hex(words[2]) + (address - hex(start))))
+        };
+        let place = maps.lines().find_map(of).unwrap();
+        assert!(Symbols::default().name(&place).ends_with("own_code_has_its_name"));
+    }
+}
