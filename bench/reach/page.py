@@ -39,6 +39,7 @@ def page(results: dict, command: str) -> str:
         findings(scenarios, results["breaking"]),
         breaking(results["breaking"]),
         causes(results["recordings"]),
+        profiles(results["flames"]),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -241,6 +242,20 @@ def budget(messages: list[dict], leave: tuple[str, ...]) -> str:
     parts = [part for part in messages[0]["budget"] if part["cause"] not in leave]
     named = [f"{part['cause']} {part['detail']} {part['ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]]
     return f"{messages[0]['total_ns'] / 1e6:.1f} ms: {', '.join(named)}"
+
+
+def profiles(flames: dict[str, Path]) -> str:
+    if not flames:
+        return ""
+    named = {
+        "reach-flame.svg": "[the unloaded system](reach-flame.svg)",
+        "reach-flame-flood.svg": "[what the flood in the planner changes](reach-flame-flood.svg) (red: a larger part of the samples)",
+    }
+    return (
+        "\n## Where the CPU time goes\n\n"
+        + "\n".join(f"- {named[name]}" for name in flames)
+        + "\n\nHow to read them: [profile.md](profile.md).\n"
+    )
 
 
 def cell(metric: dict | None) -> str:
