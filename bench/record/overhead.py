@@ -1,6 +1,7 @@
-"""What a full-tier recording does to a 1 kHz loop: recorded and bare runs in turn, as ratios.
+"""What a full-tier recording does to a 1 kHz loop: recorded and bare runs in turn, as ratios. With --profile what
+sampling stacks adds: recorded with it and without in turn.
 
-python3 bench/record/overhead.py [--pairs 20] [--cycles 2000]
+python3 bench/record/overhead.py [--pairs 20] [--cycles 2000] [--load 1] [--profile 99]
 Build first: cargo build --release -p taut && cargo build --release -p taut-capture --examples
 """
 
@@ -25,9 +26,11 @@ def run(command):
 def cost(taut, recording):
     """What the recording itself says that it cost."""
     report = subprocess.run([taut, "report", recording, "--format", "json"], capture_output=True, check=True)
-    facts = json.loads(report.stdout)["recording"]
+    report = json.loads(report.stdout)
+    facts, profile = report["recording"], report["profile"] or {"samples": 0, "lost_samples": 0}
     lost = facts["lost_kernel_events"] + facts["lost_stamps"]
-    return {key: facts[key] for key in ["recorder_cpu_ns", "kernel_events", "stamps", "file_bytes"]} | {"lost": lost}
+    figures = {key: facts[key] for key in ["recorder_cpu_ns", "kernel_events", "stamps", "file_bytes"]}
+    return figures | {"lost": lost} | {key: profile[key] for key in ["samples", "lost_samples"]}
 
 
 def interval(ratios):
@@ -40,34 +43,42 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=2000)
+    parser.add_argument("--load", type=int, default=1, help="times 50 us of work in a cycle")
+    parser.add_argument("--profile", type=int, metavar="HZ", help="what sampling so often adds to a recording")
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
-    loop = [options.loop, str(options.cycles)]
-    bare, recorded, costs = [], [], []
+    loop = [options.loop, str(options.cycles), str(options.load)]
+    without, with_it, costs = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "run.mcap")
-        record = [options.taut, "record", "-q", "--tier", "full", "-o", output, "--"]
+        record = [options.taut, "record", "-q", "--tier", "full", "-o", output]
+        sampled = ["--profile", str(options.profile)] if options.profile else []
+        bare = [*record, "--", *loop] if sampled else loop
         for pair in range(options.pairs):
             # Which comes first changes, so that what a run leaves behind falls on both.
-            for is_recorded in [pair % 2 == 0, pair % 2 == 1]:
-                if is_recorded:
-                    recorded.append(run(record + loop))
+            for has_it in [pair % 2 == 0, pair % 2 == 1]:
+                if has_it:
+                    with_it.append(run([*record, *sampled, "--", *loop]))
                     costs.append(cost(options.taut, output))
                 else:
-                    bare.append(run(loop))
+                    without.append(run(bare))
     duration_s = options.cycles / 1000
-    print(f"{options.pairs} pairs of {options.cycles} cycles; ratio recorded/bare, median [95 %]")
+    names = ("profiled", "recorded") if sampled else ("recorded", "bare")
+    print(f"{options.pairs} pairs of {options.cycles} cycles; ratio {names[0]}/{names[1]}, median [95 %]")
     for column, name in enumerate(NAMES):
-        median, low, high = interval([r[column] / b[column] for r, b in zip(recorded, bare, strict=False)])
-        typical = statistics.median(b[column] for b in bare)
-        print(f"{name:11} bare {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
+        median, low, high = interval([r[column] / b[column] for r, b in zip(with_it, without, strict=True)])
+        typical = statistics.median(b[column] for b in without)
+        print(f"{name:11} {names[1]} {typical / 1000:8.2f} us   ratio {median:.3f} [{low:.3f}, {high:.3f}]")
     usual = {key: statistics.median(run[key] for run in costs) for key in costs[0]}
     print(f"recorder CPU {usual['recorder_cpu_ns'] / 1e9 / duration_s:.1%} of one core, start and end included")
     print(
         f"{usual['kernel_events']:.0f} kernel events, {usual['stamps']:.0f} stamps, {usual['file_bytes']:.0f} bytes "
         f"a run of {duration_s:g} s; lost {sum(run['lost'] for run in costs)}"
     )
+    if sampled:
+        print(f"{usual['samples']:.0f} samples of stacks a run; lost {sum(run['lost_samples'] for run in costs)}")
+        return
     # Everything in the file is charged to the kernel events, so this is an upper bound.
     print(f"at most {usual['file_bytes'] / usual['kernel_events']:.1f} bytes a kernel event")
 

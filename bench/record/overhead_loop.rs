@@ -1,6 +1,6 @@
 //! The measured loop of `overhead.py`: 1 kHz by absolute deadlines, 12 stamps a cycle.
 //! Prints one line of p50 and p99 in nanoseconds: wakeup latency, then cycle time.
-//! overhead_loop [CYCLES]
+//! overhead_loop [CYCLES [LOAD]]: LOAD times 50 µs of work in a cycle.
 
 use std::hint::black_box;
 
@@ -11,14 +11,16 @@ const PERIOD_NS: u64 = 1_000_000;
 const STEPS_PER_STAMP: u64 = 4_000;
 
 fn main() {
-    let cycles = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(2000usize);
+    let number = |at: usize| std::env::args().nth(at).and_then(|word| word.parse().ok());
+    let cycles = number(1).unwrap_or(2000usize);
+    let steps = number(2).unwrap_or(1) as u64 * STEPS_PER_STAMP;
     taut_stamp::prepare_thread();
     let (mut wakeup, mut cycle) = (Vec::with_capacity(cycles), Vec::with_capacity(cycles));
     let mut deadline_ns = now_ns() + PERIOD_NS;
     for id in 1..=cycles as u64 {
         sleep_until(deadline_ns);
         let woken_ns = now_ns();
-        work(id);
+        work(id, steps);
         wakeup.push(woken_ns.saturating_sub(deadline_ns));
         cycle.push(now_ns() - woken_ns);
         deadline_ns += PERIOD_NS;
@@ -28,17 +30,17 @@ fn main() {
     println!("{w50} {w99} {c50} {c99}");
 }
 
-fn work(id: u64) {
+fn work(id: u64, steps: u64) {
     macro_rules! hops {
-        ($($name:literal)*) => { $( stamp!($name, id); compute(); )* };
+        ($($name:literal)*) => { $( stamp!($name, id); compute(steps); )* };
     }
     hops!("h1" "h2" "h3" "h4" "h5" "h6" "h7" "h8" "h9" "h10" "h11");
     stamp!("h12", id);
 }
 
-fn compute() {
+fn compute(steps: u64) {
     let mut value = 1u64;
-    for step in 0..STEPS_PER_STAMP {
+    for step in 0..steps {
         value = black_box(value.wrapping_mul(6364136223846793005).wrapping_add(step));
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     marks::{Mark, Marks, Stamped},
     messages::Messages,
     names::Names,
+    stacks::Stacks,
     wakeups,
     walk::Walker,
 };
@@ -39,6 +40,7 @@ pub struct Analyzer {
     all_stamps: u64,
     /// How often each name had a value.
     values: HashMap<u32, u64>,
+    stacks: Stacks,
 }
 
 /// One stamp of a message, compact: ten million of them must fit.
@@ -98,6 +100,7 @@ impl Analyzer {
 
     /// Takes in one record.
     pub fn record(&mut self, record: &Record) {
+        self.stacks.record(record);
         match record {
             Record::Stamps(batch) => self.stamps(batch),
             Record::Kernel(batch) => {
@@ -176,7 +179,8 @@ impl Analyzer {
         notes.extend(gaps);
         notes.extend(chains.iter().flat_map(inversions));
         notes.extend(wakeups::beside(&chains));
-        Ok(Analysis { info, ending, totals, chains, damage, notes })
+        let profile = Some(self.stacks.profile(None)).filter(|profile| profile.samples + profile.lost > 0);
+        Ok(Analysis { info, ending, totals, chains, profile, damage, notes })
     }
 
     /// Whose time it was, chain by chain. Returns what a reader must know of the kernel events.

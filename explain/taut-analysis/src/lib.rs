@@ -30,7 +30,7 @@ mod walk;
 pub use collect::Analyzer;
 pub use explained::*;
 pub use result::*;
-pub use stacks::Stacks;
+pub use stacks::{Profile, Stacks};
 pub use wakeups::{late_wakeups, probe_chain};
 
 /// What the user declares in `taut.toml`.

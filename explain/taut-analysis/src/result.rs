@@ -15,6 +15,8 @@ pub struct Analysis {
     pub totals: Totals,
     /// One entry for each chain, most messages first.
     pub chains: Vec<Chain>,
+    /// Where CPU time went; `None` without sampled stacks.
+    pub profile: Option<crate::Profile>,
     /// Damage found in the file, one sentence each; empty when it is whole.
     pub damage: Vec<String>,
     /// Sentences a reader must know to trust the figures (losses, tier, clock …).

@@ -4,6 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 
 use taut_recording::{Frame, LostWhat, ProfileBatch, Record};
 
+/// Where CPU time went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples that the kernel could not keep, of all processes.
+    pub lost: u64,
+    /// Frames in the stacks of all samples.
+    pub frames: u64,
+    /// Those of them whose function nobody knows.
+    pub unnamed: u64,
+    /// Samples by path: process, thread where it is called otherwise, functions from the outermost on, with `;` between.
+    pub folded: BTreeMap<String, u64>,
+}
+
 /// Collects a recording's profile record by record.
 #[derive(Default)]
 pub struct Stacks {
@@ -37,16 +52,6 @@ impl Stacks {
         }
     }
 
-    /// Samples taken.
-    pub fn samples(&self) -> u64 {
-        self.samples.values().sum()
-    }
-
-    /// Samples that the kernel could not keep.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
     /// Names of the processes that have samples, each once.
     pub fn processes(&self) -> Vec<String> {
         let mut names: Vec<String> = self.samples.keys().map(|(pid, ..)| self.comm(*pid)).collect();
@@ -55,21 +60,24 @@ impl Stacks {
         names
     }
 
-    /// Samples by their path: process, thread where it is called otherwise, functions from the outermost on, with `;` between.
-    /// Only processes of that name, where one is given.
-    pub fn folded(&self, process: Option<&str>) -> BTreeMap<String, u64> {
-        let mut folded = BTreeMap::new();
+    /// The stacks, folded; only those of processes of that name, where one is given.
+    pub fn profile(&self, process: Option<&str>) -> Profile {
+        let mut profile = Profile { lost: self.lost, ..Profile::default() };
         for ((pid, tid, stack), count) in &self.samples {
             let (of_process, of_thread) = (self.comm(*pid), self.comm(*tid));
             if process.is_some_and(|wanted| wanted != of_process) {
                 continue;
             }
+            let is_named = |id: &&u32| self.frames.get(id).is_some_and(|frame| !frame.name.is_empty());
+            profile.samples += count;
+            profile.frames += stack.len() as u64 * count;
+            profile.unnamed += stack.iter().filter(|id| !is_named(id)).count() as u64 * count;
             let mut path = vec![of_process.clone()];
             path.extend((of_thread != of_process).then_some(of_thread));
             path.extend(stack.iter().rev().map(|id| self.function(*id)));
-            *folded.entry(path.join(";")).or_default() += count;
+            *profile.folded.entry(path.join(";")).or_default() += count;
         }
-        folded
+        profile
     }
 
     fn comm(&self, tid: i32) -> String {
@@ -83,15 +91,18 @@ impl Stacks {
         match (frame.name.is_empty(), is_kernel) {
             (false, true) => plain(&frame.name) + "_[k]",
             (false, false) => plain(&frame.name),
+            // Another run's process has another number: a difference needs one word for both.
+            (true, _) if frame.module.starts_with("[memory of") => "[unknown]".to_owned(),
             (true, _) if frame.module.starts_with('[') => plain(&frame.module),
             (true, _) => format!("[{}]", plain(frame.module.rsplit('/').next().unwrap_or_default())),
         }
     }
 }
 
-/// Without the characters that part a folded line.
+/// Without the characters that part a folded line, and never empty.
 fn plain(name: &str) -> String {
-    name.replace(';', ":").replace(['\n', '\r'], " ")
+    let name = name.replace(';', ":").replace(char::is_control, " ");
+    if name.trim().is_empty() { "[no name]".to_owned() } else { name.trim().to_owned() }
 }
 
 #[cfg(test)]
@@ -126,17 +137,30 @@ mod tests {
 
     #[test]
     fn stacks_are_folded_from_the_outermost_call_on() {
-        let folded = stacks().folded(None);
+        let profile = stacks().profile(None);
         let expected = [("robot;control;main;solve<a:b>", 2), ("thread 9;schedule_[k]", 1)];
-        assert_eq!(folded, expected.map(|(path, count)| (path.to_owned(), count)).into());
-        assert_eq!(stacks().folded(Some("robot")).len(), 1);
+        assert_eq!(profile.folded, expected.map(|(path, count)| (path.to_owned(), count)).into());
+        assert_eq!((profile.samples, profile.frames, profile.unnamed), (3, 5, 0));
+        assert_eq!(stacks().profile(Some("robot")).samples, 2);
     }
 
     #[test]
-    fn a_frame_without_a_name_is_its_file() {
+    fn a_frame_without_a_name_is_its_file_and_is_counted() {
         let mut stacks = stacks();
         stacks.record(&frame(1, "/usr/lib/libddsc.so.0", ""));
-        assert!(stacks.folded(None).contains_key("robot;control;main;[libddsc.so.0]"));
+        stacks.record(&frame(2, "[memory of 7]", ""));
+        let profile = stacks.profile(None);
+        assert!(profile.folded.contains_key("robot;control;[unknown];[libddsc.so.0]"));
+        assert_eq!((profile.frames, profile.unnamed), (5, 4));
+    }
+
+    #[test]
+    fn lines_stay_lines_whatever_a_thread_calls_itself() {
+        let mut stacks = stacks();
+        for (tid, comm) in [(7, "a;b\n\u{1}"), (8, " \t")] {
+            stacks.record(&Record::Thread(Thread { tid, comm: comm.to_owned(), ..Thread::default() }));
+        }
+        assert!(stacks.profile(None).folded.contains_key("a:b;[no name];main;solve<a:b>"));
     }
 
     #[test]
@@ -150,6 +174,6 @@ mod tests {
             ..Default::default()
         };
         stacks.record(&Record::Profile(batch));
-        assert_eq!(stacks.samples(), 1);
+        assert_eq!(stacks.profile(None).samples, 1);
     }
 }

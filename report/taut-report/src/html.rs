@@ -3,7 +3,7 @@
 
 use taut_analysis::Chain;
 
-use crate::{Named, json};
+use crate::{Named, flame, json, words};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
 pub(crate) const STYLE: &str = include_str!("../../web/dist/report.css");
@@ -19,6 +19,10 @@ pub fn html(recordings: &[Named<'_>]) -> String {
         let mut page = json(std::slice::from_ref(named));
         for (at, chain) in named.analysis.chains.iter().enumerate() {
             page["chains"][at]["series"] = serde_json::json!(thinned(chain));
+        }
+        if let Some(profile) = &named.analysis.profile {
+            page["profile"]["svg"] = flame::flame(profile, named.name).into();
+            page["profile"]["sentence"] = words::profile(profile).into();
         }
         page
     });

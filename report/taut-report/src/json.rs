@@ -44,6 +44,8 @@ struct Report {
     recording: Recording,
     /// Most messages first.
     chains: Vec<Chain>,
+    /// Sampled stacks, which `taut flame` draws; null where there are none.
+    profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
     damage: Vec<String>,
     /// What one must know to trust the figures.
@@ -79,6 +81,16 @@ struct Recording {
     git_revision: String,
     taut_version: String,
     host: Host,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Profile {
+    samples: u64,
+    lost_samples: u64,
+    /// In the stacks of all samples.
+    frames: u64,
+    /// Those of them whose function is not known.
+    frames_without_name: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -225,6 +237,12 @@ fn report(named: &Named<'_>) -> Report {
         headline: crate::headline(analysis),
         recording: recording(analysis),
         chains: analysis.chains.iter().map(chain).collect(),
+        profile: analysis.profile.as_ref().map(|found| Profile {
+            samples: found.samples,
+            lost_samples: found.lost,
+            frames: found.frames,
+            frames_without_name: found.unnamed,
+        }),
         damage: analysis.damage.clone(),
         notes: analysis.notes.clone(),
     }

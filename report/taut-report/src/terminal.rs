@@ -29,6 +29,10 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for chain in &analysis.chains {
         out += &section(chain, style);
     }
+    if analysis.profile.is_some() {
+        let run = words::shell(&[named.name.to_owned()]);
+        out += &format!("\n{} taut flame {run} -o flame.svg\n", style.dim("where CPU time went:"));
+    }
     if !analysis.notes.is_empty() {
         out += "\n";
         for note in &analysis.notes {
@@ -46,9 +50,10 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         0 => String::new(),
         n => format!(" · {} kernel events, {}", words::count(n), lost(totals.lost_kernel_events)),
     };
+    let profile = analysis.profile.as_ref().map_or(String::new(), |of| format!(" · stacks: {}", words::profile(of)));
     let clock = totals.clock_error_ns.map_or("clock error unknown".into(), |e| format!("clock ± {e:.0} ns"));
     format!(
-        "{:.1} s · {} stamps, {}{kernel} · {} tier · {clock}",
+        "{:.1} s · {} stamps, {}{kernel}{profile} · {} tier · {clock}",
         totals.duration_s,
         words::count(totals.stamps),
         lost(totals.lost_stamps),

@@ -46,8 +46,10 @@ export interface Chain {
   causes: CauseShare[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
+/** The picture, and what it is made of in words. */
+export interface Profile { samples: number; lost_samples: number; svg: string; sentence: string }
 export interface Report {
-  name: string; headline: string; chains: Chain[]; damage: string[]; notes: string[];
+  name: string; headline: string; chains: Chain[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;

@@ -22,6 +22,25 @@ test("it draws without errors and without the network", async () => {
 
 test("the file is small enough to mail", () => assert.ok(statSync(path).size < 1.5e6));
 
+test("a profile is drawn in the page, and by itself can be zoomed and searched", async () => {
+  const { page } = await light();
+  const section = page.locator("section", { has: page.getByRole("heading", { name: "Where CPU time went" }) });
+  if (await section.count() === 0) return;
+  const image = section.first().locator("img");
+  assert.ok(await image.evaluate((e) => e.decode().then(() => e.naturalWidth > 300 && e.naturalHeight > 60)));
+  const link = section.first().getByRole("link", { name: "Open it by itself" });
+  const [alone] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+  const trouble = [];
+  alone.on("dialog", (dialog) => { trouble.push(dialog.message()); dialog.dismiss(); });
+  await alone.waitForSelector("#frames g");
+  const wide = () => alone.locator("#frames g:visible").count();
+  const all = await wide();
+  await alone.locator("#frames g", { hasText: "dds.recv" }).first().locator("rect").click();
+  assert.ok(await wide() < all, "zooming in shows fewer boxes");
+  assert.deepEqual(trouble, []);
+  await alone.close();
+});
+
 test("the account balances on the page", async () => {
   const { page } = await light();
   assert.match(await page.locator(".balance").first().textContent(), /the account balances/);

@@ -60,6 +60,9 @@ pub enum Error {
         /// Of the command; `None` when attached.
         exit_code: Option<i32>,
     },
+    /// Stacks cannot be sampled; the source says what grants it.
+    #[error("sampling of stacks (--profile)")]
+    Profile(#[source] std::io::Error),
     /// Anything else that the system refused.
     #[error("{what}: {source}")]
     System {

@@ -296,14 +296,15 @@ impl Recording {
         };
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
-            Some(profile) => Some(
-                Profiler::start(pid, wanted.follow_existing_threads, profile)
-                    .map_err(|source| Error::System { what: "sampling of stacks (--profile)", source })?,
-            ),
+            Some(profile) => {
+                Some(Profiler::start(pid, wanted.follow_existing_threads, profile).map_err(Error::Profile)?)
+            }
             None => None,
         };
         give_way();
-        let info: Info = info::gather(command, &options.taut_version, &chosen);
+        let mut info: Info = info::gather(command, &options.taut_version, &chosen);
+        info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
+        info.facts.sort();
         let mut writer = Writer::create(&options.output, &info)?;
         writer.set_durable(options.durable);
         let started = Started {
@@ -437,6 +438,7 @@ impl Recording {
         let busy = self.drain_telemetry() || busy;
         self.drain_kernel();
         self.drain_profile(now_ns);
+        self.look_up_threads();
         self.with_writer(|writer| writer.flush_due(now_ns));
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + PROGRESS_NS;
@@ -530,6 +532,10 @@ impl Recording {
             self.lost(LostWhat::KernelEvents, place, count);
         }
         self.source = Some(source);
+    }
+
+    /// Asks for the names of threads that kernel events or samples brought up.
+    fn look_up_threads(&mut self) {
         for thread in self.threads.look_up(monotonic_ns()) {
             self.write(&Record::Thread(thread));
         }
@@ -537,23 +543,27 @@ impl Recording {
 
     fn drain_profile(&mut self, now_ns: u64) {
         let Some(profiler) = &mut self.profiler else { return };
-        let (records, lost) = (profiler.drain(now_ns), profiler.lost());
-        self.take_profile(&records, lost);
+        let (records, lost, is_of_tree) = (profiler.drain(now_ns), profiler.lost(), profiler.is_of_tree());
+        self.take_profile(&records, lost, is_of_tree);
     }
 
     fn finish_profile(&mut self) {
         let Some(mut profiler) = self.profiler.take() else { return };
-        if !profiler.with_kernel() {
-            self.warn("the profile has no kernel frames: kernel.perf_event_paranoid is above 1".to_owned());
-        }
+        profiler.without_kernel().into_iter().for_each(|warning| self.warn(warning));
         match profiler.finish() {
-            Ok(records) => self.take_profile(&records, profiler.lost()),
+            Ok(records) => self.take_profile(&records, profiler.lost(), profiler.is_of_tree()),
             Err(error) => self.warn(format!("profile: {error}")),
         }
     }
 
-    fn take_profile(&mut self, records: &[Record], lost: Vec<(String, u64)>) {
-        records.iter().for_each(|record| self.write(record));
+    fn take_profile(&mut self, records: &[Record], lost: Vec<(String, u64)>, is_of_tree: bool) {
+        for record in records {
+            if let Record::Profile(batch) = record {
+                self.threads.notice_sampled(batch, is_of_tree);
+                self.ending.samples += batch.time_ns.len() as u64;
+            }
+            self.write(record);
+        }
         lost.into_iter().for_each(|(place, count)| self.lost(LostWhat::Samples, place, count));
     }
 
@@ -620,6 +630,7 @@ impl Recording {
         }
         self.drain_kernel();
         self.finish_profile();
+        self.look_up_threads();
         self.discover();
         self.scan(monotonic_ns());
         self.calibrate();

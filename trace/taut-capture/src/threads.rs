@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use taut_recording::{KernelBatch, KernelEvent, Thread};
+use taut_recording::{KernelBatch, KernelEvent, ProfileBatch, Thread};
 
 use crate::proc;
 
@@ -52,6 +52,15 @@ impl Threads {
                     self.newcomers.insert(tid, self.is_recorded(tid));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Notes whose stacks were sampled: a thread, and its process, which has the name of its first thread.
+    pub fn notice_sampled(&mut self, batch: &ProfileBatch, recorded: bool) {
+        for tid in batch.tid.iter().chain(&batch.pid) {
+            if !self.known.contains_key(tid) {
+                self.newcomers.entry(*tid).or_insert(recorded);
             }
         }
     }
@@ -137,6 +146,17 @@ mod tests {
         assert!(told(&mut threads, thread(10, 1, "robot", true)));
         assert!(told(&mut threads, thread(10, 2, "robot", true)));
         assert_eq!(threads.recorded(), 2);
+    }
+
+    #[test]
+    fn who_was_sampled_is_asked_for_its_name_unless_it_is_known() {
+        let mut threads = Threads::default();
+        threads.remember(thread(10, 1, "robot", true));
+        let batch = ProfileBatch { pid: vec![10, 20], tid: vec![11, 20], ..ProfileBatch::default() };
+        threads.notice_sampled(&batch, true);
+        let mut newcomers: Vec<_> = threads.newcomers.into_iter().collect();
+        newcomers.sort_unstable();
+        assert_eq!(newcomers, [(11, true), (20, true)]);
     }
 
     #[test]

@@ -38,8 +38,9 @@ impl Descriptions {
         self.channels.get(&number)
     }
 
+    /// Those of plain messages; taut's own records are in others.
     pub fn channels(&self) -> impl Iterator<Item = &PlainChannel> {
-        self.channels.values()
+        self.channels.values().filter(|channel| Channel::from_schema(&channel.schema_name).is_none())
     }
 
     pub fn is_known(&self, number: u16) -> bool {

@@ -11,7 +11,7 @@ use crate::{
     Damage, Ending, Error, Info,
     plain::{self, Descriptions},
     records::{PlainMessage, Record},
-    schemas::{self, CHANNELS, Channel, Content},
+    schemas::{self, Channel, Content},
 };
 
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
@@ -78,8 +78,8 @@ struct Reader<'a> {
     only_info: bool,
     /// From a Metadata record, which no checksum vouches for.
     unverified_info: Option<Info>,
-    /// Messages by channel that a verified chunk holds and that do not decode.
-    undecodable: [u64; CHANNELS.len()],
+    /// Messages by topic that a verified chunk holds and that do not decode.
+    undecodable: BTreeMap<&'static str, u64>,
     /// What the file says of plain channels.
     plain: Descriptions,
     /// Messages by channel that have no schema.
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
             has_info: false,
             only_info: false,
             unverified_info: None,
-            undecodable: [0; CHANNELS.len()],
+            undecodable: BTreeMap::new(),
             plain: Descriptions::default(),
             nameless: BTreeMap::new(),
             decompressor: zstd::bulk::Decompressor::new().ok(),
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
             self.contents.damage.push(Damage::Info { has_copy: copy.is_some() });
             self.contents.info = copy.unwrap_or_default();
         }
-        for ((_, topic, ..), count) in CHANNELS.into_iter().zip(self.undecodable).filter(|(_, count)| *count > 0) {
+        for (topic, count) in self.undecodable {
             self.contents.damage.push(Damage::Message { topic, count });
         }
         for (channel, count) in std::mem::take(&mut self.nameless) {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
             let Some((id, entries)) = body.split_at_checked(6) else { break };
             let id = u16::from_le_bytes([id[0], id[1]]);
             let topic = match (Channel::from_id(id), self.plain.channel(id)) {
-                (Some(channel), _) => topic(channel).to_owned(),
+                (Some(channel), _) => channel.described().1.to_owned(),
                 (None, Some(channel)) => channel.topic.clone(),
                 (None, None) => format!("channel {id}"),
             };
@@ -283,8 +283,13 @@ impl<'a> Reader<'a> {
     }
 
     fn message(&mut self, channel: u16, body: &[u8]) {
-        let data = &body[22..];
-        let Some(channel) = Channel::from_id(channel) else { return self.plain_message(channel, body) };
+        match Channel::from_id(channel) {
+            Some(channel) => self.own_message(channel, &body[22..]),
+            None => self.plain_message(channel, body),
+        }
+    }
+
+    fn own_message(&mut self, channel: Channel, data: &[u8]) {
         match schemas::decode(channel, data) {
             Some(Content::Record(record)) => {
                 match &record {
@@ -299,7 +304,7 @@ impl<'a> Reader<'a> {
                 self.has_info = true;
             }
             Some(Content::Ending(ending)) => self.contents.ending = Some(ending),
-            None => self.undecodable[channel as usize - 1] += 1,
+            None => *self.undecodable.entry(channel.described().1).or_default() += 1,
         }
     }
 
@@ -311,6 +316,9 @@ impl<'a> Reader<'a> {
             *self.nameless.entry(channel).or_default() += 1;
             return;
         };
+        if let Some(own) = Channel::from_schema(&known.schema_name) {
+            return self.own_message(own, &body[22..]);
+        }
         // Values are views of what the raw stamps hold.
         if plain::is_view(known) {
             return;
@@ -356,10 +364,6 @@ impl<'a> Reader<'a> {
     fn u64_at(&self, at: usize) -> Option<u64> {
         Some(u64::from_le_bytes(self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
     }
-}
-
-fn topic(channel: Channel) -> &'static str {
-    CHANNELS.iter().find(|(c, ..)| *c == channel).map_or("", |(_, topic, ..)| topic)
 }
 
 /// Those of the chunk besides.

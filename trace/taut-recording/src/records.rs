@@ -431,6 +431,8 @@ pub struct Ending {
     pub telemetry: u64,
     /// Telemetry messages lost.
     pub lost_telemetry: u64,
+    /// Sampled stacks written.
+    pub samples: u64,
     /// Sampled stacks lost.
     pub lost_samples: u64,
     /// CPU time the recorder itself used, in nanoseconds.

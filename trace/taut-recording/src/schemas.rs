@@ -9,7 +9,9 @@ use crate::{
     records::{KernelBatch, Record, StampBatch},
 };
 
-/// A raw channel: its id is fixed for version 1, so that a file which lost its head still reads.
+/// A channel of taut's own records. The numbered ones have the same id in every file of version 1, so that a file
+/// which lost its head still reads. From [`Channel::Profile`] on they are told by their schema's name: ids above the
+/// numbered ones are given out as they come, to values and telemetry too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Channel {
@@ -23,8 +25,8 @@ pub enum Channel {
     Info = 8,
     Ending = 9,
     Objects = 10,
-    Profile = 11,
-    Frames = 12,
+    Profile,
+    Frames,
 }
 
 /// What shares a chunk: one group's chunks read without the others' bytes.
@@ -41,8 +43,11 @@ impl Group {
     pub const ALL: [Group; 4] = [Group::Slow, Group::Stamps, Group::Kernel, Group::Views];
 }
 
-/// id, topic, schema name, schema text.
-pub const CHANNELS: [(Channel, &str, &str, &str); 12] = [
+/// A channel with its topic, schema name and schema text.
+pub type Described = (Channel, &'static str, &'static str, &'static str);
+
+/// The numbered channels: in every file, described at its head.
+pub const NUMBERED: [Described; 10] = [
     (Channel::Stamps, "/taut/raw/stamps", "taut/msg/StampBatch", STAMP_BATCH),
     (Channel::Kernel, "/taut/raw/kernel", "taut/msg/KernelBatch", KERNEL_BATCH),
     (Channel::Clock, "/taut/raw/clock", "taut/msg/ClockPair", CLOCK_PAIR),
@@ -53,6 +58,10 @@ pub const CHANNELS: [(Channel, &str, &str, &str); 12] = [
     (Channel::Info, "/taut/raw/info", "taut/msg/Info", JSON),
     (Channel::Ending, "/taut/raw/ending", "taut/msg/Ending", JSON),
     (Channel::Objects, "/taut/raw/objects", "taut/msg/Object", OBJECT),
+];
+
+/// Those told by their schema's name: only in files that have something for them.
+pub const NAMED: [Described; 2] = [
     (Channel::Profile, "/taut/raw/profile", "taut/msg/ProfileBatch", PROFILE_BATCH),
     (Channel::Frames, "/taut/raw/frames", "taut/msg/Frame", FRAME),
 ];
@@ -109,8 +118,20 @@ const SAMPLE: &str = "uint64 time_ns\nfloat64 value\nstring name\n";
 const JSON: &str = "string json\n";
 
 impl Channel {
+    /// The numbered channel of that id.
     pub fn from_id(id: u16) -> Option<Channel> {
-        CHANNELS.iter().map(|(channel, ..)| *channel).find(|channel| *channel as u16 == id)
+        NUMBERED.iter().map(|(channel, ..)| *channel).find(|channel| *channel as u16 == id)
+    }
+
+    /// The channel that is told by that schema.
+    pub fn from_schema(name: &str) -> Option<Channel> {
+        NAMED.iter().find(|(_, _, schema_name, _)| *schema_name == name).map(|(channel, ..)| *channel)
+    }
+
+    /// Its topic, schema name and schema text.
+    pub fn described(self) -> Described {
+        // Every channel is in one of the two tables.
+        *NUMBERED.iter().chain(&NAMED).find(|(channel, ..)| *channel == self).unwrap_or(&NUMBERED[0])
     }
 }
 

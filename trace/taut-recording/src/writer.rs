@@ -14,7 +14,7 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use crate::{
     Ending, Error, Info, Kind,
     records::{KernelBatch, PlainChannel, Record, StampBatch},
-    schemas::{self, CHANNELS, Channel, Group, VALUE_SCHEMA},
+    schemas::{self, Channel, Group, NUMBERED, VALUE_SCHEMA},
 };
 
 /// Version of the format; raised when an old reader would misread a new file.
@@ -242,7 +242,7 @@ impl Writer {
 
     fn write_head(&mut self) -> Result<(), Error> {
         self.describe()?;
-        for (channel, topic, schema_name, schema) in CHANNELS {
+        for (channel, topic, schema_name, schema) in NUMBERED {
             let schema_id = self.mcap.add_schema(schema_name, "ros2msg", schema.as_bytes());
             let schema_id = schema_id.map_err(|source| self.mcap_error(source))?;
             let id = self.mcap.add_channel(schema_id, topic, "cdr", &BTreeMap::new());
@@ -261,7 +261,7 @@ impl Writer {
             let format = [("version", FORMAT_VERSION.to_string()), ("required_features", String::new())];
             self.metadata("taut.format", format.map(|(key, value)| (key.to_owned(), value)).into())?;
         }
-        let raw = CHANNELS.iter().map(|(id, topic, schema, text)| (*id as u16, format!("{topic} {schema}\n{text}")));
+        let raw = NUMBERED.iter().map(|(id, topic, schema, text)| (*id as u16, format!("{topic} {schema}\n{text}")));
         let (schema, text) = VALUE_SCHEMA;
         let views = self.views.values().map(|view| (view.channel, format!("{} {schema}\n{text}", view.topic)));
         let plain = self.plain.iter().map(|plain| &plain.channel);
@@ -333,9 +333,24 @@ impl Writer {
             _ => {}
         }
         match schemas::encode(record) {
-            Some((channel, bytes)) => self.push_record(channel, bytes),
+            Some((channel, bytes)) if Channel::from_id(channel as u16).is_some() => self.push_record(channel, bytes),
+            Some((channel, bytes)) => {
+                let first_ns = match record {
+                    Record::Profile(batch) => batch.time_ns.first().copied(),
+                    _ => None,
+                };
+                self.push_named(channel, first_ns.unwrap_or(self.now_ns), &bytes)
+            }
             None => Ok(()),
         }
+    }
+
+    /// Takes a record of a channel that is told by its schema, and therefore lies in the file as plain ones do.
+    fn push_named(&mut self, channel: Channel, time_ns: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (_, topic, schema_name, schema) = channel.described();
+        let number = self.channel(topic, schema_name, schema)?;
+        self.sequence = self.sequence.wrapping_add(1);
+        self.message(number, time_ns, self.sequence, |out| out.extend_from_slice(bytes))
     }
 
     /// A channel of another recording: its number there, and the one here.

@@ -17,7 +17,7 @@ use crate::exit::Done;
 /// stays readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot"
 )]
 pub struct Args {
     /// The recording to write.
@@ -127,6 +127,10 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
         0 => String::new(),
         n => format!(", {} telemetry messages", words::count(n)),
     };
+    let samples =
+        args.profile.map_or(String::new(), |_| format!(", {} of stacks", words::quantity(ending.samples, "sample")));
+    let output = words::shell(&[args.output.display().to_string()]);
+    let flame = args.profile.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
     for (n, what) in [
         (ending.lost_stamps, "stamps"),
         (ending.lost_telemetry, "telemetry messages"),
@@ -138,12 +142,11 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
         }
     }
     format!(
-        "taut: {}: {} stamps{telemetry}, {} kernel events{lost}, {}\ntaut: next: taut report {}",
+        "taut: {}: {} stamps{telemetry}, {} kernel events{samples}{lost}, {}\ntaut: next: taut report {output}{flame}",
         args.output.display(),
         words::count(ending.stamps),
         words::count(ending.kernel_events),
         words::bytes(recorded.file_bytes),
-        words::shell(&[args.output.display().to_string()]),
     )
 }
 

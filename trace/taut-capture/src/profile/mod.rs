@@ -3,11 +3,12 @@
 mod sampler;
 mod symbols;
 
-use std::{collections::HashMap, fs, io};
+use std::{collections::HashMap, fmt, io, rc::Rc};
 
 use taut_recording::{Frame, ProfileBatch, Record};
 
-use sampler::{Address, Event, Sampler};
+use crate::proc;
+use sampler::{Address, Event, Sampler, paranoid};
 use symbols::{Place, Symbols};
 
 /// Whose stacks.
@@ -28,13 +29,26 @@ pub struct Profiling {
     pub hz: u32,
 }
 
+impl fmt::Display for Profiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = match self.scope {
+            Scope::Tree => "the recorded tree",
+            Scope::System => "all tasks",
+        };
+        write!(f, "stacks of {whose}, {} times a second of CPU time", self.hz)
+    }
+}
+
 /// Events wait so long for those of other CPUs, which may have been earlier.
 const HELD_NS: u64 = 20_000_000;
+/// What the kernel calls the library that it maps into every process.
+const VDSO: &str = "[vdso]";
 /// Most samples in one record.
 const BATCH_SAMPLES: usize = 512;
 
 /// Samples under way: what is mapped where, and the numbers that frames have in the recording.
 pub struct Profiler {
+    scope: Scope,
     sampler: Sampler,
     processes: HashMap<i32, Vec<Mapping>>,
     frames: HashMap<Place, u32>,
@@ -47,7 +61,7 @@ struct Mapping {
     start: u64,
     size: u64,
     offset: u64,
-    path: String,
+    path: Rc<str>,
 }
 
 impl Profiler {
@@ -59,17 +73,26 @@ impl Profiler {
         let Profiling { scope, hz } = wanted;
         let sampler = Sampler::start(pid, existing, scope, hz)?;
         let running = match scope {
-            Scope::Tree if existing => crate::proc::tree(pid),
+            Scope::Tree if existing => proc::tree(pid),
             Scope::Tree => Vec::new(),
-            Scope::System => all_processes(),
+            Scope::System => proc::pids(),
         };
         let processes = running.into_iter().map(|pid| (pid, mapped_now(pid))).collect();
-        Ok(Profiler { sampler, processes, frames: HashMap::new(), places: Vec::new() })
+        Ok(Profiler { scope, sampler, processes, frames: HashMap::new(), places: Vec::new() })
     }
 
-    /// Whether the kernel's frames are seen.
-    pub fn with_kernel(&self) -> bool {
-        self.sampler.with_kernel()
+    /// Whether only the recorded tree is sampled.
+    pub fn is_of_tree(&self) -> bool {
+        self.scope == Scope::Tree
+    }
+
+    /// Why there are no frames of the kernel; `None` when there are.
+    pub fn without_kernel(&self) -> Option<String> {
+        let level = paranoid().filter(|_| !self.sampler.with_kernel())?;
+        Some(format!(
+            "the profile has no kernel frames: kernel.perf_event_paranoid is {level}; \
+             sudo sysctl kernel.perf_event_paranoid=1 or root shows them"
+        ))
     }
 
     /// Records of what was sampled until now: stacks, and frames that are new.
@@ -81,13 +104,15 @@ impl Profiler {
                 Event::Mapped { pid, start, size, offset, path } => {
                     let mappings = self.processes.entry(pid).or_default();
                     mappings.retain(|old| old.start + old.size <= start || start + size <= old.start);
-                    mappings.push(Mapping { start, size, offset, path });
+                    mappings.push(Mapping { start, size, offset, path: path.into() });
                 }
                 Event::Forked { pid, parent } => {
                     let mappings = self.processes.get(&parent).cloned().unwrap_or_default();
                     self.processes.insert(pid, mappings);
                 }
                 Event::Executed { pid } => drop(self.processes.insert(pid, Vec::new())),
+                Event::Exited { pid } if proc::runs(pid, None) => {}
+                Event::Exited { pid } => drop(self.processes.remove(&pid)),
                 Event::Sample { pid, tid, cpu, frames } => {
                     if batches[batches.len() - 1].time_ns.len() == BATCH_SAMPLES {
                         batches.push(ProfileBatch::default());
@@ -140,7 +165,7 @@ impl Profiler {
             Address::User(address) => {
                 let mappings = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
                 match mappings.iter().find(|mapping| address.wrapping_sub(mapping.start) < mapping.size) {
-                    Some(found) if found.path.starts_with('/') && !found.path.starts_with("//anon") => {
+                    Some(found) if is_file(&found.path) => {
                         Place::File(found.path.clone(), address - found.start + found.offset)
                     }
                     _ => Place::Memory(pid, address),
@@ -157,15 +182,15 @@ impl Profiler {
 fn frame(at: usize, place: &Place, name: String) -> Frame {
     let (module, address) = match place {
         Place::Kernel(address) => ("[kernel]".to_owned(), *address),
-        Place::File(path, offset) => (path.clone(), *offset),
+        Place::File(path, offset) => (path.to_string(), *offset),
         Place::Memory(pid, address) => (format!("[memory of {pid}]"), *address),
     };
     Frame { id: at as u32 + 1, address, module, name }
 }
 
-fn all_processes() -> Vec<i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+/// Whether the mapping has a name that its code can go by: a file's, or the kernel's own library.
+fn is_file(path: &str) -> bool {
+    path == VDSO || path.starts_with('/') && !path.starts_with("//anon")
 }
 
 /// Executable mappings as /proc tells them, for processes that were there before.
@@ -175,9 +200,11 @@ fn mapped_now(pid: i32) -> Vec<Mapping> {
     let mapping = |map: &procfs::process::MemoryMap| {
         let path = match &map.pathname {
             procfs::process::MMapPath::Path(path) => path.display().to_string(),
-            other => format!("{other:?}"),
+            procfs::process::MMapPath::Vdso => VDSO.to_owned(),
+            _ => String::new(),
         };
-        Mapping { start: map.address.0, size: map.address.1 - map.address.0, offset: map.offset, path }
+        let (start, end) = map.address;
+        Mapping { start, size: end - start, offset: map.offset, path: path.into() }
     };
     executable.map(mapping).collect()
 }

@@ -1,7 +1,7 @@
 //! Samples stacks by perf's CPU clock: the recorded tree's, or every task's. Needs no hardware counter. The kernel walks
 //! frame pointers; a stack ends where a library was built without them.
 
-use std::io;
+use std::{fs, io};
 
 use perf_event_open_sys::bindings;
 
@@ -25,6 +25,8 @@ pub enum Event {
     Forked { pid: i32, parent: i32 },
     /// Another program: nothing of before is mapped.
     Executed { pid: i32 },
+    /// A thread ended, maybe the last one.
+    Exited { pid: i32 },
 }
 
 /// Where an instruction is.
@@ -47,14 +49,18 @@ impl Sampler {
     /// Starts sampling `hz` times a second of CPU time; without the kernel's frames where they are not permitted.
     ///
     /// # Errors
-    /// What was refused.
+    /// What was refused, and what grants it.
     pub fn start(pid: i32, existing: bool, scope: Scope, hz: u32) -> io::Result<Sampler> {
-        match Sampler::open(pid, existing, scope, hz, true) {
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
-                Sampler::open(pid, existing, scope, hz, false)
-            }
-            other => other,
+        let most_hz = setting("perf_event_max_sample_rate").unwrap_or(u32::MAX.into());
+        if i64::from(hz) > most_hz {
+            let said = format!("{hz} Hz is more than kernel.perf_event_max_sample_rate permits, {most_hz}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
+        let opened = match Sampler::open(pid, existing, scope, hz, true) {
+            Err(error) if is_refusal(&error) => Sampler::open(pid, existing, scope, hz, false),
+            other => other,
+        };
+        opened.map_err(|error| if is_refusal(&error) { refused(scope, &error) } else { error })
     }
 
     /// Whether the kernel's frames are seen.
@@ -101,6 +107,25 @@ impl Sampler {
     /// What has come, in order. What is mapped on one CPU and sampled on another may come in two calls; what is newer than
     /// `until_ns` therefore waits for the next.
     pub fn drain(&mut self, until_ns: u64) -> Vec<(u64, Event)> {
+        self.read_rings();
+        self.waiting.sort_by_key(|(time_ns, _)| *time_ns);
+        let ready = self.waiting.partition_point(|(time_ns, _)| *time_ns <= until_ns);
+        self.waiting.drain(..ready).collect()
+    }
+
+    /// Ends the sampling; one more `drain` takes what is left.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.cpus.iter().flat_map(|cpu| &cpu.events).try_for_each(perf_ring::disable)?;
+        // What the rings say of losses comes before the exact number, which holds it.
+        self.read_rings();
+        for cpu in &mut self.cpus {
+            cpu.count_losses();
+            cpu.ring = None;
+        }
+        Ok(())
+    }
+
+    fn read_rings(&mut self) {
         for cpu in &mut self.cpus {
             let Some(ring) = &mut cpu.ring else { continue };
             let (waiting, lost) = (&mut self.waiting, &mut cpu.lost);
@@ -109,24 +134,39 @@ impl Sampler {
                 _ => waiting.extend(event(&record)),
             });
         }
-        self.waiting.sort_by_key(|(time_ns, _)| *time_ns);
-        let ready = self.waiting.partition_point(|(time_ns, _)| *time_ns <= until_ns);
-        self.waiting.drain(..ready).collect()
-    }
-
-    /// Ends the sampling; one more `drain` takes what is left.
-    pub fn stop(&mut self) -> io::Result<()> {
-        for cpu in &mut self.cpus {
-            cpu.events.iter().try_for_each(perf_ring::disable)?;
-            cpu.count_losses();
-        }
-        Ok(())
     }
 
     /// Samples lost since the last call, by ring.
     pub fn lost(&mut self) -> Vec<(String, u64)> {
         self.cpus.iter_mut().filter_map(|cpu| cpu.take_lost("profile")).collect()
     }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// The refusal with the setting that caused it and with what grants the sampling.
+fn refused(scope: Scope, error: &io::Error) -> io::Error {
+    let (what, enough) = match scope {
+        Scope::Tree => ("own processes", 2),
+        Scope::System => ("all tasks", 0),
+    };
+    let is = paranoid().map_or("not to be read".to_owned(), |level| format!("{level}"));
+    let said = format!(
+        "stacks of {what} need kernel.perf_event_paranoid {enough} or less, which is {is}, or CAP_PERFMON ({error}); \
+         sudo sysctl kernel.perf_event_paranoid={enough}, or run as root"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, said)
+}
+
+/// `kernel.perf_event_paranoid`.
+pub fn paranoid() -> Option<i64> {
+    setting("perf_event_paranoid")
+}
+
+fn setting(name: &str) -> Option<i64> {
+    fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
 }
 
 /// The event that a record tells, and its time; `None` for others, and for what does not make sense.
@@ -144,6 +184,7 @@ fn event(record: &Record<'_>) -> Option<(u64, Event)> {
             let (pid, parent) = (record.i32_at(0)?, record.i32_at(4)?);
             (pid != parent).then_some((record.u64_at(16)?, Event::Forked { pid, parent }))
         }
+        bindings::PERF_RECORD_EXIT => Some((record.u64_at(16)?, Event::Exited { pid: record.i32_at(0)? })),
         bindings::PERF_RECORD_COMM if record.misc & bindings::PERF_RECORD_MISC_COMM_EXEC != 0 => {
             Some((id_time(record)?, Event::Executed { pid: record.i32_at(0)? }))
         }
@@ -207,6 +248,12 @@ mod tests {
         let path = "/lib/x.so".to_owned();
         let expected = Event::Mapped { pid: 7, start: 0x1000, size: 0x2000, offset: 0x3000, path };
         assert_eq!(record(bindings::PERF_RECORD_MMAP2, 0, &body), Some((99, expected)));
+    }
+
+    #[test]
+    fn an_exit_names_its_process() {
+        let body = words(&[7 | 1 << 32, 8 | 1 << 32, 99]);
+        assert_eq!(record(bindings::PERF_RECORD_EXIT, 0, &body), Some((99, Event::Exited { pid: 7 })));
     }
 
     #[test]

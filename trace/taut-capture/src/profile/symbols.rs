@@ -2,10 +2,16 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
+    io::Read,
+    os::unix::fs::OpenOptionsExt,
+    rc::Rc,
 };
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+
+/// Of a map in /tmp; a compiler of a long run writes some megabytes.
+const MOST_MAP_BYTES: u64 = 256 << 20;
 
 /// Where code is, for its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +19,7 @@ pub enum Place {
     /// In the kernel, at this address.
     Kernel(u64),
     /// In this file, at this offset.
-    File(String, u64),
+    File(Rc<str>, u64),
     /// In no file: compiled while the process ran.
     Memory(i32, u64),
 }
@@ -21,7 +27,7 @@ pub enum Place {
 /// Symbols by address. Files are read once, when the first name of them is asked for.
 #[derive(Default)]
 pub struct Symbols {
-    files: HashMap<String, Image>,
+    files: HashMap<Rc<str>, Image>,
     kernel: Option<Table>,
     /// By process: what its /tmp/perf-PID.map says (CPython 3.12+ under `-X perf`, node, the JVM with an agent).
     compiled: HashMap<i32, Table>,
@@ -69,8 +75,8 @@ impl Symbols {
                 segment.and_then(|(from, _, address)| image.symbols.name(address + (offset - from)))
             }
             Place::Memory(pid, address) => {
-                let text = || fs::read_to_string(format!("/tmp/perf-{pid}.map")).unwrap_or_default();
-                self.compiled.entry(*pid).or_insert_with(|| Table::new(perf_map(&text()))).name(*address)
+                let map = || text(&format!("/tmp/perf-{pid}.map")).unwrap_or_default();
+                self.compiled.entry(*pid).or_insert_with(|| Table::new(perf_map(&map()))).name(*address)
             }
         };
         found.map_or_else(String::new, readable)
@@ -86,9 +92,23 @@ fn readable(name: &str) -> String {
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
+/// Opens what is a plain file by itself: others may put pipes and links where we look, and we may be root.
+fn plain_file(path: &str) -> Option<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// A file's text, as much of it as we are willing to hold.
+fn text(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    plain_file(path)?.take(MOST_MAP_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn image(path: &str) -> Option<Image> {
     // Only the tables are read, not the megabytes of code.
-    let cache = object::ReadCache::new(File::open(path).ok()?);
+    let cache = object::ReadCache::new(plain_file(path)?);
     let file = object::File::parse(&cache).ok()?;
     let segments = file.segments().map(|segment| {
         let (offset, size) = segment.file_range();
@@ -148,6 +168,17 @@ mod tests {
     }
 
     #[test]
+    fn a_map_that_is_a_pipe_or_a_link_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("map"), "10 8 known").unwrap();
+        std::os::unix::fs::symlink(path("map"), path("link")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+        assert_eq!(text(&path("map")).as_deref(), Some("10 8 known"));
+        assert_eq!((text(&path("link")), text(&path("pipe")), text("/dev/zero")), (None, None, None));
+    }
+
+    #[test]
     fn own_code_has_its_name() {
         let address = own_code_has_its_name as fn() as usize as u64;
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -157,7 +188,7 @@ mod tests {
             let hex = |text| u64::from_str_radix(text, 16).unwrap();
             (hex(start)..hex(end))
                 .contains(&address)
-                .then(|| Place::File(words[5].to_owned(), hex(words[2]) + (address - hex(start))))
+                .then(|| Place::File(words[5].into(), hex(words[2]) + (address - hex(start))))
         };
         let place = maps.lines().find_map(of).unwrap();
         assert!(Symbols::default().name(&place).ends_with("own_code_has_its_name"));
