@@ -231,7 +231,8 @@ fn headline(runs: &[Run], chains: &[Compared]) -> String {
     };
     let (Some(first), Some(last)) = (chain.runs.first(), chain.runs.last()) else { return String::new() };
     let name = |side: &Side| runs[side.run].short.clone();
-    let quantiles: [(&str, fn(&single::Figures) -> Option<u64>); 4] =
+    type Quantile = fn(&single::Figures) -> Option<u64>;
+    let quantiles: [(&str, Quantile); 4] =
         [("hundredth", |d| d.p99_ns), ("twentieth", |d| d.p95_ns), ("tenth", |d| d.p90_ns), ("half", |d| d.p50_ns)];
     // The rarest share that both carry.
     let found = quantiles.iter().find_map(|(share, of)| Some((share, of(&first.end_to_end)?, of(&last.end_to_end)?)));
