@@ -1,7 +1,7 @@
 //! Where results go: stdout, or a file that is either whole or not there.
 
 use std::{
-    io::{ErrorKind, IsTerminal, Write},
+    io::{BufWriter, ErrorKind, IsTerminal, Write},
     path::Path,
 };
 
@@ -16,8 +16,23 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
             stdout.write_all(text.as_bytes())?;
             stdout.flush()?;
         }
-        Some(path) => whole_file(text, path).with_context(|| format!("{}: cannot write", path.display()))?,
+        Some(path) => file(path, |out| Ok(out.write_all(text.as_bytes())?))?,
     }
+    Ok(())
+}
+
+/// Has a result written to a temporary neighbour of `path`, which takes its place when all of it is there.
+pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let cannot = || format!("{}: cannot write", path.display());
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder).with_context(cannot)?;
+    let mut out = BufWriter::new(&mut file);
+    write(&mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)?;
+    drop(out);
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).with_context(cannot)?;
+    file.persist(path).with_context(cannot)?;
     Ok(())
 }
 
@@ -30,14 +45,4 @@ pub fn style(path: Option<&Path>) -> Style {
 /// Somebody downstream has read enough: that is success.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
-}
-
-fn whole_file(text: &str, path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    use std::os::unix::fs::PermissionsExt;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -156,6 +156,7 @@ impl Analyzer {
         };
         let totals = Totals {
             duration_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
+            start_monotonic_ns: start_ns,
             stamps: self.all_stamps,
             lost_stamps: self.lost_stamps,
             kernel_events: self.kernel_events,

@@ -28,6 +28,8 @@ pub struct Analysis {
 pub struct Totals {
     /// From the first to the last record, in seconds.
     pub duration_s: f64,
+    /// The recording's start, from which moments are counted; CLOCK_MONOTONIC.
+    pub start_monotonic_ns: u64,
     /// Stamps read.
     pub stamps: u64,
     /// Stamps lost, as counted by rings and recorder.

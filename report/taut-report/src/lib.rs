@@ -5,6 +5,7 @@ mod budget;
 mod causes;
 mod compare;
 mod doctor;
+pub mod export;
 pub mod flame;
 mod gate;
 mod guard;

@@ -5,6 +5,7 @@ pub mod bus;
 pub mod diff;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod flame;
 pub mod gate;
 pub mod guard;
