@@ -15,7 +15,8 @@
  *     cargo rustc --release -p taut-guard --features c --crate-type staticlib,cdylib
  *     cc robot.c -Iinclude target/release/libtaut_guard.a -lpthread -ldl -lm
  *
- * You own all storage: declare a handle anywhere, init it, and use it from one thread at a time. Nothing allocates, locks,
+ * You own all storage: declare a handle anywhere, init it, and use it from one thread at a time (a mailbox: from one at
+ * each end). Nothing allocates, locks,
  * calls the kernel or reads a clock; times are CLOCK_MONOTONIC nanoseconds that you pass in. A pointer is null or valid;
  * null, and a zeroed handle that was never initialised, are answered with TAUT_NO_HANDLE or with a verdict that stops.
  * `message`, where it is asked for, takes the words of a refusal, NUL-terminated; it may be null. This is no safety-rated
@@ -160,6 +161,8 @@ typedef struct {
   uint32_t cause;
   uint32_t channel;                 /* 0 the tool, 1 … 8 a joint, 255 the reported speed */
   uint32_t has_proof;
+  uint32_t time_base;               /* what time was made of; TAUT_TIME_ARRIVAL is the degraded mode */
+  uint32_t reserved;
   taut_guard_sample_t proof[2];     /* the earlier first */
 } taut_guard_trip_t;
 
@@ -258,8 +261,26 @@ void taut_chain_operator(taut_chain_t *chain, uint64_t now_ns);
 void taut_chain_degrade(taut_chain_t *chain, uint8_t cause);
 int taut_chain_cycle(taut_chain_t *chain, uint64_t now_ns);
 uint32_t taut_chain_action(taut_chain_t *chain, size_t servo, double *kd_scale);
+/* Cycles since a servo answered. */
+uint64_t taut_chain_reply_age_cycles(taut_chain_t *chain, size_t servo);
+/* Saturating counts. Servo: 0 commands, 1 ignored, 2 time-outs, 3 own faults. Chain: 0 cycles, 1 missing replies, 2 causes
+ * after the first. */
+uint64_t taut_servo_counter(taut_servo_t *servo, size_t which);
+uint64_t taut_chain_counter(taut_chain_t *chain, size_t which);
 
-/* --- setpoint ledger and limiter ----------------------------------------------------------------- */
+/* The best way to stop a joint that is left, by moteus's numbers. Hold needs power, an encoder and a speed; damping power
+ * and a speed; the brake a driver. */
+enum { TAUT_STOP_OFF = 0, TAUT_STOP_HOLD = 10, TAUT_STOP_DAMP = 12, TAUT_STOP_BRAKE = 15 };
+uint32_t taut_best_stop(int has_power, int has_encoder, int has_speed, int has_driver);
+
+typedef struct { uint64_t storage[16]; } taut_ramp_t;
+
+/* Back to work after a stop, in steps of limited (Euclidean) length from where the joints are. TAUT_AXES numbers each. */
+int taut_ramp_init(taut_ramp_t *ramp, const double *measured, double step_max, char *message, size_t capacity);
+/* 1 if `setpoint` is the target. */
+int taut_ramp_next(taut_ramp_t *ramp, const double *target, double *setpoint);
+
+/* --- setpoint ledger ----------------------------------------------------------------------------- */
 
 enum {
   TAUT_FATE_PASSED = 0,
@@ -306,9 +327,19 @@ typedef struct { uint64_t storage[512]; } taut_ledger_t;
 int taut_ledger_init(taut_ledger_t *ledger);
 int taut_ledger_produce(taut_ledger_t *ledger, uint64_t id, uint64_t now_ns);
 int taut_ledger_end(taut_ledger_t *ledger, uint64_t id, uint32_t fate, uint32_t reason, uint64_t now_ns);
+/* Ends all that were produced before `before_ns`, with one fate; how many, or a negative number. */
+int64_t taut_ledger_end_older(taut_ledger_t *ledger, uint64_t before_ns, uint32_t fate, uint32_t reason, uint64_t now_ns);
 uint64_t taut_ledger_count(taut_ledger_t *ledger, uint32_t reason);
+/* The same among all that were produced. */
+double taut_ledger_share(taut_ledger_t *ledger, uint32_t reason);
+/* The longest time from production to fate. */
+uint64_t taut_ledger_age_max_ns(taut_ledger_t *ledger);
 /* Once a second: TAUT_UNBALANCED if setpoints are unexplained. */
 int taut_ledger_balance(taut_ledger_t *ledger, uint64_t now_ns, taut_balance_t *balance);
+
+/* --- what to do instead of dropping a setpoint --------------------------------------------------- */
+
+/* Jerk-limited retargeting is Ruckig's, which C++ has itself (github.com/pantor/ruckig); Rust and Python have it here. */
 
 enum { TAUT_AXES = 8 };
 
@@ -323,7 +354,7 @@ typedef struct {
 typedef struct {
   double setpoint[TAUT_AXES];
   double amount;
-  uint32_t fate; /* passed or modified */
+  uint32_t fate; /* passed, modified or held */
   uint32_t reason;
 } taut_shaped_t;
 
@@ -332,10 +363,72 @@ typedef struct { uint64_t storage[64]; } taut_limiter_t;
 /* `measured`, `target`: TAUT_AXES numbers. */
 int taut_limiter_init(taut_limiter_t *limiter, const taut_limits_t *limits, const double *measured, char *message, size_t capacity);
 int taut_limiter_shape(taut_limiter_t *limiter, const double *target, taut_shaped_t *shaped);
+/* Near a boundary that the caller watches: only a share of the way is gone (taut_approach_share); 0 holds. */
+int taut_limiter_shape_near(taut_limiter_t *limiter, const double *target, double share, taut_shaped_t *shaped);
 int taut_limiter_rehome(taut_limiter_t *limiter, const double *measured);
 
+/* Towards a boundary that only the caller can measure (self-collision, a singularity): slower from `slow_at` on, held at
+ * `stop_at` until `resume_at`, always free to leave. Distances grow inwards. */
+typedef struct { uint64_t storage[8]; } taut_approach_t;
+
+int taut_approach_init(taut_approach_t *approach, double stop_at, double resume_at, double slow_at, char *message, size_t capacity);
+/* The share of a step that may be gone, from `distance` now and `next`, where the whole step would lead. */
+double taut_approach_share(taut_approach_t *approach, double distance, double next);
+
+/* A jittery stream at the servo's own rate, a constant delay behind: one period and `jitter_ns`, its p99. */
+enum { TAUT_PLAYED_INTERPOLATED = 0, TAUT_PLAYED_EXTRAPOLATED = 1, TAUT_PLAYED_SLOWING = 2, TAUT_PLAYED_RESTING = 3 };
+
+typedef struct {
+  double setpoint[TAUT_AXES]; /* not yet limited: put a limiter behind */
+  uint64_t added_delay_ns;    /* what jitter costs in feel */
+  uint32_t source;
+  uint32_t reserved;
+} taut_sampled_t;
+
+typedef struct { uint64_t storage[160]; } taut_playout_t;
+
+int taut_playout_init(taut_playout_t *playout, uint64_t period_ns, uint64_t jitter_ns, uint64_t delay_most_ns, char *message,
+                      size_t capacity);
+/* 1, or 0 for one that is out of order or not finite. `produced_ns` by any clock. */
+int taut_playout_push(taut_playout_t *playout, int64_t produced_ns, const double *setpoint, uint64_t arrival_ns);
+/* 1, or 0 before the first two setpoints are due. */
+int taut_playout_play(taut_playout_t *playout, uint64_t now_ns, taut_sampled_t *sampled);
+
+/* Fewer setpoints on purpose: whether to send this one; if not, it is superseded for TAUT_REASON_DECIMATED. */
+typedef struct { uint64_t storage[8]; } taut_decimate_t;
+
+int taut_decimate_init(taut_decimate_t *decimate, uint64_t period_ns, char *message, size_t capacity);
+int taut_decimate_keeps(taut_decimate_t *decimate, int64_t produced_ns);
+
+/* What does not change, for a third of the watchdog's time at most: whether to send it; if not, TAUT_REASON_DEADBAND. */
+typedef struct { uint64_t storage[16]; } taut_keep_alive_t;
+
+int taut_keep_alive_init(taut_keep_alive_t *keep_alive, double deadband, uint64_t watchdog_ns, char *message, size_t capacity);
+int taut_keep_alive_is_due(taut_keep_alive_t *keep_alive, const double *setpoint, uint64_t period_ns, uint64_t now_ns);
+
+/* A transmission's budget: attempts and one period. After a failed attempt: 1 if another is allowed. */
+typedef struct { uint64_t storage[8]; } taut_retry_t;
+
+int taut_retry_init(taut_retry_t *retry, uint64_t period_ns, uint32_t attempts_max, char *message, size_t capacity);
+void taut_retry_begin(taut_retry_t *retry, uint64_t now_ns);
+int taut_retry_again(taut_retry_t *retry, uint64_t now_ns);
+/* The most that an attempt made now may take: the time-out for the socket. */
+uint64_t taut_retry_left_ns(taut_retry_t *retry, uint64_t now_ns);
+
+/* Depth 1, the latest wins: one thread puts, another takes, neither ever waits. */
+enum { TAUT_MAILBOX_WORDS = 10 };
+
+typedef struct { uint64_t storage[40]; } taut_mailbox_t;
+
+int taut_mailbox_init(taut_mailbox_t *mailbox);
+/* 0, or 1 with the item that was overwritten unread (TAUT_REASON_SUPERSEDED). TAUT_MAILBOX_WORDS words each. */
+int taut_mailbox_put(taut_mailbox_t *mailbox, const uint64_t *item, uint64_t *overwritten);
+/* 1 with the latest item, or 0 if it was taken already. */
+int taut_mailbox_take(taut_mailbox_t *mailbox, uint64_t *item);
+
 /* Size in octets of struct number `which` as the library was built, in the order above: parameters, frame, verdict, trip,
- * black box entry, guard, servo, chain, timeouts, ledger, balance, limiter, limits, shaped. Compare with sizeof once. */
+ * black box entry, guard, servo, chain, timeouts, ledger, balance, limiter, limits, shaped; mailbox, playout, sampled,
+ * approach, decimate, keep-alive, retry, ramp. Compare with sizeof once. */
 size_t taut_guard_sizeof(uint32_t which);
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -109,7 +110,13 @@ class ServoWatchdog {
   /// Whether the command was obeyed.
   bool command(std::uint32_t command) noexcept { return taut_servo_command(&servo_, command) == 1; }
   std::uint32_t tick() noexcept { return taut_servo_tick(&servo_); }
+  /// A position command with a time-out of its own; without any only where `unsafe_without_timeout` says so.
+  bool position(Nanoseconds timeout) noexcept { return taut_servo_position(&servo_, 1e-9 * static_cast<double>(timeout.count()), 0) == 1; }
+  bool position_unsafe_without_timeout() noexcept {
+    return taut_servo_position(&servo_, std::numeric_limits<double>::quiet_NaN(), 1) == 1;
+  }
   void fault() noexcept { taut_servo_fault(&servo_); }
+  std::uint64_t timeouts() noexcept { return taut_servo_counter(&servo_, 2); }
   int mode() noexcept { return taut_servo_mode(&servo_); }
 
  private:
@@ -139,9 +146,35 @@ class DegradeChain {
     action.kind = taut_chain_action(&chain_, servo, &action.kd_scale);
     return action;
   }
+  std::uint64_t reply_age_cycles(std::size_t servo) noexcept { return taut_chain_reply_age_cycles(&chain_, servo); }
+  std::uint64_t missing_replies() noexcept { return taut_chain_counter(&chain_, 1); }
 
  private:
   taut_chain_t chain_{};
+};
+
+using Axes = std::array<double, TAUT_AXES>;
+
+/// Back to work after a stop, from where the joints are.
+class Ramp {
+ public:
+  Ramp(const Axes &measured, double step_max) {
+    detail::Message message{};
+    detail::check(taut_ramp_init(&ramp_, measured.data(), step_max, message.data(), message.size()), message);
+  }
+
+  struct Step {
+    Axes setpoint;
+    bool is_there;
+  };
+  Step next(const Axes &target) noexcept {
+    Step step{};
+    step.is_there = taut_ramp_next(&ramp_, target.data(), step.setpoint.data()) == 1;
+    return step;
+  }
+
+ private:
+  taut_ramp_t ramp_{};
 };
 
 class Ledger {
@@ -152,7 +185,13 @@ class Ledger {
   int end(std::uint64_t id, std::uint32_t fate, std::uint32_t reason, Nanoseconds now) noexcept {
     return taut_ledger_end(&ledger_, id, fate, reason, detail::ns(now));
   }
+  /// How many were ended; negative if the fate was refused.
+  std::int64_t end_older(Nanoseconds before, std::uint32_t fate, std::uint32_t reason, Nanoseconds now) noexcept {
+    return taut_ledger_end_older(&ledger_, detail::ns(before), fate, reason, detail::ns(now));
+  }
   std::uint64_t count(std::uint32_t reason) noexcept { return taut_ledger_count(&ledger_, reason); }
+  double share(std::uint32_t reason) noexcept { return taut_ledger_share(&ledger_, reason); }
+  Nanoseconds age_max() noexcept { return Nanoseconds{taut_ledger_age_max_ns(&ledger_)}; }
   /// Nothing if setpoints are unexplained.
   std::optional<taut_balance_t> balance(Nanoseconds now) noexcept {
     taut_balance_t balance{};
@@ -165,22 +204,123 @@ class Ledger {
 
 class Limiter {
  public:
-  using Axes = std::array<double, TAUT_AXES>;
-
   Limiter(const taut_limits_t &limits, const Axes &measured) {
     detail::Message message{};
     detail::check(taut_limiter_init(&limiter_, &limits, measured.data(), message.data(), message.size()), message);
   }
 
-  /// Nothing for a target that is not finite.
-  std::optional<taut_shaped_t> shape(const Axes &target) noexcept {
+  /// Nothing for a target that is not finite. Near a boundary, the share of the way that may be gone.
+  std::optional<taut_shaped_t> shape(const Axes &target, double share = 1.0) noexcept {
     taut_shaped_t shaped{};
-    return taut_limiter_shape(&limiter_, target.data(), &shaped) == TAUT_DONE ? std::optional{shaped} : std::nullopt;
+    const int done = taut_limiter_shape_near(&limiter_, target.data(), share, &shaped);
+    return done == TAUT_DONE ? std::optional{shaped} : std::nullopt;
   }
   bool rehome(const Axes &measured) noexcept { return taut_limiter_rehome(&limiter_, measured.data()) == TAUT_DONE; }
 
  private:
   taut_limiter_t limiter_{};
+};
+
+/// Slower towards a boundary, held at it, always free to leave.
+class Approach {
+ public:
+  Approach(double stop_at, double resume_at, double slow_at) {
+    detail::Message message{};
+    detail::check(taut_approach_init(&approach_, stop_at, resume_at, slow_at, message.data(), message.size()), message);
+  }
+  double share(double distance, double next) noexcept { return taut_approach_share(&approach_, distance, next); }
+
+ private:
+  taut_approach_t approach_{};
+};
+
+/// A jittery stream at the servo's own rate, a constant delay behind.
+class Playout {
+ public:
+  Playout(Nanoseconds period, Nanoseconds jitter, Nanoseconds delay_most) {
+    detail::Message message{};
+    detail::check(taut_playout_init(&playout_, detail::ns(period), detail::ns(jitter), detail::ns(delay_most), message.data(),
+                                    message.size()),
+                  message);
+  }
+  /// Whether it is of use.
+  bool push(Nanoseconds produced, const Axes &setpoint, Nanoseconds arrival) noexcept {
+    return taut_playout_push(&playout_, produced.count(), setpoint.data(), detail::ns(arrival)) == 1;
+  }
+  /// Nothing before the first two setpoints are due.
+  std::optional<taut_sampled_t> play(Nanoseconds now) noexcept {
+    taut_sampled_t sampled{};
+    return taut_playout_play(&playout_, detail::ns(now), &sampled) == 1 ? std::optional{sampled} : std::nullopt;
+  }
+
+ private:
+  taut_playout_t playout_{};
+};
+
+/// Fewer setpoints on purpose.
+class Decimate {
+ public:
+  explicit Decimate(Nanoseconds period) {
+    detail::Message message{};
+    detail::check(taut_decimate_init(&decimate_, detail::ns(period), message.data(), message.size()), message);
+  }
+  bool keeps(Nanoseconds produced) noexcept { return taut_decimate_keeps(&decimate_, produced.count()) == 1; }
+
+ private:
+  taut_decimate_t decimate_{};
+};
+
+/// What does not change, for a third of the watchdog's time at most.
+class KeepAlive {
+ public:
+  KeepAlive(double deadband, Nanoseconds watchdog) {
+    detail::Message message{};
+    detail::check(taut_keep_alive_init(&keep_alive_, deadband, detail::ns(watchdog), message.data(), message.size()), message);
+  }
+  bool is_due(const Axes &setpoint, Nanoseconds period, Nanoseconds now) noexcept {
+    return taut_keep_alive_is_due(&keep_alive_, setpoint.data(), detail::ns(period), detail::ns(now)) == 1;
+  }
+
+ private:
+  taut_keep_alive_t keep_alive_{};
+};
+
+/// A transmission's budget: attempts and one period.
+class Retry {
+ public:
+  Retry(Nanoseconds period, std::uint32_t attempts_max) {
+    detail::Message message{};
+    detail::check(taut_retry_init(&retry_, detail::ns(period), attempts_max, message.data(), message.size()), message);
+  }
+  void begin(Nanoseconds now) noexcept { taut_retry_begin(&retry_, detail::ns(now)); }
+  bool again(Nanoseconds now) noexcept { return taut_retry_again(&retry_, detail::ns(now)) == 1; }
+  Nanoseconds left(Nanoseconds now) noexcept { return Nanoseconds{taut_retry_left_ns(&retry_, detail::ns(now))}; }
+
+ private:
+  taut_retry_t retry_{};
+};
+
+/// Depth 1, the latest wins: one thread puts, another takes. It stays where it was made, for both have its address.
+class Mailbox {
+ public:
+  using Item = std::array<std::uint64_t, TAUT_MAILBOX_WORDS>;
+
+  Mailbox() { taut_mailbox_init(&mailbox_); }
+  Mailbox(const Mailbox &) = delete;
+  Mailbox &operator=(const Mailbox &) = delete;
+
+  /// The item that was overwritten unread, if one was.
+  std::optional<Item> put(const Item &item) noexcept {
+    Item before{};
+    return taut_mailbox_put(&mailbox_, item.data(), before.data()) == 1 ? std::optional{before} : std::nullopt;
+  }
+  std::optional<Item> take() noexcept {
+    Item item{};
+    return taut_mailbox_take(&mailbox_, item.data()) == 1 ? std::optional{item} : std::nullopt;
+  }
+
+ private:
+  taut_mailbox_t mailbox_{};
 };
 
 }  // namespace taut

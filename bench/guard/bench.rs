@@ -164,6 +164,9 @@ fn count(what: &str) {
         "retarget with Ruckig, 6 axes" => {
             let limits = JerkLimits {
                 period_ns: 8 * MS,
+                position_min: [-1.0; 6],
+                position_max: [1.0; 6],
+                margin: 0.01,
                 velocity_max: [1.0; 6],
                 acceleration_max: [5.0; 6],
                 jerk_max: [50.0; 6],

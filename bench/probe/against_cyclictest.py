@@ -8,9 +8,11 @@ from pathlib import Path
 
 import cyclictest
 import ours
-import rounds
 from children import CPU, load, run
-from page import Check, Section, microseconds, table
+from page import Section, microseconds
+
+from bench.proof import rounds
+from bench.proof.page import Check, table
 
 PRIORITY = 80
 EQUAL = 0.10

@@ -7,7 +7,9 @@ from pathlib import Path
 import jhiccup
 import ours
 from children import CPU, run
-from page import Check, Section, microseconds, table
+from page import Section, microseconds
+
+from bench.proof.page import Check, table
 
 HERE = Path(__file__).parent
 INTERVAL_NS = 1_000_000

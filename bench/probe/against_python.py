@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import ours
-import rounds
 from children import CPU, run
-from page import Section, microseconds, table
+from page import Section, microseconds
+
+from bench.proof import rounds
+from bench.proof.page import table
 
 HERE = Path(__file__).parent
 SLEEPS_S = (0.001, 0.01)

@@ -10,7 +10,9 @@ import blame
 import hog
 import ours
 from children import CPU, in_background, run
-from page import Check, Section, table
+from page import Section
+
+from bench.proof.page import Check, table
 
 HERE = Path(__file__).parent
 PRIORITY, PROBE_PRIORITY, INTERVAL_NS = 95, 80, 1_000_000

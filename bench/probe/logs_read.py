@@ -10,7 +10,9 @@ from typing import Any
 
 import ours
 from children import run
-from page import Check, Section, table
+from page import Section
+
+from bench.proof.page import Check, table
 
 # Of its three digits: a bucket's width, and one for whole nanoseconds.
 DIGITS, WHOLE_NS = 0.001, 1

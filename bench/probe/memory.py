@@ -7,7 +7,9 @@ from pathlib import Path
 
 import ours
 from children import CPU, in_background
-from page import Check, Section, table
+from page import Section
+
+from bench.proof.page import Check, table
 
 FIRST_S, LAST_S = 10, 60
 MORE_KIB = 1024

@@ -1,24 +1,10 @@
 """What a section found, and all of it as `docs/probe-proof.md`."""
 
 import datetime
-import os
-import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Check:
-    """A figure against its limit."""
-
-    what: str
-    figure: str
-    limit: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return f"{'ok    ' if self.holds else 'MISSED'} {self.what}: {self.figure} (limit {self.limit})"
+from bench.proof.page import Check, machine, verdicts
 
 
 @dataclass
@@ -41,16 +27,9 @@ def page(sections: Sequence[Section], command: str, minutes: float) -> str:
         f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
         "Who measures takes turns: every comparison is within a round, the order changes with each round, and the round is the unit of "
         "all statistics. Nothing is left out; rounds in which the whole machine stood still are counted. Intervals are 90 %.",
-        table(
-            ["", "measured", "limit", ""],
-            [[c.what, c.figure, c.limit, "holds" if c.holds else "**missed**"] for c in checks],
-        ),
+        verdicts(checks),
     ]
     return "\n\n".join(parts + [str(section) for section in sections]) + "\n"
-
-
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
 
 
 def microseconds(ns: float | None) -> str:
@@ -59,10 +38,3 @@ def microseconds(ns: float | None) -> str:
         return "–"
     us = ns / 1000
     return f"{us:.1f}" if abs(us) < 100 else f"{us:,.0f}".replace(",", "\u202f")
-
-
-def machine() -> str:
-    rows = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((row.split(":")[1].strip() for row in rows if row.startswith("model name")), "?")
-    guest = ", virtual machine" if any(" hypervisor" in row for row in rows) else ""
-    return f"{model}, {os.cpu_count()} CPUs{guest}, Linux {platform.release()}, Python {platform.python_version()}"

@@ -4,7 +4,6 @@ import blame
 import cyclictest
 import jhiccup
 import pytest
-import rounds
 
 PRINTED = """# /dev/cpu_dma_latency set to 0us
 # Histogram
@@ -80,15 +79,3 @@ def test_a_late_wake_far_from_every_burst_must_not_be_the_hogs() -> None:
     wakes = [wake(MS, 30_000, "x"), wake(2 * MS, 400_000, "wakeup: by hog/7"), wake(3 * MS, 30_000, "x")]
     verdict = blame.judge([(9 * MS, 11 * MS)], wakes, "hog/7", MS)
     assert (verdict.hits, verdict.others, verdict.slandered) == (0, 1, 1)
-
-
-def test_the_interval_of_a_ratio_decides() -> None:
-    equal, wide = rounds.estimate([0.99, 1.0, 1.02] * 5), rounds.estimate([0.5, 1.0, 2.0] * 5)
-    assert equal.is_within(0.1) and equal.median == 1.0
-    assert not wide.is_within(0.1) and wide.median == 1.0
-
-
-def test_a_tool_is_as_far_from_itself_either_way() -> None:
-    band = rounds.against_itself([1, 2, 4], [2, 1, 4.4])
-    assert (round(band.typical, 9), round(band.worst, 9)) == (2, 2)
-    assert band.holds(0.5) and not band.holds(2.1)

@@ -48,7 +48,7 @@ def measure(folder: Path, arrangement: str) -> Motion:
     end = min(leader["t_ns"][-1], follower["t_ns"][-1], commands["t_ns"][-1]) - END_S * 1e9
     times = np.arange(start, end, STEP_S * 1e9)
     if times.size < 1000:
-        raise RuntimeError(f"{folder}: the arms moved for less than a second")
+        raise RuntimeError("the arms moved for less than a second")
     hand = tool_m(_at(leader, times - DELAYS_MAX * STEP_S * 1e9, DELAYS_MAX))
     arm = tool_m(_at(follower, times, 0))
     rms = [float(np.sqrt(np.mean(np.sum((arm - _earlier(hand, d)) ** 2, axis=1)))) for d in range(DELAYS_MAX)]

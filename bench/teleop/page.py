@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import os
-import platform
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import conditions
-from ratios import ratio, rounds
 from trial import Trial
 
+from bench.proof import rounds
+from bench.proof.page import Check, machine, table, verdicts
 from workloads.teleop.safety import Limits
 
 RATIO_MAX = 1 / 5
@@ -24,18 +21,6 @@ SLACK = 1e-6
 """Of a limit: XML-RPC carries decimal digits."""
 
 Figure = Callable[[Trial], float]
-
-
-@dataclass(frozen=True)
-class Check:
-    what: str
-    figure: str
-    limit: str
-    holds: bool
-    condition: str = ""
-
-    def __str__(self) -> str:
-        return f"{'ok    ' if self.holds else 'MISSED'} {self.what}: {self.figure} (limit {self.limit})"
 
 
 def checks(trials: Sequence[Trial]) -> list[Check]:
@@ -62,7 +47,12 @@ def checks(trials: Sequence[Trial]) -> list[Check]:
                 f"{limits.tool_speed_m_s:g} m/s, {limits.joint_speed_deg_s:g} °/s",
                 is_within,
             ),
-            (f"p99 by the source arrangement's, {where}", str(p99), "×0.2", p99 is not None and p99.high <= RATIO_MAX),
+            (
+                f"p99 by the source arrangement's, {where}",
+                times(p99),
+                "×0.2",
+                p99 is not None and p99.high <= RATIO_MAX,
+            ),
         ]
         found += [Check(*row, condition=condition.name) for row in rows]
     return found
@@ -81,10 +71,7 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
         f"({first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost in all). End to end is from the leader's read to the "
         "servo's answer, over the setpoints that got there. The controllers stand for machines of their own: in both arrangements they "
         "run above everything (SCHED_FIFO). An hour of heavy jitter has a page of its own, `docs/teleop-hour.md`.",
-        table(
-            ["", "measured", "limit", ""],
-            [[c.what, c.figure, c.limit, "holds" if c.holds else "**missed**"] for c in found],
-        ),
+        verdicts(found),
     ]
     for condition in under(trials):
         parts += section(trials, condition, [check for check in found if check.condition == condition.name])
@@ -97,7 +84,7 @@ def section(trials: Sequence[Trial], condition: conditions.Condition, found: Seq
     rows = []
     for name, figure, show in FIGURES:
         both = [show(statistics.median(map(figure, side))) for side in (source, right)]
-        rows.append([name, *both, str(compared(trials, condition, figure) or "–")])
+        rows.append([name, *both, times(compared(trials, condition, figure))])
     for name, count in COUNTS:
         rows.append([name, *(f"{sum(map(count, side)):g}" for side in (source, right)), "–"])
     parts = [
@@ -168,9 +155,20 @@ def of(trials: Iterable[Trial], arrangement: str, condition: conditions.Conditio
     return [t for t in trials if t.arrangement == arrangement and t.condition == condition.name]
 
 
-def compared(trials: Sequence[Trial], condition: conditions.Condition, figure: Figure):  # type: ignore[no-untyped-def]
-    sides = [rounds([figure(t) for t in of(trials, name, condition)]) for name in ("right", "source")]
-    return ratio(*sides)
+def compared(trials: Sequence[Trial], condition: conditions.Condition, figure: Figure) -> rounds.Estimate | None:
+    """Right by source, within rounds; each round runs either twice (ABBA). Nothing where a figure is zero."""
+    sides = [[figure(t) for t in of(trials, name, condition)] for name in ("right", "source")]
+    if min(map(min, sides)) <= 0:
+        return None
+    right, source = (rounds.middle(side[::2], side[1::2]) for side in sides)
+    return rounds.estimate(rounds.ratios(right, source))
+
+
+def times(ratio: rounds.Estimate | None) -> str:
+    def digits(value: float) -> str:
+        return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+    return f"×{digits(ratio.median)} ({digits(ratio.low)} to {digits(ratio.high)})" if ratio else "–"
 
 
 def ends(source: Sequence[Trial], right: Sequence[Trial]) -> list[list[str]]:
@@ -206,14 +204,3 @@ def side_by_side(left: list[tuple[str, float]], right: list[tuple[str, float]]) 
         return [f"`{side[at][0]}`", percent(side[at][1])] if at < len(side) else ["", ""]
 
     return [cells(left, at) + cells(right, at) for at in range(max(len(left), len(right)))]
-
-
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
-
-
-def machine() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?")
-    guest = ", virtual machine" if any(" hypervisor" in line for line in lines) else ""
-    return f"{model}, {os.cpu_count()} CPUs{guest}, Linux {platform.release()}, Python {platform.python_version()}"

@@ -6,7 +6,6 @@ from pathlib import Path
 import motion
 import numpy as np
 import pytest
-from ratios import ratio, rounds
 
 from workloads.teleop.arms import FR20, HOME_DEG
 from workloads.teleop.journal import Journal
@@ -55,11 +54,3 @@ def test_acceleration_jerk_and_steps_are_those_of_the_motion(tmp_path: Path) -> 
 def test_the_tools_way_is_that_of_the_workload() -> None:
     joints = np.random.default_rng(5).uniform(FR20.lower_deg, FR20.upper_deg, (50, 6))
     assert np.allclose(motion.tool_m(joints), [FR20.tool_m(row) for row in joints])
-
-
-def test_a_ratio_is_taken_within_rounds_and_has_an_interval() -> None:
-    theirs = [10.0, 20.0, 40.0, 80.0]
-    found = ratio([value / 5 for value in theirs], theirs)
-    assert found is not None and found.median == found.low == found.high == pytest.approx(0.2)
-    assert ratio([0.0], [1.0]) is None
-    assert rounds([1.0, 4.0, 9.0, 9.0]) == [2.0, 9.0]

@@ -78,7 +78,11 @@ def run(arrangement: str, condition: conditions.Condition, seconds: float, taut:
         if done.returncode != 0:
             raise RuntimeError(f"{arrangement} under {condition.name}: {done.stderr.strip() or done.stdout.strip()}")
         result = json.loads(done.stdout)
-        moved = motion.measure(Path(folder), result["arrangement"])
+        try:
+            moved = motion.measure(Path(folder), result["arrangement"])
+        except RuntimeError as failure:
+            why = result["guard"]["trips"] if result["stops"] else "no stop"
+            raise RuntimeError(f"{arrangement} under {condition.name}: {failure}; {result['stops']} {why}") from failure
     explained = explain(taut, recording)
     chain = explained["chains"][0]
     return Trial(

@@ -222,6 +222,8 @@ class Trip:
     @property
     def span_ns(self) -> int: ...
     @property
+    def time_base(self) -> TimeBase: ...
+    @property
     def parameters_hash(self) -> int: ...
 
 @final
@@ -332,6 +334,9 @@ class Ledger:
     def count(self, reason: Reason) -> int:
         """How many setpoints met a reason, whatever it did to them."""
 
+    def share(self, reason: Reason) -> float:
+        """The share of a reason among all that were produced."""
+
     def counts(self) -> dict[Reason, int]:
         """Every reason that was met, with its count."""
 
@@ -362,11 +367,30 @@ class Shaped:
     @property
     def setpoint(self) -> tuple[float, ...]: ...
     @property
-    def fate(self) -> Literal["passed", "modified"]: ...
+    def fate(self) -> Literal["passed", "modified", "held"]: ...
     @property
     def reason(self) -> Reason | None: ...
     @property
     def amount(self) -> float: ...
+
+@final
+class Approach:
+    """Slower and slower towards a boundary that only the caller can measure, held at it, always free to leave."""
+
+    def __init__(self, *, stop_at: float, resume_at: float, slow_at: float) -> None: ...
+    def share(self, distance: float, next: float) -> float:
+        """The share of a step that may be gone, from `distance` now and `next`, where the whole step would lead."""
+
+    @property
+    def is_held(self) -> bool: ...
+
+@final
+class Decimate:
+    """Fewer setpoints on purpose: one in each period."""
+
+    def __init__(self, period_ns: int) -> None: ...
+    def keeps(self, produced_ns: int) -> bool:
+        """Whether to send this one; if not, it is superseded for "decimated"."""
 
 @final
 class Limiter:
@@ -384,8 +408,9 @@ class Limiter:
         policy: Literal["clamp", "scale"] = "clamp",
         position_reason: Literal["position_limit", "work_area"] = "position_limit",
     ) -> None: ...
-    def shape(self, target: Iterable[float]) -> Shaped:
-        """The setpoint to send for this target; it counts as sent. GuardError for a target that is not finite."""
+    def shape(self, target: Iterable[float], share: float = 1.0) -> Shaped:
+        """The setpoint to send for this target; it counts as sent. GuardError for a target that is not finite. Near a
+        boundary give the share of the way that may be gone (Approach.share)."""
 
     def rehome(self, measured: Iterable[float]) -> None:
         """Goes on from where the robot is, after it moved without us."""
@@ -444,6 +469,9 @@ class Retarget:
         velocity_max: Iterable[float],
         acceleration_max: Iterable[float],
         jerk_max: Iterable[float],
+        position_min: Iterable[float] | None = None,
+        position_max: Iterable[float] | None = None,
+        margin: float = 0.0,
     ) -> None: ...
     def step(self, target: Iterable[float], velocity: Iterable[float] | None = None) -> Retargeted:
         """One period towards a target. Give its velocity: a target at rest each time means stop and go."""
@@ -489,6 +517,8 @@ class ServoWatchdog:
     def mode(self) -> Literal["stopped", "enabled", "position", "zero_velocity", "timeout", "fault"]: ...
     @property
     def drive(self) -> Literal["off", "position", "damp"]: ...
+    @property
+    def counters(self) -> dict[str, int]: ...
 
 @final
 class Timeouts:
@@ -531,6 +561,8 @@ class DegradeChain:
     def reply_age_cycles(self, servo: int) -> int:
         """Cycles since a servo answered."""
 
+    @property
+    def counters(self) -> dict[str, int]: ...
     @property
     def state(self) -> Literal["stopped", "running", "degraded"]: ...
     @property

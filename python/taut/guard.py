@@ -15,8 +15,10 @@ from typing import Literal
 
 from taut._taut import (
     REASONS,
+    Approach,
     Balance,
     BlackBoxEntry,
+    Decimate,
     DegradeChain,
     Frame,
     GuardError,
@@ -46,9 +48,11 @@ from taut._taut import (
 
 __all__ = [
     "REASONS",
+    "Approach",
     "Balance",
     "BlackBoxEntry",
     "Cause",
+    "Decimate",
     "DegradeChain",
     "Fate",
     "Frame",

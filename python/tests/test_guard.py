@@ -49,6 +49,7 @@ def test_an_overspeed_trips_with_its_proof() -> None:
     assert verdict.state == "overspeed" and verdict.is_latched and not verdict.enables_motion
     trip = speed.trip
     assert trip is not None and trip.cause == "speed" and trip.channel == "tcp" and trip.ratio > 1.0
+    assert trip.time_base == "source"
     assert trip.proof is not None
     earlier, later = trip.proof
     way_mm = math.dist(earlier.tcp_mm, later.tcp_mm) - 2 * 0.05
@@ -137,6 +138,8 @@ def test_each_setpoint_has_one_fate() -> None:
     assert (balance.rejected, balance.in_flight, balance.silent) == (47, 50, 0)
     assert balance.is_alarmed and balance.delivered_share == pytest.approx(2 / 49)
     assert ledger.counts() == {"velocity_limit": 1, "superseded": 1, "transport": 47}
+    assert ledger.share("transport") == 0.47 and ledger.share("kinematics") == 0.0
+    assert ledger.age_max_ns == 60 * MS - 3 * MS
 
 
 def test_the_mailbox_keeps_the_latest_and_gives_back_the_overwritten() -> None:
@@ -220,6 +223,20 @@ def test_a_limit_modifies_and_never_rejects(policy: str) -> None:
         limiter.shape([0.0, 0.0, 0.0])
 
 
+def test_motion_slows_to_a_boundary_and_a_rate_is_lowered_on_purpose() -> None:
+    approach = guard.Approach(stop_at=10.0, resume_at=15.0, slow_at=60.0)
+    limiter = guard.Limiter([0.0], period_ns=20 * MS, position_min=[-1.0], position_max=[1.0], velocity_max=[1.0])
+    slowed = limiter.shape([0.01], approach.share(35.0, 34.0))
+    assert slowed.setpoint == (0.005,) and (slowed.fate, slowed.reason) == ("modified", "work_area")
+    held = limiter.shape([0.02], approach.share(10.0, 9.0))
+    assert held.setpoint == (0.005,) and (held.fate, held.reason) == ("held", "work_area") and approach.is_held
+    assert limiter.shape([0.0], approach.share(10.0, 11.0)).fate == "passed"
+    with pytest.raises(guard.GuardError, match="resume_at is 5"):
+        guard.Approach(stop_at=10.0, resume_at=5.0, slow_at=60.0)
+    decimate = guard.Decimate(40 * MS)
+    assert [decimate.keeps(n * 20 * MS) for n in range(5)] == [True, False, True, False, True]
+
+
 def test_playout_interpolates_20_ms_to_8_ms() -> None:
     playout = guard.Playout(2, period_ns=20 * MS, jitter_ns=15 * MS, delay_most_ns=200 * MS)
     assert playout.play(0) is None
@@ -245,6 +262,19 @@ def test_retargeting_keeps_velocity_acceleration_and_jerk() -> None:
         fates.append((step.fate, step.reason))
     assert x == pytest.approx(-0.5)
     assert ("modified", "acceleration_limit") in fates and ("passed", None) in fates
+    walled = guard.Retarget(
+        [0.0],
+        period_ns=8 * MS,
+        velocity_max=[1.0],
+        acceleration_max=[5.0],
+        jerk_max=[50.0],
+        position_min=[-0.3],
+        position_max=[0.3],
+        margin=0.01,
+    )
+    steps = [walled.step([0.5], [1.0]) for _ in range(400)]
+    assert max(step.position[0] for step in steps) <= 0.3 and steps[-1].position[0] == pytest.approx(0.29)
+    assert (steps[-1].fate, steps[-1].reason) == ("modified", "position_limit")
 
 
 def test_retry_and_keep_alive_are_bounded() -> None:
@@ -261,6 +291,7 @@ def test_the_watchdog_ends_in_damping() -> None:
     assert servo.command("enable") and servo.command("position") and servo.tick() == "position"
     assert [servo.tick() for _ in range(101)][-1] == "damp" and servo.mode == "timeout"
     assert not servo.command("position") and servo.command("stop") and servo.drive == "off"
+    assert servo.counters == {"commands": 1, "ignored": 1, "timeouts": 1, "faults": 0}
     with pytest.raises(guard.GuardError, match="timeout_s is NaN"):
         servo.position(math.nan)
     chain = guard.DegradeChain(3, guard.Timeouts(), reply_age_max=5)
@@ -272,6 +303,7 @@ def test_the_watchdog_ends_in_damping() -> None:
         assert chain.cycle(cycle * MS) == ("running" if cycle < 10 else "degraded")
     assert chain.cause == ("servo_fault", 1) and chain.action(1) == ("stop", 1.0)
     assert chain.action(0) == ("zero_velocity", 1.5) and chain.reply_age_cycles(2) == 0
+    assert chain.counters == {"cycles": 19, "missing_replies": 0, "later_causes": 0}
     with pytest.raises(guard.GuardError, match="servo is 3; this chain has 3"):
         chain.reply(3)
     with pytest.raises(guard.GuardError, match="host_stale_ns must be below servo_ns"):

@@ -1,9 +1,11 @@
 """The follower's process of the split arrangement: setpoints in, commands out every 8 ms. One thread, so nothing here
 waits for a lock or an interpreter.
 
-The mailbox has depth 1: of the setpoints that wait the newest is taken, the others are superseded. Commands are
-clamped against the last *sent* one. A setpoint counts as delivered when the arm's own state shows that the commands
-made from it were taken. Without an answer of the guard's, motion stops and stays stopped.
+The latest wins: of the setpoints that wait the newest says where to be, and when. Those that waited behind it are
+merged into the path that leads there; what the path leaves out is superseded. What goes to the servo has a mailbox of
+depth 1, the path itself: a command is made when it can be sent, from where the path is then. Commands are clamped against
+the last *sent* one. A setpoint counts as delivered when the arm's own state shows that the commands made from it were
+taken. Without an answer of the guard's, motion stops and stays stopped.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from __future__ import annotations
 import selectors
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
@@ -20,11 +23,11 @@ from taut import guard
 
 from . import realtime
 from .account import Account
-from .arms import FR20
+from .arms import FR20, Array
 from .commands import CallError, Commands
 from .guards import Heartbeat
 from .links import Control, Numbers, Setpoint, Setpoints
-from .pacing import COMMAND_NS, SETPOINT_PERIOD_NS, Command, Pacing
+from .pacing import COMMAND_NS, DELAY_MOST_NS, SETPOINT_PERIOD_NS, Command, Pacing
 from .processes import StartError
 from .safety import VALIDATORS, ClampValidator, Limits, RejectValidator
 from .stream import State, StateStream
@@ -32,11 +35,21 @@ from .stream import State, StateStream
 AGE_MAX_NS = 200_000_000
 """An older setpoint is stale: it says where the operator was."""
 ECHO_TIMEOUT_NS = 100_000_000
+"""By the arm's own time: a state that was sampled so long after a command must show it."""
+ECHO_DEG = 1e-6
+ECHOES_KEPT = 64
+HEADROOM = 0.94
+"""Of the limits, for commands: a servo makes up for its lag faster than it was told to move, and the guard trips at the
+limits themselves."""
+SPEEDING_UP_DEG_S2 = 800.0
+"""Well below what the arm can: what it cannot follow it makes up for by going too fast. The hand's own is 740."""
 ATTEMPTS_MAX = 3
-START_TIMEOUT_S = 10.0
-SETTLE_S = 0.3
+MALFORMED_MAX = 5
+"""Setpoints in a row that are no numbers; then something is broken."""
+START_TIMEOUT_S = 30.0
+PLAY_OUT_NS, SETTLE_NS = DELAY_MOST_NS + 5 * SETPOINT_PERIOD_NS, 1_000_000_000
 
-Stopped = Literal["guard_latched", "not_enabled"]
+Stopped = Literal["guard_latched", "not_enabled", "malformed"]
 
 
 @dataclass
@@ -70,10 +83,15 @@ class Follower:
         self._carried: deque[Carried] = deque()
         self._newest_source_ns = 0
         self._number = 0
+        self._sent: deque[tuple[int, Array]] = deque(maxlen=ECHOES_KEPT)
+        self._is_numbered = True
+        self._arm_floor_ns: int | None = None
+        self._malformed = 0
         self._stopped: Stopped | None = None
         self.account = Account()
         self.commands_sent = 0
         self.retries = 0
+        self.diverged = 0
         self.stops: list[str] = []
         self.added_delay_ns: list[int] = []
         self.arm_is_gone = False
@@ -84,59 +102,59 @@ class Follower:
         return max(0, min(due_ns - now_ns, COMMAND_NS)) / 1e9
 
     def turn(self) -> None:
-        """Take what came, send what is due."""
-        states = [] if self.arm_is_gone else self._stream.read(wait=False)
-        if states is None:
-            self.arm_is_gone = True
-            self._stop("not_enabled")
-        elif states:
-            self._confirm(states[-1])
-        self._hear_guard()
+        """Take what came, send what is due; then what is in no hurry, the arm's echo and the guard's answers."""
         self._take(self._setpoints.waiting())
         now_ns = time.monotonic_ns()
+        if not self._asker.beats(now_ns):
+            self._hear_guard()  # a good answer may be waiting
         if self._stopped is None and self._pacing.due_ns is not None and now_ns >= self._pacing.due_ns:
             command = self._pacing.next(now_ns)
             if command is not None:
                 self._send(command)
+        self._hear_arm()
+        self._hear_guard()
         self.account.check(now_ns)
 
     def finish(self, produced: int) -> None:
-        """Sends nothing more; what the arm has taken is confirmed, the rest ends with its reason."""
-        ends = time.monotonic() + SETTLE_S
-        while any(one.number for one in self._carried) and time.monotonic() < ends and not self.arm_is_gone:
+        """The leader has ended: plays the path to its end, confirms what the arm has taken, and closes the account."""
+        self.turn()
+        ends_ns = time.monotonic_ns() + PLAY_OUT_NS
+        while not all(one.is_done for one in self._carried) and self._stopped is None and time.monotonic_ns() < ends_ns:
+            time.sleep(self.timeout_s(time.monotonic_ns()))
+            self.turn()
+        for one in self._carried:
+            one.is_done = one.is_done or one.number > 0
+        ends_ns = time.monotonic_ns() + SETTLE_NS
+        while any(one.number for one in self._carried) and time.monotonic_ns() < ends_ns and not self.arm_is_gone:
             time.sleep(0.002)
             states = self._stream.read(wait=False)
             self.arm_is_gone = states is None
-            for one in self._carried:
-                one.is_done = one.is_done or one.number > 0
             if states:
                 self._confirm(states[-1])
         while self._carried:
             self._end(self._carried.popleft())
-        self._take(self._setpoints.waiting(), is_over=True)
         self.account.close(produced)
 
-    def _take(self, waiting: list[Setpoint], is_over: bool = False) -> None:
+    def _take(self, waiting: list[Setpoint]) -> None:
         arrived_ns = time.monotonic_ns()
         for setpoint in waiting:
             self.account.enter(setpoint.id, setpoint.produced_ns)
-        for setpoint in waiting[:-1]:
-            self.account.drop(setpoint.id, "superseded", "superseded")
-        for setpoint in waiting[-1:]:
             taut.stamp("follower.command_parsed", setpoint.id)
-            if is_over:
-                self.account.drop(setpoint.id, "superseded", "superseded")
-            elif self._stopped:
+            if self._stopped:
                 self.account.drop(setpoint.id, "rejected", self._stopped)
             elif arrived_ns - setpoint.produced_ns > AGE_MAX_NS:
                 self.account.drop(setpoint.id, "rejected", "stale")
             else:
-                self._accept(setpoint, arrived_ns)
+                self._accept(setpoint, arrived_ns, waited=setpoint is not waiting[-1])
 
-    def _accept(self, setpoint: Setpoint, arrived_ns: int) -> None:
+    def _accept(self, setpoint: Setpoint, arrived_ns: int, waited: bool) -> None:
         if not np.isfinite(setpoint.joints_deg).all():
             self.account.drop(setpoint.id, "rejected", "malformed")
+            self._malformed += 1
+            if self._malformed >= MALFORMED_MAX:
+                self._stop("malformed")
             return
+        self._malformed = 0
         if isinstance(self._validator, RejectValidator):
             verdict = self._validator.validate(np.array(setpoint.joints_deg), arrived_ns, setpoint.source_ns)
             if verdict.reason:
@@ -145,13 +163,13 @@ class Follower:
                     setpoint.id, "superseded" if verdict.reason == "duplicate" else "lost", verdict.reason
                 )
                 return
-        if not self._pacing.push(setpoint, arrived_ns):
+        if not self._pacing.push(setpoint, arrived_ns, waited):
             is_again = setpoint.source_ns == self._newest_source_ns
             self.account.drop(
                 setpoint.id, "superseded" if is_again else "lost", "duplicate" if is_again else "out_of_order"
             )
             return
-        self._carried.append(Carried(setpoint, self._newest_source_ns))
+        self._carried.append(Carried(setpoint, self._newest_source_ns, modified="superseded" if waited else None))
         self._newest_source_ns = setpoint.source_ns
         taut.stamp("follower.command_pre_hardware_write", setpoint.id)
 
@@ -171,15 +189,22 @@ class Follower:
             return
         self.commands_sent += 1
         self._number += 1
+        self._sent.append((self._number, joints))
         self.added_delay_ns.append(command.added_delay_ns)
         sent_ns = time.monotonic_ns()
-        for one in self._carried:
-            if command.path_ns > one.after_ns:
-                if one.number == 0:
-                    taut.stamp("follower.command_applied", one.setpoint.id)
-                one.number, one.sent_ns = self._number, sent_ns
-                one.modified = one.modified or modified
-                one.is_done = command.path_ns >= one.setpoint.source_ns
+        reached = [one for one in self._carried if command.path_ns > one.after_ns]
+        for one, following in zip_longest(reached, reached[1:]):
+            is_behind = following is not None and following.setpoint.source_ns <= command.from_ns
+            if one.number == 0 and is_behind:
+                # Neither the stretch to it nor the one from it was played: the path was begun anew beyond them.
+                self._carried.remove(one)
+                self.account.drop(one.setpoint.id, "superseded", "superseded")
+                continue
+            if one.number == 0:
+                taut.stamp("follower.command_applied", one.setpoint.id)
+            one.number, one.sent_ns = self._number, sent_ns
+            one.modified = one.modified or modified
+            one.is_done = command.path_ns >= one.setpoint.source_ns
 
     def _call(self, joints: list[float], period_s: float, setpoint: int) -> int | None:
         """The controller's code, or nothing: it did not answer within one setpoint's period."""
@@ -190,6 +215,9 @@ class Follower:
                 return self._commands.servo_j(joints, period_s, setpoint, left_s)
             except CallError:
                 self.retries += 1
+                # It may have got through all the same: from here on the arm's count may be ahead of ours, and its
+                # targets are not those of our numbers.
+                self._is_numbered = False
                 if not self._retry.again(time.monotonic_ns()):
                     return None
 
@@ -199,24 +227,45 @@ class Follower:
             self._carried.remove(one)
             self.account.drop(one.setpoint.id, "lost", "transport")
 
+    def _hear_arm(self) -> None:
+        states = [] if self.arm_is_gone else self._stream.read(wait=False)
+        if states is None:
+            self.arm_is_gone = True
+            self._stop("not_enabled")
+        elif states:
+            self._confirm(states[-1])
+
     def _confirm(self, state: State) -> None:
         """Holds what was sent against the arm's own count and target."""
         executed = int(state.values["servoJ_cmd_num"][0])
         if executed > self._number:
             self._number = executed  # a call that was given up had got through
-        now_ns = time.monotonic_ns()
+        is_other = self._is_other_target(executed, state)
+        # A state may be held up on its way: when it was sampled counts, by the least time that one ever took.
+        offset_ns = state.arrived_ns - state.source_ns
+        self._arm_floor_ns = offset_ns if self._arm_floor_ns is None else min(self._arm_floor_ns, offset_ns)
+        sampled_ns = state.source_ns + self._arm_floor_ns
         while self._carried and self._carried[0].is_done:
             one = self._carried[0]
-            if executed < one.number and now_ns - one.sent_ns < ECHO_TIMEOUT_NS:
+            if executed < one.number and sampled_ns - one.sent_ns < ECHO_TIMEOUT_NS:
                 break
             self._carried.popleft()
-            if executed < one.number:
+            if executed < one.number or (executed == one.number and is_other):
                 self.account.drop(one.setpoint.id, "lost", "not_executed")
             else:
                 self.account.deliver(one.setpoint.id, one.modified)
         stopped = state.values["safety_stop0_state"][0] or state.values["safety_stop1_state"][0]
         if stopped and self._stopped is None:
             self._stop("not_enabled")
+
+    def _is_other_target(self, executed: int, state: State) -> bool:
+        """Whether the arm's target is not what was sent under this number: it was bent there, or came from elsewhere."""
+        sent = next((joints for number, joints in self._sent if number == executed), None)
+        if sent is None or not self._is_numbered:
+            return False
+        is_other = bool(np.abs(sent - np.array(state.values["last_servoJ_target"])).max() > ECHO_DEG)
+        self.diverged += is_other
+        return is_other
 
     def _hear_guard(self) -> None:
         now_ns = time.monotonic_ns()
@@ -258,7 +307,7 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
     commands.must("RobotEnable", 1)
     commands.must("ServoMoveStart")
     measured = np.array(_first(stream).values["actual_joint_pos"])
-    validator = VALIDATORS[str(settings["validator"])](FR20, Limits(), measured)
+    validator = VALIDATORS[str(settings["validator"])](FR20, _limits(str(settings["validator"])), measured)
     asker = Heartbeat(int(str(settings["parameters_hash"])), int(str(settings["heartbeat_lapse_ns"])))
     _await_guard(heartbeat, asker, stream)
     follower = Follower(commands, stream, setpoints, heartbeat, asker, validator)
@@ -284,6 +333,7 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
         setpoints=follower.account.summary(),
         commands=follower.commands_sent,
         servo_retries=follower.retries,
+        diverged=follower.diverged,
         stops=follower.stops,
         added_delay_ms={"p50": delays[len(delays) // 2] / 1e6, "max": delays[-1] / 1e6},
         priority=priority,
@@ -291,6 +341,14 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
         failures=[follower.account.failure] if follower.account.failure else [],
     )
     control.hear(timeout_s=5.0)
+
+
+def _limits(validator: str) -> Limits:
+    full = Limits()
+    if validator == "reject":
+        return full
+    joints, tool = HEADROOM * full.joint_speed_deg_s, HEADROOM * full.tool_speed_m_s
+    return replace(full, joint_speed_deg_s=joints, tool_speed_m_s=tool, speeding_up_deg_s2=SPEEDING_UP_DEG_S2)
 
 
 def _first(stream: StateStream) -> State:

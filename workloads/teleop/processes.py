@@ -10,7 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
+"""Beside thirty hogs an interpreter takes its time to start."""
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 

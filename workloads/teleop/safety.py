@@ -12,6 +12,7 @@ that it was within the limits, is a `validator_timing_bug`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -33,6 +34,8 @@ class Limits:
     joint_margin_deg: float = 1.0
     joint_speed_deg_s: float = 70.0
     tool_speed_m_s: float = 1.0
+    speeding_up_deg_s2: float = math.inf
+    """Of the fastest joint, for `ClampValidator`; slowing down is not limited, so that nothing overshoots."""
     area_lower_m: tuple[float, float, float] = (-1.6, -1.2, 0.05)
     area_upper_m: tuple[float, float, float] = (0.2, 1.2, 1.9)
 
@@ -111,6 +114,7 @@ class ClampValidator(_Checks):
     def __init__(self, arm: Arm, limits: Limits, start_deg: Array) -> None:
         super().__init__(arm, limits, start_deg)
         self._last_tool_m = arm.tool_m(start_deg)
+        self._speed_deg_s = 0.0
 
     def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
@@ -124,9 +128,13 @@ class ClampValidator(_Checks):
         if not np.array_equal(target, joints_deg):
             changed = "position_limit"
         step = target - self._last_deg
-        share = min(1.0, self._limits.joint_speed_deg_s * period_s / max(float(np.abs(step).max()), 1e-12))
+        turn_deg = max(float(np.abs(step).max()), 1e-12)
+        share = min(1.0, self._limits.joint_speed_deg_s * period_s / turn_deg)
         if share < 1.0:
             changed = "velocity_limit"
+        speeding_up = (self._speed_deg_s + self._limits.speeding_up_deg_s2 * period_s) * period_s / turn_deg
+        if speeding_up < share:
+            changed, share = "acceleration_limit", speeding_up
         way_m = self._limits.tool_speed_m_s * period_s
         tool_m = self._arm.tool_m(self._last_deg + share * step)
         checks: list[tuple[Reason, Callable[[Array], bool]]] = [
@@ -138,11 +146,14 @@ class ClampValidator(_Checks):
                 changed, share = name, self._largest_share(step, share, allowed)
                 tool_m = self._arm.tool_m(self._last_deg + share * step)
         self._last_deg, self._last_tool_m = self._last_deg + share * step, tool_m
+        if period_s > 0:
+            self._speed_deg_s = share * turn_deg / period_s
         return Verdict(self._last_deg, changed=changed)
 
     def rehome(self, joints_deg: Array) -> None:
         """The arm moved without us: the next step is measured from where it is."""
         self._last_deg, self._last_tool_m = joints_deg.copy(), self._arm.tool_m(joints_deg)
+        self._speed_deg_s = 0.0
 
     def _largest_share(self, step: Array, share: float, allowed: Callable[[Array], bool]) -> float:
         """The largest share of the step, up to `share`, that leads the tool where it may be; 0 if none does."""

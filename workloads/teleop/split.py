@@ -127,6 +127,7 @@ def _gather(
         "leader_stream": leader.get("stream", {}),
         "follower_stream": follower.get("stream", {}),
         "servo_retries": follower.get("servo_retries", 0),
+        "diverged": follower.get("diverged", 0),
         "priorities": {name: part["priority"] for name, part in parts.items() if "priority" in part},
         "desk": desk,
         "failures": failures,

@@ -102,3 +102,9 @@ def test_servo_is_the_same_however_rarely_it_is_looked_at() -> None:
     often.advance(200_000_000)
     once.advance(200_000_000)
     assert often.joints_deg == once.joints_deg
+
+
+def test_the_tools_place_by_scalars_is_that_of_the_frames() -> None:
+    for arm in (FR3, FR20):
+        for joints in np.random.default_rng(3).uniform(arm.lower_deg, arm.upper_deg, (200, 6)):
+            assert np.allclose(arm.tool_m(joints), arm.frames(joints)[-1][:3, 3], atol=1e-12)

@@ -82,3 +82,18 @@ def test_after_a_stop_the_first_step_is_measured_from_where_the_arm_is() -> None
     verdict = validator.clamp(HOME_DEG, 0.008)
     assert verdict.joints_deg is not None and verdict.changed == "velocity_limit"
     assert np.abs(verdict.joints_deg - moved).max() <= Limits().joint_speed_deg_s * 0.008 + 1e-9
+
+
+def test_speeding_up_is_limited_and_slowing_down_is_not() -> None:
+    limits = Limits(speeding_up_deg_s2=1000.0)
+    validator = ClampValidator(FR20, limits, HOME_DEG.copy())
+    speeds, last = [], HOME_DEG
+    for _ in range(20):
+        verdict = validator.clamp(HOME_DEG + np.eye(6)[0] * 30.0, 0.008)
+        assert verdict.joints_deg is not None
+        speeds.append(float(np.abs(verdict.joints_deg - last).max()) / 0.008)
+        last = verdict.joints_deg
+        assert verdict.changed in ("acceleration_limit", "velocity_limit")
+    assert np.diff([0.0, *speeds]).max() <= 8.0 + 1e-6 and max(speeds) > 30.0
+    held = validator.clamp(last, 0.008)
+    assert held.changed is None and held.joints_deg is not None and np.array_equal(held.joints_deg, last)

@@ -87,7 +87,7 @@ impl Bound {
 pub(crate) type Placed<'a> = (usize, &'a Sample);
 
 /// The parameters as the inner loop wants them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
     tcp_limit: f64,
     tcp_twice_p: f64,

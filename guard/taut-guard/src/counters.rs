@@ -38,6 +38,11 @@ impl<W: Width> Counter<W> {
         self.0 = self.0.plus(more);
     }
 
+    /// Counts what happens in a row.
+    pub(crate) fn bump_or_reset(&mut self, happened: bool) {
+        *self = Counter(if happened { self.0.plus(1) } else { W::default() });
+    }
+
     /// How many, or the width's maximum when there were more.
     pub fn get(self) -> u64 {
         self.0.into()
@@ -119,6 +124,17 @@ mod tests {
                 assert_eq!(counters.2.get(), (u64::MAX - below).saturating_add(more));
             }
         }
+    }
+
+    #[test]
+    fn a_row_that_never_ends_stays_full_and_ends_at_once() {
+        let mut row = Counter::<u8>::default();
+        for n in 1..=300u64 {
+            row.bump_or_reset(true);
+            assert_eq!(row.get(), n.min(255));
+        }
+        row.bump_or_reset(false);
+        assert_eq!(row.get(), 0);
     }
 
     #[test]

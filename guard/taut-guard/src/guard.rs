@@ -107,7 +107,7 @@ impl<W: Width> SpeedGuard<W> {
     /// Lets time pass: finds silence, and checks that the parameters are still those of the start.
     pub fn tick(&mut self, now_ns: u64) -> Verdict {
         let mut events = Events::default();
-        if self.parameters.hash() != self.hash {
+        if self.is_damaged() {
             self.latch(State::Fault, Cause::Configuration);
         }
         if now_ns <= LATEST_NS {
@@ -139,7 +139,7 @@ impl<W: Width> SpeedGuard<W> {
         if !self.state.is_latched() {
             return Err(Error::ResetRefused("nothing is latched"));
         }
-        if self.parameters.hash() != self.hash {
+        if self.is_damaged() {
             return Err(Error::ResetRefused("the parameters are damaged; construct a new guard"));
         }
         if self.calm_since_ns.is_none_or(|since| self.now_ns.saturating_sub(since) < SETTLE_NS) {
@@ -208,6 +208,16 @@ impl<W: Width> SpeedGuard<W> {
         self.now_ns
     }
 
+    /// The parameters as the inner loop wants them now.
+    fn derived(&self) -> Limits {
+        Limits::new(&self.parameters, self.admission.base, self.admission.error_ns)
+    }
+
+    /// Whether memory was changed behind our back: the parameters, or what was derived from them.
+    fn is_damaged(&self) -> bool {
+        self.parameters.hash() != self.hash || self.limits != self.derived()
+    }
+
     fn verdict(&self, events: Events) -> Verdict {
         Verdict { state: self.state, ratio: self.ratio, events, is_degraded: self.is_degraded() }
     }
@@ -244,7 +254,7 @@ impl<W: Width> SpeedGuard<W> {
         let (base, error_ns) = (self.admission.base, self.admission.error_ns);
         let admitted = self.admission.admit(frame, &self.parameters, &self.window, &mut self.counters, events);
         if (base, error_ns) != (self.admission.base, self.admission.error_ns) {
-            self.limits = Limits::new(&self.parameters, self.admission.base, self.admission.error_ns);
+            self.limits = self.derived();
         }
         if frame.frames_in_read > 1 {
             events.note(Events::RECEIVER_STALL);
@@ -295,7 +305,7 @@ impl<W: Width> SpeedGuard<W> {
         if counts_alone && self.period.hear(&self.parameters, frame.arrival_ns, t_ns) == Period::Wrong {
             self.admission.degrade(&self.parameters);
             self.admission.forget();
-            self.limits = Limits::new(&self.parameters, self.admission.base, self.admission.error_ns);
+            self.limits = self.derived();
             self.counters.resyncs.bump();
             events.note(Events::DEGRADED);
             events.note(Events::RESYNC);
@@ -386,7 +396,8 @@ impl<W: Width> SpeedGuard<W> {
     }
 
     fn trip_of(&self, state: State, cause: Cause, ratio: f64, channel: Channel, proof: Option<[Sample; 2]>) -> Trip {
-        Trip { state, cause, at_ns: self.now_ns, ratio, channel, proof, parameters_hash: self.hash }
+        let time_base = self.admission.base;
+        Trip { state, cause, at_ns: self.now_ns, ratio, channel, proof, time_base, parameters_hash: self.hash }
     }
 }
 
@@ -410,5 +421,9 @@ mod tests {
         assert!(guard.reset(591_000_000).is_err());
         guard.parameters.tcp_limit_mm_s = Some(1000.0);
         assert!(guard.reset(591_000_000).is_ok());
+        // The copy that the inner loop reads: with a reach of 0 no pair is compared.
+        guard.limits.reach = 0;
+        assert_eq!(step(&mut guard, 60), State::Fault);
+        assert_eq!(guard.trip().map(|trip| trip.cause), Some(Cause::Configuration));
     }
 }

@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn each_value_out_of_range_is_named() {
         assert_eq!(defaults().check(), Ok(()));
-        let refused: [(&str, Parameters); 12] = [
+        let refused: [(&str, Parameters); 21] = [
             ("period_ns", Parameters { period_ns: 0, ..defaults() }),
             ("sequence_modulus", Parameters { sequence_modulus: 1 << 33, ..defaults() }),
             ("source_error_ns", Parameters { source_error_ns: 6_000_000, ..defaults() }),
@@ -281,6 +281,15 @@ mod tests {
             ("joint_limits_rad_s", Parameters { joint_count: 1, ..defaults() }),
             ("window_ns", Parameters { window_ns: 160_000_000, ..defaults() }),
             ("trip_count", Parameters { trip_count: 0, ..defaults() }),
+            ("drift_ppm", Parameters { drift_ppm: 10_001, ..defaults() }),
+            ("joint_error_rad", Parameters { joint_error_rad: f64::INFINITY, ..defaults() }),
+            ("trip_of", Parameters { trip_of: 9, ..defaults() }),
+            ("age_max_ns", Parameters { age_max_ns: 1, ..defaults() }),
+            ("lost_max", Parameters { lost_max: 1001, ..defaults() }),
+            ("transport_max_ns", Parameters { transport_max_ns: u64::MAX, ..defaults() }),
+            ("arrival_jitter_ns", Parameters { arrival_jitter_ns: u64::MAX, ..defaults() }),
+            ("acceleration_max_mm_s2", Parameters { acceleration_max_mm_s2: f64::NAN, ..defaults() }),
+            ("reported_tolerance_mm_s", Parameters { reported_tolerance_mm_s: -1.0, ..defaults() }),
             ("stale_ns", Parameters { stale_ns: 1, ..defaults() }),
             ("tick_ns", Parameters { tick_ns: 0, ..defaults() }),
         ];

@@ -1,12 +1,12 @@
 //! The controller's own word on its speed. It may trip the guard, and may be contradicted by what was measured, but
 //! excuses nothing. Beside it stands what no arm can do: a change of speed above its acceleration.
 
-use crate::{bound::Sample, parameters::Parameters, window::Window};
+use crate::{bound::Sample, counters::Counter, parameters::Parameters, window::Window};
 
 /// Samples between the two ends of a measured stretch.
 const STRETCH: usize = 5;
 /// Frames of contradiction in a row that are a fault.
-const DISAGREEMENT_MAX: u32 = 10;
+const DISAGREEMENT_MAX: u64 = 10;
 
 /// What was found in one frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +22,8 @@ pub(crate) struct Found {
 /// The books over successive frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reported {
-    over_in_row: u32,
-    disagreed_in_row: u32,
+    over_in_row: Counter<u8>,
+    disagreed_in_row: Counter<u8>,
     previous: Option<Stretch>,
 }
 
@@ -54,14 +54,14 @@ impl Reported {
             }
         }
         let (Some(reported), Some(limit)) = (reported, parameters.tcp_limit_mm_s) else { return found };
-        self.over_in_row = if reported > limit { self.over_in_row.saturating_add(1) } else { 0 };
-        found.over = (self.over_in_row >= parameters.trip_count).then_some(reported / limit);
+        self.over_in_row.bump_or_reset(reported > limit);
+        found.over = (self.over_in_row.get() >= u64::from(parameters.trip_count)).then_some(reported / limit);
         if let Some(now) = now {
             let room = parameters.reported_tolerance_mm_s + acceleration * now.time_s;
             found.disagrees = reported < now.least_mm_s - room || reported > now.most_mm_s + room;
-            self.disagreed_in_row = if found.disagrees { self.disagreed_in_row.saturating_add(1) } else { 0 };
+            self.disagreed_in_row.bump_or_reset(found.disagrees);
         }
-        found.is_broken = self.disagreed_in_row >= DISAGREEMENT_MAX;
+        found.is_broken = self.disagreed_in_row.get() >= DISAGREEMENT_MAX;
         found
     }
 

@@ -1,6 +1,9 @@
 //! The guard's words: its states, why it tripped, and what it noticed on the way.
 
-use crate::bound::{Channel, Sample};
+use crate::{
+    bound::{Channel, Sample},
+    parameters::TimeBase,
+};
 
 /// What the guard says of the robot. The last three are latched: only [`SpeedGuard::reset`](crate::SpeedGuard::reset)
 /// leaves them.
@@ -105,6 +108,8 @@ pub struct Trip {
     pub channel: Channel,
     /// The two samples that prove it, the earlier first; `None` unless the measured speed is the cause.
     pub proof: Option<[Sample; 2]>,
+    /// What time was made of; [`TimeBase::Arrival`] is the degraded mode.
+    pub time_base: TimeBase,
     /// Hash of the parameters in force.
     pub parameters_hash: u64,
 }

@@ -98,8 +98,15 @@ fn watchdog_ledger_and_limiter_do_not_allocate() {
 
 #[test]
 fn retargeting_allocates_only_when_constructed() {
-    let limits =
-        JerkLimits { period_ns: 8 * MS, velocity_max: [1.0; 6], acceleration_max: [5.0; 6], jerk_max: [50.0; 6] };
+    let limits = JerkLimits {
+        period_ns: 8 * MS,
+        position_min: [-1.0; 6],
+        position_max: [1.0; 6],
+        margin: 0.01,
+        velocity_max: [1.0; 6],
+        acceleration_max: [5.0; 6],
+        jerk_max: [50.0; 6],
+    };
     let mut retarget = Retarget::new(limits, [0.0; 6]).unwrap();
     retarget.step(&[0.1; 6], &[0.0; 6]).unwrap();
     let count = allocations(|| {

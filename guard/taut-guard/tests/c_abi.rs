@@ -1,5 +1,5 @@
 //! The header and the wrapper as robots use them: built with cargo as the header says, compiled without a warning by gcc
-//! and clang, run under the sanitizers; and the library takes nothing from the system that it should not need.
+//! and clang, run under the sanitizers and under valgrind; and the library takes nothing from the system that it should not need.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,6 +32,14 @@ fn library() -> &'static Path {
 
 /// Compiles, links and runs; tells what went wrong.
 fn run(compiler: &str, standard: &str, flags: &[&str], source: &str, is_shared: bool) {
+    let program = build(compiler, standard, flags, source, is_shared);
+    let output = Command::new(&program).output().unwrap();
+    let program = program.display();
+    assert!(output.status.success(), "{program}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
+/// Compiles and links.
+fn build(compiler: &str, standard: &str, flags: &[&str], source: &str, is_shared: bool) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
     std::fs::create_dir_all(&folder).unwrap();
     let program =
@@ -51,8 +59,7 @@ fn run(compiler: &str, standard: &str, flags: &[&str], source: &str, is_shared: 
         panic!("{compiler}: {error}; install it: apt-get install -y gcc g++ clang libclang-rt-dev")
     });
     assert!(output.status.success(), "{build:?}\n{}", String::from_utf8_lossy(&output.stderr));
-    let output = Command::new(&program).output().unwrap();
-    assert!(output.status.success(), "{build:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    program
 }
 
 #[test]
@@ -74,6 +81,17 @@ fn the_sanitizers_find_nothing() {
     run("gcc", "-std=c11", SANITIZED, "guard.c", false);
     run("clang", "-std=c11", SANITIZED, "guard.c", false);
     run("clang++", "-std=c++17", SANITIZED, "guard.cpp", false);
+}
+
+/// The library itself is not sanitized, and valgrind sees all of it: no octet is read that was not written, none beyond its
+/// storage.
+#[test]
+fn valgrind_finds_nothing() {
+    let program = build("gcc", "-std=c11", &["-O1", "-g"], "guard.c", false);
+    let valgrind = ["--quiet", "--error-exitcode=99", "--leak-check=full", "--track-origins=yes"];
+    let output = Command::new("valgrind").args(valgrind).arg(&program).output();
+    let output = output.unwrap_or_else(|error| panic!("valgrind: {error}; install it: apt-get install -y valgrind"));
+    assert!(output.status.success(), "{}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
 }
 
 /// The guide's C++ example is a program that compiles and runs.

@@ -4,6 +4,7 @@ mod atomic {
     pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 }
 #[path = "../src/setpoint/mailbox.rs"]
+#[allow(dead_code, reason = "some of it is for C alone")]
 mod mailbox;
 
 use loom::thread;

@@ -5,7 +5,7 @@ mod stream;
 
 use proptest::prelude::*;
 use stream::{ALL_COMBINED, CLEAN, MS, Motion, PERIOD_NS, Stream, parameters};
-use taut_guard::{AdmissionCounters, Cause, Error, Events, Frame, Parameters, SpeedGuard, State, TimeBase};
+use taut_guard::{AdmissionCounters, Cause, Error, Events, Frame, Parameters, SpeedGuard, State, TimeBase, Width};
 
 fn guard(parameters: Parameters) -> SpeedGuard {
     SpeedGuard::new(parameters).unwrap()
@@ -143,6 +143,101 @@ fn full_counters_change_no_verdict_and_never_wrap() {
     let full = wide.counters().values().filter(|count| *count > 255).count();
     println!("{full} of {} counters were full", AdmissionCounters::<u8>::NAMES.len());
     assert!(full >= 9);
+}
+
+/// What makes each counter of the guard count once more, step by step. What it takes beside, the parameters have.
+fn provoke<W: Width>(counter: &str, n: u64, guard: &mut SpeedGuard<W>) {
+    let still = |n: u64| frame(n, [0.0; 3]);
+    let stamped = |n: u64, source_ns: u64| Frame { source_ns: Some(source_ns as i64), ..still(n) };
+    let next = match counter {
+        "bad_frames" => return guard.count_bad_frame(),
+        "parser_resync_octets" => return guard.count_parser_resync(1),
+        "host_clock_back" => {
+            guard.tick(100 * MS);
+            guard.tick(99 * MS);
+            return;
+        }
+        "frames" | "new_frames" => still(n),
+        "duplicates" => still(n / 2),
+        // Every other frame comes a period late …
+        "late_inserted" => Frame { arrival_ns: n * PERIOD_NS, ..still(n ^ 1) },
+        // … or later than the window is long.
+        "late_discarded" if n > 40 && n % 2 == 1 => Frame { arrival_ns: n * PERIOD_NS, ..still(n - 40) },
+        "late_discarded" => still(n),
+        "lost" => still(2 * n),
+        "resyncs" | "sequence_jumps" => Frame { sequence: (100 * n % 256) as u32, ..still(n) },
+        "ambiguous_wraps" => still(130 * n),
+        "clock_steps" => stamped(n, n * 3_600_000_000_000),
+        // Each odd stamp is off by a little more than the one before.
+        "residuals_over_e" => stamped(n, n * PERIOD_NS + n % 2 * 2 * n),
+        "receiver_stalls" => Frame { frames_in_read: 2, ..still(n) },
+        "late_data" => Frame { arrival_ns: n * PERIOD_NS + if n > 0 { 300 * MS } else { 0 }, ..still(n) },
+        // Ten frames at rest, ten at 0.9 of the limit.
+        "timing_suspects" => frame(n, [9.0 * (n / 20 * 10 + (n % 20).saturating_sub(10)) as f64, 0.0, 0.0]),
+        "disagreements" => Frame { reported_mm_s: Some(900.0), ..still(n) },
+        other => panic!("nothing here makes {other} count"),
+    };
+    guard.update(&next);
+}
+
+/// Each counter is driven past 255: at every step the narrow one is the wide one, or full.
+#[test]
+fn every_counter_of_the_guard_stops_at_its_maximum() {
+    for (at, counter) in AdmissionCounters::<u8>::NAMES.iter().enumerate() {
+        let parameters = Parameters {
+            source_error_ns: if *counter == "residuals_over_e" { 0 } else { MS },
+            drift_ppm: if *counter == "residuals_over_e" { 0 } else { 200 },
+            age_max_ns: if *counter == "late_data" { 100 * MS } else { patient().age_max_ns },
+            acceleration_max_mm_s2: if *counter == "timing_suspects" { 2000.0 } else { 0.0 },
+            joint_count: 0,
+            ..patient()
+        };
+        let mut narrow = SpeedGuard::<u8>::new(parameters).unwrap();
+        let mut wide = SpeedGuard::<u64>::new(parameters).unwrap();
+        let count = |guard: &SpeedGuard<u64>| guard.counters().values().nth(at).unwrap();
+        for n in 0..20_000 {
+            provoke(counter, n, &mut narrow);
+            provoke(counter, n, &mut wide);
+            let mut both = narrow.counters().values().zip(wide.counters().values());
+            assert!(both.all(|(narrow, wide)| narrow == wide.min(255)), "{counter}, step {n}");
+            assert_eq!((narrow.state(), narrow.trip()), (wide.state(), wide.trip()), "{counter}, step {n}");
+            if count(&wide) > 300 {
+                break;
+            }
+        }
+        assert!(count(&wide) > 300, "{counter}: {}", count(&wide));
+    }
+}
+
+/// In every field, alone, from the first frame on and in the midst.
+#[test]
+fn a_number_that_no_robot_sends_is_a_fault_in_every_field() {
+    let tiny = f64::MIN_POSITIVE / 2.0;
+    let sane = || frame(20, [0.0; 3]);
+    let mut broken: Vec<Frame> = Vec::new();
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, tiny, -tiny] {
+        for axis in 0..3 {
+            let mut odd = sane();
+            odd.tcp_mm[axis] = bad;
+            broken.push(odd);
+        }
+        for joint in 0..taut_guard::MAX_JOINTS {
+            let mut odd = sane();
+            odd.joints_rad[joint] = bad;
+            broken.push(odd);
+        }
+        broken.push(Frame { reported_mm_s: Some(bad), ..sane() });
+    }
+    broken.push(Frame { reported_mm_s: Some(-1.0), ..sane() });
+    broken.push(Frame { source_ns: Some(-1), ..sane() });
+    broken.push(Frame { arrival_ns: u64::MAX, ..sane() });
+    for odd in broken {
+        for before in [0, 20] {
+            let mut guard = after(parameters(TimeBase::Source), (0..before).map(|n| frame(n, [0.0; 3])));
+            assert_eq!(guard.update(&odd).state, State::Fault, "{odd:?}");
+            assert_eq!(guard.trip().map(|trip| trip.cause), Some(Cause::NotFinite));
+        }
+    }
 }
 
 /// Runs `frames` and gives the guard.

@@ -170,7 +170,7 @@ fn arrival_alone_is_late_and_says_that_it_is_degraded() {
                 break *trip;
             }
         };
-        assert_eq!(trip.state, State::Overspeed);
+        assert_eq!((trip.state, trip.time_base), (State::Overspeed, TimeBase::Arrival));
         assert!(trip.at_ns - 500 * MS <= bound && trip.at_ns - 500 * MS >= 100 * MS, "seed {seed}: {trip:?}");
     }
 }

@@ -45,6 +45,57 @@ fn reject(path: &[f64], limit: f64) -> (Vec<f64>, usize) {
     (path.iter().map(follow).collect(), dropped)
 }
 
+/// What is done today besides: the speed from the time between arrivals, which jitter. Gives what was dropped and the longest
+/// step that was let through.
+fn reject_by_arrival(path: &[f64], limit: f64, jitter_s: f64, seed: u64) -> (usize, f64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut last, mut last_s, mut dropped, mut longest) = (path[0], 0.0, 0, 0f64);
+    for (n, target) in path.iter().enumerate().skip(1) {
+        let arrival_s = n as f64 * PERIOD_S + jitter_s * random.f64();
+        if (target - last).abs() > limit * (arrival_s - last_s) {
+            dropped += 1;
+            continue;
+        }
+        longest = longest.max((target - last).abs());
+        (last, last_s) = (*target, arrival_s);
+    }
+    (dropped, longest)
+}
+
+/// By arrivals a limit that nothing ever exceeds drops setpoints, and one that is exceeded lets jumps through: the time
+/// that passes while setpoints are dropped makes the next jump look slow.
+#[test]
+fn speed_by_arrivals_drops_what_is_slow_and_passes_what_jumps() {
+    let seed = 4;
+    let path = leader(seed);
+    let (above, p80) = (1.01 * speed_quantile(&path, 0.999_999), speed_quantile(&path, 0.8));
+    for jitter_s in [0.0, 0.015] {
+        let (dropped, _) = reject_by_arrival(&path, above, jitter_s, seed);
+        let (dropped_at_p80, longest) = reject_by_arrival(&path, p80, jitter_s, seed);
+        println!(
+            "seed {seed}, {:.0} ms of jitter: limit above all speeds, {:.1} % dropped; at p80, {:.0} % dropped, and steps of {:.1} \
+             limits passed",
+            1e3 * jitter_s,
+            100.0 * dropped as f64 / STEPS as f64,
+            100.0 * dropped_at_p80 as f64 / STEPS as f64,
+            longest / (p80 * PERIOD_S),
+        );
+        assert_eq!(dropped > 0, jitter_s > 0.0);
+        assert!(dropped_at_p80 > STEPS / 10 && longest > 2.0 * p80 * PERIOD_S);
+    }
+    // Clamping by the nominal period leaves all of them as they are.
+    let limits = Limits {
+        period_ns: PERIOD_NS,
+        position_min: [-1e4],
+        position_max: [1e4],
+        margin: 0.0,
+        velocity_max: [above],
+        position_reason: Reason::PositionLimit,
+    };
+    let mut limiter = Limiter::new(limits, Policy::Clamp, [path[0]]).unwrap();
+    assert!(path.iter().all(|target| limiter.shape(&[*target]).unwrap().fate == Fate::Passed));
+}
+
 #[test]
 fn clamping_drops_nothing_and_tracks_better_than_rejecting() {
     let seed = 4;
@@ -95,6 +146,9 @@ fn retargeting_keeps_velocity_acceleration_and_jerk() {
     let mut random = fastrand::Rng::with_seed(seed);
     let limits = JerkLimits {
         period_ns: 8_000_000,
+        position_min: [-1.0, -0.6],
+        position_max: [1.0, 0.6],
+        margin: 0.01,
         velocity_max: [1.0, 2.0],
         acceleration_max: [5.0, 8.0],
         jerk_max: [50.0, 90.0],
@@ -102,12 +156,15 @@ fn retargeting_keeps_velocity_acceleration_and_jerk() {
     let mut retarget = Retarget::new(limits, [0.0; 2]).unwrap();
     let mut before: Option<[f64; 2]> = None;
     for _ in 0..2000 {
-        let target = [random.f64() * 2.0 - 1.0, random.f64() * 2.0 - 1.0];
-        let velocity = [random.f64() - 0.5, 0.0];
+        let target = [random.f64() * 3.0 - 1.5, random.f64() * 2.0 - 1.0];
+        let velocity = [random.f64() * 4.0 - 2.0, random.f64() - 0.5];
         for _ in 0..random.u8(1..10) {
             let state = retarget.step(&target, &velocity).unwrap();
             for axis in 0..2 {
                 assert!(state.velocity[axis].abs() <= limits.velocity_max[axis] + 1e-6);
+                // Targets and their velocities point beyond; the motion stays within.
+                let (low, high) = (limits.position_min[axis], limits.position_max[axis]);
+                assert!((low..=high).contains(&state.position[axis]), "seed {seed}: {state:?}");
                 assert!(state.acceleration[axis].abs() <= limits.acceleration_max[axis] + 1e-6);
                 if let Some(before) = before {
                     let jerk = (state.acceleration[axis] - before[axis]).abs() / 0.008;
@@ -124,6 +181,13 @@ fn retargeting_keeps_velocity_acceleration_and_jerk() {
     let reached = reached.unwrap();
     assert!((reached[0] - 0.3).abs() < 1e-6 && (reached[1] + 0.3).abs() < 1e-6);
     assert!(retarget.step(&[f64::NAN, 0.0], &[0.0; 2]).is_err());
+    // Beyond a limit it comes to rest at the margin, whatever velocity is asked for.
+    let last = (0..1000).map(|_| retarget.step(&[9.0, -9.0], &[1.0, -2.0]).unwrap()).last().unwrap();
+    assert!((last.position[0] - 0.99).abs() < 1e-6 && (last.position[1] + 0.59).abs() < 1e-6, "{last:?}");
+    assert!(last.velocity.iter().all(|velocity| velocity.abs() < 1e-6), "{last:?}");
+    assert_eq!(last.fate, Fate::Modified(Reason::PositionLimit));
+    let crossed = JerkLimits { position_max: [-2.0, 0.6], ..limits };
+    assert!(Retarget::new(crossed, [0.0; 2]).is_err());
 }
 
 /// The whole way of a setpoint from 20 ms to 8 ms: playout, then clamp, with the ledger's account in one line.

@@ -177,6 +177,13 @@ impl From<Verdict> for CVerdict {
     }
 }
 
+#[cfg(test)]
+impl CVerdict {
+    pub fn enables_motion(&self) -> u32 {
+        self.enables_motion
+    }
+}
+
 /// What a guard that is none says: stop.
 const NONE: CVerdict =
     CVerdict { ratio: 0.0, state: State::Fault as u32, events: 0, enables_motion: 0, is_degraded: 0 };
@@ -194,6 +201,8 @@ pub struct CTrip {
     /// 0 the tool, 1 … 8 a joint, 255 the reported speed.
     channel: u32,
     has_proof: u32,
+    time_base: u32,
+    reserved: u32,
     proof: [CSample; 2],
 }
 
@@ -229,6 +238,8 @@ impl From<Trip> for CTrip {
                 Channel::Reported => 255,
             },
             has_proof: trip.proof.is_some().into(),
+            time_base: trip.time_base as u32,
+            reserved: 0,
             proof: trip.proof.map_or_else(Default::default, |samples| samples.map(CSample::from)),
         }
     }

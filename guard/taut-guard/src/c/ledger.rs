@@ -50,17 +50,51 @@ pub unsafe extern "C" fn taut_ledger_end(
 ) -> i32 {
     // SAFETY: null or valid.
     let Some(books) = (unsafe { open::<Books, _>(handle) }) else { return NO_HANDLE };
+    let Some(fate) = self::fate(fate, reason) else { return NO_SUCH_FATE };
+    books.end(id, fate, now_ns).map_or_else(code, |_| 0)
+}
+
+const NO_SUCH_FATE: i32 = -12;
+
+fn fate(fate: u32, reason: u32) -> Option<Fate> {
     let reason = Reason::ALL.into_iter().find(|known| *known as u32 == reason);
-    let fate = match (fate, reason) {
+    Some(match (fate, reason) {
         (0, _) => Fate::Passed,
         (1, Some(reason)) => Fate::Modified(reason),
         (2, Some(reason)) => Fate::Held(reason),
         (3, Some(reason)) => Fate::Superseded(reason),
         (4, Some(reason)) => Fate::Rejected(reason),
         (5, Some(reason)) => Fate::Lost(reason),
-        _ => return -12,
-    };
-    books.end(id, fate, now_ns).map_or_else(code, |_| 0)
+        _ => return None,
+    })
+}
+
+/// How many were ended, or an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_ledger_end_older(
+    handle: *mut LedgerHandle,
+    before_ns: u64,
+    fate: u32,
+    reason: u32,
+    now_ns: u64,
+) -> i64 {
+    // SAFETY: null or valid.
+    let Some(books) = (unsafe { open::<Books, _>(handle) }) else { return NO_HANDLE.into() };
+    let Some(fate) = self::fate(fate, reason) else { return NO_SUCH_FATE.into() };
+    books.end_older(before_ns, fate, now_ns).map_or_else(|error| code(error).into(), |ended| ended as i64)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_ledger_share(handle: *mut LedgerHandle, reason: u32) -> f64 {
+    // SAFETY: null or valid.
+    let Some(books) = (unsafe { open::<Books, _>(handle) }) else { return 0.0 };
+    Reason::ALL.into_iter().find(|known| *known as u32 == reason).map_or(0.0, |reason| books.share(reason))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_ledger_age_max_ns(handle: *mut LedgerHandle) -> u64 {
+    // SAFETY: null or valid.
+    unsafe { open::<Books, _>(handle) }.map_or(0, |books| books.age_max_ns())
 }
 
 #[unsafe(no_mangle)]

@@ -30,7 +30,7 @@ pub struct CLimits {
 pub struct CShaped {
     setpoint: [f64; AXES],
     amount: f64,
-    /// 0 passed, 1 modified.
+    /// 0 passed, 1 modified, 2 held.
     fate: u32,
     reason: u32,
 }
@@ -74,15 +74,27 @@ pub unsafe extern "C" fn taut_limiter_shape(
     target: *const [f64; AXES],
     shaped: *mut CShaped,
 ) -> i32 {
+    // SAFETY: passed on.
+    unsafe { taut_limiter_shape_near(handle, target, 1.0, shaped) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_limiter_shape_near(
+    handle: *mut LimiterHandle,
+    target: *const [f64; AXES],
+    share: f64,
+    shaped: *mut CShaped,
+) -> i32 {
     // SAFETY: null or valid.
     unsafe {
         let (Some(limiter), Some(target), false) = (open::<Axes, _>(handle), target.as_ref(), shaped.is_null()) else {
             return NO_HANDLE;
         };
-        match limiter.shape(target) {
+        match limiter.shape_near(target, share) {
             Ok(s) => {
                 let (fate, reason) = match s.fate {
                     Fate::Passed => (0, 0),
+                    Fate::Held(reason) => (2, reason as u32),
                     other => (1, other.reason().map_or(0, |reason| reason as u32)),
                 };
                 shaped.write(CShaped { setpoint: s.setpoint, amount: s.amount, fate, reason });

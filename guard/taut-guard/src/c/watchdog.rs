@@ -2,14 +2,17 @@
 
 use super::{Handle, NO_HANDLE, fail, open, place};
 use crate::watchdog::{
-    Action, ChainState, Command, DegradeCause, DegradeChain, Drive, Report, ServoWatchdog, Timeout, Timeouts,
+    Action, ChainState, Command, DegradeCause, DegradeChain, Drive, Ramp, Report, ServoWatchdog, StopMode, Timeout,
+    Timeouts,
 };
 
 /// Servos that a chain from C has room for.
 const SERVOS: usize = 16;
+const AXES: usize = 8;
 
 pub type ServoHandle = Handle<15>;
 pub type ChainHandle = Handle<63>;
+pub type RampHandle = Handle<15>;
 type Servo = ServoWatchdog<u32>;
 
 /// As many servos as are used; the rest always answer.
@@ -234,4 +237,72 @@ pub unsafe extern "C" fn taut_chain_action(handle: *mut ChainHandle, servo: usiz
         *kd_scale = scale;
     }
     action
+}
+
+/// Counters: 0 commands, 1 ignored, 2 time-outs, 3 own faults.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_servo_counter(handle: *mut ServoHandle, which: usize) -> u64 {
+    // SAFETY: null or valid.
+    unsafe { open::<Servo, _>(handle) }.and_then(|servo| servo.counters.values().nth(which)).unwrap_or(0)
+}
+
+/// Counters: 0 cycles, 1 missing replies, 2 causes after the first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_chain_counter(handle: *mut ChainHandle, which: usize) -> u64 {
+    // SAFETY: null or valid.
+    unsafe { open::<Chain, _>(handle) }.and_then(|open| open.chain.counters.values().nth(which)).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_chain_reply_age_cycles(handle: *mut ChainHandle, servo: usize) -> u64 {
+    // SAFETY: null or valid.
+    match unsafe { open::<Chain, _>(handle) } {
+        Some(open) if servo < open.used => open.chain.reply_age_cycles(servo),
+        _ => u64::MAX,
+    }
+}
+
+/// 10 hold, 12 damp, 15 brake, 0 off.
+#[unsafe(no_mangle)]
+pub extern "C" fn taut_best_stop(has_power: i32, has_encoder: i32, has_speed: i32, has_driver: i32) -> u32 {
+    StopMode::best(has_power != 0, has_encoder != 0, has_speed != 0, has_driver != 0) as u32
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_ramp_init(
+    handle: *mut RampHandle,
+    measured: *const [f64; AXES],
+    step_max: f64,
+    message: *mut u8,
+    capacity: usize,
+) -> i32 {
+    // SAFETY: null or valid.
+    unsafe {
+        let (false, Some(measured)) = (handle.is_null(), measured.as_ref()) else { return NO_HANDLE };
+        (*handle).magic = 0;
+        match Ramp::<AXES>::from_measured(*measured, step_max) {
+            Ok(ramp) => place(handle, ramp),
+            Err(error) => return fail(error, message, capacity),
+        }
+    }
+    0
+}
+
+/// The next setpoint; 1 if it is the target.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn taut_ramp_next(
+    handle: *mut RampHandle,
+    target: *const [f64; AXES],
+    setpoint: *mut [f64; AXES],
+) -> i32 {
+    // SAFETY: null or valid.
+    unsafe {
+        let (Some(ramp), Some(target), false) = (open::<Ramp<AXES>, _>(handle), target.as_ref(), setpoint.is_null())
+        else {
+            return NO_HANDLE;
+        };
+        let (next, is_there) = ramp.next(target);
+        setpoint.write(next);
+        is_there.into()
+    }
 }

@@ -37,7 +37,7 @@ pub struct Limits<const N: usize> {
 pub struct Shaped<const N: usize> {
     /// Within all limits.
     pub setpoint: [f64; N],
-    /// Passed, or modified and why. Never rejected.
+    /// Passed, modified and why, or held at a boundary. Never rejected.
     pub fate: Fate,
     /// How far the setpoint was moved (Euclidean).
     pub amount: f64,
@@ -89,6 +89,15 @@ impl<const N: usize> Limiter<N> {
     /// # Errors
     /// A target that is not finite; count it as [`Reason::Malformed`], and stop after some in a row.
     pub fn shape(&mut self, target: &[f64; N]) -> Result<Shaped<N>, Error> {
+        self.shape_near(target, 1.0)
+    }
+
+    /// The same near a boundary that the caller watches: only a share of the way to the target is gone
+    /// ([`Approach::share`](super::Approach::share)); with a share of 0 the last setpoint is held ([`Reason::WorkArea`]).
+    ///
+    /// # Errors
+    /// As [`Limiter::shape`].
+    pub fn shape_near(&mut self, target: &[f64; N], share: f64) -> Result<Shaped<N>, Error> {
         if target.iter().any(|position| !position.is_finite()) {
             self.malformed_in_row = self.malformed_in_row.saturating_add(1);
             return Err(Error::NotFinite("target"));
@@ -100,6 +109,12 @@ impl<const N: usize> Limiter<N> {
             *wanted = wanted.clamp(position_min[axis] + margin, position_max[axis] - margin);
         }
         let mut fate = if wanted == *target { Fate::Passed } else { Fate::Modified(self.limits.position_reason) };
+        // NaN is no share, and holds.
+        let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
+        if share < 1.0 {
+            wanted = core::array::from_fn(|axis| self.sent[axis] + share * (wanted[axis] - self.sent[axis]));
+            fate = if share > 0.0 { Fate::Modified(Reason::WorkArea) } else { Fate::Held(Reason::WorkArea) };
+        }
         let setpoint = self.step(&wanted);
         if setpoint != wanted {
             fate = Fate::Modified(Reason::VelocityLimit);

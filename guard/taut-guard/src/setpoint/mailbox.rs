@@ -60,12 +60,29 @@ impl<const WORDS: usize> Mailbox<WORDS> {
         (Sender { mailbox, own: 0 }, Receiver { mailbox, own: 2 })
     }
 
+    /// An end that goes on where another left off, for C, whose handles cannot borrow. There must be one at a time.
+    #[cfg(feature = "c")]
+    pub(crate) fn sender_at(&self, place: u8) -> Sender<'_, WORDS> {
+        Sender { mailbox: self, own: place % 3 }
+    }
+
+    /// The same of the other end.
+    #[cfg(feature = "c")]
+    pub(crate) fn receiver_at(&self, place: u8) -> Receiver<'_, WORDS> {
+        Receiver { mailbox: self, own: place % 3 }
+    }
+
     fn read(&self, place: u8) -> [u64; WORDS] {
         core::array::from_fn(|word| self.places[usize::from(place % UNREAD)][word].load(Ordering::Relaxed))
     }
 }
 
 impl<const WORDS: usize> Sender<'_, WORDS> {
+    #[cfg(feature = "c")]
+    pub(crate) fn place(&self) -> u8 {
+        self.own
+    }
+
     /// Puts the newest item. Never waits.
     pub fn put(&mut self, item: &[u64; WORDS]) -> Put<WORDS> {
         for (word, value) in self.mailbox.places[usize::from(self.own)].iter().zip(item) {
@@ -79,6 +96,11 @@ impl<const WORDS: usize> Sender<'_, WORDS> {
 }
 
 impl<const WORDS: usize> Receiver<'_, WORDS> {
+    #[cfg(feature = "c")]
+    pub(crate) fn place(&self) -> u8 {
+        self.own
+    }
+
     /// Takes the latest item, if there is one that was not taken. Never waits.
     pub fn take(&mut self) -> Option<[u64; WORDS]> {
         if self.mailbox.middle.load(Ordering::Relaxed) & UNREAD == 0 {

@@ -13,6 +13,12 @@ use crate::{
 pub struct JerkLimits<const N: usize> {
     /// The servo's period.
     pub period_ns: u64,
+    /// Least position of each axis.
+    pub position_min: [f64; N],
+    /// Greatest position of each axis.
+    pub position_max: [f64; N],
+    /// Kept away from both.
+    pub margin: f64,
     /// Greatest velocity.
     pub velocity_max: [f64; N],
     /// Greatest acceleration.
@@ -30,7 +36,8 @@ pub struct Retargeted<const N: usize> {
     pub velocity: [f64; N],
     /// Acceleration.
     pub acceleration: [f64; N],
-    /// Passed if the target itself was reached, else modified for [`Reason::AccelerationLimit`].
+    /// Passed if the target itself was reached, else modified: for [`Reason::PositionLimit`] if it lies beyond the limits, for
+    /// [`Reason::AccelerationLimit`] if it is not reached yet.
     pub fate: Fate,
 }
 
@@ -40,7 +47,7 @@ pub struct Retarget<const N: usize> {
     generator: Ruckig<N, ThrowErrorHandler>,
     input: InputParameter<N>,
     output: OutputParameter<N>,
-    velocity_max: [f64; N],
+    limits: JerkLimits<N>,
 }
 
 impl<const N: usize> Retarget<N> {
@@ -50,19 +57,23 @@ impl<const N: usize> Retarget<N> {
     /// Limits out of range, or a position that is not finite.
     pub fn new(limits: JerkLimits<N>, measured: [f64; N]) -> Result<Retarget<N>, Error> {
         within("period_ns", limits.period_ns as f64, 1e5, 1e9)?;
+        within("margin", limits.margin, 0.0, 1e6)?;
         let mut input = InputParameter::new(None);
         for (axis, position) in measured.into_iter().enumerate() {
             within("velocity_max", limits.velocity_max[axis], 1e-6, 1e6)?;
             within("acceleration_max", limits.acceleration_max[axis], 1e-6, 1e6)?;
             within("jerk_max", limits.jerk_max[axis], 1e-6, 1e9)?;
             within("measured", position, -1e9, 1e9)?;
+            within("position_min", limits.position_min[axis], -1e9, 1e9)?;
+            let least = limits.position_min[axis] + 2.0 * limits.margin;
+            within("position_max", limits.position_max[axis], least, 1e9)?;
             input.max_velocity[axis] = limits.velocity_max[axis];
             input.max_acceleration[axis] = limits.acceleration_max[axis];
             input.max_jerk[axis] = limits.jerk_max[axis];
             input.current_position[axis] = position;
         }
         let generator = Ruckig::new(None, limits.period_ns as f64 * 1e-9);
-        Ok(Retarget { generator, input, output: OutputParameter::new(None), velocity_max: limits.velocity_max })
+        Ok(Retarget { generator, input, output: OutputParameter::new(None), limits })
     }
 
     /// One period towards a target. Give the target's velocity: a target at rest each time means stop and go.
@@ -73,9 +84,12 @@ impl<const N: usize> Retarget<N> {
         if target.iter().chain(velocity).any(|x| !x.is_finite()) {
             return Err(Error::NotFinite("target"));
         }
+        let mut is_beyond = false;
         for axis in 0..N {
-            self.input.target_position[axis] = target[axis];
-            self.input.target_velocity[axis] = velocity[axis].clamp(-self.velocity_max[axis], self.velocity_max[axis]);
+            let (position, velocity) = self.within_limits(axis, target[axis], velocity[axis]);
+            is_beyond |= position != target[axis];
+            self.input.target_position[axis] = position;
+            self.input.target_velocity[axis] = velocity;
         }
         let result = self.generator.update(&self.input, &mut self.output).map_err(|error| match error {
             RuckigError::ValidationError(_) => Error::NoTrajectory("the state or target violates its own limits"),
@@ -87,12 +101,30 @@ impl<const N: usize> Retarget<N> {
             _ => return Err(Error::NoTrajectory("the calculation failed")),
         };
         self.output.pass_to_input(&mut self.input);
-        let fate = if is_reached { Fate::Passed } else { Fate::Modified(Reason::AccelerationLimit) };
+        let fate = match (is_beyond, is_reached) {
+            (true, _) => Fate::Modified(Reason::PositionLimit),
+            (false, true) => Fate::Passed,
+            (false, false) => Fate::Modified(Reason::AccelerationLimit),
+        };
         Ok(Retargeted {
             position: core::array::from_fn(|axis| self.output.new_position[axis]),
             velocity: core::array::from_fn(|axis| self.output.new_velocity[axis]),
             acceleration: core::array::from_fn(|axis| self.output.new_acceleration[axis]),
             fate,
         })
+    }
+
+    /// The nearest target that the axis may be at, no faster than that it can still stop before the limit: at the limit its
+    /// outward velocity is zero.
+    fn within_limits(&self, axis: usize, target: f64, velocity: f64) -> (f64, f64) {
+        let JerkLimits { position_min, position_max, margin, velocity_max, acceleration_max, jerk_max, .. } =
+            &self.limits;
+        let (low, high) = (position_min[axis] + margin, position_max[axis] - margin);
+        let position = target.clamp(low, high);
+        // Braking from v takes v²/2a + v·a/2j, and less where the full acceleration is not reached.
+        let (a, ramp) =
+            (acceleration_max[axis], acceleration_max[axis] * acceleration_max[axis] / 2.0 / jerk_max[axis]);
+        let stoppable = |way: f64| (libm::sqrt(ramp * ramp + 2.0 * a * way) - ramp).min(velocity_max[axis]);
+        (position, velocity.clamp(-stoppable(position - low), stoppable(high - position)))
     }
 }

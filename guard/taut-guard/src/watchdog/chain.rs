@@ -177,7 +177,7 @@ impl<const N: usize, W: Width> DegradeChain<N, W> {
                 self.age_cycles[servo].bump();
                 self.counters.missing_replies.bump();
             }
-            if self.age_cycles[servo].get() > self.reply_age_max {
+            if self.age_cycles[servo].get() >= self.reply_age_max {
                 silent = Some(servo as u8);
             }
         }

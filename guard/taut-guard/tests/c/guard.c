@@ -24,9 +24,11 @@ static int sizes(void) {
   const size_t ours[] = {sizeof(taut_guard_parameters_t), sizeof(taut_guard_frame_t), sizeof(taut_guard_verdict_t),
                          sizeof(taut_guard_trip_t), sizeof(taut_guard_black_box_entry_t), sizeof(taut_guard_t),
                          sizeof(taut_servo_t), sizeof(taut_chain_t), sizeof(taut_timeouts_t), sizeof(taut_ledger_t),
-                         sizeof(taut_balance_t), sizeof(taut_limiter_t), sizeof(taut_limits_t), sizeof(taut_shaped_t)};
+                         sizeof(taut_balance_t), sizeof(taut_limiter_t), sizeof(taut_limits_t), sizeof(taut_shaped_t),
+                         sizeof(taut_mailbox_t), sizeof(taut_playout_t), sizeof(taut_sampled_t), sizeof(taut_approach_t),
+                         sizeof(taut_decimate_t), sizeof(taut_keep_alive_t), sizeof(taut_retry_t), sizeof(taut_ramp_t)};
   for (uint32_t n = 0; n < sizeof ours / sizeof *ours; ++n) MUST(taut_guard_sizeof(n) == ours[n]);
-  MUST(taut_guard_sizeof(14) == 0);
+  MUST(taut_guard_sizeof(22) == 0);
   return 0;
 }
 
@@ -59,7 +61,7 @@ static int speed(void) {
   }
   MUST(v.state == TAUT_STATE_OVERSPEED && v.enables_motion == 0);
   MUST(taut_guard_trip(&guard, &trip) == 1 && trip.cause == TAUT_CAUSE_SPEED && trip.channel == 0 && trip.ratio > 1.0);
-  MUST(trip.parameters_hash == taut_guard_parameters_hash(&p));
+  MUST(trip.parameters_hash == taut_guard_parameters_hash(&p) && trip.time_base == TAUT_TIME_SOURCE);
   MUST(trip.has_proof == 1 && trip.proof[1].t_ns - trip.proof[0].t_ns == trip.span_ns && trip.span_ns > 0);
   MUST(trip.proof[1].tcp_mm[0] > trip.proof[0].tcp_mm[0]);
   taut_guard_black_box_entry_t entries[TAUT_BLACK_BOX_FRAMES];
@@ -104,6 +106,18 @@ static int misuse(void) {
   MUST(taut_guard_heartbeat(&zeroed, 0, 0, NULL) == TAUT_NO_HANDLE && taut_guard_parameters_hash(NULL) == 0);
   MUST(taut_servo_command(NULL, 0) == TAUT_NO_HANDLE && taut_chain_cycle(NULL, 0) == TAUT_NO_HANDLE);
   MUST(taut_ledger_produce(NULL, 0, 0) == TAUT_NO_HANDLE && taut_limiter_shape(NULL, NULL, NULL) == TAUT_NO_HANDLE);
+  MUST(taut_ledger_end_older(NULL, 0, 0, 0, 0) == TAUT_NO_HANDLE && taut_ledger_share(NULL, 1) <= 0.0);
+  static taut_playout_t playout;
+  static taut_mailbox_t mailbox;
+  static taut_retry_t retry;
+  taut_sampled_t sampled;
+  uint64_t item[TAUT_MAILBOX_WORDS] = {0};
+  MUST(taut_playout_init(NULL, 0, 0, 0, NULL, 0) == TAUT_NO_HANDLE && taut_playout_play(&playout, 0, &sampled) == TAUT_NO_HANDLE);
+  MUST(taut_mailbox_put(&mailbox, item, NULL) == TAUT_NO_HANDLE && taut_mailbox_take(NULL, item) == TAUT_NO_HANDLE);
+  MUST(taut_retry_again(&retry, 0) == TAUT_NO_HANDLE && taut_retry_left_ns(NULL, 0) == 0);
+  MUST(taut_approach_share(NULL, 1.0, 2.0) <= 0.0 && taut_decimate_keeps(NULL, 0) == TAUT_NO_HANDLE);
+  MUST(taut_keep_alive_is_due(NULL, NULL, 0, 0) == TAUT_NO_HANDLE && taut_ramp_next(NULL, NULL, NULL) == TAUT_NO_HANDLE);
+  MUST(taut_servo_counter(NULL, 0) == 0 && taut_chain_counter(NULL, 0) == 0 && taut_ledger_age_max_ns(NULL) == 0);
   return 0;
 }
 
@@ -114,6 +128,8 @@ static int watchdog(void) {
   MUST(taut_servo_command(&servo, TAUT_COMMAND_POSITION) == 1 && taut_servo_tick(&servo) == TAUT_DRIVE_POSITION);
   for (int n = 0; n < 1001; ++n) taut_servo_tick(&servo);
   MUST(taut_servo_mode(&servo) == TAUT_SERVO_TIMEOUT && taut_servo_tick(&servo) == TAUT_DRIVE_DAMP);
+  MUST(taut_servo_counter(&servo, 0) == 1 && taut_servo_counter(&servo, 1) == 1 && taut_servo_counter(&servo, 2) == 1);
+  MUST(taut_servo_counter(&servo, 9) == 0);
   MUST(taut_servo_position(&servo, (double)NAN, 0) == TAUT_OUT_OF_RANGE && taut_servo_position(&servo, 0.1, 0) == 0);
   taut_servo_fault(&servo);
   MUST(taut_servo_tick(&servo) == TAUT_DRIVE_OFF);
@@ -134,6 +150,17 @@ static int watchdog(void) {
   MUST(taut_chain_action(&chain, 0, &scale) == TAUT_ACTION_ZERO_VELOCITY && scale > 1.4 && scale < 1.6);
   MUST(taut_chain_action(&chain, 1, NULL) == TAUT_ACTION_STOP);
   MUST(taut_chain_start(&chain, 0) == TAUT_RESET_REFUSED);
+  MUST(taut_chain_counter(&chain, 0) == 11 && taut_chain_counter(&chain, 1) == 2);
+  MUST(taut_chain_reply_age_cycles(&chain, 0) == 1 && taut_chain_reply_age_cycles(&chain, 3) == UINT64_MAX);
+  MUST(taut_best_stop(1, 1, 1, 1) == TAUT_STOP_HOLD && taut_best_stop(1, 0, 1, 1) == TAUT_STOP_DAMP);
+  MUST(taut_best_stop(0, 1, 1, 1) == TAUT_STOP_BRAKE && taut_best_stop(1, 1, 1, 0) == TAUT_STOP_OFF);
+  taut_ramp_t ramp;
+  double home[TAUT_AXES] = {0.1}, target[TAUT_AXES] = {0.2}, step[TAUT_AXES];
+  MUST(taut_ramp_init(&ramp, home, 0.06, NULL, 0) == TAUT_DONE && taut_ramp_init(&ramp, home, 0.0, NULL, 0) == TAUT_OUT_OF_RANGE);
+  MUST(taut_ramp_init(&ramp, home, 0.06, NULL, 0) == TAUT_DONE);
+  MUST(taut_ramp_next(&ramp, target, step) == 0 && fabs(step[0] - 0.1) < 1e-12);
+  MUST(taut_ramp_next(&ramp, target, step) == 0 && fabs(step[0] - 0.16) < 1e-12);
+  MUST(taut_ramp_next(&ramp, target, step) == 1 && fabs(step[0] - 0.2) < 1e-12);
   taut_chain_stop(&chain);
   taut_chain_degrade(&chain, 4);
   MUST(taut_chain_cycle(&chain, 12 * MS) == TAUT_CHAIN_OTHER + 4);
@@ -173,8 +200,57 @@ static int setpoints(void) {
   MUST(taut_ledger_produce(&ledger, 1, 0) == TAUT_DONE && taut_ledger_produce(&ledger, 1, 0) == TAUT_CONTRADICTION);
   MUST(taut_ledger_end(&ledger, 1, TAUT_FATE_REJECTED, TAUT_REASON_VELOCITY_LIMIT, 0) == TAUT_NOT_A_REJECTION);
   MUST(taut_ledger_end(&ledger, 1, 9, 9, 0) == TAUT_NO_SUCH_FATE && taut_ledger_end(&ledger, 2, 0, 0, 0) == TAUT_NOT_IN_FLIGHT);
+  MUST(taut_ledger_end_older(&ledger, 1, TAUT_FATE_LOST, TAUT_REASON_TRANSPORT, 5) == 1 && taut_ledger_age_max_ns(&ledger) == 5);
+  MUST(fabs(taut_ledger_share(&ledger, TAUT_REASON_TRANSPORT) - 1.0 / 1001.0) < 1e-12);
+  MUST(taut_limiter_shape_near(&limiter, at, 0.0, &shaped) == TAUT_DONE);
+  MUST(shaped.fate == TAUT_FATE_HELD && shaped.reason == TAUT_REASON_WORK_AREA);
   at[1] = (double)NAN;
   MUST(taut_limiter_shape(&limiter, at, &shaped) == TAUT_NOT_FINITE && taut_limiter_rehome(&limiter, at) == TAUT_NOT_FINITE);
+  return 0;
+}
+
+static int policies(void) {
+  taut_approach_t approach;
+  MUST(taut_approach_init(&approach, 10.0, 15.0, 60.0, NULL, 0) == TAUT_DONE);
+  MUST(fabs(taut_approach_share(&approach, 35.0, 34.0) - 0.5) < 1e-12 && taut_approach_share(&approach, 10.0, 9.0) <= 0.0);
+  MUST(taut_approach_init(&approach, 20.0, 15.0, 60.0, NULL, 0) == TAUT_OUT_OF_RANGE);
+
+  taut_playout_t playout;
+  taut_sampled_t sampled;
+  double at[TAUT_AXES] = {0};
+  char why[160];
+  MUST(taut_playout_init(&playout, 20 * MS, 15 * MS, 900 * MS, why, sizeof why) == TAUT_OUT_OF_RANGE);
+  MUST(strstr(why, "delay_most_ns") != NULL);
+  MUST(taut_playout_init(&playout, 20 * MS, 15 * MS, 200 * MS, NULL, 0) == TAUT_DONE);
+  MUST(taut_playout_play(&playout, 0, &sampled) == 0);
+  for (uint64_t n = 0; n < 5; ++n) {
+    at[0] = 20.0 * (double)n;
+    MUST(taut_playout_push(&playout, (int64_t)(n * 20 * MS), at, n * 20 * MS) == 1);
+  }
+  MUST(taut_playout_push(&playout, 0, at, 100 * MS) == 0);
+  MUST(taut_playout_play(&playout, 105 * MS, &sampled) == 1 && sampled.source == TAUT_PLAYED_INTERPOLATED);
+  MUST(fabs(sampled.setpoint[0] - 70.0) < 1e-9 && sampled.added_delay_ns == 35 * MS);
+  MUST(taut_playout_play(&playout, 900 * MS, &sampled) == 1 && sampled.source == TAUT_PLAYED_RESTING);
+
+  taut_decimate_t decimate;
+  MUST(taut_decimate_init(&decimate, 40 * MS, NULL, 0) == TAUT_DONE);
+  MUST(taut_decimate_keeps(&decimate, 0) == 1 && taut_decimate_keeps(&decimate, (int64_t)(20 * MS)) == 0);
+  taut_keep_alive_t keep_alive;
+  MUST(taut_keep_alive_init(&keep_alive, 0.001, 90 * MS, NULL, 0) == TAUT_DONE);
+  MUST(taut_keep_alive_is_due(&keep_alive, at, 8 * MS, 0) == 1 && taut_keep_alive_is_due(&keep_alive, at, 8 * MS, 8 * MS) == 0);
+  MUST(taut_keep_alive_is_due(&keep_alive, at, 8 * MS, 24 * MS) == 1);
+  taut_retry_t retry;
+  MUST(taut_retry_init(&retry, 20 * MS, 2, NULL, 0) == TAUT_DONE);
+  taut_retry_begin(&retry, 0);
+  MUST(taut_retry_left_ns(&retry, 5 * MS) == 15 * MS && taut_retry_again(&retry, 5 * MS) == 1 && taut_retry_again(&retry, 6 * MS) == 0);
+
+  taut_mailbox_t mailbox;
+  uint64_t item[TAUT_MAILBOX_WORDS] = {1, 10}, got[TAUT_MAILBOX_WORDS];
+  MUST(taut_mailbox_init(&mailbox) == TAUT_DONE && taut_mailbox_take(&mailbox, got) == 0);
+  MUST(taut_mailbox_put(&mailbox, item, got) == 0);
+  item[0] = 2;
+  MUST(taut_mailbox_put(&mailbox, item, got) == 1 && got[0] == 1 && got[1] == 10);
+  MUST(taut_mailbox_take(&mailbox, got) == 1 && got[0] == 2 && taut_mailbox_take(&mailbox, got) == 0);
   return 0;
 }
 
@@ -184,5 +260,6 @@ int main(void) {
   if (line == 0) line = misuse();
   if (line == 0) line = watchdog();
   if (line == 0) line = setpoints();
+  if (line == 0) line = policies();
   return line == 0 ? 0 : (line % 250) + 1;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 using namespace std::chrono_literals;
 
@@ -54,6 +55,8 @@ int main() {
   MUST(servo.command(TAUT_COMMAND_ENABLE) && servo.command(TAUT_COMMAND_POSITION));
   for (int n = 0; n < 1001; ++n) servo.tick();
   MUST(servo.mode() == TAUT_SERVO_TIMEOUT && !servo.command(TAUT_COMMAND_POSITION) && servo.tick() == TAUT_DRIVE_DAMP);
+  MUST(servo.timeouts() == 1 && servo.command(TAUT_COMMAND_STOP) && servo.command(TAUT_COMMAND_ENABLE) && servo.position(2ms));
+  MUST(servo.position_unsafe_without_timeout());
   servo.fault();
 
   taut::DegradeChain chain{2, {1000000, 20000000, 100000000, 1000000000, 0, 0}, 5};
@@ -63,7 +66,11 @@ int main() {
   MUST(chain.cycle(1ms) == TAUT_CHAIN_RUNNING && chain.action(0).kind == TAUT_ACTION_FOLLOW);
   chain.degrade(9);
   MUST(chain.cycle(2ms) == TAUT_CHAIN_OTHER + 9 && chain.action(1).kd_scale == 1.5);
+  MUST(chain.reply_age_cycles(1) == 2 && chain.missing_replies() == 3);
   chain.stop();
+
+  taut::Ramp ramp{{0.1}, 0.06};
+  MUST(ramp.next({0.2}).setpoint[0] < 0.11 && !ramp.next({0.2}).is_there && ramp.next({0.2}).is_there);
 
   taut::Ledger ledger;
   MUST(ledger.produce(1, 0ms) == TAUT_DONE && ledger.end(1, TAUT_FATE_LOST, TAUT_REASON_TRANSPORT, 1ms) == TAUT_DONE);
@@ -78,5 +85,37 @@ int main() {
   taut::Limiter limiter{limits, {}};
   MUST(limiter.shape({0.5})->setpoint[0] <= 0.008 && limiter.rehome({0.4}) && limiter.shape({0.4})->fate == TAUT_FATE_PASSED);
   MUST(!limiter.shape({std::numeric_limits<double>::quiet_NaN()}));
+  taut::Approach approach{10, 15, 60};
+  MUST(limiter.shape({0.45}, approach.share(9, 8))->fate == TAUT_FATE_HELD);
+
+  taut::Playout playout{20ms, 15ms, 200ms};
+  MUST(playout.push(0ms, {0.0}, 0ms) && playout.push(20ms, {20.0}, 20ms) && !playout.push(20ms, {20.0}, 21ms));
+  MUST(std::abs(playout.play(45ms)->setpoint[0] - 10.0) < 1e-9);
+  taut::Decimate decimate{40ms};
+  MUST(decimate.keeps(0ms) && !decimate.keeps(20ms) && decimate.keeps(40ms));
+  taut::KeepAlive keep_alive{0.001, 90ms};
+  MUST(keep_alive.is_due({1.0}, 8ms, 0ms) && !keep_alive.is_due({1.0}, 8ms, 8ms) && keep_alive.is_due({2.0}, 8ms, 16ms));
+  taut::Retry retry{20ms, 2};
+  retry.begin(0ms);
+  MUST(retry.left(5ms) == 15ms && retry.again(5ms) && !retry.again(6ms));
+
+  // Two threads: each item is taken or comes back, none is torn.
+  taut::Mailbox mailbox;
+  constexpr std::uint64_t items = 100'000;
+  std::uint64_t back = 0, taken = 0, torn = 0, last = 0;
+  std::thread sender{[&] {
+    for (std::uint64_t n = 1; n <= items; ++n) back += mailbox.put({n, ~n}).has_value();
+  }};
+  while (last < items) {
+    const auto item = mailbox.take();
+    if (!item) continue;
+    torn += (*item)[1] != ~(*item)[0] || (*item)[0] <= last;
+    last = (*item)[0];
+    ++taken;
+  }
+  sender.join();
+  MUST(torn == 0 && taken + back == items);
+  MUST(ledger.end_older(5ms, TAUT_FATE_LOST, TAUT_REASON_TRANSPORT, 9ms) == 0 && ledger.share(TAUT_REASON_TRANSPORT) == 1.0);
+  MUST(ledger.age_max() == 1ms);
   return 0;
 }

@@ -82,6 +82,11 @@ impl Ledger {
         Ok(self.0.count(self::reason(reason)?))
     }
 
+    /// The share of a reason among all that were produced.
+    fn share(&self, reason: &str) -> PyResult<f64> {
+        Ok(self.0.share(self::reason(reason)?))
+    }
+
     /// Every reason that was met, with its count.
     fn counts(&self) -> HashMap<&'static str, u64> {
         let met = Reason::ALL.into_iter().map(|reason| (reason.name(), self.0.count(reason)));

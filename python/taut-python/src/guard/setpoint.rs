@@ -1,4 +1,4 @@
-//! The policies: clamp, scale, interpolate, retarget, retry, keep alive. Axes that are not used stand still at 0.
+//! The policies: clamp, scale, slow, interpolate, retarget, decimate, retry, keep alive. Axes that are not used stand still at 0.
 
 use pyo3::{prelude::*, types::PyTuple};
 use taut_guard::{
@@ -11,6 +11,8 @@ use super::{AXES, exactly, fate_word, numbers, reason, refused, tuple, word};
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Limiter>()?;
     module.add_class::<Shaped>()?;
+    module.add_class::<Approach>()?;
+    module.add_class::<Decimate>()?;
     module.add_class::<Playout>()?;
     module.add_class::<Sampled>()?;
     module.add_class::<Retarget>()?;
@@ -38,13 +40,13 @@ impl Shaped {
         tuple(py, &self.shaped.setpoint[..self.axes])
     }
 
-    /// "passed" or "modified".
+    /// "passed", "modified" or "held".
     #[getter]
     fn fate(&self) -> &'static str {
         fate_word(self.shaped.fate)
     }
 
-    /// Why it was modified.
+    /// Why it was modified or held.
     #[getter]
     fn reason(&self) -> Option<&'static str> {
         self.shaped.fate.reason().map(Reason::name)
@@ -96,10 +98,12 @@ impl Limiter {
         Ok(Limiter { limiter, axes })
     }
 
-    /// The setpoint to send for this target; it counts as sent. GuardError for a target that is not finite.
-    fn shape(&mut self, target: &Bound<'_, PyAny>) -> PyResult<Shaped> {
+    /// The setpoint to send for this target; it counts as sent. GuardError for a target that is not finite. Near a
+    /// boundary give the share of the way that may be gone (Approach.share).
+    #[pyo3(signature = (target, share = 1.0))]
+    fn shape(&mut self, target: &Bound<'_, PyAny>, share: f64) -> PyResult<Shaped> {
         let target = exactly("target", target, self.axes)?;
-        let shaped = self.limiter.shape(&target).map_err(refused)?;
+        let shaped = self.limiter.shape_near(&target, share).map_err(refused)?;
         Ok(Shaped { shaped, axes: self.axes })
     }
 
@@ -118,6 +122,46 @@ impl Limiter {
     #[getter]
     fn malformed_in_row(&self) -> u32 {
         self.limiter.malformed_in_row()
+    }
+}
+
+/// Slower and slower towards a boundary that only the caller can measure, held at it, always free to leave.
+#[pyclass(module = "taut.guard")]
+pub struct Approach(setpoint::Approach);
+
+#[pymethods]
+impl Approach {
+    #[new]
+    #[pyo3(signature = (*, stop_at, resume_at, slow_at))]
+    fn new(stop_at: f64, resume_at: f64, slow_at: f64) -> PyResult<Approach> {
+        setpoint::Approach::new(stop_at, resume_at, slow_at).map(Approach).map_err(refused)
+    }
+
+    /// The share of a step that may be gone, from `distance` now and `next`, where the whole step would lead.
+    fn share(&mut self, distance: f64, next: f64) -> f64 {
+        self.0.share(distance, next)
+    }
+
+    #[getter]
+    fn is_held(&self) -> bool {
+        self.0.is_held()
+    }
+}
+
+/// Fewer setpoints on purpose: one in each period.
+#[pyclass(module = "taut.guard")]
+pub struct Decimate(setpoint::Decimate);
+
+#[pymethods]
+impl Decimate {
+    #[new]
+    fn new(period_ns: u64) -> PyResult<Decimate> {
+        setpoint::Decimate::new(period_ns).map(Decimate).map_err(refused)
+    }
+
+    /// Whether to send this one; if not, it is superseded for "decimated".
+    fn keeps(&mut self, produced_ns: i64) -> bool {
+        self.0.keeps(produced_ns)
     }
 }
 
@@ -229,17 +273,32 @@ pub struct Retarget {
 #[pymethods]
 impl Retarget {
     #[new]
-    #[pyo3(signature = (measured, *, period_ns, velocity_max, acceleration_max, jerk_max))]
+    #[pyo3(signature = (
+        measured, *, period_ns, velocity_max, acceleration_max, jerk_max, position_min = None, position_max = None,
+        margin = 0.0
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords")]
     fn new(
         measured: &Bound<'_, PyAny>,
         period_ns: u64,
         velocity_max: &Bound<'_, PyAny>,
         acceleration_max: &Bound<'_, PyAny>,
         jerk_max: &Bound<'_, PyAny>,
+        position_min: Option<&Bound<'_, PyAny>>,
+        position_max: Option<&Bound<'_, PyAny>>,
+        margin: f64,
     ) -> PyResult<Retarget> {
+        const FARTHEST: f64 = 1e9;
         let (measured, axes) = numbers("measured", measured)?;
+        let position = |name: &str, given: Option<&Bound<'_, PyAny>>, unused: f64| match given {
+            Some(given) => Ok(padded(exactly(name, given, axes)?, axes, unused)),
+            None => Ok::<_, PyErr>([unused; AXES]),
+        };
         let limits = JerkLimits {
             period_ns,
+            position_min: position("position_min", position_min, -FARTHEST)?,
+            position_max: position("position_max", position_max, FARTHEST)?,
+            margin,
             velocity_max: padded(exactly("velocity_max", velocity_max, axes)?, axes, 1.0),
             acceleration_max: padded(exactly("acceleration_max", acceleration_max, axes)?, axes, 1.0),
             jerk_max: padded(exactly("jerk_max", jerk_max, axes)?, axes, 1.0),

@@ -325,6 +325,12 @@ impl Trip {
         self.0.span_ns()
     }
 
+    /// What time was made of: "source", "sequence", or, degraded, "arrival".
+    #[getter]
+    fn time_base(&self) -> &'static str {
+        self.0.time_base.name()
+    }
+
     #[getter]
     fn parameters_hash(&self) -> u64 {
         self.0.parameters_hash

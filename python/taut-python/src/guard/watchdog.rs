@@ -1,5 +1,7 @@
 //! The watchdog: a servo's end, a host's end over up to 32 servos, and the way back.
 
+use std::collections::HashMap;
+
 use pyo3::{prelude::*, types::PyTuple};
 use taut_guard::watchdog::{
     self, Action, ChainState, Command, DegradeCause, Drive, Report, ServoMode, StopMode, Timeout,
@@ -75,6 +77,12 @@ impl ServoWatchdog {
     #[getter]
     fn drive(&self) -> &'static str {
         drive(self.0.drive())
+    }
+
+    /// What it saw, by name.
+    #[getter]
+    fn counters(&self) -> HashMap<&'static str, u64> {
+        watchdog::ServoCounters::<u32>::NAMES.iter().copied().zip(self.0.counters.values()).collect()
     }
 }
 
@@ -196,6 +204,12 @@ impl DegradeChain {
             DegradeCause::OperatorLost => ("operator_lost", None),
             DegradeCause::Other(number) => ("other", Some(number)),
         })
+    }
+
+    /// What it saw, by name.
+    #[getter]
+    fn counters(&self) -> HashMap<&'static str, u64> {
+        watchdog::ChainCounters::<u32>::NAMES.iter().copied().zip(self.chain.counters.values()).collect()
     }
 
     /// Cycles since a servo answered.

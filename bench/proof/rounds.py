@@ -1,4 +1,4 @@
-"""Statistics over rounds: the round is the unit, for wakes within one round depend on each other."""
+"""Statistics over rounds of a proof: the round is the unit, for what was measured within one round depends on each other."""
 
 import math
 import random
