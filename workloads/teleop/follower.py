@@ -41,7 +41,7 @@ ECHOES_KEPT = 64
 HEADROOM = 0.94
 """Of the limits, for commands: a servo makes up for its lag faster than it was told to move, and the guard trips at the
 limits themselves."""
-SPEEDING_UP_DEG_S2 = 800.0
+SPEEDING_UP_DEG_S2 = 1000.0
 """Well below what the arm can: what it cannot follow it makes up for by going too fast. The hand's own is 740."""
 ATTEMPTS_MAX = 3
 MALFORMED_MAX = 5
