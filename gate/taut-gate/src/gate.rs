@@ -11,8 +11,9 @@ use crate::{
 
 /// Times below count as this: a ratio needs a number above zero.
 const SHORTEST_NS: f64 = 100.0;
-/// At this level the machine is believed to have got worse, and excuses what cannot be told from it.
-const EXCUSED_ALPHA: f64 = 0.01;
+/// At this level the machine is believed to have got worse, and excuses what cannot be told from it. A hog is sure far beyond it; chance
+/// must not excuse a program.
+const EXCUSED_ALPHA: f64 = 0.001;
 /// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
 /// more is the program's.
 const COLD_CACHES: f64 = 0.1;
