@@ -11,8 +11,9 @@ use crate::{
 
 /// Times below count as this: a ratio needs a number above zero.
 const SHORTEST_NS: f64 = 100.0;
-/// At this level the machine is believed to have got worse, and excuses what cannot be told from it. A hog is sure far beyond it; chance
-/// must not excuse a program.
+/// At this level the machine is said to have got worse …
+const WORSE_MACHINE_ALPHA: f64 = 0.01;
+/// … and at this one it excuses what cannot be told from it: a hog is sure far beyond it, and chance must not excuse a program.
 const EXCUSED_ALPHA: f64 = 0.001;
 /// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
 /// more is the program's.
@@ -214,7 +215,7 @@ fn outcome(
     let sound: Vec<&(Trial, Trial)> = all.iter().filter(|pair| is_sound(pair)).collect();
     let is_blind = sound.iter().any(|(a, b)| a.is_blind || b.is_blind);
     let machine = machine(&all, &sound);
-    let is_machine_worse = machine.as_ref().is_some_and(|machine| machine.is_worse);
+    let excuses = machine.as_ref().is_some_and(|machine| machine.excuses);
     let is_sure = |subject: Subject, finding: &Finding| {
         let low = finding.figures.as_ref().and_then(|figures| figures.interval).map_or(0.0, |interval| interval.low);
         !is_blind && subject.is_work() && !subject.is_share() && low > COLD_CACHES
@@ -223,7 +224,7 @@ fn outcome(
         .iter()
         .zip(judged.findings)
         .map(|(subject, finding)| {
-            let excused = finding.verdict == Verdict::Worse && is_machine_worse && !is_sure(*subject, &finding);
+            let excused = finding.verdict == Verdict::Worse && excuses && !is_sure(*subject, &finding);
             Ballot { subject: *subject, finding, excused }
         })
         .collect();
@@ -276,16 +277,16 @@ fn machine(all: &[(Trial, Trial)], sound: &[&(Trial, Trial)]) -> Option<MachineC
     let usual = ways.get(ways.len() / 2).copied().unwrap_or(0.0);
     let margin = |share: f64| Margin { relative: 0.0, absolute: share * usual };
     let rule = Rule { scale: Scale::Difference, minimum_effect: margin(0.05), equivalence: margin(0.1) };
-    let is_worse = |rule: Rule, subject: Subject, margin: f64| {
+    let p_worse = |rule: Rule, subject: Subject, margin: f64| {
         let pairs = metric(rule, subject, all).pairs;
         let differences: Vec<f64> = pairs.iter().flatten().map(|pair| rule.scale.difference(*pair)).collect();
-        Shift::of(&differences).is_some_and(|shift| shift.p_above(margin) <= EXCUSED_ALPHA)
+        Shift::of(&differences).map_or(1.0, |shift| shift.p_above(margin))
     };
-    let late = Rule::default();
-    let by_probe = probe.into_iter().any(|subject| is_worse(late, subject, 0.1));
+    let by_probe = probe.map(|subject| p_worse(Rule::default(), subject, 0.1));
+    let p = by_probe.into_iter().fold(p_worse(rule, part, 0.05 * usual), f64::min);
     let finding = alone(&Settings::default(), rule, part, all);
     finding.figures.as_ref()?;
-    Some(MachineChange { is_worse: is_worse(rule, part, 0.05 * usual) || by_probe, finding })
+    Some(MachineChange { is_worse: p <= WORSE_MACHINE_ALPHA, excuses: p <= EXCUSED_ALPHA, finding })
 }
 
 /// Everything that a reader may ask for besides.

@@ -69,6 +69,8 @@ pub struct Described {
 pub struct MachineChange {
     /// Its mean part of a message's way, as a difference in ns.
     pub finding: Finding,
-    /// True where it is proven to have taken more: by its part of the way, or by the probe.
+    /// True where it has taken more, at a level of 1 %: by its part of the way, or by the probe.
     pub is_worse: bool,
+    /// True where that is so sure, at 0.1 %, that it excuses what cannot be told from it.
+    pub excuses: bool,
 }
