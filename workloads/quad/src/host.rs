@@ -500,7 +500,7 @@ mod tests {
         let rig = run(|world| world.buses_mut()[2].set_loss(1.0));
         let (cause, cycle, _) = rig.host.cause().unwrap();
         // Those of the cycle itself are the first that are lost.
-        assert_eq!((cause.as_str(), cycle), ("servo 7 does not answer", FAILS_IN + REPLY_AGE_MAX));
+        assert_eq!((cause.as_str(), cycle), ("servo 7 does not answer", FAILS_IN + REPLY_AGE_MAX - 1));
         // Its servos hear all the same, and damp with the others.
         assert!(damped_in(&rig, 0..SERVOS).unwrap() <= cycle + 2);
     }
