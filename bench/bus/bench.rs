@@ -1,18 +1,14 @@
 //! 12 servos on 4 simulated buses, commanded and queried at 1 kHz: what the engine takes beyond the wire. Prints one JSON line.
 //! `bus_bench CYCLES CPU|- PRIORITY|-`
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    ops::ControlFlow,
-    time::Duration,
-};
+use std::{ops::ControlFlow, time::Duration};
 
 use moteus_protocol::{
     Resolution,
     command::{PositionCommand, PositionFormat},
     query::QueryFormat,
 };
+use taut_allocations::allocations;
 use taut_bus::{
     cycle::{
         Clock, Command, Controller, Cycle, Engine, Monotonic, Patience, RealTime, Schedule, SimulatedInertialUnit,
@@ -23,29 +19,6 @@ use taut_bus::{
     transport::Frame,
 };
 use taut_stats::Distribution;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator; counting touches a thread-local without a destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const PERIOD_NS: u64 = 1_000_000;
 /// Before a cycle is due, the thread reads the clock for so long instead of sleeping.
@@ -61,7 +34,7 @@ struct Trot {
 
 impl Controller for Trot {
     fn control(&mut self, number: u64, states: &States, commands: &mut Vec<Command>) -> ControlFlow<()> {
-        let now = ALLOCATIONS.with(Cell::get);
+        let now = allocations();
         self.during = now - *self.allocations.get_or_insert(now);
         commands.clear();
         let position = 0.1 * (number as f32 * 0.01).sin();

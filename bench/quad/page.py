@@ -21,6 +21,8 @@ DAMPED_S = {
     "replies-lost": 0.010,
 }
 GAITS = ("stand", "trot")
+# The body's speed upward in the gait's last period before the failure, until all servos damp, and from then on.
+UPWARD = ("usual", "following", "damped")
 
 
 def page(fallen: list[dict], lived: list[dict], steady: list[dict], arguments: list[str], took_s: float) -> str:
@@ -46,6 +48,10 @@ A dropped robot's servos know of nothing, so nothing is damped. Forces depend on
 each other.
 
 {watchdog(fallen)}
+*Upward* is the body's speed: *usual* in the gait's last period before the failure, *following* until all servos damp, *damped* from then on; *rise* is how
+far it ever was above where it was when they damped. Until they damp, servos stand at their last setpoint; what goes up then is the gait's own bounce.
+Once they damp nothing drives the body up: the small speed left is what it has, and the ground's softness gives back, when it lands.
+
 {real_time(fallen, lived, steady)}"""
 
 
@@ -60,7 +66,7 @@ def real_time(fallen: list[dict], lived: list[dict], steady: list[dict]) -> str:
 ## The cycle, in real time
 
 12 servos on 4 simulated buses behind UDP, commanded and queried with the inertial unit, trotting; recorded with `taut record`. The wire alone
-takes 540 µs after the commands. What the engine takes beyond the wire where no process boundary is between: [bus-proof.md](bus-proof.md).
+takes 560 µs after the commands. What the engine takes beyond the wire where no process boundary is between: [bus-proof.md](bus-proof.md).
 
 {"".join(cycle(one) for one in steady)}"""
 
@@ -143,11 +149,13 @@ def watchdog(fallen: list[dict]) -> str:
                 f"{after[len(after) // 2]:.1f} / {after[-1]:.1f}, at most {1e3 * DAMPED_S[name]:.0f}",
                 f"{sum(map(named, trials))} of {len(trials)}",
                 f"{sum(is_gentle(one, fallen) for one in trials)} of {len(trials)}",
-                f"{max(one['fall']['fastest_up_m_s'] for one in trials):.2f}",
+                " / ".join(f"{max(one['fall'][f'{when}_up_m_s'] for one in trials):.2f}" for when in UPWARD),
+                f"{1e3 * max(one['fall']['damped_rise_m'] for one in trials):.0f}",
                 f"{max(one['fall']['energy_rise_j'] for one in trials):.2f}",
             ]
         )
-    head = ["", "right", "damped ms: p50 / max", "first cause", "gentle", "up m/s", "energy rise J"]
+    upward = f"up m/s: {' / '.join(UPWARD)}"
+    head = ["", "right", "damped ms: p50 / max", "first cause", "gentle", upward, "rise mm", "energy rise J"]
     return table(head, rows)
 
 

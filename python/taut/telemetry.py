@@ -13,18 +13,33 @@
 >>> log.row["joint"]["position"][2] = 0.5    # the row is a numpy array: fill it in place
 >>> log.write()                              # one copy of it into the ring
 
+Or with an object of a dataclass, whose fields are then copied one by one (docs/log.md):
+
+>>> from dataclasses import dataclass
+>>> from typing import Annotated
+>>> @dataclass
+... class Leg:
+...     time: Annotated[float, "s"] = 0.0
+...     torque: Annotated[np.float32, "N·m"] = np.float32(0)
+>>> leg = Leg()
+>>> log = Channel("leg", leg, rate_hz=400)
+>>> leg.time = 0.5
+>>> log.write()
+
 The recorder writes a channel `/telemetry/leg` that Foxglove, PlotJuggler and the `mcap` packages open as it
 is. Without a session a write returns at once; with one it makes no system call and waits for nothing; what
 does not fit is counted (`lost()`, and in every report). Each thread has channels of its own.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from taut._taut import TelemetryRing
+from taut.structs import Layout
 
 # Names of a field's values: {"STOPPED": 0} or an IntEnum.
 Constants = Mapping[str, int] | type
@@ -35,27 +50,47 @@ KINDS = {"i": "int", "u": "uint", "f": "float"}
 class Channel:
     """A row of values, and where copies of it go. `rate_hz`, about how often will be written, sizes the ring.
 
-    `units` are shown beside the fields, `constants` name a field's values; both go by path: "joint.position".
+    `of` is a numpy structured dtype, and the row is then a numpy array; or an object of a dataclass, and the row is that
+    object. `units` are shown beside the fields, `constants` name a field's values; both go by path: "joint.position".
     """
 
-    __slots__ = ("_ring", "lost", "row", "write")
+    __slots__ = ("_fill", "_ring", "lost", "row", "write")
+
+    row: Any
+    write: Callable[[], None]
 
     def __init__(
         self,
         name: str,
-        dtype: npt.DTypeLike,
+        of: Any,
         *,
         rate_hz: float = 1000.0,
         units: Mapping[str, str] | None = None,
         constants: Mapping[str, Constants] | None = None,
     ) -> None:
-        kind = np.dtype(dtype)
-        text = describe(name, kind, units or {}, constants or {})
-        self.row: npt.NDArray[Any] = np.zeros((), kind)
-        self._ring = TelemetryRing(name, text, self.row.reshape(1).view(np.uint8).data, rate_hz)
-        # The ring's own functions: one call less on the loop.
-        self.write = self._ring.write
+        is_object = dataclasses.is_dataclass(of)
+        if isinstance(of, type) and is_object:
+            raise TypeError(f"telemetry {name!r}: give an object, {of.__name__}(…): its lists and arrays have lengths")
+        layout = Layout(of) if is_object else None
+        kind = layout.dtype if layout else np.dtype(of)
+        units = {**(layout.units if layout else {}), **(units or {})}
+        constants = {**(layout.constants if layout else {}), **(constants or {})}
+        row: npt.NDArray[Any] = np.zeros((), kind)
+        text = describe(name, kind, units, constants)
+        self._ring = TelemetryRing(name, text, row.reshape(1).view(np.uint8).data, rate_hz)
         self.lost = self._ring.lost
+        if layout:
+            self.row = of
+            self._fill = layout.filler(of, row)
+            self.write = self._write_object
+        else:
+            self.row = row
+            # The ring's own function: one call less on the loop.
+            self.write = self._ring.write
+
+    def _write_object(self) -> None:
+        self._fill()
+        self._ring.write()
 
 
 def describe(name: str, dtype: np.dtype[Any], units: Mapping[str, str], constants: Mapping[str, Constants]) -> str:

@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
+from taut.structs import Layout
 from taut.telemetry import Channel, describe
 
 TAUT = Path(sys.executable).with_name("taut")
@@ -133,6 +135,103 @@ def test_the_description_follows_the_dtype() -> None:
         "type\tquad\t20\nconstant\tgait\tGait_STAND\t0\nconstant\tgait\tGait_TROT\t1\n"
         "field\tgait\tint32\t0\t0\t\nfield\tfoot\tstruct quad_foot\t4\t4\t\n"
     )
+
+
+DATACLASSES = """
+    from dataclasses import dataclass, field
+    from enum import IntEnum
+    from typing import Annotated
+    import numpy as np
+    from taut.telemetry import Channel
+
+    class Mode(IntEnum):
+        STOPPED = 0
+        POSITION = 10
+
+    @dataclass
+    class Joint:
+        position: Annotated[float, "rad"] = 0.0
+        torque: np.float32 = np.float32(0)
+        mode: Mode = Mode.STOPPED
+        trace: np.ndarray = field(default_factory=lambda: np.zeros((2, 3), "i2"))
+
+    @dataclass
+    class Leg:
+        cycle: int = 0
+        contact: bool = False
+        joint: list[Joint] = field(default_factory=lambda: [Joint() for _ in range(3)])
+        foot: tuple[float, float, float] = (0.0, 0.0, 0.0)
+        state: Annotated[bytes, 8] = b""
+
+    leg = Leg()
+    log = Channel("leg", leg, rate_hz=400)
+    for cycle in range(200):
+        leg.cycle, leg.contact, leg.state = cycle, cycle % 2 == 1, b"trot"
+        leg.joint[2].position = cycle / 4
+        leg.joint[1] = Joint(mode=Mode.POSITION, torque=cycle / 8)
+        leg.joint[0].trace[1, 2] = -cycle
+        leg.foot = (1.0, 2.0, cycle)
+        log.write()
+    assert log.lost() == 0, log.lost()
+"""
+
+
+def test_a_dataclass_s_object_is_copied_field_by_field(tmp_path: Path) -> None:
+    run = record(tmp_path, DATACLASSES)
+    with run.open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()])
+        decoded = [leg for _, channel, _, leg in reader.iter_decoded_messages() if channel.topic == "/telemetry/leg"]
+        summary = reader.get_summary()
+    assert summary is not None and [leg.cycle for leg in decoded] == list(range(200))
+    leg = decoded[101]
+    assert (leg.contact, leg.state, leg.foot) == (True, "trot", [1.0, 2.0, 101.0])
+    assert [joint.position for joint in leg.joint] == [0.0, 0.0, 25.25]
+    assert (leg.joint[1].mode, leg.joint[1].torque) == (10, 12.625)
+    assert list(leg.joint[0].trace) == [0, 0, 0, 0, 0, -101]
+    text = next(s.data.decode() for s in summary.schemas.values() if s.name == "telemetry/msg/Leg")
+    assert "float64 position # rad\n" in text and "int32 MODE_POSITION=10\n" in text, text
+
+
+@dataclass
+class Flat:
+    gait: Gait = Gait.STAND
+    height: Annotated[float, "m"] = 0.0
+    feet: list[float] = field(default_factory=lambda: [0.0] * 4)
+
+
+def test_an_object_s_description_is_that_of_its_dtype() -> None:
+    layout = Layout(Flat())
+    assert layout.dtype == np.dtype([("gait", "i4"), ("height", "f8"), ("feet", "f8", (4,))])
+    assert layout.units == {"height": "m"} and layout.constants == {"gait": Gait}
+
+
+@dataclass
+class Empty:
+    feet: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Words:
+    state: str = ""
+
+
+@dataclass
+class Letters:
+    state: bytes = b""
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (Flat, r"give an object, Flat\(…\)"),
+        (Empty(), "field 'feet' is empty"),
+        (Words(), "field 'state'"),
+        (Letters(), r"Annotated\[bytes, 16\]"),
+    ],
+)
+def test_an_object_that_has_no_fixed_layout_is_a_type_error(value: Any, error: str) -> None:
+    with pytest.raises(TypeError, match=error):
+        Channel("bad", value)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,12 @@ class Measured:
     down_after_s: float | None = None
     impact_m_s: float | None = None
     fastest_down_m_s: float = 0.0
-    fastest_up_m_s: float = 0.0
+    # Upward: in the gait's last period before the failure; while servos still follow setpoints; once all damp.
+    usual_up_m_s: float = 0.0
+    following_up_m_s: float = 0.0
+    damped_up_m_s: float = 0.0
+    # How far the body ever was above where it was when all servos damped.
+    damped_rise_m: float = 0.0
     fastest_joint_rad_s: float = 0.0
     # Of the ground on everything but the feet, and on the whole robot.
     peak_body_n: float = 0.0
@@ -43,23 +48,32 @@ class Fall:
         self._force = np.zeros(6)
         self._least_j = float("inf")
         self._down_m_s = 0.0
+        self._damped_m = float("inf")
+
+    def usual(self) -> None:
+        """Looks at the robot while all is well."""
+        self.measured.usual_up_m_s = max(self.measured.usual_up_m_s, float(self._data.qvel[2]))
 
     def watch(self, after_s: float, modes: NDArray[np.float64]) -> None:
         """Looks at the robot, so long after the failure."""
         data, measured = self._data, self.measured
         if measured.damped_after_s is None and np.isin(modes, LET_DOWN).all():
             measured.damped_after_s = after_s
+            self._damped_m = float(data.qpos[2])
         body_n, ground_n = self._ground()
         if body_n > 0 and measured.down_after_s is None:
             # The contact has already slowed this step: the speed is that of the one before.
             measured.down_after_s, measured.impact_m_s = after_s, self._down_m_s
         self._down_m_s = -float(data.qvel[2])
         measured.fastest_down_m_s = max(measured.fastest_down_m_s, self._down_m_s)
-        measured.fastest_up_m_s = max(measured.fastest_up_m_s, -self._down_m_s)
         measured.fastest_joint_rad_s = max(measured.fastest_joint_rad_s, float(np.abs(data.qvel[6:]).max()))
         measured.peak_body_n = max(measured.peak_body_n, body_n)
         measured.peak_ground_n = max(measured.peak_ground_n, ground_n)
-        if measured.damped_after_s is not None:
+        if measured.damped_after_s is None:
+            measured.following_up_m_s = max(measured.following_up_m_s, -self._down_m_s)
+        else:
+            measured.damped_up_m_s = max(measured.damped_up_m_s, -self._down_m_s)
+            measured.damped_rise_m = max(measured.damped_rise_m, float(data.qpos[2]) - self._damped_m)
             energy_j = float(data.energy.sum())
             self._least_j = min(self._least_j, energy_j)
             measured.energy_rise_j = max(measured.energy_rise_j, energy_j - self._least_j)

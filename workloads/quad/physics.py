@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from .failures import Failure
+from .failures import PERIOD_S, Failure
 from .fall import Fall
 
 Numbers = NDArray[np.float64]
@@ -42,6 +42,11 @@ class Physics:
         self._feeling.setblocking(False)
         self._placed = np.zeros(10 + 3 * SERVOS + 2 * LEGS)
 
+    def begin(self, servos: socket.socket) -> None:
+        """Answers the servos once, with where the robot lies: before they know that, nobody may ask them."""
+        if servos.recv(8 * TOLD):
+            servos.send(self._place(failed=False).tobytes())
+
     def serve(self, servos: socket.socket, until_s: float, each: Callable[[float], None]) -> None:
         """Answers the servos until `until_s` of their time, or until they go. `each` is told the time."""
         while message := servos.recv(8 * TOLD):
@@ -64,7 +69,13 @@ class Physics:
         mujoco.mj_step(self.model, data)
         if failed:
             self.fall.watch(time_s - failure.at_s, told[:, 1])
-        placed = self._placed
+        elif time_s >= failure.at_s - PERIOD_S:
+            self.fall.usual()
+        return self._place(failed)
+
+    def _place(self, failed: bool) -> Numbers:
+        """What the servos are to know of it."""
+        data, failure, placed = self.data, self.failure, self._placed
         placed[:10] = data.sensordata
         placed[4:7] *= 180.0 / math.pi
         joints = placed[10 : 10 + 3 * SERVOS].reshape(SERVOS, 3)

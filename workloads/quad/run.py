@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,21 +75,23 @@ def _run(options: Options, physics: Physics, door: socket.socket, folder: Path) 
         where = ["--physics", str(folder / "physics")]
         servos = programs.enter_context(_program("servos", *where, *priority, *_seed(options)))
         link = programs.enter_context(_accepted(door, servos))
+        physics.begin(link)
         buses = [f"--bus={address}" for address in _addresses(servos)]
         wishes = [*buses, "--inertial", str(folder / "inertial"), "--spin-us", str(options.spin_us), *_wishes(options)]
         wishes += ["--priority", str(HOST_PRIORITY)] if may else []
         wishes += ["--cpu", str(options.cpu)] if options.cpu is not None else []
-        host = programs.enter_context(_program("host", *wishes))
-        scene = _Scene(options.failure, host, lambda: programs.enter_context(_program("host", *wishes)))
+        scene = _Scene(options.failure, lambda: programs.enter_context(_program("host", *wishes)))
         if may:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PHYSICS_PRIORITY))
         physics.serve(link, options.duration_s, scene.look)
         if may:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        second = scene.second
-        told = {"host": None if options.failure.host_killed else _ended(host)}
-        if second is not None:
-            told["second_host"] = _ended(second)
+        if not scene.hosts:
+            raise StartError(f"taut-quad servos ended at once (exit {servos.poll()})")
+        first, *second = scene.hosts
+        told = {"host": None if options.failure.host_killed else _ended(first)}
+        if second:
+            told["second_host"] = _ended(second[0])
         link.close()
         return {**told, "physics": _told(servos)}
 
@@ -97,33 +99,33 @@ def _run(options: Options, physics: Physics, door: socket.socket, folder: Path) 
 class _Scene:
     """What happens to the host's process, and when."""
 
-    def __init__(self, failure: Failure, host: subprocess.Popen[str], again: Any) -> None:
-        self.second: subprocess.Popen[str] | None = None
-        self._again = again
-        self._host = host
+    def __init__(self, failure: Failure, start: Callable[[], subprocess.Popen[str]]) -> None:
+        self.hosts: list[subprocess.Popen[str]] = []
+        self._new = start
         at = failure.at_s
-        self._acts: list[tuple[float, Any]] = []
+        # The host starts when the robot is alive: a leg that does not answer yet would get ever farther setpoints.
+        self._acts: list[tuple[float, Callable[[], None]]] = [(0.0, self._start)]
         if failure.host_killed:
             # Whoever starts the host again finds the servos as they are, and is not to clear them by itself.
-            self._acts = [(at, self._kill), (at + 1.0, self._restart)]
+            self._acts += [(at, self._kill), (at + 1.0, self._start)]
         elif failure.host_hangs_s > 0:
-            self._acts = [(at, self._stop), (at + failure.host_hangs_s, self._resume)]
+            self._acts += [(at, self._stop), (at + failure.host_hangs_s, self._resume)]
 
     def look(self, time_s: float) -> None:
         while self._acts and time_s >= self._acts[0][0]:
             self._acts.pop(0)[1]()
 
+    def _start(self) -> None:
+        self.hosts.append(self._new())
+
     def _kill(self) -> None:
-        self._host.kill()
+        self.hosts[0].kill()
 
     def _stop(self) -> None:
-        self._host.send_signal(signal.SIGSTOP)
+        self.hosts[0].send_signal(signal.SIGSTOP)
 
     def _resume(self) -> None:
-        self._host.send_signal(signal.SIGCONT)
-
-    def _restart(self) -> None:
-        self.second = self._again()
+        self.hosts[0].send_signal(signal.SIGCONT)
 
 
 def binary() -> Path:

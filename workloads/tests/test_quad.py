@@ -85,8 +85,11 @@ def test_whatever_fails_the_robot_lowers_itself(name: str, dropped: dict[str, An
     assert fall["damped_after_s"] <= {"host-killed": 0.102, "bus-cut": 0.102}.get(name, 0.02)
     assert fall["impact_m_s"] < 0.4 * dropped["impact_m_s"]
     assert fall["peak_body_n"] < 0.4 * dropped["peak_body_n"]
-    # It comes to rest on its belly, and nothing pushes it up on the way.
+    # It comes to rest on its belly, and nothing pushes it up on the way: not the setpoints that servos still have, beyond the
+    # gait's own bounce, and nothing at all once they damp.
     assert told["height_m"] < 0.12
+    assert fall["following_up_m_s"] < fall["usual_up_m_s"] + 0.02
+    assert fall["damped_rise_m"] < 0.001
     assert fall["energy_rise_j"] < 0.1
 
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use taut_clock::{ClockPair, Counter, Ticks};
-use taut_recording::{Ending, Info, Name, Record, StampBatch, Writer};
+use taut_recording::{Ending, Info, Lost, LostWhat, Name, Record, StampBatch, Writer};
 
 struct Folder(tempfile::TempDir);
 
@@ -133,7 +133,37 @@ fn bad_input_is_one_line_that_names_the_file() {
     assert!(!folder.path("clean.mcap").exists());
     let nothing = Writer::create(&folder.path("nothing.mcap"), &Info::default()).unwrap();
     nothing.finish(&Ending::default()).unwrap();
-    folder.refuses(&["report", "nothing.mcap"], "nothing.mcap: holds no stamps");
+    folder.refuses(&["report", "nothing.mcap"], "nothing.mcap: holds no stamps and no telemetry");
+}
+
+#[test]
+fn telemetry_without_a_stamp_is_shown() {
+    let folder = Folder::new();
+    let info = Info { start_monotonic_ns: 1_000_000_000, start_realtime_ns: 5_000_000_000, ..Info::default() };
+    let mut writer = Writer::create(&folder.path("log.mcap"), &info).unwrap();
+    let leg = writer.channel("/telemetry/leg", "telemetry/msg/Leg", "float64[2] position # rad\n").unwrap();
+    // 400 Hz for 2.5 s; the recorder missed ten in the middle.
+    for n in (0..1000).filter(|n| !(500..510).contains(n)) {
+        let time_ns = 1_000_000_000 + n * 2_500_000;
+        writer.message(leg, time_ns, n as u32, |out| out.extend([0; 20])).unwrap();
+        writer.flush_due(time_ns).unwrap();
+    }
+    let lost = Lost { what: LostWhat::Telemetry, count: 10, place: "7/leg".into(), ..Lost::default() };
+    writer.write(&Record::Lost(lost)).unwrap();
+    writer.finish(&Ending { end_monotonic_ns: 3_500_000_000, ..Ending::default() }).unwrap();
+    let output = folder.taut(&["report", "log.mcap", "--format", "json"]).success().get_output().stdout.clone();
+    let report: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    let told = &report["telemetry"][0];
+    assert_eq!((&told["topic"], &told["type"]), (&"/telemetry/leg".into(), &"telemetry/msg/Leg".into()));
+    assert_eq!((&told["messages"], &told["values"], &told["lost"]), (&990.into(), &2.into(), &10.into()));
+    assert_eq!(told["gaps"], serde_json::json!({ "count": 1, "messages": 10 }));
+    assert_eq!((&told["period"]["p50_ns"], &told["period"]["max_ns"]), (&2_500_000.into(), &27_500_000.into()));
+    assert_eq!((&report["recording"]["lost_telemetry"], &report["chains"]), (&10.into(), &serde_json::json!([])));
+    for format in ["terminal", "markdown", "html"] {
+        let shown = predicate::str::contains("/telemetry/leg").and(predicate::str::contains("Nothing was stamped"));
+        folder.taut(&["report", "log.mcap", "--format", format]).success().stdout(shown);
+    }
+    folder.taut(&["explain", "log.mcap"]).success();
 }
 
 #[test]

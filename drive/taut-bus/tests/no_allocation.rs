@@ -1,8 +1,6 @@
 //! The cycle allocates nothing: counted by the allocator itself, on the thread that runs the loop.
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -15,6 +13,7 @@ use moteus_protocol::{
     command::{PositionCommand, PositionFormat},
     query::QueryFormat,
 };
+use taut_allocations::allocations;
 use taut_bus::{
     cycle::{
         Clock, Command, Controller, Cycle, Engine, Monotonic, Patience, Schedule, SimulatedInertialUnit, States,
@@ -24,33 +23,6 @@ use taut_bus::{
     sim::{Bus, Wiring, serve},
     transport::{Fdcanusb, Frame, Pty, Transport, Udp, UdpDoor},
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is left to the system's allocator; counting touches a thread-local without a destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-fn allocations() -> u64 {
-    ALLOCATIONS.with(Cell::get)
-}
 
 /// Commands every servo to where it is asked for, in the middle of its way.
 struct Trot {

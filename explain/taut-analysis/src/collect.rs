@@ -12,8 +12,9 @@ use crate::{
     marks::{Mark, Marks, Stamped},
     messages::Messages,
     names::Names,
+    signals::{self, Signal},
     stacks::Stacks,
-    wakeups,
+    telemetry, wakeups,
     walk::Walker,
 };
 
@@ -30,16 +31,18 @@ pub struct Analyzer {
     /// (CPU, when it was noticed) of lost kernel events.
     kernel_losses: Vec<(u16, u64)>,
     marks: Vec<RawMark>,
+    values: Vec<RawValue>,
     names: HashMap<u32, String>,
     clocks: BTreeMap<u8, Vec<ClockPair>>,
     lost_stamps: u64,
     lost_kernel_events: u64,
-    lost_telemetry: u64,
+    /// By number in the recording.
+    telemetry: BTreeMap<u16, telemetry::Channel>,
+    /// Messages lost, by place.
+    lost_telemetry: Vec<(String, u64)>,
     kernel_events: u64,
     kernel_end_ns: u64,
     all_stamps: u64,
-    /// How often each name had a value.
-    values: HashMap<u32, u64>,
     stacks: Stacks,
 }
 
@@ -63,6 +66,14 @@ struct RawMark {
     name: u32,
     id: u64,
     value: u64,
+}
+
+/// A signal's value.
+struct RawValue {
+    ticks: u64,
+    counter: u8,
+    name: u32,
+    value: f64,
 }
 
 /// Marks a stamp as an outcome; name ids stay far below.
@@ -123,11 +134,17 @@ impl Analyzer {
                     self.lost_kernel_events += lost.count;
                     self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
                 }
-                LostWhat::Telemetry => self.lost_telemetry += lost.count,
+                LostWhat::Telemetry => self.lost_telemetry.push((lost.place.clone(), lost.count)),
                 LostWhat::Samples => {}
             },
             Record::Object(object) => self.objects.object(object),
-            Record::Sample(_) | Record::Profile(_) | Record::Frame(_) | Record::Channel(_) | Record::Message(_) => {}
+            Record::Channel(channel) => {
+                self.telemetry.insert(channel.number, telemetry::Channel::new(channel));
+            }
+            Record::Message(message) => {
+                self.telemetry.get_mut(&message.channel).into_iter().for_each(|channel| channel.take(message));
+            }
+            Record::Sample(_) | Record::Profile(_) | Record::Frame(_) => {}
         }
     }
 
@@ -139,12 +156,15 @@ impl Analyzer {
         damage: Vec<String>,
         file_bytes: u64,
     ) -> Result<Analysis, Error> {
-        if self.all_stamps == 0 {
+        if self.all_stamps == 0 && self.telemetry.is_empty() {
             return Err(Error::Empty);
         }
         let clock_error_ns = self.map_clocks();
         let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
-        let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns);
+        let to_monotonic =
+            |log_ns: u64| log_ns.saturating_sub(info.start_realtime_ns).saturating_add(info.start_monotonic_ns);
+        let told_ns = self.telemetry.values().map(|channel| to_monotonic(channel.end_ns())).max().unwrap_or(0);
+        let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns).max(told_ns);
         let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
         let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
         let context = Context {
@@ -161,11 +181,17 @@ impl Analyzer {
             lost_stamps: self.lost_stamps,
             kernel_events: self.kernel_events,
             lost_kernel_events: self.lost_kernel_events,
-            lost_telemetry: self.lost_telemetry,
+            lost_telemetry: self.lost_telemetry.iter().map(|(_, count)| count).sum(),
             clock_error_ns,
             file_bytes,
             trips: self.trips(&context),
         };
+        let signals = self.signals(&context);
+        let tracking = signals::tracking(&signals);
+        let lost = std::mem::take(&mut self.lost_telemetry);
+        let mut telemetry: Vec<_> =
+            std::mem::take(&mut self.telemetry).into_values().map(|channel| channel.finish(&lost)).collect();
+        telemetry.sort_by(|a, b| a.topic.cmp(&b.topic));
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
@@ -181,7 +207,7 @@ impl Analyzer {
         notes.extend(chains.iter().flat_map(inversions));
         notes.extend(wakeups::beside(&chains));
         let profile = Some(self.stacks.profile(None)).filter(|profile| profile.samples + profile.lost > 0);
-        Ok(Analysis { info, ending, totals, chains, profile, damage, notes })
+        Ok(Analysis { info, ending, totals, chains, signals, tracking, telemetry, profile, damage, notes })
     }
 
     /// Whose time it was, chain by chain. Returns what a reader must know of the kernel events.
@@ -257,6 +283,15 @@ impl Analyzer {
         Marks::new(stamps, marks)
     }
 
+    fn signals(&mut self, context: &Context) -> Vec<Signal> {
+        let mappings = self.mappings();
+        let values = std::mem::take(&mut self.values);
+        signals::signals(values.into_iter().map(|raw| {
+            let ns = mappings.get(&raw.counter).map_or(raw.ticks, |m| m.to_monotonic(Ticks(raw.ticks)).0);
+            (context.name(raw.name), ns.saturating_sub(context.start_ns), raw.value)
+        }))
+    }
+
     fn stamps(&mut self, batch: &StampBatch) {
         self.all_stamps += batch.ticks.len() as u64;
         let key = ThreadKey { pid: batch.pid, tid: batch.tid, counter: batch.counter };
@@ -271,7 +306,9 @@ impl Analyzer {
                 Kind::Stamp => batch.point[at],
                 Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
                 Kind::Value => {
-                    *values.entry(batch.point[at]).or_default() += 1;
+                    let value = f64::from_bits(batch.value[at]);
+                    let (ticks, name) = (batch.ticks[at], batch.point[at]);
+                    values.push(RawValue { ticks, counter: batch.counter, name, value });
                     return None;
                 }
                 kind => {
@@ -305,8 +342,13 @@ impl Analyzer {
                 stamp.time = mapping.to_monotonic(Ticks(stamp.time)).0;
             }
         }
-        let used = self.threads.iter().map(|thread| thread.counter);
+        // Without a stamp it is telemetry that the counters time.
+        let used: Vec<u8> = match self.threads.is_empty() {
+            true => mappings.keys().copied().collect(),
+            false => self.threads.iter().map(|thread| thread.counter).collect(),
+        };
         let errors: Vec<Option<f64>> = used
+            .into_iter()
             .map(|counter| if counter == monotonic { Some(0.0) } else { mappings.get(&counter)?.error_ns() })
             .collect();
         errors.into_iter().collect::<Option<Vec<f64>>>().map(|errors| errors.into_iter().fold(0.0, f64::max))
@@ -315,8 +357,8 @@ impl Analyzer {
     /// What a speed guard said in values of these names; `None` where none was armed.
     fn trips(&self, context: &Context) -> Option<Trips> {
         let times = |name: &str| -> u64 {
-            let ids = context.names.iter().filter(|(_, known)| *known == name).map(|(id, _)| id);
-            ids.filter_map(|id| self.values.get(id)).sum()
+            let ids: Vec<u32> = context.names.iter().filter(|(_, known)| *known == name).map(|(id, _)| *id).collect();
+            self.values.iter().filter(|raw| ids.contains(&raw.name)).count() as u64
         };
         (times("guard.armed") > 0).then(|| Trips { all: times("guard.trip"), false_ones: times("guard.false_trip") })
     }
@@ -406,7 +448,7 @@ fn notes(
     if messages.outcomes_only > 0 {
         notes.push(format!("{} outcomes were given to messages that were never stamped", messages.outcomes_only));
     }
-    if lines.is_empty() {
+    if lines.is_empty() && totals.stamps > 0 {
         notes.push("no message passed two points, so there is no chain".to_owned());
     }
     notes

@@ -21,16 +21,20 @@ mod names;
 mod outcomes;
 mod result;
 mod sides;
+mod signals;
 mod stacks;
 mod startup;
 mod suspects;
+mod telemetry;
 mod wakeups;
 mod walk;
 
 pub use collect::Analyzer;
 pub use explained::*;
 pub use result::*;
+pub use signals::{Signal, Tracking};
 pub use stacks::{Profile, Stacks};
+pub use telemetry::{Gaps, Telemetry};
 pub use wakeups::{late_wakeups, probe_chain};
 
 /// What the user declares in `taut.toml`.
@@ -80,8 +84,11 @@ pub struct DeclaredChain {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was stamped.
-    #[error("holds no stamps: did the command stamp, and was it started by `taut record` (or with TAUT_SESSION set)?")]
+    /// Nothing was stamped, and nothing told by telemetry.
+    #[error(
+        "holds no stamps and no telemetry: did the command stamp, and was it started by `taut record` (or with \
+         TAUT_SESSION set)?"
+    )]
     Empty,
     /// `--suspect` names nothing that the recording knows.
     #[error("suspect {suspect:?} is unknown; {hint}")]

@@ -4,6 +4,11 @@
 use taut_recording::{Ending, Info};
 use taut_stats::Distribution;
 
+use crate::{
+    signals::{Signal, Tracking},
+    telemetry::Telemetry,
+};
+
 /// Everything found in one recording.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
@@ -15,6 +20,12 @@ pub struct Analysis {
     pub totals: Totals,
     /// One entry for each chain, most messages first.
     pub chains: Vec<Chain>,
+    /// Values over time, by name.
+    pub signals: Vec<Signal>,
+    /// Pairs of a commanded and an actual signal.
+    pub tracking: Vec<Tracking>,
+    /// Channels of plain messages, by topic.
+    pub telemetry: Vec<Telemetry>,
     /// Where CPU time went; `None` without sampled stacks.
     pub profile: Option<crate::Profile>,
     /// Damage found in the file, one sentence each; empty when it is whole.

@@ -2,17 +2,44 @@
 
 use taut_analysis::{Analysis, Chain};
 
-use crate::words::{count, duration, percent};
+use crate::words::{count, duration, percent, quantity};
 
 /// What happened, in two or three short sentences about the largest chain.
 pub fn headline(analysis: &Analysis) -> String {
     let Some(chain) = analysis.chains.first() else {
-        return "No chain was found: no message passed two points.".to_owned();
+        return without_chains(analysis);
     };
     let mut sentences = vec![lateness(chain)];
     sentences.extend(where_late(chain));
     sentences.extend(ended(chain));
     sentences.join(" ")
+}
+
+/// Of a recording that has telemetry at most: how much came, and where it was silent.
+fn without_chains(analysis: &Analysis) -> String {
+    let stamped = analysis.totals.stamps > 0;
+    let no_chain = if stamped { "No chain was found: no message passed two points." } else { "Nothing was stamped." };
+    let channels = &analysis.telemetry;
+    if channels.is_empty() {
+        return no_chain.to_owned();
+    }
+    let mut text = format!(
+        "{no_chain} {} of telemetry told {} in {:.1} s; {} lost.",
+        quantity(channels.len() as u64, "channel"),
+        quantity(channels.iter().map(|channel| channel.messages).sum(), "message"),
+        analysis.totals.duration_s,
+        if analysis.totals.lost_telemetry == 0 { "none were".into() } else { count(analysis.totals.lost_telemetry) },
+    );
+    // By how many of its usual periods.
+    let longest = channels.iter().filter_map(|channel| {
+        let (usual, longest) = (channel.period.p50_ns?, channel.period.max_ns?);
+        Some((longest as f64 / usual.max(1) as f64, usual, longest, &channel.topic))
+    });
+    if let Some((_, usual, longest, topic)) = longest.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        text +=
+            &format!(" The longest silence was {} on {topic}, where {} is usual.", duration(longest), duration(usual));
+    }
+    text
 }
 
 /// The sentence with a capital letter.
@@ -83,6 +110,20 @@ impl TotalOrder for Option<f64> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn without_a_chain_it_says_what_telemetry_came() {
+        let mut analysis = sample::teleop();
+        analysis.chains.clear();
+        analysis.totals.stamps = 0;
+        assert_eq!(
+            headline(&analysis).replace('\u{202f}', " "),
+            "Nothing was stamped. 1 channel of telemetry told 23 997 messages in 60.3 s; 3 lost. The longest silence was \
+             12.5 ms on /telemetry/leg, where 2.50 ms is usual."
+        );
+        analysis.telemetry.clear();
+        assert_eq!(headline(&analysis), "Nothing was stamped.");
+    }
 
     #[test]
     fn the_headline_says_how_late_where_and_what_was_lost() {

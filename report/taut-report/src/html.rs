@@ -1,7 +1,7 @@
 //! The HTML form: one self-contained page. The front end (`report/web`) is bundled at build time; here
 //! it meets the data.
 
-use taut_analysis::Chain;
+use taut_analysis::{Analysis, Chain, Tracking};
 
 use crate::{Named, flame, json, words};
 
@@ -12,6 +12,10 @@ pub(crate) const STYLE: &str = include_str!("../../web/dist/report.css");
 const POINTS_MAX: usize = 20_000;
 /// Buckets of a thinned plot; each keeps its smallest and largest message.
 const BUCKETS: usize = 4_000;
+/// The same of a signal's, of which a page has several; each keeps its lowest and highest value.
+const SIGNAL_BUCKETS: usize = 1_500;
+/// More charts of signals than this nobody looks at; a pair of commanded and actual is one.
+const SIGNAL_CHARTS_MAX: usize = 12;
 
 /// The page of one or several recordings.
 pub fn html(recordings: &[Named<'_>]) -> String {
@@ -19,6 +23,9 @@ pub fn html(recordings: &[Named<'_>]) -> String {
         let mut page = json(std::slice::from_ref(named));
         for (at, chain) in named.analysis.chains.iter().enumerate() {
             page["chains"][at]["series"] = serde_json::json!(thinned(chain));
+        }
+        for at in drawn_signals(named.analysis) {
+            page["signals"][at]["series"] = serde_json::json!(thinned_signal(&named.analysis.signals[at].points));
         }
         if let Some(profile) = &named.analysis.profile {
             page["profile"]["svg"] = flame::flame(profile, named.name).into();
@@ -76,8 +83,43 @@ fn thinned(chain: &Chain) -> Vec<(u64, u64)> {
     kept.into_iter().map(micro).collect()
 }
 
+/// Which signals the page draws: pairs first, then others that are more than a single value.
+fn drawn_signals(analysis: &Analysis) -> Vec<usize> {
+    let is_pair = |name: &str, of: &Tracking| {
+        name.strip_prefix(&of.name).is_some_and(|end| matches!(end, ".commanded" | ".actual"))
+    };
+    let pairs = &analysis.tracking[..analysis.tracking.len().min(SIGNAL_CHARTS_MAX)];
+    let named = |at: &usize| analysis.signals[*at].name.as_str();
+    let all = 0..analysis.signals.len();
+    let mut drawn: Vec<usize> = all.clone().filter(|at| pairs.iter().any(|of| is_pair(named(at), of))).collect();
+    let is_other = |at: &usize| {
+        analysis.signals[*at].points.len() > 1 && !analysis.tracking.iter().any(|of| is_pair(named(at), of))
+    };
+    drawn.extend(all.filter(is_other).take(SIGNAL_CHARTS_MAX - pairs.len()));
+    drawn
+}
+
+/// (time in µs, value) of a signal; a long one keeps each bucket's lowest and highest.
+fn thinned_signal(points: &[(u64, f64)]) -> Vec<(u64, f64)> {
+    let micro = |(ns, value): &(u64, f64)| (ns / 1000, *value);
+    if points.len() <= 2 * SIGNAL_BUCKETS {
+        return points.iter().map(micro).collect();
+    }
+    let mut kept = Vec::with_capacity(2 * SIGNAL_BUCKETS);
+    for bucket in points.chunks(points.len().div_ceil(SIGNAL_BUCKETS)) {
+        let by_value = |a: &&(u64, f64), b: &&(u64, f64)| a.1.total_cmp(&b.1);
+        let mut ends: Vec<(u64, f64)> =
+            [bucket.iter().min_by(by_value), bucket.iter().max_by(by_value)].into_iter().flatten().map(micro).collect();
+        ends.sort_by_key(|(us, _)| *us);
+        kept.extend(ends);
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
+    use taut_analysis::Signal;
+
     use super::*;
     use crate::sample;
 
@@ -104,6 +146,30 @@ mod tests {
         let page = html(&[Named { name: "edges.mcap", analysis: &sample::edges() }]);
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/edges-report.html");
         std::fs::write(path, page).unwrap();
+    }
+
+    #[test]
+    fn pairs_are_drawn_first_and_a_dozen_charts_at_most() {
+        let mut analysis = sample::teleop();
+        let names = |analysis: &Analysis| -> Vec<String> {
+            drawn_signals(analysis).into_iter().map(|at| analysis.signals[at].name.clone()).collect()
+        };
+        assert_eq!(names(&analysis), ["knee.actual", "knee.commanded", "battery_v"]);
+        analysis
+            .signals
+            .extend((0..50).map(|n| Signal { name: format!("signal {n}"), points: vec![(0, 0.0); 1 + n % 2] }));
+        let drawn = names(&analysis);
+        assert_eq!(drawn.len(), 2 + 11);
+        assert!(!drawn.contains(&"signal 0".to_owned()), "told once: {drawn:?}");
+    }
+
+    #[test]
+    fn a_thinned_signal_keeps_its_extremes_in_order() {
+        let mut points: Vec<(u64, f64)> = (0..100_000).map(|i| (i * 1000, (i as f64 / 50.0).sin())).collect();
+        points[70_007].1 = 9.0;
+        let kept = thinned_signal(&points);
+        assert!(kept.len() <= 2 * SIGNAL_BUCKETS && kept.contains(&(70_007, 9.0)));
+        assert!(kept.is_sorted_by_key(|(us, _)| *us));
     }
 
     #[test]

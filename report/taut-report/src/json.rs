@@ -44,6 +44,12 @@ struct Report {
     recording: Recording,
     /// Most messages first.
     chains: Vec<Chain>,
+    /// Values over time, by name.
+    signals: Vec<Signal>,
+    /// How far NAME.actual was from NAME.commanded.
+    tracking: Vec<Tracking>,
+    /// Channels of whole structs, by topic.
+    telemetry: Vec<Telemetry>,
     /// Sampled stacks, which `taut flame` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
@@ -53,12 +59,60 @@ struct Report {
 }
 
 #[derive(Serialize, JsonSchema)]
+struct Signal {
+    name: String,
+    n: u64,
+    min: Option<f64>,
+    max: Option<f64>,
+    last: Option<f64>,
+}
+
+/// Distances without sign, each actual value from the last command before it, in the signal's unit.
+#[derive(Serialize, JsonSchema)]
+struct Tracking {
+    name: String,
+    n: u64,
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+/// What came of a channel; `taut log` reads the values.
+#[derive(Serialize, JsonSchema)]
+struct Telemetry {
+    topic: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    /// Numbers and bools in each message; an array of any length counts as one.
+    values: u64,
+    messages: u64,
+    /// As encoded, before compression.
+    bytes: u64,
+    rate_hz: Option<f64>,
+    /// From one message to the next.
+    period: Figures,
+    /// Messages that the recorder saw lost.
+    lost: u64,
+    /// Holes in the sequence of what was written; null where several wrote by turns.
+    gaps: Option<Gaps>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Gaps {
+    count: u64,
+    /// Missing in them.
+    messages: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct Recording {
     duration_s: f64,
     stamps: u64,
     lost_stamps: u64,
     kernel_events: u64,
     lost_kernel_events: u64,
+    /// Telemetry messages, of all channels.
+    lost_telemetry: u64,
     file_bytes: u64,
     /// "full", "self" or "stamps".
     tier: String,
@@ -237,6 +291,9 @@ fn report(named: &Named<'_>) -> Report {
         headline: crate::headline(analysis),
         recording: recording(analysis),
         chains: analysis.chains.iter().map(chain).collect(),
+        signals: analysis.signals.iter().map(signal).collect(),
+        tracking: analysis.tracking.iter().map(tracking).collect(),
+        telemetry: analysis.telemetry.iter().map(telemetry).collect(),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
             lost_samples: found.lost,
@@ -256,6 +313,7 @@ fn recording(analysis: &found::Analysis) -> Recording {
         lost_stamps: totals.lost_stamps,
         kernel_events: totals.kernel_events,
         lost_kernel_events: totals.lost_kernel_events,
+        lost_telemetry: totals.lost_telemetry,
         file_bytes: totals.file_bytes,
         tier: info.tier.word().to_owned(),
         tier_reason: info.tier_reason.clone(),
@@ -320,6 +378,36 @@ fn delay(delay: &found::Delay) -> Delay {
         figures: figures(&delay.distribution),
         histogram: delay.histogram.iter().map(|b| (b.from_ns, b.to_ns, b.count)).collect(),
         percentiles: delay.percentiles.clone(),
+    }
+}
+
+fn signal(signal: &found::Signal) -> Signal {
+    let values = || signal.points.iter().map(|(_, value)| *value);
+    Signal {
+        name: signal.name.clone(),
+        n: signal.points.len() as u64,
+        min: values().min_by(f64::total_cmp),
+        max: values().max_by(f64::total_cmp),
+        last: values().last(),
+    }
+}
+
+fn tracking(tracking: &found::Tracking) -> Tracking {
+    let found::Tracking { name, n, p50, p99, max } = tracking.clone();
+    Tracking { name, n, p50, p99, max }
+}
+
+fn telemetry(telemetry: &found::Telemetry) -> Telemetry {
+    Telemetry {
+        topic: telemetry.topic.clone(),
+        type_name: telemetry.type_name.clone(),
+        values: telemetry.values,
+        messages: telemetry.messages,
+        bytes: telemetry.bytes,
+        rate_hz: telemetry.rate_hz,
+        period: figures(&telemetry.period),
+        lost: telemetry.lost,
+        gaps: telemetry.gaps.map(|gaps| Gaps { count: gaps.count, messages: gaps.messages }),
     }
 }
 

@@ -41,7 +41,8 @@ pub fn foxglove(channels: &[ChannelPaths]) -> String {
                     .paths
                     .iter()
                     .map(|path| {
-                        json!({ "value": format!("{}.{path}", channel.topic), "enabled": true, "timestampMethod": "receiveTime" })
+                        let value = format!("{}.{path}", quoted(&channel.topic));
+                        json!({ "value": value, "enabled": true, "timestampMethod": "receiveTime" })
                     })
                     .collect();
                 configs.insert(
@@ -155,13 +156,83 @@ fn split(mut panels: Vec<Value>, direction: &str) -> Option<Value> {
     Some(joined)
 }
 
+/// A topic as Foxglove's message paths have it: in quotes if anything else than letters, digits, `_`, `-` and `/` is in it.
+fn quoted(topic: &str) -> String {
+    if topic.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/')) {
+        return topic.to_owned();
+    }
+    format!("\"{}\"", topic.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
 mod tests {
+    use taut_recording::{Ending, Info, Writer, log::Log, ros2msg::Schema, telemetry::StructLayout};
+
     use super::*;
+
+    /// A struct with everything that telemetry has, as a producer describes it.
+    const LEG: &str = "name\tleg\n\
+        type\tjoint\t16\n\
+        constant\tmode\tSTOPPED\t0\nconstant\tmode\tPOSITION\t10\n\
+        field\tposition\tfloat64\t0\t0\trad\n\
+        field\ttorque\tfloat32\t0\t8\tN·m\n\
+        field\tmode\tuint8\t0\t12\t\n\
+        type\tleg\t64\n\
+        field\tcycle\tuint64\t0\t0\t\n\
+        field\tjoint\tstruct joint\t2\t8\t\n\
+        field\tcontact\tbool\t4\t40\t\n\
+        field\tstate\ttext8\t0\t44\t\n\
+        field\tforce\tint16\t3\t52\tN\n";
+
+    /// What `report/web/test/foxglove.test.mjs` reads by Foxglove's own parsers: 100 messages of a struct, a signal with
+    /// dots in its name, and the layout.
+    #[test]
+    fn the_sample_recording_for_foxglove_s_parsers_is_written() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sample-telemetry.mcap");
+        let info = Info { start_realtime_ns: 1_700_000_000_000_000_000, ..Info::default() };
+        let mut writer = Writer::create(path.as_ref(), &info).unwrap();
+        let leg = StructLayout::parse(LEG, 64).unwrap();
+        let channel = writer.channel("/telemetry/leg", &leg.schema_name, &leg.schema).unwrap();
+        let value = StructLayout::parse("name\tknee\ntype\tvalue\t8\nfield\tvalue\tfloat64\t0\t0\t\n", 8).unwrap();
+        let dotted = writer.channel("/value/leg1.knee", &value.schema_name, &value.schema).unwrap();
+        for cycle in 0..100_u64 {
+            let mut bytes = [0; 64];
+            bytes[..8].copy_from_slice(&cycle.to_le_bytes());
+            bytes[24..32].copy_from_slice(&(cycle as f64 / 4.0).to_le_bytes());
+            bytes[32..36].copy_from_slice(&(cycle as f32 / 8.0).to_le_bytes());
+            bytes[36] = 10;
+            bytes[40] = u8::from(cycle % 2 == 1);
+            bytes[44..48].copy_from_slice(b"trot");
+            bytes[56..58].copy_from_slice(&(-(cycle as i16)).to_le_bytes());
+            let time_ns = cycle * 2_500_000;
+            writer.message(channel, time_ns, cycle as u32, |out| leg.encode(&bytes, out)).unwrap();
+            let knee = (cycle as f64).to_le_bytes();
+            writer.message(dotted, time_ns, cycle as u32, |out| value.encode(&knee, out)).unwrap();
+            writer.flush_due(time_ns).unwrap();
+        }
+        writer.finish(&Ending::default()).unwrap();
+        let log = Log::open(std::fs::File::open(path).unwrap()).unwrap();
+        let paths = |schema: &str| Schema::parse(schema).unwrap().numbers(100);
+        let channels: Vec<ChannelPaths> = log
+            .channels()
+            .into_iter()
+            .map(|channel| ChannelPaths { topic: channel.topic.clone(), paths: paths(&channel.schema) })
+            .collect();
+        assert_eq!(channels.len(), 2);
+        std::fs::write(std::path::Path::new(path).with_extension("foxglove.json"), foxglove(&channels)).unwrap();
+        std::fs::write(std::path::Path::new(path).with_extension("plotjuggler.xml"), plotjuggler(&channels)).unwrap();
+    }
+
+    #[test]
+    fn a_topic_with_dots_is_quoted_for_foxglove() {
+        assert_eq!(quoted("/telemetry/leg_1-a"), "/telemetry/leg_1-a");
+        assert_eq!(quoted("/value/leg1.knee"), "\"/value/leg1.knee\"");
+        assert_eq!(quoted("/a\"b\\"), "\"/a\\\"b\\\\\"");
+    }
 
     fn channels() -> Vec<ChannelPaths> {
         let paths = ["time_s", "joint[0].position", "joint[0].torque", "joint[1].position", "joint[1].torque"];

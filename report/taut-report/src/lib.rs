@@ -2,6 +2,7 @@
 //! way of the data: it receives finished results and computes nothing.
 
 mod budget;
+mod bus;
 mod causes;
 mod compare;
 mod doctor;
@@ -15,6 +16,7 @@ mod json;
 mod json_explained;
 mod lab;
 pub mod layouts;
+mod log;
 mod markdown;
 mod probe;
 mod terminal;
@@ -24,6 +26,7 @@ pub mod words;
 mod sample;
 
 pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
+pub use bus::{bus_cycles_json, bus_json};
 pub use causes::{Asked, explanation};
 pub use compare::{comparison_json, comparison_markdown, comparison_schema, comparison_terminal};
 pub use doctor::{
@@ -43,6 +46,7 @@ pub use lab::{
     LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_html, lab_json, lab_sweep_json,
     lab_terminal,
 };
+pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
 pub use probe::{probe_html, probe_json, probe_terminal};
 pub use terminal::{Style, terminal};

@@ -1,6 +1,6 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::{BudgetPiece, Cause, Chain, Explained};
+use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained};
 use taut_stats::Distribution;
 
 use crate::{
@@ -20,6 +20,8 @@ pub fn markdown(named: Named<'_>) -> String {
     for chain in &analysis.chains {
         out += &section(chain);
     }
+    out += &signals(analysis);
+    out += &telemetry(analysis);
     out += &format!("<sub>{}", measured(analysis));
     let info = &analysis.info;
     if !info.command.is_empty() {
@@ -33,6 +35,34 @@ pub fn markdown(named: Named<'_>) -> String {
         out += &format!("\n- {note}\n");
     }
     out
+}
+
+fn signals(analysis: &Analysis) -> String {
+    if analysis.tracking.is_empty() {
+        return String::new();
+    }
+    let mut out = "| actual from commanded | n | p50 | p99 | max |\n|---|--:|--:|--:|--:|\n".to_owned();
+    for t in &analysis.tracking {
+        let figures = [t.p50, t.p99, t.max].map(words::figure).join(" | ");
+        out += &format!("| {} | {} | {figures} |\n", cell(&t.name), words::count(t.n));
+    }
+    out + "\n"
+}
+
+fn telemetry(analysis: &Analysis) -> String {
+    if analysis.telemetry.is_empty() {
+        return String::new();
+    }
+    let mut out = "| telemetry (ms) | values | messages | rate, Hz | period p50 | p99 | max | missing |\n\
+                   |---|--:|--:|--:|--:|--:|--:|--:|\n"
+        .to_owned();
+    for t in &analysis.telemetry {
+        let rate = t.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
+        let period = [t.period.p50_ns, t.period.p99_ns, t.period.max_ns].map(words::milliseconds).join(" | ");
+        let (values, messages) = (words::count(t.values), words::count(t.messages));
+        out += &format!("| {} | {values} | {messages} | {rate} | {period} | {} |\n", cell(&t.topic), words::missing(t));
+    }
+    out + "\n"
 }
 
 /// The explanation of one recording: causes, verdicts, predictions, advice, and messages.

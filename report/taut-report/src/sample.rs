@@ -95,10 +95,38 @@ pub fn teleop() -> Analysis {
             kernel_events: 900_000,
             clock_error_ns: Some(23.0),
             file_bytes: 4_200_000,
+            lost_telemetry: 3,
             trips: Some(Trips { all: 3, false_ones: 3 }),
             ..Totals::default()
         },
         chains: vec![chain],
+        signals: vec![
+            Signal { name: "knee.actual".into(), points: wave(2_000_000) },
+            Signal { name: "knee.commanded".into(), points: wave(0) },
+            Signal {
+                name: "battery_v".into(),
+                points: (0..60).map(|s| (s * 1_000_000_000, 24.0 - s as f64 / 100.0)).collect(),
+            },
+        ],
+        tracking: vec![Tracking { name: "knee".into(), n: 600, p50: 0.0042, p99: 0.0125, max: 0.0126 }],
+        telemetry: vec![Telemetry {
+            topic: "/telemetry/leg".into(),
+            type_name: "telemetry/msg/Leg".into(),
+            values: 37,
+            messages: 23_997,
+            bytes: 23_997 * 208,
+            rate_hz: Some(399.95),
+            period: Distribution {
+                n: 23_996,
+                min_ns: Some(2_410_000),
+                p50_ns: Some(2_500_000),
+                p99_ns: Some(2_630_000),
+                max_ns: Some(12_500_000),
+                ..Distribution::default()
+            },
+            lost: 3,
+            gaps: Some(Gaps { count: 1, messages: 3 }),
+        }],
         profile: Some(profile()),
         ..Analysis::default()
     }
@@ -138,6 +166,12 @@ pub fn teleop_made_right() -> Analysis {
     chain.explained.causes.retain(|share| share.cause != Cause::Gil);
     chain.explained.causes[0].tail_share = 0.88;
     analysis
+}
+
+/// A joint that swings once a second for a minute, ten values a second, so late.
+fn wave(late_ns: u64) -> Vec<(u64, f64)> {
+    let angle = |ns: u64| (ns as f64 / 1e9 * std::f64::consts::TAU).sin();
+    (0..600).map(|at| at * 100_000_000).map(|ns| (ns + late_ns, angle(ns))).collect()
 }
 
 /// What no plot expects: chains of no, one, two and equal messages, of zero and of centuries, of many names.

@@ -29,6 +29,12 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for chain in &analysis.chains {
         out += &section(chain, style);
     }
+    if !analysis.signals.is_empty() {
+        out += &signals(analysis, style);
+    }
+    if !analysis.telemetry.is_empty() {
+        out += &telemetry(named, style);
+    }
     if analysis.profile.is_some() {
         let run = words::shell(&[named.name.to_owned()]);
         out += &format!("\n{} taut flame {run} -o flame.svg\n", style.dim("where CPU time went:"));
@@ -86,6 +92,39 @@ fn section(chain: &Chain, style: Style) -> String {
             &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));
     }
     out
+}
+
+/// How closely signals followed their commands; the curves are in the HTML form.
+fn signals(analysis: &Analysis, style: Style) -> String {
+    let mut out = format!("\n{}\n\n", style.bold("Signals"));
+    if !analysis.tracking.is_empty() {
+        let mut table = table(&["actual from commanded", "n", "p50", "p99", "max"]);
+        for t in &analysis.tracking {
+            let figures = [t.p50, t.p99, t.max].map(words::figure);
+            table.add_row([cut(&t.name), words::count(t.n)].into_iter().chain(figures));
+        }
+        out += &indent(&table);
+    }
+    let others = analysis.signals.len() - 2 * analysis.tracking.len();
+    if others > 0 {
+        out += &format!("  {}; --format html draws them\n", words::quantity(others as u64, "other signal"));
+    }
+    out
+}
+
+/// What came of each channel, and what did not; the values themselves are for `taut log`.
+fn telemetry(named: Named<'_>, style: Style) -> String {
+    let head = ["channel (ms)", "values", "messages", "rate, Hz", "period p50", "p99", "max", "missing"];
+    let mut table = table(&head);
+    for t in &named.analysis.telemetry {
+        let rate = t.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
+        let mut row = vec![cut(&t.topic), words::count(t.values), words::count(t.messages), rate];
+        row.extend([t.period.p50_ns, t.period.p99_ns, t.period.max_ns].map(words::milliseconds));
+        row.push(words::missing(t));
+        table.add_row(row);
+    }
+    let values = format!("taut log {} --channel TOPIC", words::shell(&[named.name.to_owned()]));
+    format!("\n{}\n\n{}\n  The values: {values}\n", style.bold("Telemetry"), indent(&table))
 }
 
 fn delays(chain: &Chain) -> Table {

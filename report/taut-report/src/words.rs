@@ -138,6 +138,26 @@ pub fn shell(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
+/// What a channel lacks: by the holes in its sequence, or by what the recorder counted.
+pub fn missing(telemetry: &taut_analysis::Telemetry) -> String {
+    match telemetry.gaps {
+        Some(gaps) if gaps.count > 0 => format!("{} in {}", count(gaps.messages), quantity(gaps.count, "gap")),
+        _ => count(telemetry.lost),
+    }
+}
+
+/// A value of no known unit, to four digits.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e5).contains(&size) => {
+            let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.digits$}")
+        }
+        _ => format!("{value:.3e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

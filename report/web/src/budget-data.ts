@@ -26,6 +26,7 @@ export interface Budget {
     mean_us: number; rate_hz: number; drawn: Figures; histogram: [from: Ns, to: Ns, count: number][]; sentence: string;
     misses: { period_us: number } | null;
   };
+  polled: { sentence: string } | null;
   terms: Term[]; lanes: Lane[];
   sensitivity: { key: string; gain_us: number; per_unit_us: number; words: [now: string, better: string, slope: string] }[];
   solved: { target_hz: number; answers: { key: string; sentence: string }[] } | null;

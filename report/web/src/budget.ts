@@ -21,7 +21,7 @@ export function budgetPage(budget: Budget): HTMLElement {
       section("The cycle over time", timeline(budget)),
       section("Slack of each resource", slackTable(budget)),
       section("Where the cycle goes", termTable(budget)),
-      section("How it varies", drawnTable(budget), spread(budget)),
+      section("How it varies", drawnTable(budget), budget.polled && h("p", { class: "aside" }, budget.polled.sentence), spread(budget)),
       section("What each figure is worth", worthTable(worth),
         worthless.length > 0 && h("p", { class: "aside" }, `Changes nothing now, while another resource decides: ${worthless.join(", ")}.`)),
       budget.solved && section(`What ${hertz(budget.solved.target_hz)} allows, one figure at a time`,

@@ -46,10 +46,22 @@ export interface Chain {
   causes: CauseShare[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
+export interface Signal {
+  name: string; n: number; min: number | null; max: number | null; last: number | null;
+  /** (time in µs, value) of those that are drawn. */
+  series?: [us: number, value: number][];
+}
+/** `gaps`: holes in the sequence; null where several wrote by turns. */
+export interface Telemetry {
+  topic: string; type: string; values: number; messages: number; bytes: number; rate_hz: number | null; period: Figures;
+  lost: number; gaps: { count: number; messages: number } | null;
+}
 /** The picture, and what it is made of in words. */
 export interface Profile { samples: number; lost_samples: number; svg: string; sentence: string }
 export interface Report {
-  name: string; headline: string; chains: Chain[]; profile: Profile | null; damage: string[]; notes: string[];
+  name: string; headline: string; chains: Chain[];
+  signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
+  telemetry: Telemetry[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;

@@ -17,7 +17,9 @@ import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { probePage } from "./probe";
 import type { Probe } from "./probe-data";
 import { flameGraph } from "./profile";
+import { signalSection } from "./signals";
 import { delayTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
+import { telemetrySection } from "./telemetry";
 
 function chainSections(chain: Chain): HTMLElement {
   const started = chain.startup && h("p", { class: "aside" }, h("strong", {}, "Start-up apart: "), chain.startup.sentence, ".");
@@ -46,6 +48,8 @@ function page(report: Report, at: number): HTMLElement {
       h("p", { class: "headline" }, report.headline),
       warn.length > 0 && h("ul", { class: "notes" }, ...warn.map((text) => h("li", {}, text)))),
     ...report.chains.map(chainSections),
+    signalSection(report),
+    telemetrySection(report),
     report.profile && section("Where CPU time went", flameGraph(report.profile, report.name)),
     section("How this was measured", measured(report)),
     section("Reproduce", h("pre", {}, `taut record -o ${f.shell([report.name])}${r.command.length > 0 ? ` -- ${f.shell(r.command)}` : " --pid PID"}\ntaut report ${f.shell([report.name])} --format html -o report.html`)));

@@ -116,6 +116,23 @@ test("a histogram's bar reaches from its bin's first latency to its last", async
   }
 });
 
+test("signals are drawn, what was commanded beside what came of it, and telemetry is counted", async () => {
+  const { browser, page, trouble } = await open(new URL("../../../target/sample-report.html", import.meta.url).pathname);
+  try {
+    const section = (name) => page.locator("section", { has: page.getByRole("heading", { name, exact: true }) });
+    const figures = section("Signals").locator("figure");
+    assert.deepEqual(await figures.locator("h3").allTextContents(), ["knee: commanded and actual", "battery_v"]);
+    assert.deepEqual(await figures.first().locator(".legend button").allTextContents(), ["knee.commanded", "knee.actual"]);
+    await figures.first().locator(".plot").focus();
+    await page.keyboard.press("End");
+    assert.match(await figures.first().locator("[aria-live]").textContent(), /knee\.commanded .*knee\.actual/);
+    assert.match(await section("Telemetry").locator("tbody tr").textContent(), /telemetry\/leg.*3 in 1 gap/);
+    assert.deepEqual(trouble, []);
+  } finally {
+    await browser.close();
+  }
+});
+
 test("what no plot expects is drawn too", async () => {
   const edges = new URL("../../../target/edges-report.html", import.meta.url).pathname;
   const { browser, page, trouble } = await open(edges);

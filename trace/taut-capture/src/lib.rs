@@ -12,6 +12,7 @@ mod record;
 pub mod rings;
 mod samples;
 mod session;
+mod shared;
 mod signals;
 mod target;
 pub mod telemetry;

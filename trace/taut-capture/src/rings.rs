@@ -5,18 +5,18 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::Ordering,
 };
 
-use memmap2::{MmapOptions, MmapRaw};
 use taut_clock::Counter;
 use taut_recording::{Kind, Name, StampBatch};
 
-use crate::owner::Owner;
+use crate::{
+    owner::Owner,
+    shared::{HEADER_BYTES, Shared, bad},
+};
 
 const MAGIC: &[u8; 8] = b"TAUTRING";
 const VERSION: u32 = 1;
@@ -31,8 +31,6 @@ const RING_RECORDS_MAX: u32 = 1 << 24;
 const NAMES_MAX: u32 = 1 << 20;
 /// Stamps taken from one slot in one go, so that one busy thread does not starve the others.
 const BATCH_MAX: u64 = 65_536;
-/// Header bytes that are written once, before the file gets its name; atomics follow.
-const FIXED_HEADER_BYTES: usize = 80;
 
 const FREE: u32 = 0;
 const OPEN: u32 = 1;
@@ -158,7 +156,7 @@ impl Session {
         let mut drained = std::mem::take(&mut self.held);
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
-            if !ring.is_whole() {
+            if !ring.shared.is_whole() {
                 drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
                 refused.insert(path.clone());
                 return false;
@@ -176,7 +174,7 @@ impl Session {
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
             // A file that was cut short is told by `drain`.
-            if !ring.is_whole() {
+            if !ring.shared.is_whole() {
                 return true;
             }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.
@@ -210,8 +208,7 @@ fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
 
 /// One process's ring file, mapped.
 struct RingFile {
-    file: File,
-    map: MmapRaw,
+    shared: Shared,
     owner: Owner,
     counter: u8,
     slot_count: usize,
@@ -243,35 +240,20 @@ struct Slot {
 }
 
 impl RingFile {
-    fn open(path: &Path) -> io::Result<RingFile> {
-        let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
-        let length = file.metadata()?.len();
-        if !file.metadata()?.is_file() || length < 4096 {
-            return Err(bad("shorter than a header"));
-        }
-        let map = MmapOptions::new().map_raw(&file)?;
-        RingFile::check(file, map)
-    }
-
     /// Reads the header and believes it only as far as it fits the file.
-    fn check(file: File, map: MmapRaw) -> io::Result<RingFile> {
-        let length = map.len();
-        // SAFETY: the mapping is at least 4096 bytes long and lives in `map`. These fields were written once,
-        // before the file got its name; a hostile writer can only make them nonsense, which is refused below.
-        let header: [u8; FIXED_HEADER_BYTES] = unsafe { map.as_ptr().cast::<[u8; FIXED_HEADER_BYTES]>().read() };
-        let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        let size_at = |at: usize| usize::try_from(u64_at(at)).unwrap_or(usize::MAX);
-        if &header[..8] != MAGIC {
+    fn open(path: &Path) -> io::Result<RingFile> {
+        let shared = Shared::open(path)?;
+        let (header, length) = (shared.header(), shared.len());
+        if header.magic() != MAGIC {
             return Err(bad("not a ring file"));
         }
-        if u32_at(8) != VERSION {
-            return Err(bad(&format!("protocol version {}, this taut knows {VERSION}", u32_at(8))));
+        if header.u32(8) != VERSION {
+            return Err(bad(&format!("protocol version {}, this taut knows {VERSION}", header.u32(8))));
         }
-        let (slot_count, ring_records, name_capacity) = (u32_at(20), u32_at(24), u32_at(28));
-        let (names, slots, rings, stride) = (size_at(48), size_at(56), size_at(64), size_at(72));
+        let (slot_count, ring_records, name_capacity) = (header.u32(20), header.u32(24), header.u32(28));
+        let (names, slots, rings, stride) = (header.size(48), header.size(56), header.size(64), header.size(72));
         let fits = |offset: usize, count: usize, each: usize| {
-            offset >= 4096
+            offset >= HEADER_BYTES
                 && offset.is_multiple_of(64)
                 && count.checked_mul(each).and_then(|n| n.checked_add(offset)).is_some_and(|end| end <= length)
         };
@@ -288,11 +270,11 @@ impl RingFile {
         if !sound {
             return Err(bad("its header does not fit the file"));
         }
-        let counter = u8::try_from(u32_at(12)).ok().and_then(Counter::from_number);
-        let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", u32_at(12))))?;
+        let counter = u8::try_from(header.u32(12)).ok().and_then(Counter::from_number);
+        let counter =
+            counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", header.u32(12))))?;
         let mut ring = RingFile {
-            file,
-            owner: Owner::new(u32_at(16) as i32, u64_at(40), u64_at(32)),
+            owner: Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32)),
             counter: counter as u8,
             slot_count: slot_count as usize,
             ring_records: u64::from(ring_records),
@@ -306,19 +288,13 @@ impl RingFile {
             lost_without_slot: 0,
             lost_names: 0,
             lost_telemetry: 0,
-            map,
+            shared,
         };
         for slot in 0..ring.slot_count {
             // An earlier consumer may have taken some.
-            ring.slots[slot].tail = ring.u64(ring.slot(slot) + 128).load(Ordering::Relaxed);
+            ring.slots[slot].tail = ring.shared.u64(ring.slot(slot) + 128).load(Ordering::Relaxed);
         }
         Ok(ring)
-    }
-
-    /// Whether the file still is as long as it was: beyond its end the mapping ends too, with a SIGBUS.
-    /// (Whoever cuts it between this look and the read is the recorder's own user.)
-    fn is_whole(&self) -> bool {
-        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
     }
 
     /// Takes what the slots hold; returns how many stamps that were.
@@ -328,7 +304,7 @@ impl RingFile {
             taken += self.drain_slot(slot, names, drained);
         }
         for (offset, what) in [(192, "no free slot"), (200, "name table full")] {
-            let now = self.u64(offset).load(Ordering::Relaxed);
+            let now = self.shared.u64(offset).load(Ordering::Relaxed);
             let before = if offset == 192 { &mut self.lost_without_slot } else { &mut self.lost_names };
             let more = now.saturating_sub(std::mem::replace(before, now));
             // A refused name loses the name, not the stamp; it is told all the same.
@@ -336,7 +312,7 @@ impl RingFile {
                 drained.lost.push((format!("process {}, {what}", self.owner.pid), more));
             }
         }
-        let now = self.u64(208).load(Ordering::Relaxed);
+        let now = self.shared.u64(208).load(Ordering::Relaxed);
         let more = now.saturating_sub(std::mem::replace(&mut self.lost_telemetry, now));
         if more > 0 {
             drained.lost_telemetry.push((format!("process {}, no ring", self.owner.pid), more));
@@ -356,10 +332,10 @@ impl RingFile {
     fn drain_slot(&mut self, slot: usize, names: &mut Names, drained: &mut Drained) -> u64 {
         let at = self.slot(slot);
         // State before head: a slot seen closed has no more records than its head says.
-        let state = self.u32(at).load(Ordering::Acquire);
+        let state = self.shared.u32(at).load(Ordering::Acquire);
         let tail = self.slots[slot].tail;
         // SYNC POINT head
-        let head = self.u64(at + 64).load(Ordering::Acquire);
+        let head = self.shared.u64(at + 64).load(Ordering::Acquire);
         let waiting = head.wrapping_sub(tail);
         if waiting > self.ring_records {
             // No producer does this. Believe nothing of it, and go on from its head.
@@ -379,14 +355,14 @@ impl RingFile {
             // SYNC POINT tail
             self.consumed(slot, tail.wrapping_add(take));
         }
-        let lost = self.u64(at + 72).load(Ordering::Relaxed);
+        let lost = self.shared.u64(at + 72).load(Ordering::Relaxed);
         let more = lost.saturating_sub(std::mem::replace(&mut self.slots[slot].lost, lost));
         if more > 0 {
             let tid = self.host_tid(slot);
             drained.lost.push((format!("{}/{tid}", self.owner.pid), more));
         }
         if state == CLOSED && take == waiting {
-            self.u32(at).store(FREE, Ordering::Release);
+            self.shared.u32(at).store(FREE, Ordering::Release);
         }
         take
     }
@@ -394,7 +370,7 @@ impl RingFile {
     /// Gives the producer the room of what was read.
     fn consumed(&mut self, slot: usize, tail: u64) {
         self.slots[slot].tail = tail;
-        self.u64(self.slot(slot) + 128).store(tail, Ordering::Release);
+        self.shared.u64(self.slot(slot) + 128).store(tail, Ordering::Release);
     }
 
     fn copy(&mut self, slot: usize, tail: u64, take: u64, names: &mut Names) -> StampBatch {
@@ -410,9 +386,8 @@ impl RingFile {
         let mut last = 0;
         for position in (0..take).map(|i| tail.wrapping_add(i)) {
             let at = ring + (position & (self.ring_records - 1)) as usize * RECORD_BYTES;
-            // SAFETY: `check` saw that the ring lies in the mapping, and the mask keeps the position in the ring.
-            // The producer finished the record before it published head; any bytes are a valid [u64; 4].
-            let [ticks, id, point_kind, value] = unsafe { self.map.as_ptr().add(at).cast::<[u64; 4]>().read() };
+            // The producer finished the record before it published head.
+            let [ticks, id, point_kind, value] = self.shared.words(at);
             // A kind beyond the format's byte is unknown, whatever it is, and must not look like a known one.
             let kind = u8::try_from(point_kind >> 32).unwrap_or(u8::MAX);
             // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
@@ -437,14 +412,13 @@ impl RingFile {
             return 0;
         }
         let entry = self.names_offset + index * NAME_ENTRY_BYTES;
-        let length = self.u32(entry).load(Ordering::Acquire) as usize;
+        let length = self.shared.u32(entry).load(Ordering::Acquire) as usize;
         if length == 0 || length > NAME_BYTES {
             return 0;
         }
         let mut bytes = [0; NAME_BYTES];
-        // SAFETY: `check` saw that the table lies in the mapping, and `length` is at most NAME_BYTES. A published
-        // name is not written again; should it be, the copy is nonsense and stays one.
-        unsafe { self.map.as_ptr().add(entry + 8).copy_to_nonoverlapping(bytes.as_mut_ptr(), length) };
+        // A published name is not written again.
+        self.shared.copy(entry + 8, &mut bytes[..length]);
         let number = names.number(&String::from_utf8_lossy(&bytes[..length]));
         if self.numbers.len() <= index {
             self.numbers.resize(index + 1, 0);
@@ -461,12 +435,12 @@ impl RingFile {
         for slot in 0..self.slot_count {
             let state = self.slot(slot);
             // State before tid: an open slot keeps its tid, a free one may be claimed at any moment.
-            if self.u32(state).load(Ordering::Acquire) != OPEN {
+            if self.shared.u32(state).load(Ordering::Acquire) != OPEN {
                 continue;
             }
             let tid = self.host_tid(slot);
             if !Path::new(&format!("/proc/{}/task/{tid}", self.owner.pid)).exists() {
-                let _ = self.u32(state).compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
+                let _ = self.shared.u32(state).compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
@@ -474,11 +448,11 @@ impl RingFile {
     /// Host tid of a slot's thread.
     fn host_tid(&mut self, slot: usize) -> i32 {
         let at = self.slot(slot);
-        let own = self.u32(at + 4).load(Ordering::Relaxed) as i32;
+        let own = self.shared.u32(at + 4).load(Ordering::Relaxed) as i32;
         if self.owner.foreign_namespace.is_none() || !self.owner.is_found {
             return own;
         }
-        let key = (self.u32(at + 8).load(Ordering::Relaxed), own);
+        let key = (self.shared.u32(at + 8).load(Ordering::Relaxed), own);
         match self.slots[slot].known_tid {
             Some((known, tid)) if known == key => tid,
             _ => {
@@ -492,22 +466,6 @@ impl RingFile {
     fn slot(&self, slot: usize) -> usize {
         self.slots_offset + slot * SLOT_BYTES
     }
-
-    fn u32(&self, at: usize) -> &AtomicU32 {
-        debug_assert!(at + 4 <= self.map.len());
-        // SAFETY: `check` saw that the offset lies in the mapping and is aligned; the memory is shared, hence atomic.
-        unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
-    }
-
-    fn u64(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at + 8 <= self.map.len());
-        // SAFETY: as for `u32`.
-        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
-    }
-}
-
-pub(crate) fn bad(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
 fn host_tid_in(pid: i32, own: i32) -> i32 {

@@ -4,23 +4,21 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::Ordering,
 };
 
-use memmap2::{MmapOptions, MmapRaw};
 use taut_clock::Counter;
 use taut_recording::{Writer, telemetry::StructLayout};
 
-use crate::{owner::Owner, rings::bad};
+use crate::{
+    owner::Owner,
+    shared::{HEADER_BYTES, Shared, bad},
+};
 
 const MAGIC: &[u8; 8] = b"TAUTTELE";
 const VERSION: u32 = 1;
-const FIXED_HEADER_BYTES: usize = 72;
-const HEADER_BYTES: usize = 4096;
 const SLOT_HEAD: usize = 16;
 const MOST_BYTES: usize = 1 << 20;
 const MOST_SLOTS: u32 = 1 << 20;
@@ -97,7 +95,7 @@ impl Channels {
         let mut drained = Drained::default();
         let (refused, value) = (&mut self.refused, &mut self.value);
         self.files.retain(|path, file| {
-            if !file.is_whole() {
+            if !file.shared.is_whole() {
                 drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
                 refused.insert(path.clone());
                 return false;
@@ -123,8 +121,7 @@ impl Channels {
 
 /// One channel's file, mapped.
 struct ChannelFile {
-    file: File,
-    map: MmapRaw,
+    shared: Shared,
     owner: Owner,
     is_dead: bool,
     counter: u8,
@@ -144,33 +141,18 @@ struct ChannelFile {
 }
 
 impl ChannelFile {
-    fn open(path: &Path) -> io::Result<ChannelFile> {
-        let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
-        let length = file.metadata()?.len();
-        if !file.metadata()?.is_file() || length < HEADER_BYTES as u64 {
-            return Err(bad("shorter than a header"));
-        }
-        let map = MmapOptions::new().map_raw(&file)?;
-        ChannelFile::check(file, map)
-    }
-
     /// Reads the header and believes it only as far as it fits the file.
-    fn check(file: File, map: MmapRaw) -> io::Result<ChannelFile> {
-        let length = map.len();
-        // SAFETY: the mapping is at least 4096 bytes long and lives in `map`. These fields were written once,
-        // before the file got its name; a hostile writer can only make them nonsense, which is refused below.
-        let header: [u8; FIXED_HEADER_BYTES] = unsafe { map.as_ptr().cast::<[u8; FIXED_HEADER_BYTES]>().read() };
-        let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        let size_at = |at: usize| usize::try_from(u64_at(at)).unwrap_or(usize::MAX);
-        if &header[..8] != MAGIC {
+    fn open(path: &Path) -> io::Result<ChannelFile> {
+        let shared = Shared::open(path)?;
+        let (header, length) = (shared.header(), shared.len());
+        if header.magic() != MAGIC {
             return Err(bad("not a telemetry file"));
         }
-        if u32_at(8) != VERSION {
-            return Err(bad(&format!("telemetry protocol version {}, this taut knows {VERSION}", u32_at(8))));
+        if header.u32(8) != VERSION {
+            return Err(bad(&format!("telemetry protocol version {}, this taut knows {VERSION}", header.u32(8))));
         }
-        let (value_bytes, slot_count) = (u32_at(24) as usize, u32_at(28));
-        let (stride, described, ring) = (size_at(48), size_at(56), size_at(64));
+        let (value_bytes, slot_count) = (header.u32(24) as usize, header.u32(28));
+        let (stride, described, ring) = (header.size(48), header.size(56), header.size(64));
         let sound = (1..=MOST_BYTES).contains(&value_bytes)
             && slot_count.is_power_of_two()
             && slot_count <= MOST_SLOTS
@@ -183,15 +165,13 @@ impl ChannelFile {
         if !sound {
             return Err(bad("its header does not fit the file"));
         }
-        let counter = u8::try_from(u32_at(12)).ok().and_then(Counter::from_number).filter(is_ours);
-        let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this machine has not", u32_at(12))))?;
+        let counter = u8::try_from(header.u32(12)).ok().and_then(Counter::from_number).filter(is_ours);
+        let counter = counter.ok_or_else(|| bad(&format!("counter {}, which this machine has not", header.u32(12))))?;
         let mut text = vec![0; described];
-        // SAFETY: seen above to lie in the mapping; a copy that a hostile writer changes meanwhile is nonsense and stays one.
-        unsafe { map.as_ptr().add(HEADER_BYTES).copy_to_nonoverlapping(text.as_mut_ptr(), described) };
+        shared.copy(HEADER_BYTES, &mut text);
         let layout = StructLayout::parse(&String::from_utf8_lossy(&text), value_bytes).map_err(|why| bad(&why))?;
         let mut channel = ChannelFile {
-            file,
-            owner: Owner::new(u32_at(16) as i32, u64_at(40), u64_at(32)),
+            owner: Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32)),
             is_dead: false,
             counter: counter as u8,
             value_bytes,
@@ -204,22 +184,17 @@ impl ChannelFile {
             lost: 0,
             last_ticks: 0,
             is_told: false,
-            map,
+            shared,
         };
         // An earlier consumer may have taken some.
-        channel.tail = channel.u64(TAIL).load(Ordering::Relaxed);
+        channel.tail = channel.shared.u64(TAIL).load(Ordering::Relaxed);
         Ok(channel)
     }
 
     /// Starts with what is written from now on.
     fn skip(&mut self) {
-        self.lost = self.u64(LOST).load(Ordering::Relaxed);
-        self.consumed(self.u64(HEAD).load(Ordering::Acquire));
-    }
-
-    /// Beyond the file's end the mapping ends too, with a SIGBUS. (As in `rings`.)
-    fn is_whole(&self) -> bool {
-        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+        self.lost = self.shared.u64(LOST).load(Ordering::Relaxed);
+        self.consumed(self.shared.u64(HEAD).load(Ordering::Acquire));
     }
 
     /// Writes what the ring holds; whether that was the last that it will ever hold.
@@ -230,11 +205,11 @@ impl ChannelFile {
         drained: &mut Drained,
     ) -> Result<bool, taut_recording::Error> {
         // State before head: a ring seen closed holds no more than its head says. `is_dead` is older still.
-        let is_closed = self.is_dead || self.u32(STATE).load(Ordering::Acquire) == CLOSED;
+        let is_closed = self.is_dead || self.shared.u32(STATE).load(Ordering::Acquire) == CLOSED;
         // SYNC POINT head
-        let head = self.u64(HEAD).load(Ordering::Acquire);
+        let head = self.shared.u64(HEAD).load(Ordering::Acquire);
         let waiting = head.wrapping_sub(self.tail);
-        let lost = self.u64(LOST).load(Ordering::Relaxed);
+        let lost = self.shared.u64(LOST).load(Ordering::Relaxed);
         let more = lost.saturating_sub(std::mem::replace(&mut self.lost, lost));
         if more > 0 {
             drained.lost.push((format!("{}/{}", self.owner.pid, self.layout.name), more));
@@ -265,13 +240,9 @@ impl ChannelFile {
         value.resize(self.value_bytes, 0);
         for position in (0..take).map(|i| self.tail.wrapping_add(i)) {
             let at = self.ring_offset + (position & (self.slot_count - 1)) as usize * self.slot_stride;
-            // SAFETY: `check` saw that the ring lies in the mapping, and the mask keeps the position in the ring. The
-            // producer finished the value before it published head; any bytes are valid ones.
-            let [ticks, sequence] = unsafe {
-                let slot = self.map.as_ptr().add(at);
-                slot.add(SLOT_HEAD).copy_to_nonoverlapping(value.as_mut_ptr(), self.value_bytes);
-                slot.cast::<[u64; 2]>().read()
-            };
+            // The producer finished the value before it published head.
+            let [ticks, sequence] = self.shared.words(at);
+            self.shared.copy(at + SLOT_HEAD, value);
             // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
             self.last_ticks = ticks.max(self.last_ticks);
             let Some(time_ns) = writer.time_of(self.counter, self.last_ticks) else { return Ok(false) };
@@ -287,17 +258,7 @@ impl ChannelFile {
     /// Gives the producer the room of what was read.
     fn consumed(&mut self, tail: u64) {
         self.tail = tail;
-        self.u64(TAIL).store(tail, Ordering::Release);
-    }
-
-    fn u32(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: a place in the header, which the mapping holds, and aligned; the memory is shared, hence atomic.
-        unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
-    }
-
-    fn u64(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: as for `u32`.
-        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+        self.shared.u64(TAIL).store(tail, Ordering::Release);
     }
 }
 

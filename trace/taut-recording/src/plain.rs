@@ -15,6 +15,8 @@ pub const SCHEMA: u8 = 0x03;
 pub const CHANNEL: u8 = 0x04;
 /// Name of the Metadata that repeats them, with the length before it.
 const COPIES: &[u8] = b"\x0d\0\0\0taut.channels";
+/// Among the channels of such a Metadata, the key of their checksum; files of before have none.
+pub const CHECKSUM: &str = "crc32";
 /// From a Metadata record's first byte to its name.
 const TO_NAME: usize = 9;
 
@@ -31,6 +33,15 @@ pub struct Descriptions {
 /// A view of raw values, which a reader need not read.
 pub fn is_view(channel: &PlainChannel) -> bool {
     channel.schema_name == VALUE_SCHEMA.0
+}
+
+/// CRC-32 of keys and values in their order, in hexadecimal.
+pub fn checksum<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut crc = crc32fast::Hasher::new();
+    for text in pairs.flat_map(|(key, value)| [key, value]) {
+        crc.update(text.as_bytes());
+    }
+    format!("{:08x}", crc.finalize())
 }
 
 impl Descriptions {
@@ -82,14 +93,23 @@ impl Descriptions {
         }
     }
 
-    /// Takes what a Metadata record says, if it is a copy.
+    /// Takes what a Metadata record says, if it is a copy and its checksum is right.
     pub fn copy(&mut self, body: &[u8]) {
         let Some((name, rest)) = string(body).filter(|(name, _)| name == "taut.channels") else { return };
         debug_assert_eq!(name.len() + 4, COPIES.len());
         let mut rest = rest.get(4..).unwrap_or_default();
+        let mut pairs = Vec::new();
         while let Some((key, after)) = string(rest) {
-            let Some((said, after)) = string(after) else { break };
+            let Some((said, after)) = string(after) else { return };
             rest = after;
+            pairs.push((key, said));
+        }
+        let stated = pairs.iter().position(|(key, _)| key == CHECKSUM).map(|at| pairs.remove(at).1);
+        let is_right = |stated| checksum(pairs.iter().map(|(key, said)| (key.as_str(), said.as_str()))) == stated;
+        if stated.is_some_and(|stated| !is_right(stated)) {
+            return;
+        }
+        for (key, said) in &pairs {
             let (Ok(number), Some((head, schema))) = (key.parse(), said.split_once('\n')) else { continue };
             let Some((topic, schema_name)) = head.rsplit_once(' ') else { continue };
             let (topic, schema_name, schema) = (topic.to_owned(), schema_name.to_owned(), schema.to_owned());

@@ -12,7 +12,7 @@ use mcap::{WriteOptions, records::MessageHeader};
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
 use crate::{
-    Ending, Error, Info, Kind,
+    Ending, Error, Info, Kind, plain,
     records::{KernelBatch, PlainChannel, Record, StampBatch},
     schemas::{self, Channel, Group, NUMBERED, VALUE_SCHEMA},
 };
@@ -26,8 +26,10 @@ const LEVEL: i32 = -1;
 const CHUNK_BYTES: usize = 1 << 20;
 /// … or at this age, which bounds what a kill -9 costs.
 const CHUNK_AGE_NS: u64 = 200_000_000;
-/// What a late reader needs is said again this often.
+/// What a late reader needs is said again this often …
 const REPEAT_NS: u64 = 30_000_000_000;
+/// … and what a channel is so soon after it came: elsewhere in the file, where the same damage does not reach.
+const REPEAT_SOON_NS: u64 = 1_000_000_000;
 const SYNC_NS: u64 = 1_000_000_000;
 /// Plotting tools list every channel; a program with more signals than this has its raw stamps.
 const MOST_VIEWS: usize = 1000;
@@ -53,6 +55,8 @@ pub struct Writer {
     plain: Vec<Plain>,
     now_ns: u64,
     repeated_ns: u64,
+    /// When the channels are said again.
+    channels_due_ns: u64,
     synced_ns: u64,
     sequence: u32,
     names: HashMap<u32, String>,
@@ -119,6 +123,7 @@ impl Writer {
             plain: Vec::new(),
             now_ns: start_ns,
             repeated_ns: start_ns,
+            channels_due_ns: u64::MAX,
             synced_ns: start_ns,
             sequence: 0,
             names: HashMap::new(),
@@ -176,7 +181,8 @@ impl Writer {
         self.plain.push(Plain { channel, topic: asked, elsewhere: Vec::new(), group: self.pending.len() });
         self.pending.push(Pending::default());
         // On disk at once, and a second time in Metadata: without it every later chunk is noise.
-        self.describe()?;
+        self.describe_channels(self.plain.len() - 1)?;
+        self.describe_soon();
         Ok(number)
     }
 
@@ -214,6 +220,10 @@ impl Writer {
             self.push_record(Channel::Info, self.info_bytes())?;
             self.describe()?;
         }
+        if now_ns >= self.channels_due_ns {
+            self.channels_due_ns = now_ns.saturating_add(REPEAT_NS);
+            self.describe_channels(0)?;
+        }
         if self.durable && is_due(now_ns, self.synced_ns, SYNC_NS) {
             self.synced_ns = now_ns;
             self.file.sync_data().map_err(|source| self.io(source))?;
@@ -229,6 +239,7 @@ impl Writer {
         for group in 0..self.pending.len() {
             self.flush_group(group)?;
         }
+        self.describe_channels(0)?;
         self.metadata("taut.ending", facts(ending))?;
         self.mcap.finish().map_err(|source| Error::Mcap { path: self.path.clone(), source })?;
         std::io::Write::flush(&mut self.mcap.into_inner())
@@ -261,16 +272,33 @@ impl Writer {
             let format = [("version", FORMAT_VERSION.to_string()), ("required_features", String::new())];
             self.metadata("taut.format", format.map(|(key, value)| (key.to_owned(), value)).into())?;
         }
-        let raw = NUMBERED.iter().map(|(id, topic, schema, text)| (*id as u16, format!("{topic} {schema}\n{text}")));
-        let (schema, text) = VALUE_SCHEMA;
-        let views = self.views.values().map(|view| (view.channel, format!("{} {schema}\n{text}", view.topic)));
-        let plain = self.plain.iter().map(|plain| &plain.channel);
-        let plain = plain.map(|c| (c.number, format!("{} {}\n{}", c.topic, c.schema_name, c.schema)));
-        let channels = raw.chain(views).chain(plain).map(|(id, said)| (id.to_string(), said)).collect();
-        self.metadata("taut.channels", channels)?;
+        let raw = NUMBERED.iter().map(|(id, topic, schema, text)| described(*id as u16, topic, schema, text));
+        self.channel_metadata(raw.collect())?;
         let mut info = facts(&self.info);
         info.insert("json".to_owned(), serde_json::to_string(&self.info).unwrap_or_default());
         self.metadata("taut.info", info)
+    }
+
+    /// Says what the plain channels are, from the one at `from` on, and all signals'.
+    fn describe_channels(&mut self, from: usize) -> Result<(), Error> {
+        let (schema, text) = VALUE_SCHEMA;
+        let views = self.views.values().map(|view| described(view.channel, &view.topic, schema, text));
+        let plain = self.plain[from..].iter().map(|plain| &plain.channel);
+        let plain = plain.map(|c| described(c.number, &c.topic, &c.schema_name, &c.schema));
+        let channels: BTreeMap<String, String> = views.chain(plain).collect();
+        if channels.is_empty() { Ok(()) } else { self.channel_metadata(channels) }
+    }
+
+    fn describe_soon(&mut self) {
+        self.channels_due_ns = self.channels_due_ns.min(self.now_ns.saturating_add(REPEAT_SOON_NS));
+    }
+
+    /// With a checksum, which Metadata has not by itself: what a channel is must not be misread.
+    fn channel_metadata(&mut self, mut channels: BTreeMap<String, String>) -> Result<(), Error> {
+        let pairs = channels.iter().map(|(id, said)| (id.as_str(), said.as_str()));
+        let checksum = plain::checksum(pairs);
+        channels.insert(plain::CHECKSUM.to_owned(), checksum);
+        self.metadata("taut.channels", channels)
     }
 
     fn take_stamps(&mut self, batch: &StampBatch) -> Result<(), Error> {
@@ -384,6 +412,7 @@ impl Writer {
         let channel = self.mcap.add_channel(schema, &topic, "cdr", &BTreeMap::new());
         let channel = channel.map_err(|source| self.mcap_error(source))?;
         self.views.insert(point, View { channel, topic });
+        self.describe_soon();
         Ok(channel)
     }
 
@@ -501,6 +530,11 @@ impl Pending {
         self.ends.push(self.data.len());
         self.data.len() - start
     }
+}
+
+/// A channel as `taut.channels` has it.
+fn described(number: u16, topic: &str, schema_name: &str, schema: &str) -> (String, String) {
+    (number.to_string(), format!("{topic} {schema_name}\n{schema}"))
 }
 
 fn mcap_error(path: &Path, source: mcap::McapError) -> Error {

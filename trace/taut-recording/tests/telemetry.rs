@@ -4,7 +4,7 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     io::{Cursor, Read, Seek, SeekFrom},
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     rc::Rc,
 };
 
@@ -86,7 +86,7 @@ fn number(log: &Log<impl Read + Seek>, topic: &str) -> u16 {
     log.channels().into_iter().find(|channel| channel.topic == topic).unwrap().number
 }
 
-fn cycles(log: &mut Log<impl Read + Seek>, topic: &str, times: std::ops::Range<u64>) -> Vec<u64> {
+fn cycles(log: &mut Log<impl Read + Seek>, topic: &str, times: Range<u64>) -> Vec<u64> {
     let mut cycles = Vec::new();
     let channel = number(log, topic);
     log.read(channel, times, &mut |message| {
@@ -211,6 +211,49 @@ fn a_channel_s_schema_is_found_though_its_chunk_is_lost() {
     assert!(contents.unwrap().messages > 100);
 }
 
+/// The file's start, with whatever says there what the channels are, is lost: the copies further back serve.
+#[test]
+fn a_channel_is_known_from_a_copy_further_back() {
+    for finish in [true, false] {
+        let bytes = written(2, finish);
+        let first = records(&bytes).filter(|range| bytes[range.start] == 0x0c).nth(6).unwrap().end;
+        let mut damaged = bytes.clone();
+        damaged[8..first].fill(0x55);
+        assert_eq!(all_cycles(&damaged), all_cycles(&bytes));
+    }
+}
+
+/// A copy of which a byte was changed is none: it might call a channel by another's name.
+#[test]
+fn a_copy_with_a_changed_byte_is_not_believed() {
+    let bytes = written(1, false);
+    let mut damaged = bytes.clone();
+    // The chunks with the channels' own records are lost, and one letter in the first copies.
+    for at in memchr::memmem::find_iter(&bytes, b"\x04\0\0\0zstd").take(4) {
+        damaged[at + 24] ^= 0xff;
+    }
+    for at in memchr::memmem::find_iter(&bytes, b"/telemetry/left") {
+        damaged[at + 11] = b'w';
+    }
+    let topics: Vec<String> = all_cycles(&damaged).into_keys().collect();
+    assert_eq!(topics, ["/telemetry/right", "/telemetry/tool"]);
+}
+
+/// Cycles by topic.
+fn all_cycles(bytes: &[u8]) -> BTreeMap<String, Vec<u64>> {
+    let (mut topics, mut cycles) = (BTreeMap::new(), BTreeMap::<String, Vec<u64>>::new());
+    read(bytes, &mut |record| match record {
+        Record::Channel(channel) => drop(topics.insert(channel.number, channel.topic)),
+        Record::Message(message) => {
+            let cycle = u64::from_le_bytes(message.data[4..12].try_into().unwrap());
+            cycles.entry(topics[&message.channel].clone()).or_default().push(cycle);
+        }
+        _ => {}
+    })
+    .unwrap();
+    cycles
+}
+
 #[test]
 fn messages_without_any_schema_are_counted_and_not_guessed() {
     let mut bytes = written(1, false);
@@ -255,16 +298,39 @@ fn all(bytes: &[u8]) -> Vec<u32> {
     cycles
 }
 
-/// Chunks as byte ranges, each from the record in front of it, which says where it begins; and the cycles in it.
-fn chunks(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, Vec<u32>)> {
-    const CHUNK: u8 = 0x06;
+/// Metadata records that say what both channels are, as byte ranges.
+fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
+    let found: Vec<_> = records(bytes)
+        .filter(|range| {
+            let record = &bytes[range.clone()];
+            let says = |topic: &[u8]| memchr::memmem::find(record, topic).is_some();
+            record[0] == 0x0c && says(b"taut.channels") && says(b"/a telemetry") && says(b"/b telemetry")
+        })
+        .collect();
+    assert_eq!(found.len(), 2, "a second after the channels came, and at the end");
+    found
+}
+
+/// The file's records as byte ranges.
+fn records(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     const MAGIC: usize = 8;
+    let mut start = MAGIC;
+    std::iter::from_fn(move || {
+        (start < bytes.len() - MAGIC).then(|| {
+            let length = u64::from_le_bytes(bytes[start + 1..start + 9].try_into().unwrap()) as usize;
+            let end = start + 9 + length;
+            std::mem::replace(&mut start, end)..end
+        })
+    })
+}
+
+/// Chunks as byte ranges, each from the record in front of it, which says where it begins; and the cycles in it.
+fn chunks(bytes: &[u8]) -> Vec<(Range<usize>, Vec<u32>)> {
+    const CHUNK: u8 = 0x06;
     let mut found = Vec::new();
     let whole = all(bytes);
-    let (mut before, mut start) = (0, MAGIC);
-    while start < bytes.len() - MAGIC {
-        let length = u64::from_le_bytes(bytes[start + 1..start + 9].try_into().unwrap()) as usize;
-        let end = start + 9 + length;
+    let mut before = 0;
+    for Range { start, end } in records(bytes) {
         if bytes[start] == CHUNK {
             let mut without = bytes.to_vec();
             // Its times, size and checksum stay, its records go.
@@ -272,7 +338,7 @@ fn chunks(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, Vec<u32>)> {
             let left = all(&without);
             found.push((before..end, whole.iter().filter(|cycle| !left.contains(cycle)).copied().collect()));
         }
-        (before, start) = (start, end);
+        before = start;
     }
     found
 }
@@ -288,7 +354,7 @@ proptest! {
     ) {
         let bytes = small();
         let mut damaged = bytes.clone();
-        let mut touched: Vec<std::ops::Range<usize>> = Vec::new();
+        let mut touched: Vec<Range<usize>> = Vec::new();
         for (at, with) in flips {
             let at = at.index(bytes.len());
             damaged[at] ^= with;
@@ -301,15 +367,13 @@ proptest! {
             touched.push(range);
         }
         let got = all(&damaged);
-        let chunks = chunks(&bytes);
-        // What stands before the first messages says what the channels are; what is lost of that has its own tests.
-        let first = chunks.iter().find(|(_, held)| !held.is_empty()).unwrap().0.start;
-        if touched.iter().any(|range| range.start < first) {
+        let is_touched = |range: &Range<usize>| touched.iter().any(|t| t.start < range.end && range.start < t.end);
+        // Unless each copy of what the channels are was hit: then nobody can know.
+        if copies(&bytes).iter().all(is_touched) {
             return Ok(());
         }
-        for (range, held) in chunks {
-            let is_touched = touched.iter().any(|t| t.start < range.end && range.start < t.end);
-            if !is_touched {
+        for (range, held) in chunks(&bytes) {
+            if !is_touched(&range) {
                 for cycle in held {
                     prop_assert!(got.contains(&cycle), "cycle {cycle} of the whole chunk at {range:?} is lost");
                 }

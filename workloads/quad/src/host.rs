@@ -35,6 +35,9 @@ const REPLY_AGE_MAX: u64 = 5;
 const RISE_REV_S: f64 = 0.4;
 /// Stands so long before it trots.
 const STAND_NS: u64 = 300_000_000;
+/// A setpoint goes on at its speed for so many cycles without a next one, and then stands: a frame may be lost, but a host that
+/// dies must not leave the legs on their way until the servos' time-out.
+const AHEAD_CYCLES: f64 = 2.0;
 /// Tilt beyond which a robot counts as falling: cos 45°.
 const TILT_COSINE: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const TILT: u8 = 1;
@@ -118,8 +121,8 @@ impl Host {
     pub fn new(wishes: Wishes, stop: Arc<AtomicBool>) -> Result<Host> {
         let period_ns = (1e9 / wishes.rate_hz).round() as u64;
         let (mut position, mut query) = (PositionFormat::default(), QueryFormat::default());
-        (position.position, position.velocity, position.feedforward_torque) =
-            (Resolution::Int16, Resolution::Int16, Resolution::Int16);
+        (position.position, position.velocity, position.feedforward_torque, position.stop_position) =
+            (Resolution::Int16, Resolution::Int16, Resolution::Int16, Resolution::Int16);
         (query.position, query.velocity, query.torque) = (Resolution::Int16, Resolution::Int16, Resolution::Int16);
         let timeouts = Timeouts { cycle_ns: period_ns, ..Timeouts::default() };
         let cycles = (wishes.rate_hz * wishes.duration_s).round() as usize;
@@ -271,6 +274,7 @@ impl Controller for Host {
             _ => [0.0; SERVOS],
         };
         commands.clear();
+        let ahead_s = AHEAD_CYCLES * self.period_ns as f64 / 1e9;
         for (servo, speed) in speeds.into_iter().enumerate() {
             let mut frame = Frame::new();
             frame.arbitration_id = 0x8000 | u32::from(id(servo));
@@ -278,6 +282,7 @@ impl Controller for Host {
                 Action::Follow => PositionCommand::new()
                     .position(self.setpoints_rev[servo] as f32)
                     .velocity(speed as f32)
+                    .stop_position((self.setpoints_rev[servo] + ahead_s * speed) as f32)
                     .feedforward_torque(self.torques_nm[servo] as f32)
                     .serialize(&mut frame, &self.position),
                 Action::ZeroVelocity { kd_scale } => {
@@ -345,11 +350,7 @@ fn told(cause: DegradeCause) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        alloc::{GlobalAlloc, Layout, System},
-        cell::Cell,
-    };
-
+    use taut_allocations::allocations;
     use taut_bus::{
         cycle::{Patience, Virtual},
         servo::Motor,
@@ -361,29 +362,6 @@ mod tests {
         joints,
         world::{Shared, World},
     };
-
-    struct Counting;
-
-    thread_local! {
-        static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    // SAFETY: everything is left to the system's allocator; counting touches a thread-local without a destructor.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.with(|n| n.set(n.get() + 1));
-            // SAFETY: the caller's promise is passed on.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            // SAFETY: as above.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
 
     const FAILS_IN: u64 = 500;
 
@@ -404,9 +382,9 @@ mod tests {
             if number == FAILS_IN {
                 (self.fail)(&mut self.world.lock());
             }
-            let before = ALLOCATIONS.with(Cell::get);
+            let before = allocations();
             let flow = self.host.control(number, states, commands);
-            self.allocations.push(ALLOCATIONS.with(Cell::get) - before);
+            self.allocations.push(allocations() - before);
             flow
         }
 
@@ -415,9 +393,9 @@ mod tests {
         }
 
         fn after(&mut self, cycle: &Cycle, states: &States) {
-            let before = ALLOCATIONS.with(Cell::get);
+            let before = allocations();
             self.host.after(cycle, states);
-            self.allocations.push(ALLOCATIONS.with(Cell::get) - before);
+            self.allocations.push(allocations() - before);
             let mut world = self.world.lock();
             let modes = std::array::from_fn(|servo| motor(&mut world, servo).mode());
             if modes == [Mode::Position; SERVOS] && self.first_targets.is_none() {
@@ -546,6 +524,21 @@ mod tests {
             // To the resolution of the registers, there and back.
             assert!((target - 0.01 * servo as f64).abs() <= 2.1e-4, "servo {servo}: {target}");
         }
+    }
+
+    #[test]
+    fn without_a_host_a_setpoint_stands_after_the_frames_that_may_be_lost() {
+        let rig = run(|_| {});
+        let mut world = rig.world.lock();
+        let targets = |world: &mut World| -> [f64; SERVOS] { std::array::from_fn(|n| motor(world, n).target_rev()) };
+        let last = targets(&mut world);
+        // On its way up, and half of the servos' time-out later.
+        world.advance(1_050_000_000);
+        let moved: Vec<f64> = targets(&mut world).iter().zip(last).map(|(now, then)| (now - then).abs()).collect();
+        assert!(moved.iter().any(|rev| *rev > 0.0), "{moved:?}");
+        let most = RISE_REV_S * AHEAD_CYCLES * 0.001 + 2.0 * 1e-4;
+        assert!(moved.iter().all(|rev| *rev <= most), "{moved:?}");
+        assert_eq!(motor(&mut world, 0).mode(), Mode::Position);
     }
 
     #[test]

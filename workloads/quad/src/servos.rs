@@ -14,20 +14,30 @@ use crate::{
     world::{Exchanges, Link, World},
 };
 
-/// Prints the addresses of the buses, a bus a line, and serves them until the physics goes. Says how the physics
-/// kept up.
+/// Prints the addresses of the buses, a bus a line, as soon as the physics has placed the joints, and serves them until the
+/// physics goes. Says how the physics kept up.
 pub fn serve(physics: Link, wiring: &Wiring) -> Result<Exchanges> {
     let mut doors = Vec::with_capacity(LEGS);
     for _ in 0..LEGS {
         doors.push(UdpDoor::listen("127.0.0.1:0")?);
+    }
+    let mut clock = Monotonic::new(Duration::ZERO);
+    let mut world = World::new(joints::buses(wiring), Some(physics), clock.now_ns());
+    // A host that asked before the joints are where the robot has them would begin from zeros.
+    while !world.is_placed() {
+        world.listen();
+        world.advance(clock.now_ns());
+        if world.is_over().context("the physics")? {
+            return Ok(world.exchanges());
+        }
+        let answer: Vec<Arrival> = world.raw_fd().map(Arrival::Readable).into_iter().collect();
+        clock.wait(&answer, world.next_ns());
     }
     let mut stdout = std::io::stdout().lock();
     for door in &doors {
         writeln!(stdout, "{}", door.address()?)?;
     }
     stdout.flush()?;
-    let mut clock = Monotonic::new(Duration::ZERO);
-    let mut world = World::new(joints::buses(wiring), Some(physics), clock.now_ns());
     let mut frame = Frame::new();
     let mut arrivals = Vec::with_capacity(2 * LEGS + 1);
     loop {

@@ -134,6 +134,11 @@ impl World {
         self.exchanges
     }
 
+    /// Whether the physics has said where the joints are.
+    pub fn is_placed(&self) -> bool {
+        self.exchanges.done > 0 && !self.is_open
+    }
+
     /// Whether the physics has gone.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_analysis::{Analysis, Config, DeclaredChain, Delay};
 use taut_bus::budget::{
-    self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, sensitivity, solve,
+    self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
+    sensitivity, solve,
 };
 use taut_report::Budgeted;
 
@@ -122,11 +123,13 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     let typed: Vec<String> = std::iter::once("taut".to_owned()).chain(std::env::args().skip(1)).collect();
     let command = taut_report::words::shell(&typed);
+    let polled = polled(&budget, sampling);
     let shown = Budgeted {
         name: &name,
         command: &command,
         budget: &budget,
         forecast: &forecast,
+        polled: polled.as_ref(),
         gradients: &sensitivity(&budget),
         solved: solved.as_ref(),
         against: comparison.as_ref().map(|(run, comparison)| (run.as_str(), comparison)),

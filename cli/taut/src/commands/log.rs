@@ -10,7 +10,6 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use serde_json::json;
 use taut_recording::{
     PlainChannel,
     log::{Log, Message},
@@ -18,7 +17,7 @@ use taut_recording::{
 };
 use taut_report::{
     layouts::{self, ChannelPaths},
-    words,
+    log_channels_json, log_line_json, words,
 };
 
 use crate::{exit::Done, output};
@@ -92,22 +91,10 @@ pub fn run(args: &Args) -> Result<Done> {
 }
 
 fn list(log: &Log<File>, format: Format) -> String {
-    let seconds = (log.span().end - log.span().start) as f64 / 1e9;
     if format == Format::Json {
-        let channels: Vec<_> = log
-            .channels()
-            .into_iter()
-            .map(|channel| {
-                json!({
-                    "topic": channel.topic,
-                    "type": channel.schema_name,
-                    "messages": log.messages_of(channel.number),
-                    "bytes": log.bytes_of(channel.number),
-                })
-            })
-            .collect();
-        return format!("{:#}\n", json!({ "schema_version": 1, "duration_s": seconds, "channels": channels }));
+        return format!("{:#}\n", log_channels_json(log));
     }
+    let seconds = (log.span().end - log.span().start) as f64 / 1e9;
     let mut text = String::new();
     for channel in log.channels() {
         let messages = log.messages_of(channel.number);
@@ -186,9 +173,7 @@ fn line(channel: &PlainChannel, schema: &Schema, message: Message<'_>, start: u6
     let value = schema
         .decode(message.data)
         .ok_or_else(|| anyhow!("a message of {} is not of its schema; try `taut recover`", channel.topic))?;
-    let time_s = message.log_time_ns.saturating_sub(start) as f64 / 1e9;
-    let line = json!({ "topic": channel.topic, "time_s": time_s, "sequence": message.sequence, "value": value });
-    Ok(format!("{line}\n"))
+    Ok(log_line_json(channel, message, value, start)?)
 }
 
 fn schema_of(channel: &PlainChannel) -> Result<Schema> {

@@ -40,6 +40,8 @@ struct Budget {
     /// Payload bytes by name.
     frames: BTreeMap<String, u32>,
     cycle: Cycle,
+    /// The cycle event by event; null unless the host polls microcontrollers.
+    polled: Option<Polled>,
     /// Most of the cycle first, those that other resources hide last.
     terms: Vec<Term>,
     /// One for each resource, or each of its buses.
@@ -79,6 +81,16 @@ struct Cycle {
     seed: u64,
     /// Null without a target.
     misses: Option<Misses>,
+    sentence: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Polled {
+    cycles: Figures,
+    /// Questions to the microcontrollers a cycle, on average.
+    questions: f64,
+    /// Of these, questions to which nothing had come.
+    in_vain: f64,
     sentence: String,
 }
 
@@ -261,6 +273,12 @@ fn budget(shown: &Budgeted<'_>) -> Budget {
             misses: forecast.misses.map(misses),
             sentence: sentences::drawn(forecast),
         },
+        polled: shown.polled.map(|polled| Polled {
+            cycles: distribution(&polled.cycles),
+            questions: polled.questions,
+            in_vain: polled.in_vain,
+            sentence: sentences::polled(polled),
+        }),
         terms: forecast.costs.iter().map(|cost| term(shown, cost)).collect(),
         lanes: (0..forecast.lanes.len()).map(|at| lane(shown, at)).collect(),
         fitted: owned_up(budget, model::Origin::Fitted, &budget.fitted),

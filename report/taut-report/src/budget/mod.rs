@@ -14,7 +14,7 @@ pub use html::budget_html;
 pub use json::budget_json;
 pub use terminal::budget_terminal;
 
-use taut_bus::budget::{Budget, Comparison, Forecast, Gradient, Solved};
+use taut_bus::budget::{Budget, Comparison, Forecast, Gradient, Polled, Solved};
 
 /// A budget with what was worked out of it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct Budgeted<'a> {
     pub budget: &'a Budget,
     /// Forward.
     pub forecast: &'a Forecast,
+    /// Forward event by event, where the host polls.
+    pub polled: Option<&'a Polled>,
     /// Sideways, most first.
     pub gradients: &'a [Gradient],
     /// Backward, if a target was given.

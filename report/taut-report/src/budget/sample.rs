@@ -1,6 +1,6 @@
 //! Budgets for the tests of all forms.
 
-use taut_bus::budget::{Budget, MeasuredPhase, Sampling, Solve, compare, forecast, preset, sensitivity, solve};
+use taut_bus::budget::{Budget, MeasuredPhase, Sampling, Solve, compare, forecast, polled, preset, sensitivity, solve};
 
 use super::Budgeted;
 
@@ -16,6 +16,7 @@ pub(crate) fn with(name: &str, show: impl Fn(&Budgeted<'_>)) {
         command: &command,
         budget: &budget,
         forecast: &forecast,
+        polled: polled(&budget, SAMPLING).as_ref(),
         gradients: &gradients,
         solved: None,
         against: None,
@@ -42,6 +43,7 @@ pub(crate) fn with_answers(show: impl Fn(&Budgeted<'_>)) {
         command: "taut budget --preset rs485-150hz --set target_hz=200 --target-hz 200 --against run.mcap",
         budget: &budget,
         forecast: &forecast,
+        polled: None,
         gradients: &sensitivity(&budget),
         solved: Some(&solved),
         against: Some(("run.mcap", &comparison)),

@@ -1,6 +1,6 @@
 //! What is said of a budget: each form shows these sentences, none makes its own.
 
-use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Price, Solve, TermResidual, knobs};
+use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Polled, Price, Solve, TermResidual, knobs};
 
 use super::{
     Budgeted,
@@ -110,6 +110,22 @@ pub(super) fn drawn(forecast: &Forecast) -> String {
         true => format!("{} cycles drawn from the terms' jitter, seed {seed}.", count(n.into())),
         false => "No term varies: every cycle is the mean.".into(),
     }
+}
+
+/// What going through the events adds to the sum of terms.
+pub(super) fn polled(polled: &Polled) -> String {
+    let d = &polled.cycles;
+    let us = |ns: Option<u64>| time(ns.unwrap_or(0) as f64 / 1e3);
+    format!(
+        "Event by event the cycle takes {} ({} to {} in {} cycles): the host asks its microcontrollers {:.1} times a cycle \
+         what has come, {:.1} times in vain.",
+        us(d.p50_ns),
+        us(d.min_ns),
+        us(d.max_ns),
+        count(d.n),
+        polled.questions,
+        polled.in_vain
+    )
 }
 
 /// One answer in words.

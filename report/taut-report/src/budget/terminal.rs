@@ -33,6 +33,9 @@ pub fn budget_terminal(shown: &Budgeted<'_>, style: Style) -> String {
         out += &format!("{}\n", wrap(&sentence, WIDTH));
     }
     out += &section("The cycle", style, &[&drawn(shown)], &sentences::drawn(shown.forecast));
+    if let Some(polled) = shown.polled {
+        out += &format!(" {}\n", wrap(&sentences::polled(polled), WIDTH - 1).replace('\n', "\n "));
+    }
     let hidden = if shown.forecast.costs.iter().any(|cost| cost.hidden) { sentences::HIDDEN } else { "" };
     out += &section("Where it goes", style, &[&terms(shown)], hidden);
     out += &section("Who is busy", style, &[&resources(shown)], sentences::SLACK);

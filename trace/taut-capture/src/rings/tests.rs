@@ -1,6 +1,7 @@
 //! The consumer against ring files built by hand, as a producer, a killed one or a hostile one leaves them.
 
 use std::{
+    fs::File,
     os::unix::fs::FileExt,
     process::{Child, Command, Stdio},
 };

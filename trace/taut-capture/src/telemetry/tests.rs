@@ -1,6 +1,6 @@
 //! The consumer against telemetry files built by hand, as a producer, a dead one or a hostile one leaves them.
 
-use std::os::unix::fs::FileExt;
+use std::{fs::File, os::unix::fs::FileExt};
 
 use proptest::prelude::*;
 use taut_recording::{Ending, Info, Record};

@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use moteus_protocol::query::QueryResult;
-use serde_json::{Value, json};
 use taut_bus::{
-    cycle::{Attitude, Outcome, Reply, Statistics},
+    cycle::{Outcome, Statistics},
     transport::Address,
 };
-use taut_report::words;
+use taut_report::{bus_cycles_json, bus_json, words};
 
 use super::Buses;
 
@@ -56,31 +55,7 @@ pub fn once(outcome: &Outcome, servos: &[(usize, u8)], engine: &Buses) -> String
 
 /// The same for scripts.
 pub fn once_json(outcome: &Outcome, servos: &[(usize, u8)], engine: &Buses) -> String {
-    let t = outcome.times;
-    let reply = |reply: &Reply| {
-        let told = servos.contains(&(reply.bus, reply.servo)).then(|| state(&QueryResult::parse(&reply.frame)));
-        json!({
-            "bus": reply.bus + 1,
-            "servo": reply.servo,
-            "id": reply.frame.arbitration_id,
-            "data": hex(reply.frame.payload()),
-            "expected": reply.expected,
-            "after_ns": reply.at_ns - t.send_ns,
-            "state": told,
-        })
-    };
-    let object = json!({
-        "schema_version": 1,
-        "kind": "bus",
-        "sent": outcome.sent,
-        "expected": outcome.expected,
-        "missing": outcome.missing,
-        "attitude": outcome.attitude.as_ref().map(attitude),
-        "replies": engine.replies().iter().map(reply).collect::<Vec<_>>(),
-        "phases": { "send_ns": t.imu_ns - t.send_ns, "imu_ns": t.receive_ns - t.imu_ns, "receive_ns": t.end_ns - t.receive_ns },
-        "buses": buses(engine),
-    });
-    format!("{object:#}\n")
+    format!("{:#}\n", bus_json(outcome, servos, engine))
 }
 
 /// Many cycles: phases as distributions, who did not answer.
@@ -108,32 +83,7 @@ pub fn statistics(s: &Statistics, addresses: &[Address], engine: &Buses) -> Stri
 
 /// The same for scripts.
 pub fn statistics_json(s: &Statistics, addresses: &[Address], engine: &Buses) -> String {
-    let phases: serde_json::Map<String, Value> = s
-        .distributions()
-        .into_iter()
-        .map(|(name, d)| {
-            let figures = json!({ "n": d.n, "min_ns": d.min_ns, "p50_ns": d.p50_ns, "p90_ns": d.p90_ns, "p95_ns": d.p95_ns,
-                "p99_ns": d.p99_ns, "p999_ns": d.p999_ns, "max_ns": d.max_ns, "mean_ns": d.mean_ns, "sd_ns": d.sd_ns });
-            (name.to_owned(), figures)
-        })
-        .collect();
-    let (expected, missing) = s.replies();
-    let silent: Vec<Value> = silent(engine)
-        .map(|(bus, servo, h)| json!({ "bus": bus + 1, "servo": servo, "asked": h.asked, "missing": h.missing }))
-        .collect();
-    let object = json!({
-        "schema_version": 1,
-        "kind": "bus-cycles",
-        "addresses": addresses.iter().map(Address::to_string).collect::<Vec<_>>(),
-        "cycles": s.cycles(),
-        "skipped": s.skipped(),
-        "expected": expected,
-        "missing": missing,
-        "phases": phases,
-        "silent": silent,
-        "buses": buses(engine),
-    });
-    format!("{object:#}\n")
+    format!("{:#}\n", bus_cycles_json(s, addresses, silent(engine), engine))
 }
 
 /// Whether every bus worked and every wanted reply came.
@@ -159,32 +109,6 @@ fn errors(engine: &Buses) -> String {
             Some(format!("bus {}: {}, the last: {last}\n", bus + 1, words::quantity(health.errors, "error")))
         })
         .collect()
-}
-
-fn buses(engine: &Buses) -> Vec<Value> {
-    (0..engine.buses().len())
-        .map(|bus| {
-            let h = engine.bus_health(bus);
-            json!({ "sent": h.sent, "received": h.received, "late": h.late, "unexpected": h.unexpected, "dropped": h.dropped,
-                "errors": h.errors, "last_error": h.last_error.as_ref().map(ToString::to_string) })
-        })
-        .collect()
-}
-
-fn state(told: &QueryResult) -> Value {
-    json!({
-        "mode": told.mode.to_string(),
-        "position_rev": told.position,
-        "velocity_rev_s": told.velocity,
-        "torque_nm": told.torque,
-        "voltage_v": told.voltage,
-        "temperature_c": told.temperature,
-        "fault": told.fault,
-    })
-}
-
-fn attitude(a: &Attitude) -> Value {
-    json!({ "quaternion": a.quaternion, "rate_dps": a.rate_dps, "acceleration_m_s2": a.acceleration_m_s2 })
 }
 
 fn numbers(all: &[f64]) -> String {

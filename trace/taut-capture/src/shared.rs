@@ -1,0 +1,110 @@
+//! A file of the session that another process writes and this one maps. Its bytes may be anything: they are copied out
+//! before anybody looks at them, or are atomics; and no place outside the mapping is touched, whatever the file says.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::atomic::{AtomicU32, AtomicU64},
+};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// What is laid out at least.
+pub const HEADER_BYTES: usize = 4096;
+
+/// The file, mapped.
+pub struct Shared {
+    file: File,
+    map: MmapRaw,
+}
+
+/// The part of a header that is written once, before the file gets its name.
+pub struct Header([u8; 80]);
+
+impl Shared {
+    pub fn open(path: &Path) -> io::Result<Shared> {
+        let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() < HEADER_BYTES as u64 {
+            return Err(bad("shorter than a header"));
+        }
+        let map = MmapOptions::new().map_raw(&file)?;
+        Ok(Shared { file, map })
+    }
+
+    /// Bytes that are mapped.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether the file still is as long as it was: beyond its end the mapping ends too, with a SIGBUS.
+    /// (Whoever cuts it between this look and the read is the recorder's own user.)
+    pub fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+    }
+
+    pub fn header(&self) -> Header {
+        let mut bytes = [0; 80];
+        self.copy(0, &mut bytes);
+        Header(bytes)
+    }
+
+    /// Copies what lies there now. Bytes that are being written come out as nonsense, and stay one.
+    pub fn copy(&self, at: usize, into: &mut [u8]) {
+        let from = self.at(at, into.len(), 1);
+        // SAFETY: that many bytes of the mapping, which lives in `self`; any bytes are valid ones.
+        unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+    }
+
+    /// The same of numbers.
+    pub fn words<const N: usize>(&self, at: usize) -> [u64; N] {
+        let from = self.at(at, 8 * N, 8);
+        // SAFETY: as for `copy`, and aligned.
+        unsafe { from.cast::<[u64; N]>().read() }
+    }
+
+    pub fn u32(&self, at: usize) -> &AtomicU32 {
+        let at = self.at(at, 4, 4);
+        // SAFETY: in the mapping and aligned; the memory is shared, hence atomic.
+        unsafe { AtomicU32::from_ptr(at.cast()) }
+    }
+
+    pub fn u64(&self, at: usize) -> &AtomicU64 {
+        let at = self.at(at, 8, 8);
+        // SAFETY: as for `u32`.
+        unsafe { AtomicU64::from_ptr(at.cast()) }
+    }
+
+    /// A place in the mapping, whose start is a page's; panics outside of it.
+    fn at(&self, at: usize, bytes: usize, align: usize) -> *mut u8 {
+        let is_inside = at.checked_add(bytes).is_some_and(|end| end <= self.map.len());
+        assert!(is_inside && at.is_multiple_of(align), "{bytes} bytes at {at} of {}", self.map.len());
+        self.map.as_mut_ptr().wrapping_add(at)
+    }
+}
+
+impl Header {
+    pub fn magic(&self) -> &[u8] {
+        &self.0[..8]
+    }
+
+    pub fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    pub fn u64(&self, at: usize) -> u64 {
+        u64::from(self.u32(at)) | u64::from(self.u32(at + 4)) << 32
+    }
+
+    /// One that is no size here is one that fits nothing.
+    pub fn size(&self, at: usize) -> usize {
+        usize::try_from(self.u64(at)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Why a file is refused.
+pub fn bad(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
+}
