@@ -4,6 +4,7 @@
 mod error;
 mod info;
 pub mod kernel;
+mod listing;
 mod objects;
 mod owner;
 mod proc;

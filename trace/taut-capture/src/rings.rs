@@ -14,6 +14,7 @@ use taut_clock::Counter;
 use taut_recording::{Kind, Name, StampBatch};
 
 use crate::{
+    listing::Listing,
     owner::Owner,
     shared::{HEADER_BYTES, Shared, bad},
 };
@@ -76,7 +77,7 @@ pub struct Drained {
 
 /// A session directory and the ring files found in it.
 pub struct Session {
-    directory: PathBuf,
+    listing: Listing,
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
     refused: HashSet<PathBuf>,
@@ -93,7 +94,7 @@ impl Session {
     pub fn open(directory: &Path) -> io::Result<Session> {
         fs::read_dir(directory)?;
         Ok(Session {
-            directory: directory.to_owned(),
+            listing: Listing::new(directory.to_owned()),
             names: Names::default(),
             rings: HashMap::new(),
             refused: HashSet::new(),
@@ -130,10 +131,9 @@ impl Session {
         self.processes
     }
 
-    /// Looks for new ring files: one listing of a small directory.
+    /// Looks for new ring files.
     pub fn discover(&mut self, drained: &mut Drained) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
+        for path in self.listing.paths() {
             let is_ring = path.extension().is_some_and(|e| e == "taut");
             if !is_ring || self.rings.contains_key(&path) || self.refused.contains(&path) {
                 continue;

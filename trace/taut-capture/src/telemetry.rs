@@ -13,6 +13,7 @@ use taut_clock::Counter;
 use taut_recording::{Writer, telemetry::StructLayout};
 
 use crate::{
+    listing::Listing,
     owner::Owner,
     shared::{HEADER_BYTES, Shared, bad},
 };
@@ -49,7 +50,7 @@ pub struct Drained {
 
 /// The telemetry files of a session directory.
 pub struct Channels {
-    directory: PathBuf,
+    listing: Listing,
     files: HashMap<PathBuf, ChannelFile>,
     refused: HashSet<PathBuf>,
     /// A value, copied out of shared memory before it is looked at.
@@ -60,20 +61,20 @@ impl Channels {
     /// Watches a session directory; `late` skips what its rings hold now.
     pub fn open(directory: &Path, late: bool) -> Channels {
         let (files, refused) = (HashMap::new(), HashSet::new());
-        let mut channels = Channels { directory: directory.to_owned(), files, refused, value: Vec::new() };
+        let mut channels = Channels { listing: Listing::new(directory.to_owned()), files, refused, value: Vec::new() };
         if late {
             // What is refused here is refused and told again: nothing remembers it.
             channels.discover(&mut Vec::new());
             channels.refused.clear();
+            channels.listing = Listing::new(directory.to_owned());
             channels.files.values_mut().for_each(ChannelFile::skip);
         }
         channels
     }
 
-    /// Looks for new files: one listing of a small directory.
+    /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
+        for path in self.listing.paths() {
             let is_ours = path.extension().is_some_and(|e| e == "telemetry");
             if !is_ours || self.files.contains_key(&path) || self.refused.contains(&path) {
                 continue;
