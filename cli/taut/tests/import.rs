@@ -30,7 +30,7 @@ fn a_log_is_imported_and_read_back() {
     std::fs::write(folder.path().join("robot.log"), log()).unwrap();
     let said = predicate::str::contains("wrote robot.mcap: 3 messages of 1 channels, 2.0 s");
     taut(&folder, &["import", "mjlib", "robot.log"]).assert().success().stderr(said);
-    let second = r#"{"sequence":2,"time_s":1.0,"topic":"/imu","value":{"x":1.0}}"#;
+    let second = r#"{"topic":"/imu","time_s":1.0,"sequence":2,"value":{"x":1.0}}"#;
     taut(&folder, &["log", "robot.mcap", "--channel", "/imu", "--from", "0.5", "--to", "1.5"])
         .assert()
         .success()
