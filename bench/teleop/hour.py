@@ -106,9 +106,13 @@ def delivered(result: dict[str, Any]) -> float:
     return float(setpoints["applied"]) / max(1, setpoints["produced"] - setpoints["in_flight"])
 
 
-def look(taut: str, folder: Path) -> trial.Trial:
-    """A little more of the same, recorded: whose time it was."""
-    return trial.run("right", HEAVY, LOOK_S, taut, folder / "heavy-right.mcap")
+def look(taut: str, folder: Path) -> trial.Trial | None:
+    """A little more of the same, recorded: whose time it was. Nothing if this one did not come to move."""
+    try:
+        return trial.run("right", HEAVY, LOOK_S, taut, folder / "heavy-right.mcap")
+    except RuntimeError as failure:
+        print(f"no recording of the same for taut explain: {failure}", file=sys.stderr)
+        return None
 
 
 def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) -> str:

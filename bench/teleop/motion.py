@@ -44,6 +44,8 @@ class Motion:
 def measure(folder: Path, arrangement: str) -> Motion:
     leader, _ = journal.read(folder, "FR3")
     follower, commands = journal.read(folder, "FR20")
+    if not len(commands):
+        raise RuntimeError("the arm was never commanded")
     start = commands["t_ns"][0] + SETTLE_S * 1e9
     end = min(leader["t_ns"][-1], follower["t_ns"][-1], commands["t_ns"][-1]) - END_S * 1e9
     times = np.arange(start, end, STEP_S * 1e9)

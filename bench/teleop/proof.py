@@ -6,6 +6,7 @@ Some 20 minutes, an hour with --jitter-hour; leave the machine alone meanwhile (
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import time
@@ -30,6 +31,9 @@ def main() -> int:
     if options.jitter_hour:
         result = hour.run(QUICK_MINUTES if options.quick else options.minutes, options.robots)
         target, checks = "docs/teleop-hour.md", hour.checks(result)
+        # What an hour found is kept before anything else is tried.
+        (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
+        print("\n".join(map(str, checks)), file=sys.stderr)
         missed = not all(check.holds for check in checks)
         text = hour.text(result, command(options), hour.look(options.taut, options.keep) if missed else None)
     else:
