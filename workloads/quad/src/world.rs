@@ -136,7 +136,8 @@ impl World {
 
     /// Whether the physics has said where the joints are.
     pub fn is_placed(&self) -> bool {
-        self.exchanges.done > 0 && !self.is_open
+        // It may have been asked a second time by now.
+        self.exchanges.done > u64::from(self.is_open)
     }
 
     /// Whether the physics has gone.
@@ -284,5 +285,32 @@ impl Transport for Wire {
 
     fn next_arrival(&self) -> Arrival {
         self.world.lock().buses[self.bus].next_arrival()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_bus::sim::Wiring;
+
+    use super::*;
+    use crate::joints;
+
+    #[test]
+    fn one_answer_places_the_joints_also_when_the_next_question_is_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("physics");
+        let door = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        rustix::net::bind(&door, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&door, 1).unwrap();
+        let link = Link::connect(&path, false).unwrap();
+        let physics = rustix::net::accept(&door).unwrap();
+        let mut world = World::new(joints::buses(&Wiring::default()), Some(link), 0);
+        world.advance(0);
+        world.listen();
+        assert!(!world.is_placed());
+        send(&physics, &[0; 8 * PLACED], SendFlags::NOSIGNAL).unwrap();
+        world.listen();
+        world.advance(STEP_NS);
+        assert!(world.is_open && world.is_placed());
     }
 }
