@@ -13,7 +13,7 @@ SOURCE := --arrangement source --receiver sdk --validator reject --guard naive -
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --companions all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench miri web fmt
+.PHONY: help setup demo test test-ray lint bench miri web fmt
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -32,6 +32,10 @@ test: setup ## Pass every test (what CI runs)
 	cargo test --workspace --exclude taut-python --locked --quiet
 	$(BIN)/pytest
 	cd $(WEB) && npm test
+
+test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3"
+	$(BIN)/pytest stress/taut-lab/tests/test_ray.py
 
 lint: setup ## Formatters, linters and types
 	cargo fmt --check

@@ -35,9 +35,11 @@ def page(results: dict, command: str) -> str:
         head(command),
         outcome_table(scenarios),
         metric_table(scenarios),
+        score_table(scenarios),
         load_table(scenarios),
         findings(scenarios, results["breaking"]),
         breaking(results["breaking"]),
+        failures(scenarios, results["recordings"]),
         causes(results["recordings"]),
         profiles(results["flames"]),
     ]
@@ -62,7 +64,9 @@ def outcome_table(scenarios: dict[str, dict]) -> str:
     for name, scenario in scenarios.items():
         s = scenario["success"]
         failures = "; ".join(
-            f"{m['trials']} × {m['reason'] or m['status']}" for m in scenario["misfortunes"] if m["status"] != "invalid"
+            f"{m['trials']} × {m['status']}: {m['reason'] or '–'}"
+            for m in scenario["misfortunes"]
+            if m["status"] != "invalid"
         )
         low, high = (f"{100 * s[key]:.0f}" for key in ("low", "high"))
         text += f"| {name} | {s['k']} of {s['n']} | {low} to {high} % | {failures or '–'} "
@@ -94,6 +98,26 @@ the control cycles' 99th percentile in a trial against their intended start, *la
         cells = [difference(metrics.get(column)) for column in COLUMNS]
         if any(one != "–" for one in cells):
             text += f"| {name} | {' | '.join(cells)} |\n"
+    return text
+
+
+def score_table(scenarios: dict[str, dict]) -> str:
+    text = """
+## The source's score
+
+With its weights (T1 1.0, T2 1.0, T3 0.5, T4 1.5, T5 0.3). *sum*: weighted mean of the medians, as the source publishes it: what each term makes of it
+says what it measures. *ratio*: weighted geometric mean of the ratios to the baseline, in which no term has the word by its size.
+
+| scenario | sum | of which | ratio to the baseline | but |
+| --- | ---: | --- | ---: | --- |
+"""
+    for name, scenario in scenarios.items():
+        score = scenario["score"]
+        terms = sorted(score["terms"], key=lambda term: -(term["share"] or 0))
+        parts = ", ".join(f"{t['metric']} {100 * t['share']:.3g} %" for t in terms if t["share"] is not None)
+        total = "–" if score["sum"] is None else f"{number(score['sum'])} {score['unit']}"
+        ratio = "–" if score["ratio"] is None else f"×{number(score['ratio'])}"
+        text += f"| {name} | {total} | {parts or '–'} | {ratio} | {'; '.join(score['vetoes'])} |\n"
     return text
 
 
@@ -195,17 +219,63 @@ def breaking(found: dict) -> str:
     def end(of: dict | None) -> str:
         if not of:
             return "–"
-        return f"{number(of['value'])} {found['unit']} of each publisher (reached {number(of['achieved'])}; {success(of['success'])})"
+        return f"{number(of['value'])} Hz of each publisher (reached {number(of['achieved'])} {found['unit']}; {success(of['success'])})"
 
     text += {
-        "between": f"Fine at {end(fine)}, broken at {end(broken)}.",
+        "between": f"{reached(found)}Fine at {end(fine)}, broken at {end(broken)}.",
         "never_broke": f"It did not break up to {end(fine)}.",
         "broke_at_once": f"It is broken already at {end(broken)}.",
     }.get(outcome, f"Open: fine at {end(fine)}, broken at {end(broken)}.")
-    text += f" {found['trials']} trials, {found['invalid']} invalid. {' '.join(found.get('why') or []) if isinstance(found.get('why'), list) else found.get('why') or ''}\n"
+    text += f" {found['trials']} trials, {found['invalid']} invalid. {found.get('why') or ''}".rstrip() + "\n"
+    if found.get("misfortunes"):
+        text += "\nWhat happened at the lightest load proven broken:\n\n"
     for one in found.get("misfortunes", []):
-        text += f"- {one['trials']} × {one['reason'] or one['status']}\n"
+        text += f"- {one['trials']} × {one['status']}: {escaped(one['reason'] or '–')}\n"
     return text
+
+
+def reached(found: dict) -> str:
+    """The threshold in what the load came to."""
+    low, high = found["threshold"]
+    if low is None or high is None:
+        return ""
+    return f"**Between {number(low)} and {number(high)} {found['unit']}** of all publishers together. "
+
+
+def failures(scenarios: dict[str, dict], recordings: list[dict]) -> str:
+    """Each way in which trials failed, with the cause that a recorded trial of the same scenario had that failed the same way."""
+    text = """
+## Why trials failed
+
+For each way to fail: what `taut explain` finds in the recorded trials of the same scenario that failed that way.
+
+"""
+    rows = []
+    for name, scenario in scenarios.items():
+        for one in scenario["misfortunes"]:
+            if one["status"] == "invalid":
+                continue
+            same = [r for r in recordings if r["scenario"] == name and r["status"] == one["status"]]
+            found = [cause for cause in map(cause_of, same) if cause]
+            why = "; ".join(dict.fromkeys(found)) or (
+                "no cause stands out of the recorded ones" if same else "no recorded trial of this scenario failed so"
+            )
+            rows.append(
+                f"| {name} | {one['trials']} × {one['status']} | {escaped(one['reason'] or '–')} | {escaped(why)} |"
+            )
+    if not rows:
+        return text + "No valid trial failed.\n"
+    return text + "| scenario | trials | reason | cause |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
+
+
+def cause_of(recording: dict) -> str:
+    """Of the reach itself where the recording has it, else of the control loop: where the time of the worst went."""
+    chains = {c["name"].split(" ")[0]: c for c in (recording["explanation"] or {}).get("chains", [])}
+    for name, what, leave in ((REACH, "the reach", ("queued", "sleep")), (CONTROL, "a control cycle", ("sleep",))):
+        told = budget((chains.get(name) or {}).get("worst", [])[:1], leave=leave)
+        if told:
+            return f"{what} of {told}"
+    return ""
 
 
 def success(of: Any) -> str:

@@ -15,8 +15,9 @@ export async function open(path, { dark = false, width = 1200, height = 1500 } =
   page.on("pageerror", (error) => trouble.push(String(error)));
   page.on("request", (request) => request.url().startsWith("http") && trouble.push(`request to ${request.url()}`));
   await page.goto(pathToFileURL(path).href);
-  // Most pages draw themselves on a canvas; a gate's is finished as it comes, and a recording without a chain has no chart.
-  await page.waitForSelector("article canvas, svg.gate, .report:not(:has(article))");
+  // Most pages draw themselves on a canvas, a lab's in strips; a gate's is finished as it comes, and a recording without a
+  // chain has no chart.
+  await page.waitForSelector("article canvas, article .strip, svg.gate, .report:not(:has(article))");
   return { browser, page, trouble };
 }
 

@@ -1,7 +1,7 @@
 """The bench client: resets the arm, asks for the reach, and prints what it took as one JSON line a trial.
 
-Exit code 0: all trials succeeded; 1: one did not; 2: the system was not there. A failure says why as `reason`: planning_failed,
-execution_failed or timeout, each with what it was."""
+Exit code 0: all trials succeeded; 1: one did not; 2: the system was not there. A line says as `status` how the trial ended, success,
+planning_failed, execution_failed or timeout, and of a failure as `reason` what it was."""
 
 import argparse
 import json
@@ -93,10 +93,11 @@ class Client:
         if "result" in self.heard:
             taut.stamp("client.result_taken", id_)
         figures = self._figures(sent_ns, done_ns, overdue)
+        figures["status"] = "success" if figures["success"] else str(figures["reason"]).split(":")[0]
         if figures["success"]:
             taut.applied(id_)
         else:
-            taut.drop(id_, str(figures["reason"]).split(":")[0])
+            taut.drop(id_, figures["status"])
         return figures
 
     def _wait(self, sent_s: float) -> str | None:

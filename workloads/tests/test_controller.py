@@ -1,7 +1,7 @@
 """A controller behind real sockets: the calls, their codes, the stream."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -10,6 +10,7 @@ import pytest
 from workloads.teleop import controller as sim
 from workloads.teleop.arms import FR3, HOME_DEG
 from workloads.teleop.client import ArmClient
+from workloads.tests.processes import until
 
 HOME = [float(v) for v in HOME_DEG]
 REST = ([0.0] * 4, 0.0, 0.0, 0.008, 0.0, 0.0, 1)
@@ -35,13 +36,6 @@ def connected(wire: str = "plain") -> Iterator[ArmClient]:
 def client() -> Iterator[ArmClient]:
     with connected() as it:
         yield it
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not come about"
-        time.sleep(0.005)
 
 
 def test_servo_j_needs_an_enabled_arm_in_servo_mode(client: ArmClient) -> None:

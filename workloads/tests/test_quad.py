@@ -3,10 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +14,8 @@ import mujoco
 from workloads.quad.failures import PERIOD_S, failure
 from workloads.quad.physics import FOLDED, MODEL
 from workloads.quad.run import Options, run
+from workloads.tests.processes import alive, children, start, until
 
-ROOT = Path(__file__).resolve().parents[2]
 FAILS_S = 2.0 + 0.2 * PERIOD_S
 
 
@@ -32,22 +28,6 @@ def fallen(name: str, seed: int = 1, seconds: float = 1.6) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def dropped() -> dict[str, Any]:
     return dict(fallen("power-cut")["fall"])
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "workloads.quad", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def children(pid: int) -> list[int]:
-    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_the_model_weighs_10_kg_and_begins_on_the_ground() -> None:
@@ -94,7 +74,9 @@ def test_whatever_fails_the_robot_lowers_itself(name: str, dropped: dict[str, An
 
 
 def test_a_killed_host_leaves_servos_that_the_next_one_does_not_clear() -> None:
-    out, err = start("--duration", "3.4", "--failure", "host-killed", "--at", "2", "--json").communicate(timeout=120)
+    out, err = start("quad", "--duration", "3.4", "--failure", "host-killed", "--at", "2", "--json").communicate(
+        timeout=120
+    )
     told = json.loads(out)
     assert told["host"] is None and told["fall"]["damped_after_s"] is not None, err
     assert "is in mode" in told["second_host"]["refused"]
@@ -102,21 +84,17 @@ def test_a_killed_host_leaves_servos_that_the_next_one_does_not_clear() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_whoever_ends_the_workload_ends_its_programs(number: signal.Signals) -> None:
-    quad = start("--duration", "600")
-    deadline = time.monotonic() + 60
-    while len(children(quad.pid)) < 2:
-        assert time.monotonic() < deadline and quad.poll() is None
-        time.sleep(0.01)
+    quad = start("quad", "--duration", "600")
+    until(lambda: quad.poll() is not None or len(children(quad.pid)) == 2)
+    assert quad.poll() is None
     programs = children(quad.pid)
     os.kill(quad.pid, number)
     quad.communicate(timeout=60)
-    while any(map(alive, programs)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not any(map(alive, programs)))
 
 
 @pytest.mark.parametrize("wrong", [["--failure", "rain"], ["--rate", "9"], ["--duration", "-1"]], ids=" ".join)
 def test_what_is_not_there_is_refused(wrong: list[str]) -> None:
-    quad = start(*wrong)
+    quad = start("quad", *wrong)
     out, err = quad.communicate(timeout=60)
     assert quad.returncode == 2 and out == "" and wrong[1] in err

@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +17,9 @@ from taut.guard import REASONS
 from workloads.teleop import journal
 from workloads.teleop.ledger import Ledger
 from workloads.teleop.safety import Limits
+from workloads.tests.processes import alive, children, start, until
 
-ROOT = Path(__file__).resolve().parents[2]
 RIGHT = ["--arrangement", "split", "--receiver", "framed", "--validator", "clamp", "--guard", "taut"]
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "workloads.teleop", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def children(pid: int) -> list[int]:
-    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not come about"
-        time.sleep(0.01)
 
 
 def balanced(setpoints: dict[str, Any]) -> bool:
@@ -84,7 +58,7 @@ def test_ledger_balances_and_finds_a_second_outcome() -> None:
     ids=" ".join,
 )
 def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
-    run = start("--duration", "3", "--json", *choice)
+    run = start("teleop", "--duration", "3", "--json", *choice)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0, err
     result = json.loads(out)
@@ -100,7 +74,7 @@ def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
 
 
 def test_the_loop_made_right_moves_the_arm_and_is_watched(tmp_path: Path) -> None:
-    run = start("--duration", "3", "--json", "--journal", str(tmp_path), *RIGHT)
+    run = start("teleop", "--duration", "3", "--json", "--journal", str(tmp_path), *RIGHT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0, err
     result = json.loads(out)
@@ -116,7 +90,7 @@ def test_the_loop_made_right_moves_the_arm_and_is_watched(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=["hung", "killed"])
 def test_a_hung_or_killed_guard_stops_motion(number: signal.Signals) -> None:
-    run = start("--duration", "600", "--json", *RIGHT)
+    run = start("teleop", "--duration", "600", "--json", *RIGHT)
     until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
     guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
     until(lambda: voluntary_switches(follower) > 300)
@@ -144,7 +118,7 @@ def voluntary_switches(pid: int) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_everything_in_order(number: signal.Signals) -> None:
-    run = start("--duration", "600", "--json")
+    run = start("teleop", "--duration", "600", "--json")
     until(lambda: len(children(run.pid)) == 2)
     controllers = children(run.pid)
     run.send_signal(number)
@@ -155,7 +129,7 @@ def test_a_signal_ends_everything_in_order(number: signal.Signals) -> None:
 
 
 def test_a_killed_run_leaves_no_controller_behind() -> None:
-    run = start("--duration", "600")
+    run = start("teleop", "--duration", "600")
     until(lambda: len(children(run.pid)) == 2)
     controllers = children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
@@ -164,7 +138,7 @@ def test_a_killed_run_leaves_no_controller_behind() -> None:
 
 
 def test_a_dead_follower_ends_setpoints_as_transport_errors() -> None:
-    run = start("--duration", "2", "--json")
+    run = start("teleop", "--duration", "2", "--json")
     until(lambda: len(children(run.pid)) == 2)
     follower = children(run.pid)[1]
     until(lambda: b"FR20" in Path(f"/proc/{follower}/cmdline").read_bytes())
@@ -176,7 +150,7 @@ def test_a_dead_follower_ends_setpoints_as_transport_errors() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_split_arrangement_in_order(number: signal.Signals) -> None:
-    run = start("--duration", "600", "--json", *RIGHT)
+    run = start("teleop", "--duration", "600", "--json", *RIGHT)
     until(lambda: len(children(run.pid)) == 6)
     family = children(run.pid)
     run.send_signal(number)
@@ -187,7 +161,7 @@ def test_a_signal_ends_the_split_arrangement_in_order(number: signal.Signals) ->
 
 
 def test_a_killed_split_run_leaves_nothing_behind() -> None:
-    run = start("--duration", "600", *RIGHT)
+    run = start("teleop", "--duration", "600", *RIGHT)
     until(lambda: len(children(run.pid)) == 6)
     family = children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
@@ -199,6 +173,6 @@ def test_a_killed_split_run_leaves_nothing_behind() -> None:
     "choice", [["--arrangement", "ring"], ["--guard", "loose"], ["--duration", "-1"]], ids=" ".join
 )
 def test_what_is_not_there_is_refused(choice: list[str]) -> None:
-    run = start(*choice)
+    run = start("teleop", *choice)
     _, err = run.communicate(timeout=60)
     assert run.returncode == 2 and choice[1] in err

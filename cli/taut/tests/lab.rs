@@ -166,13 +166,16 @@ fn trials_end_in_their_own_ways_and_keep_their_diagnostics() {
 4) kill -SEGV $$ ;;
 5) kill -KILL $(cat pid); sleep 1000 ;;
 6) echo no json ;;
+7) echo '{"status": "planning_failed", "reason": "no way around"}'; exit 1 ;;
+8) echo '{"t": 3, "status": "execution_failed"}' ;;
+9) echo '{"status": "fine"}' ;;
 esac"#,
     );
     folder.write(
         "lab.toml",
         r#"
-trials = 7
-trials_per_start = 7
+trials = 10
+trials_per_start = 10
 [[process]]
 name = "system"
 command = "echo $$ > pid; echo up; exec sleep 1000"
@@ -198,6 +201,12 @@ name = "none"
         ("crashed", "the trial's command: signal 11"),
         ("crashed", "process \"system\" ended: signal 9; it said: up"),
         ("failed", "its last line on stdout is no JSON object: \"no json\""),
+        ("planning_failed", "no way around"),
+        ("execution_failed", "reported execution_failed"),
+        (
+            "failed",
+            "its status is \"fine\", which is none of success, planning_failed, execution_failed, failed, timeout",
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -205,8 +214,13 @@ name = "none"
         assert_eq!(ends[at], (status, reason), "trial {at}");
     }
     let scenario = &result["scenarios"][0];
-    assert_eq!((&scenario["success"]["k"], &scenario["success"]["n"]), (&1.into(), &7.into()));
-    assert_eq!((&scenario["metrics"][0]["failed"], &scenario["metrics"][0]["median"]), (&6.into(), &"failed".into()));
+    assert_eq!((&scenario["success"]["k"], &scenario["success"]["n"]), (&1.into(), &10.into()));
+    assert_eq!((&scenario["metrics"][0]["failed"], &scenario["metrics"][0]["median"]), (&9.into(), &"failed".into()));
+    let counted = &scenario["trials"];
+    assert_eq!((&counted["planning_failed"], &counted["execution_failed"]), (&1.into(), &1.into()), "{counted}");
+    let shown = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("1 × planning_failed: no way around"), "{shown}");
     assert_eq!(trials[2]["exit_code"], 3);
     assert_eq!(trials[4]["signal"], 11);
 }
@@ -232,6 +246,104 @@ fn a_thread_that_leaves_its_cpus_makes_the_trial_invalid() {
     let trials = folder.trials("out");
     assert_eq!(trials[0]["status"], "invalid");
     assert!(trials[0]["reason"].as_str().unwrap().contains("of trial may run on CPU"), "{}", trials[0]["reason"]);
+}
+
+#[test]
+fn a_thread_that_comes_back_between_two_looks_is_seen_by_the_scheduler() {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let cpu = cpu();
+    if online.trim() == cpu {
+        eprintln!("one CPU is nowhere to leave to");
+        return;
+    }
+    let folder = Folder::new();
+    // Two milliseconds of work elsewhere, of a thread that is gone at the next look.
+    folder.write(
+        "trial.py",
+        r#"
+import os, sys, threading, time
+home, away = {int(sys.argv[1])}, set(range(os.cpu_count())) - {int(sys.argv[1])}
+def stray():
+    os.sched_setaffinity(0, away)
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end: pass
+    os.sched_setaffinity(0, home)
+time.sleep(0.15)
+if sys.argv[2] == "away":
+    thread = threading.Thread(target=stray); thread.start(); thread.join()
+"#,
+    );
+    let lab = |how: &str| {
+        format!(
+            "trials = 1\nisolation = \"affinity\"\n[trial]\ncommand = [\"python3\", \"trial.py\", \"{cpu}\", \"{how}\"]\n\
+             timeout_s = 20\ncpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
+        )
+    };
+    folder.write("lab.toml", &lab("away"));
+    let result = folder.json(&["run", "lab.toml", "-o", "away"]);
+    let confinement = result["confinement"].as_str().unwrap();
+    if confinement.contains("no scheduler events") {
+        folder.write("lab.toml", &format!("watch = \"events\"\n{}", lab("home")));
+        let said = "watch: no scheduler events";
+        folder.taut(&["run", "lab.toml", "-o", "none"]).code(2).stderr(predicate::str::contains(said));
+        eprintln!("skipped: {confinement}");
+        return;
+    }
+    let trial = &folder.trials("away")[0];
+    let reason = trial["reason"].as_str().unwrap();
+    assert_eq!(trial["status"], "invalid", "{trial:#}");
+    assert!(reason.contains("of trial ran on CPU ") && reason.contains(" ms, not only on "), "{reason}");
+    let ran = folder.read(&format!("away/{}/ran.txt", trial["logs"].as_str().unwrap()));
+    assert!(ran.lines().any(|line| line.starts_with("trial ") && line.contains("python3")), "{ran}");
+
+    folder.write("lab.toml", &lab("home"));
+    let result = folder.json(&["run", "lab.toml", "-o", "home"]);
+    let trial = &folder.trials("home")[0];
+    assert_eq!(trial["status"], "success", "{trial:#}");
+    assert_eq!(trial["ran_s"]["trial"].as_object().unwrap().keys().collect::<Vec<_>>(), [&cpu], "{trial:#}");
+    let process = &result["scenarios"][0]["processes"][0];
+    assert_eq!((&process["name"], &process["cpus"]), (&"trial".into(), &cpu.clone().into()), "{process:#}");
+    assert_eq!(process["shares"][&cpu], 1.0);
+    // Looks alone are there on request.
+    folder.write("lab.toml", &format!("watch = \"proc\"\n{}", lab("home")));
+    let result = folder.json(&["run", "lab.toml", "-o", "looks"]);
+    assert!(result["confinement"].as_str().unwrap().contains("in /proc ten times a second"), "{result:#}");
+    assert!(folder.trials("looks")[0].get("ran_s").is_none());
+}
+
+#[test]
+fn stress_ng_makes_a_load_where_it_is_installed() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    folder.write(
+        "lab.toml",
+        "trials = 1\nsettle_s = 0.3\n[trial]\ncommand = \"sleep 0.5\"\ntimeout_s = 20\n[[scenario]]\nname = \"cpu\"\n\
+         load = [{ kind = \"cpu\", workers = 1, percent = 10, method = \"stress-ng matrixprod\" }]\n",
+    );
+    let bin = folder.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for program in ["sh", "sleep"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|path| path.join(program));
+        std::os::unix::fs::symlink(found.into_iter().find(|path| path.exists()).unwrap(), bin.join(program)).unwrap();
+    }
+    let taut = |arguments: &[&str]| {
+        let mut command = folder.command(arguments);
+        command.env("PATH", &bin);
+        assert_cmd::Command::from_std(command).timeout(AT_MOST).assert()
+    };
+    let missing = "load[0].method: stress-ng is no program in PATH; apt-get install stress-ng";
+    taut(&["check", "lab.toml"]).code(2).stdout(predicate::function(|text: &str| {
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains(missing)
+    }));
+    taut(&["run", "lab.toml", "-o", "none"]).code(2).stderr(predicate::str::contains("apt-get install stress-ng"));
+    // One that only works, and says what it was asked for.
+    std::fs::write(bin.join("stress-ng"), "#!/bin/sh\necho \"$@\" > asked\nwhile :; do :; done\n").unwrap();
+    std::fs::set_permissions(bin.join("stress-ng"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    taut(&["run", "lab.toml", "-o", "out"]).success();
+    assert_eq!(folder.read("asked").trim(), "--cpu 1 --cpu-load 10 --timeout 0 --quiet --cpu-method matrixprod");
+    let load = &folder.trials("out")[0]["achieved"][0];
+    assert_eq!(load["load"], "cpu 1 × 10 % by stress-ng matrixprod");
+    assert!(load["achieved"].as_f64().unwrap() > 0.0, "{load:#}");
 }
 
 #[test]
@@ -336,6 +448,61 @@ fn a_killed_lab_is_cleaned_up_after_and_resumed_at_the_cut_trial() {
 }
 
 #[test]
+fn shared_memory_of_a_killed_lab_goes_with_the_next_one() {
+    let folder = Folder::new();
+    let name = |what: &str| format!("/dev/shm/{what}-of-test-{}", std::process::id());
+    let names = [name("mapped"), name("late")];
+    // The second is made in the middle of a trial.
+    folder.write(
+        "system.py",
+        &format!(
+            r#"
+import mmap, time
+def make(path):
+    with open(path, "wb+") as file:
+        file.truncate(4096)
+        return mmap.mmap(file.fileno(), 4096)
+mapped = make("{}")
+print("up", flush=True)
+time.sleep(0.5)
+late = make("{}")
+time.sleep(0.5)
+open("made", "w").close()
+time.sleep(1000)
+"#,
+            names[0], names[1]
+        ),
+    );
+    let lab = |seconds: u32| {
+        format!(
+            "trials = 1\n[[process]]\nname = \"system\"\ncommand = [\"python3\", \"system.py\"]\nready = {{ stdout = \"up\" }}\n\
+             [trial]\ncommand = \"sleep {seconds}\"\ntimeout_s = 2000\n[[scenario]]\nname = \"none\"\n"
+        )
+    };
+    folder.write("lab.toml", &lab(1000));
+    let mut command = folder.command(&["run", "lab.toml", "-o", "out"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the shared memory", || folder.path("made").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(names.iter().all(|name| Path::new(name).exists()), "nobody was there to remove it");
+    let _ = std::fs::remove_file(folder.path("made"));
+
+    folder.write("lab.toml", &lab(2));
+    let again = folder.taut(&["run", "lab.toml", "-o", "again"]).success().get_output().clone();
+    let said = String::from_utf8(again.stderr).unwrap();
+    for name in &names {
+        assert!(said.contains(&format!("removed what a lab that died had left: file {name}")), "{said}");
+    }
+    // That run made the same again, and has cleaned up after itself.
+    assert!(folder.path("made").exists());
+    assert!(!names.iter().any(|name| Path::new(name).exists()));
+    let logs = folder.trials("again")[0]["logs"].as_str().unwrap().to_owned();
+    let removed = folder.read(&format!("again/{}/removed.txt", logs.rsplit_once('/').unwrap().0));
+    assert!(names.iter().all(|name| removed.contains(name.as_str())), "{removed}");
+}
+
+#[test]
 fn an_interrupted_lab_leaves_nothing_and_says_how_to_go_on() {
     let folder = Folder::new();
     let lab = in_the_middle(&folder);
@@ -387,6 +554,23 @@ fn bad_input_is_one_line_with_its_place() {
 }
 
 #[test]
+fn the_labs_of_the_workloads_are_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut labs = 0;
+    for entry in std::fs::read_dir(root.join("workloads/reach")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let mut check = assert_cmd::Command::new(cargo_bin!("taut"));
+            let output = check.args(["lab", "check"]).arg(&path).current_dir(&root).output().unwrap();
+            // What cannot be done here is another matter.
+            assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+            labs += 1;
+        }
+    }
+    assert!(labs >= 3);
+}
+
+#[test]
 fn a_server_that_was_there_before_is_not_taken_for_the_system() {
     let folder = Folder::new();
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -431,7 +615,11 @@ most_trials = 60
     assert_eq!((&found["kind"], &found["outcome"]), (&"lab-break".into(), &"between".into()), "{found:#}");
     let (fine, broken) = (found["fine"]["value"].as_f64().unwrap(), found["broken"]["value"].as_f64().unwrap());
     assert!(fine <= 12.0 && broken > 12.0, "{found:#}");
-    assert!(found["fine"]["achieved"].as_f64().unwrap() > 0.0);
+    let achieved = |end: &str| found[end]["achieved"].as_f64().unwrap();
+    assert!(achieved("fine") > 0.0);
+    if achieved("fine") < achieved("broken") {
+        assert_eq!(found["threshold"], serde_json::json!([achieved("fine"), achieved("broken")]), "{found:#}");
+    }
     // Cut in the middle of a trial: the same search goes on.
     let text = folder.read("out/manifest.jsonl");
     let cut = text.lines().take(6).map(|line| format!("{line}\n")).collect::<String>() + "{\"record\":\"tri";
@@ -441,6 +629,26 @@ most_trials = 60
         (&again["fine"]["value"], &again["broken"]["value"]),
         (&found["fine"]["value"], &found["broken"]["value"])
     );
+}
+
+#[test]
+fn a_search_that_cannot_make_its_load_says_what_to_ask_for() {
+    let folder = Folder::new();
+    folder.write(
+        "lab.toml",
+        "trials = 1\nsettle_s = 0\napplied = 0.3\n[trial]\ncommand = \"true\"\ntimeout_s = 20\n[[scenario]]\nname = \"storm\"\n\
+         load = [{ kind = \"forks\", workers = 1, rate_hz = 1 }]\n[break]\nscenario = \"storm\"\nvary = \"rate_hz\"\n\
+         from = 40\nto = 1e7\nsuccess = 0.5\n",
+    );
+    let found = folder.json(&["break", "lab.toml", "-o", "out", "--quiet"]);
+    assert_eq!(
+        (&found["outcome"], &found["threshold"]),
+        (&"open".into(), &serde_json::json!([null, null])),
+        "{found:#}"
+    );
+    let why = found["why"].as_str().unwrap();
+    assert!(why.contains("5 invalid trials in a row at rate_hz 10000000: load forks"), "{why}");
+    assert!(why.contains("end the search at what it makes, [break] to = "), "{why}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-// What the page of a lab is given: its JSON form (docs/lab.schema.json), and every valid trial's numbers.
+// What the page of a lab is given: its JSON form (docs/schemas/lab.schema.json), every valid trial's numbers, every
+// round's differences.
 
 /** A number, or on the side of failures, or on the other. */
 export type Bound = number | "failed" | "failed less";
@@ -14,6 +15,7 @@ export interface Scenario {
   name: string; trials: Record<string, number>; success: Proportion;
   success_difference: { pairs: number; only_baseline: number; only_here: number; p: number } | null;
   loads: { load: string; unit: string; target: number | null; median: number; least: number; cpus_busy: number; sent: number | null; matched: number | null }[];
+  processes: { name: string; cpus: string | null; median: number; most: number; shares: Record<string, number> }[];
   metrics: Metric[];
   paths: { name: string; deadline: number; criticality: string; misses: Proportion }[];
   score: {
@@ -27,11 +29,13 @@ export interface Lab extends Head {
   kind: "lab" | "lab-sweep"; baseline: string; scenarios: Scenario[]; notes: string[];
   /** By metric and scenario, each valid trial in its order; null where it failed. */
   shots: Record<string, Record<string, (number | null)[]>>;
+  /** By metric and scenario, the difference to the baseline of each round; ratios where the difference is one. */
+  differences: Record<string, Record<string, Bound[]>>;
 }
 export interface Edge { value: number; achieved: number | null; success: Proportion }
 export interface Broken extends Head {
   kind: "lab-break"; outcome: string; unit: string; trials: number; invalid: number; why: string | null;
   asked: { scenario: string; vary: string; success: number; from: number; to: number };
-  fine: Edge | null; broken: Edge | null; misfortunes: Misfortune[];
+  threshold: [number | null, number | null]; fine: Edge | null; broken: Edge | null; misfortunes: Misfortune[];
   probes: (Edge & { proven: string | null })[];
 }

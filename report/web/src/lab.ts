@@ -16,6 +16,7 @@ export function labPage(lab: Lab): HTMLElement {
       loads.length > 0 && section("What the loads reached", table("Over valid trials", ["scenario", "load", "target", "median", "least", "unit", "sent", "CPUs busy"],
         loads.map(({ scenario, load }) => [scenario.name, load.load, number(load.target), number(load.median), number(load.least),
           load.matched === 0 ? `${load.unit}, to nobody` : load.unit, load.sent === null ? "" : number(load.sent), number(load.cpus_busy)]))),
+      lab.scenarios.some((scenario) => scenario.processes.length > 0) && section("CPUs that processes kept busy", processTable(lab)),
       ...(first?.metrics ?? []).map((metric, at) => metricSection(lab, metric, at)),
       first !== undefined && first.paths.length > 0 && section("Paths and their deadlines", pathTable(lab)),
       lab.scenarios.some((scenario) => scenario.score) && section("Weighted score", scoreTable(lab), h("p", { class: "aside" },
@@ -64,7 +65,8 @@ function gauge(p: Proportion): HTMLElement {
 }
 
 function endTable(lab: Lab): HTMLElement {
-  const ways = ["success", "failed", "timeout", "crashed", "invalid"];
+  const all = ["success", "planning_failed", "execution_failed", "failed", "timeout", "crashed", "invalid"];
+  const ways = all.filter((way) => way === "success" || lab.scenarios.some((scenario) => (scenario.trials[way] ?? 0) > 0));
   return table("Each trial once; success of the valid ones", ["scenario", ...ways, "success, 95 %", "only baseline", "only here", "p"],
     lab.scenarios.map((scenario) => {
       const d = scenario.success_difference;
@@ -78,7 +80,8 @@ function metricSection(lab: Lab, metric: Metric, at: number): HTMLElement {
   const unit = metric.unit && ` (${metric.unit})`;
   return section(`${metric.name}${unit}`,
     metric.about !== "" && h("p", { class: "aside" }, metric.about),
-    strips(lab, metric.name, rows),
+    trialStrips(lab, metric.name, rows),
+    ...differenceStrips(lab, metric.name, rows),
     table("Over valid trials", ["scenario", "n", "failed", "best", "median", "95 %", "p90", "worst", "missed", "against baseline"],
       rows.map(({ scenario, own }) => [scenario.name, f.count(own.n), f.count(own.failed), bound(own.best), bound(own.median),
         own.interval ? `${bound(own.interval[0])} … ${bound(own.interval[1])}` : "–", bound(own.tenth_worst), bound(own.worst),
@@ -90,32 +93,80 @@ function against(d: Difference, metric: Metric): string {
   return d.interval ? `${one(d.estimate)} (${d.interval.map((b) => one(b).replace("× ", "")).join(" … ")})` : one(d.estimate);
 }
 
-/** Every trial a dot, scenarios below each other on one axis; what failed stands at its right edge. */
-function strips(lab: Lab, metric: string, rows: { scenario: Scenario; own: Metric }[]): HTMLElement {
-  const shots = rows.map(({ scenario }) => lab.shots[metric]?.[scenario.name] ?? []);
-  const values = shots.flat().filter((value): value is number => value !== null);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  // Logarithmic where the largest is ten times the smallest.
-  const isLog = low > 0 && high > 10 * low;
-  const scale = (value: number): number => (isLog ? Math.log(value / low) / Math.log(high / low) : high > low ? (value - low) / (high - low) : 0.5);
-  const left = (value: number): string => `${(2 + 86 * scale(value)).toFixed(2)}%`;
-  const edge = "95%";
-  const place = (b: Bound): string => (b === "failed" ? edge : b === "failed less" ? "0%" : left(b));
-  const row = ({ scenario, own }: { scenario: Scenario; own: Metric }, at: number): HTMLElement => {
-    const said = `${scenario.name}: median ${bound(own.median)}, ${own.n} trials, ${own.failed} failed`;
-    const reach = own.interval && h("span", { class: "reach", style: `left:${place(own.interval[0])};right:calc(100% - ${place(own.interval[1])})` });
-    return h("div", { class: "strip" }, h("span", { class: "strip-name" }, scenario.name),
-      h("div", { class: "track", role: "img", "aria-label": said }, reach,
-        ...(shots[at] ?? []).map((value, i) => h("span", { class: value === null ? "shot bad" : "shot",
-          style: `left:${value === null ? edge : left(value)};top:${12 + ((i * 37) % 50)}%`, title: `trial ${i}: ${value === null ? "failed" : number(value)}` })),
-        own.median !== null && h("span", { class: "middle", style: `left:${place(own.median)}` })));
-  };
+/** Dots on one axis with others below and above it. */
+interface Strip {
+  name: string;
+  /** For those who do not see it. */
+  said: string;
+  values: Bound[];
+  /** What a dot is, before its number: "trial 3". */
+  one: (at: number) => string;
+  middle: Bound | null;
+  interval: [Bound, Bound] | null;
+}
+
+/** Strips below each other; failures stand at the right edge, those of the other side at the left one. */
+function strips(finding: string, all: Strip[], { log, same, format = number }: { log?: boolean; same?: number; format?: (value: number) => string }): HTMLElement {
+  const values = all.flatMap((strip) => strip.values).filter((value): value is number => typeof value === "number");
   if (values.length === 0) return h("p", { class: "aside" }, "No trial has this number.");
+  const ends = same === undefined ? values : [...values, same];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  // Logarithmic where the largest is ten times the smallest.
+  const isLog = log ?? (low > 0 && high > 10 * low);
+  const scale = (value: number): number => (high > low ? (isLog ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low)) : 0.5);
+  const anyLess = all.some((strip) => [...strip.values, ...(strip.interval ?? [])].includes("failed less"));
+  const from = anyLess ? 12 : 2;
+  const left = (value: number): string => `${(from + (88 - from) * Math.max(0, Math.min(1, scale(value)))).toFixed(2)}%`;
+  const place = (b: Bound): string => (b === "failed" ? "95%" : b === "failed less" ? "4%" : left(b));
+  const row = (strip: Strip): HTMLElement => h("div", { class: "strip" }, h("span", { class: "strip-name" }, strip.name),
+    h("div", { class: "track", role: "img", "aria-label": strip.said },
+      strip.interval && h("span", { class: "reach", style: `left:${place(strip.interval[0])};right:calc(100% - ${place(strip.interval[1])})` }),
+      same !== undefined && h("span", { class: "same", style: `left:${left(same)}` }),
+      ...strip.values.map((value, i) => h("span", { class: value === "failed" ? "shot bad" : "shot",
+        style: `left:${place(value)};top:${12 + ((i * 37) % 50)}%`, title: `${strip.one(i)}: ${typeof value === "number" ? format(value) : value}` })),
+      strip.middle !== null && h("span", { class: "middle", style: `left:${place(strip.middle)}` })));
   return h("div", { class: "strips" },
-    h("p", { class: "finding" }, `Each dot is a trial; the line is the median, the band its 95 % interval; failures at the right.${isLog ? " Logarithmic." : ""}`),
-    ...rows.map(row),
+    h("p", { class: "finding" }, `${finding}${isLog ? " Logarithmic." : ""}`),
+    ...all.map(row),
     h("div", { class: "strip", "aria-hidden": "true" }, h("span", { class: "strip-name" }), h("div", { class: "track ticks" },
-      h("span", { style: `left:${left(low)}` }, number(low)), high > low && h("span", { style: `left:${left(high)}` }, number(high)), h("span", { style: `left:${edge}` }, "failed"))));
+      h("span", { style: `left:${left(low)}` }, format(low)), high > low && h("span", { style: `left:${left(high)}` }, format(high)),
+      same !== undefined && low < same && same < high && Math.abs(scale(same) - 0.5) < 0.42 && h("span", { style: `left:${left(same)}` }, format(same)),
+      anyLess && h("span", { style: "left:4%" }, "failed less"), h("span", { style: "left:95%" }, "failed"))));
+}
+
+/** Every trial a dot. */
+function trialStrips(lab: Lab, metric: string, rows: { scenario: Scenario; own: Metric }[]): HTMLElement {
+  const strip = ({ scenario, own }: { scenario: Scenario; own: Metric }): Strip => ({
+    name: scenario.name, said: `${scenario.name}: median ${bound(own.median)}, ${own.n} trials, ${own.failed} failed`,
+    values: (lab.shots[metric]?.[scenario.name] ?? []).map((value) => value ?? "failed"), one: (at) => `trial ${at}`,
+    middle: own.median, interval: own.interval,
+  });
+  return strips("Each dot is a trial; the line is the median, the band its 95 % interval; failures at the right.", rows.map(strip), {});
+}
+
+/** Every round a dot: the scenario against the baseline that ran beside it. Ratios and differences have an axis each. */
+function differenceStrips(lab: Lab, metric: string, rows: { scenario: Scenario; own: Metric }[]): (HTMLElement | false)[] {
+  return [true, false].map((ratio) => {
+    const all = rows.flatMap(({ scenario, own }): Strip[] => {
+      const d = own.difference;
+      if (!d || d.ratio !== ratio) return [];
+      return [{ name: scenario.name, said: `${scenario.name} against ${lab.baseline}: ${against(d, own)}, ${d.pairs} rounds`,
+        values: lab.differences[metric]?.[scenario.name] ?? [], one: (at) => `pair ${at}`, middle: d.estimate, interval: d.interval }];
+    });
+    const format = (value: number): string => (ratio ? `× ${number(value)}` : `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`);
+    return all.some((strip) => strip.values.length > 0) && h("div", { class: "against" },
+      h("h3", {}, `Against ${lab.baseline}, round by round`),
+      strips("Each dot is a round; the line is Hodges and Lehmann's estimate, the band its 95 % interval, the dashed line no difference.", all,
+        { log: ratio, same: ratio ? 1 : 0, format }));
+  });
+}
+
+function processTable(lab: Lab): HTMLElement {
+  const shares = (all: Record<string, number>): string =>
+    Object.entries(all).sort(([, a], [, b]) => b - a).slice(0, 4).map(([cpu, share]) => `CPU ${cpu} ${(share * 100).toFixed(0)} %`).join(", ") || "–";
+  return table("With all that they started; loads are numbered from 0", ["scenario", "process", "median", "most", "bound to CPU", "ran on"],
+    lab.scenarios.flatMap((scenario) => scenario.processes.map((process) =>
+      [scenario.name, process.name, number(process.median), number(process.most), process.cpus ?? "–", shares(process.shares)])));
 }
 
 function pathTable(lab: Lab): HTMLElement {

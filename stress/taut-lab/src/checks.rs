@@ -75,6 +75,7 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
         let fine = weight > 0.0 && weight.is_finite();
         require(fine, &format!("metrics.{name}.weight"), || format!("{weight} is not above 0"))?;
     }
+    crate::objectives::wrong(lab).map_or(Ok(()), Err)?;
     names("path", lab.paths.iter().map(|path| path.name.as_str()))?;
     for path in &lab.paths {
         let key = format!("path {:?}", path.name);
@@ -85,14 +86,9 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
         let problem = problem.or_else(|| path.metrics.is_empty().then(|| "at least one is needed".into()));
         problem.map_or(Ok(()), |problem| Err((format!("{key}.metrics"), problem)))?;
     }
-    require(
-        lab.isolation != Isolation::Cgroup
-            || lab.processes.iter().any(|p| p.cpus.is_some())
-            || lab.trial.cpus.is_some()
-            || lab.scenarios.iter().any(|s| s.system_cpus.is_some()),
-        "isolation",
-        || "\"cgroup\" confines nothing here: no process has cpus; add them, or write \"auto\"".into(),
-    )?;
+    require(lab.isolation != Isolation::Cgroup || lab.is_confined(), "isolation", || {
+        "\"cgroup\" confines nothing here: no process has cpus; add them, or write \"auto\"".into()
+    })?;
     lab.breaking.as_ref().map_or(Ok(()), |breaking| check_breaking(breaking, lab))
 }
 

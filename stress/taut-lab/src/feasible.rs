@@ -6,6 +6,7 @@ use crate::{
     load::{interpreter, missing},
     machine::{Namespace, no_frequency},
     run::rounds,
+    runner::RAY,
 };
 
 /// What a lab would do here.
@@ -56,6 +57,10 @@ pub fn feasible(lab: &Lab) -> Feasible {
             obstacles.push(format!("scenario {:?}.max_frequency_mhz: {why}", scenario.name));
         }
     }
+    for scenario in &lab.scenarios {
+        let found = scenario.loads.iter().enumerate().filter_map(|(at, load)| Some((at, load.obstacle()?)));
+        obstacles.extend(found.map(|(at, why)| format!("scenario {:?}.load[{at}].method: {why}", scenario.name)));
+    }
     obstacles.extend(no_network(lab));
     let python = interpreter(lab.python.as_deref());
     for scenario in &lab.scenarios {
@@ -64,6 +69,7 @@ pub fn feasible(lab: &Lab) -> Feasible {
             Some(format!("scenario {:?}.load[{at}]: {}", scenario.name, missing(&python, package)?))
         }));
     }
+    obstacles.extend(lab.ray.as_ref().and_then(|_| Some(format!("ray: {}", missing(&python, RAY)?))));
     let names = |round: Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();
     Feasible { order: rounds(lab).into_iter().map(names).collect(), obstacles, warnings: warnings(lab) }
 }

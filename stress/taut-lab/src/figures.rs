@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use taut_stats::compare::{Pair, Scale, Shift, typical};
@@ -19,7 +20,7 @@ const BEYOND: f64 = 1e290;
 const CARRIED: usize = 10;
 
 /// The figures of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Results {
     /// The baseline's name.
     pub baseline: String,
@@ -32,7 +33,7 @@ pub struct Results {
 }
 
 /// The figures of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScenarioFigures {
     /// Its name.
     pub name: String,
@@ -44,6 +45,8 @@ pub struct ScenarioFigures {
     pub success_difference: Option<SuccessDifference>,
     /// What each load reached.
     pub loads: Vec<LoadReached>,
+    /// What each process used, those of the loads included.
+    pub processes: Vec<ProcessUse>,
     /// In the order of their names, `wall_s` last.
     pub metrics: Vec<MetricFigures>,
     /// Deadlines of several metrics together.
@@ -55,7 +58,7 @@ pub struct ScenarioFigures {
 }
 
 /// Rounds in which only one of two scenarios succeeded (McNemar's test, exact).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SuccessDifference {
     /// Trials compared.
     pub pairs: u32,
@@ -68,7 +71,7 @@ pub struct SuccessDifference {
 }
 
 /// What a load reached over the valid trials.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReached {
     /// In words.
     pub load: String,
@@ -88,8 +91,23 @@ pub struct LoadReached {
     pub matched: Option<u64>,
 }
 
+/// The CPU time of a process with all that it started, over the valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProcessUse {
+    /// Its name; `load-0` is the first load, `trial` the trial's command, `stray` what cannot be told.
+    pub name: String,
+    /// The only CPUs that it was given.
+    pub cpus: Option<String>,
+    /// Median of the CPUs that it kept busy.
+    pub median: f64,
+    /// The most of a trial.
+    pub most: f64,
+    /// By CPU the part of its time that it spent there, of all trials together; empty without scheduler events.
+    pub shares: BTreeMap<String, f64>,
+}
+
 /// A metric over the valid trials of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricFigures {
     /// As trials report it.
     pub name: String,
@@ -122,7 +140,7 @@ pub struct MetricFigures {
 }
 
 /// By how much a scenario differs from the baseline, over rounds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Rounds compared.
     pub pairs: usize,
@@ -136,6 +154,9 @@ pub struct Difference {
     pub interval: Option<(Bound, Bound)>,
     /// The estimate on each host by itself, where there are several: pairs never cross hosts.
     pub hosts: BTreeMap<String, Bound>,
+    /// That of each round, in the order of the rounds; for plots.
+    #[serde(skip)]
+    pub each: Vec<Bound>,
 }
 
 /// A number, or further away than every number because trials failed. In JSON a number, "failed" or "failed less".
@@ -149,6 +170,19 @@ pub enum Bound {
     FailedLess,
 }
 
+impl JsonSchema for Bound {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Bound".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number, or further away than every number because trials failed.",
+            "anyOf": [{ "type": "number" }, { "enum": ["failed", "failed less"] }]
+        })
+    }
+}
+
 impl Serialize for Bound {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -160,7 +194,7 @@ impl Serialize for Bound {
 }
 
 /// Why trials were no successes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Misfortune {
     /// How they ended.
     pub status: Status,
@@ -192,6 +226,7 @@ pub fn results(lab: &Lab, trials: &[Trial], confinement: &str) -> Results {
             success: Proportion::of(successes as u32, valid.len() as u32),
             success_difference,
             loads: reached(&valid),
+            processes: processes(lab, scenario, &valid),
             score: score::score(lab, &metrics, &paths, success_difference.as_ref()),
             metrics,
             paths,
@@ -314,6 +349,7 @@ fn difference(name: &str, better: Better, own: &[&Trial], baseline: &[&Trial]) -
     };
     let alpha = (1.0 - CONFIDENCE) / 2.0;
     Some(Difference {
+        each: differences.iter().map(|difference| shown(*difference)).collect(),
         pairs: pairs.len(),
         left_out: rounds.len() - pairs.len(),
         ratio,
@@ -366,6 +402,31 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
         }
     };
     first.achieved.iter().enumerate().map(one).collect()
+}
+
+fn processes(lab: &Lab, scenario: &crate::Scenario, valid: &[&Trial]) -> Vec<ProcessUse> {
+    let names: std::collections::BTreeSet<&String> = valid.iter().flat_map(|trial| trial.cpus_busy.keys()).collect();
+    // In the order of the file; then the trial, the loads and whatever else there is.
+    let place = |name: &str| lab.processes.iter().position(|process| process.name == name).unwrap_or(usize::MAX);
+    let mut names: Vec<&String> = names.into_iter().filter(|name| *name != "recorder").collect();
+    names.sort_by_key(|name| (place(name), *name != "trial", (*name).clone()));
+    let one = |name: &String| {
+        let busy: Vec<f64> = valid.iter().map(|t| t.cpus_busy.get(name).copied().unwrap_or(0.0)).collect();
+        let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+        for (cpu, ran_s) in valid.iter().filter_map(|trial| trial.ran_s.get(name)).flatten() {
+            *shares.entry(cpu.clone()).or_default() += ran_s;
+        }
+        let all: f64 = shares.values().sum();
+        shares.values_mut().for_each(|share| *share /= all);
+        ProcessUse {
+            cpus: lab.cpus_of(scenario, name).map(ToString::to_string),
+            median: typical(&busy, CONFIDENCE).map_or(0.0, |typical| typical.value),
+            most: busy.iter().copied().fold(0.0, f64::max),
+            shares,
+            name: name.clone(),
+        }
+    };
+    names.into_iter().map(one).collect()
 }
 
 pub(crate) fn misfortunes(trials: &[&Trial]) -> Vec<Misfortune> {
@@ -422,6 +483,13 @@ fn notes(lab: &Lab, trials: &[Trial]) -> Vec<String> {
             "{load}: in some trial no reader matched its writers; what is written to nobody never leaves the process"
         )
     }));
+    let lost = trials.iter().filter(|trial| trial.events_lost.is_some_and(|lost| lost > 0)).count();
+    if lost > 0 {
+        notes.push(format!(
+            "scheduler events were lost in {lost} of {} trials: what threads did just then was seen by looks only",
+            trials.len()
+        ));
+    }
     let invalid = trials.len() - valid().count();
     if invalid > 0 {
         let distinct: std::collections::BTreeSet<(&str, u32)> =

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cpus, Error, Load, Network, Sweep};
@@ -39,6 +40,9 @@ pub struct Lab {
     /// What keeps threads on their CPUs.
     #[serde(default)]
     pub isolation: Isolation,
+    /// How it is verified that they stay there.
+    #[serde(default)]
+    pub watch: Watch,
     /// The least part of a load's target that counts as applied.
     #[serde(default = "nine_tenths")]
     pub applied: f64,
@@ -57,6 +61,8 @@ pub struct Lab {
     /// Other machines that run the rounds; without them this one.
     #[serde(default, rename = "host")]
     pub hosts: Vec<crate::Host>,
+    /// A cluster whose hosts run the rounds.
+    pub ray: Option<crate::Ray>,
     /// Files and folders that a host needs besides those that commands name.
     #[serde(default)]
     pub files: Vec<PathBuf>,
@@ -65,6 +71,8 @@ pub struct Lab {
     pub processes: Vec<Process>,
     /// What is repeated.
     pub trial: TrialCommand,
+    /// Weights of the objectives that metrics name.
+    pub weights: Option<crate::Weights>,
     /// What is judged, by the name under which the trial reports it.
     #[serde(default)]
     pub metrics: BTreeMap<String, Metric>,
@@ -92,6 +100,19 @@ pub enum Isolation {
     Affinity,
     /// A cpuset control group, or an error.
     Cgroup,
+}
+
+/// How it is verified that threads stay on their CPUs. Looks at /proc there are always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watch {
+    /// By the scheduler's events as well, where something is confined and they can be had.
+    #[default]
+    Auto,
+    /// By the scheduler's events, or an error.
+    Events,
+    /// By looks only: events cost the system as much as it switches.
+    Proc,
 }
 
 /// One process of the system under test.
@@ -212,7 +233,9 @@ pub struct Metric {
     pub deadline: Option<f64>,
     /// Its source, where trials report by stamps; without it, the JSON line.
     pub stamps: Option<crate::Stamps>,
-    /// Its part in the score.
+    /// The objective that it stands for: "T1".
+    pub objective: Option<String>,
+    /// Its part in the score; without it that of its objective.
     pub weight: Option<f64>,
     /// A gate: a trial below it says nothing about the system and is invalid, as with a simulator that lags.
     pub valid_from: Option<f64>,
@@ -221,7 +244,7 @@ pub struct Metric {
 }
 
 /// Which way is good. A failed trial counts as worse than every number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Less is better.
@@ -254,7 +277,7 @@ pub struct Scenario {
 }
 
 /// What `taut lab break` looks for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Breaking {
     /// The scenario that is made heavier.
@@ -306,6 +329,31 @@ impl Lab {
     /// Whether starts have a network of their own.
     pub(crate) fn has_own_network(&self) -> bool {
         self.own_network || self.scenarios.iter().any(|scenario| scenario.network.is_some())
+    }
+
+    /// Whether the rounds run elsewhere.
+    pub fn has_other_hosts(&self) -> bool {
+        !self.hosts.is_empty() || self.ray.is_some()
+    }
+
+    /// Whether any thread is bound to CPUs in any scenario: all scenarios are watched alike.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.processes.iter().any(|process| process.cpus.is_some())
+            || self.trial.cpus.is_some()
+            || self.scenarios.iter().any(|scenario| {
+                scenario.system_cpus.is_some() || scenario.loads.iter().any(|load| load.cpus().is_some())
+            })
+    }
+
+    /// The only CPUs of a part in a scenario.
+    pub(crate) fn cpus_of<'a>(&'a self, scenario: &'a Scenario, part: &str) -> Option<&'a Cpus> {
+        let of_process = self.processes.iter().find(|process| process.name == part);
+        let of_load = || scenario.loads.get(part.strip_prefix("load-")?.parse::<usize>().ok()?)?.cpus();
+        match of_process {
+            Some(process) => scenario.system_cpus.as_ref().or(process.cpus.as_ref()),
+            None if part == "trial" => self.trial.cpus.as_ref(),
+            None => of_load(),
+        }
     }
 
     /// The scenario that the others are compared with.

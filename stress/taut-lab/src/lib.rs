@@ -12,6 +12,7 @@ mod inputs;
 mod load;
 mod machine;
 mod manifest;
+mod objectives;
 mod proportion;
 mod ready;
 mod run;
@@ -28,17 +29,20 @@ pub use cpus::Cpus;
 pub use error::Error;
 pub use feasible::{Feasible, feasible};
 pub use figures::{
-    Bound, Difference, LoadReached, MetricFigures, Misfortune, Results, ScenarioFigures, SuccessDifference, results,
+    Bound, Difference, LoadReached, MetricFigures, Misfortune, ProcessUse, Results, ScenarioFigures, SuccessDifference,
+    results,
 };
 pub use file::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
+    Watch,
 };
-pub use load::{Achieved, Flood, History, Load, Reliability, worker};
+pub use load::{Achieved, Flood, History, Load, Method, Reliability, worker};
 pub use machine::{Network, Pressure};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
+pub use objectives::Weights;
 pub use proportion::Proportion;
 pub use run::{Event, Order, Ran, run};
-pub use runner::{Host, run_on_hosts};
+pub use runner::{Host, Ray, run_on_hosts};
 pub use score::{Criticality, Path, PathFigures, Score, Term};
 pub use search::{Broken, Edge, Outcome, Probe, break_it};
 pub use stamps::{Figure, Stamps};

@@ -1,5 +1,6 @@
 //! k of n with an interval.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -7,7 +8,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// How many of how many, and what that says of the chance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Proportion {
     /// How many did.
     pub k: u32,

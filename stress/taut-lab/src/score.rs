@@ -2,9 +2,10 @@
 //! sum of medians is what harnesses publish, and is ruled by its longest term; the weighted geometric mean of ratios to
 //! the baseline beside it is ruled by none, and hard deadlines and lost successes stand before both.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bound, Lab, MetricFigures, Proportion, Status, SuccessDifference, Trial};
+use crate::{Bound, Lab, MetricFigures, Proportion, Status, SuccessDifference, Trial, objectives};
 
 /// Steps that have a deadline together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub struct Path {
 }
 
 /// What a miss of a deadline means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Criticality {
     /// Damage: no score makes up for it.
@@ -35,7 +36,7 @@ pub enum Criticality {
 }
 
 /// A path over the valid trials of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PathFigures {
     /// Its name.
     pub name: String,
@@ -48,11 +49,12 @@ pub struct PathFigures {
 }
 
 /// The weighted score of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Score {
     /// One for each metric that has a weight.
     pub terms: Vec<Term>,
-    /// Sum of weight × median over the sum of weights; `None` where a median is missing, failed, or of another unit.
+    /// Sum of weight × median over the sum of weights, times in the first one's unit; `None` where a median is missing,
+    /// failed, or of another kind.
     pub sum: Option<f64>,
     /// Its unit.
     pub unit: String,
@@ -63,7 +65,7 @@ pub struct Score {
 }
 
 /// One term of a score.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Term {
     /// The metric.
     pub metric: String,
@@ -101,7 +103,7 @@ pub(crate) fn score(
     paths: &[PathFigures],
     difference: Option<&SuccessDifference>,
 ) -> Option<Score> {
-    let weight = |metric: &MetricFigures| lab.metrics.get(&metric.name)?.weight;
+    let weight = |metric: &MetricFigures| objectives::weight(lab, lab.metrics.get(&metric.name)?);
     let weighted: Vec<(f64, &MetricFigures)> = metrics.iter().filter_map(|m| Some((weight(m)?, m))).collect();
     let unit = weighted.first()?.1.unit.clone();
     let weights: f64 = weighted.iter().map(|(weight, _)| weight).sum();
@@ -109,9 +111,10 @@ pub(crate) fn score(
         Some(Bound::Number(value)) => Some(value),
         _ => None,
     };
-    let part = |(weight, metric): &(f64, &MetricFigures)| Some(weight / weights * number(metric.median)?);
-    let is_one_unit = weighted.iter().all(|(_, metric)| metric.unit == unit);
-    let sum = weighted.iter().map(part).sum::<Option<f64>>().filter(|_| is_one_unit);
+    let part = |(weight, metric): &(f64, &MetricFigures)| {
+        Some(weight / weights * number(metric.median)? * factor(&metric.unit, &unit)?)
+    };
+    let sum = weighted.iter().map(part).sum::<Option<f64>>();
     // The estimate is of this over the baseline: where more is better, its inverse is what grows with harm.
     let ratio = |metric: &MetricFigures| {
         let difference = metric.difference.as_ref().filter(|difference| difference.ratio)?;
@@ -138,6 +141,18 @@ pub(crate) fn score(
         ratio: mean.map(|mean| (mean / weights).exp()),
         vetoes,
     })
+}
+
+/// How many of a unit one of another is; `None` where they are no two units of the same.
+fn factor(from: &str, to: &str) -> Option<f64> {
+    let seconds = |unit: &str| match unit {
+        "s" => Some(1.0),
+        "ms" => Some(1e-3),
+        "µs" | "us" => Some(1e-6),
+        "ns" => Some(1e-9),
+        _ => None,
+    };
+    if from == to { Some(1.0) } else { Some(seconds(from)? / seconds(to)?) }
 }
 
 #[cfg(test)]
@@ -175,6 +190,13 @@ name = "load"
             metrics: BTreeMap::from([("plan_ms".into(), plan_ms), ("move_ms".into(), move_ms)]),
             ..Trial::default()
         }
+    }
+
+    #[test]
+    fn times_of_several_units_are_one_sum_and_other_units_are_none() {
+        let close = |found: Option<f64>, expected: f64| (found.unwrap() / expected - 1.0).abs() < 1e-12;
+        assert!(close(super::factor("µs", "ms"), 1e-3) && close(super::factor("s", "ms"), 1e3));
+        assert_eq!((super::factor("mrad", "mrad"), super::factor("mrad", "ms")), (Some(1.0), None));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn repeat(args: &Run, kind: Kind) -> Result<Done> {
     let folder = folder(args, if kind == Kind::Sweep { "sweep" } else { "run" });
     let ran = with_order(args, lab, &text, &folder, |order, tell| {
         // A driver's word comes before the file's: on a host its rounds are run there.
-        match args.round.is_none() && !lab.hosts.is_empty() {
+        match args.round.is_none() && lab.has_other_hosts() {
             true => taut_lab::run_on_hosts(order, kind, &std::env::current_exe().unwrap_or_default(), tell),
             false => taut_lab::run(order, kind, tell),
         }

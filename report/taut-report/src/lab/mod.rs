@@ -3,6 +3,8 @@
 mod check;
 mod html;
 mod json;
+#[cfg(test)]
+mod sample;
 mod terminal;
 mod words;
 

@@ -5,7 +5,7 @@ use taut_lab::{Broken, Misfortune, Results};
 
 use super::{
     LabShown,
-    words::{bound, broken, criticality, difference, ends, headline, number, proportion},
+    words::{bound, broken, criticality, difference, ends, headline, number, proportion, shares},
 };
 use crate::{
     Style,
@@ -27,6 +27,10 @@ pub fn lab_terminal(shown: &LabShown<'_>, results: &Results, style: Style) -> St
     let loads = loads(results);
     if loads.row_count() > 0 {
         out += &section("What the loads reached", style, &loads);
+    }
+    let processes = processes(results);
+    if processes.row_count() > 0 {
+        out += &section("CPUs that processes kept busy", style, &processes);
     }
     let first = results.scenarios.first();
     for at in 0..first.map_or(0, |scenario| scenario.metrics.len()) {
@@ -108,6 +112,23 @@ fn loads(results: &Results) -> Table {
     rows
 }
 
+fn processes(results: &Results) -> Table {
+    let mut rows = table(&["scenario", "process", "median", "most", "bound to CPU", "ran on"]);
+    for scenario in &results.scenarios {
+        for process in &scenario.processes {
+            rows.add_row(vec![
+                scenario.name.clone(),
+                process.name.clone(),
+                number(process.median),
+                number(process.most),
+                process.cpus.clone().unwrap_or_else(|| "–".into()),
+                shares(&process.shares),
+            ]);
+        }
+    }
+    rows
+}
+
 fn metric_table(results: &Results, at: usize) -> Table {
     let mut rows = table(&["scenario", "n", "best", "median", "95 %", "p90", "worst", "missed", "against baseline"]);
     for scenario in &results.scenarios {
@@ -182,57 +203,25 @@ fn section(title: &str, style: Style, rows: &Table) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use taut_lab::{Lab, Trial, results};
-
     use super::*;
+    use crate::lab::sample;
 
-    const LAB: &str = r#"
-title = "an echo"
-trials = 8
-[trial]
-command = "true"
-timeout_s = 1
-[metrics.ask_ms]
-unit = "ms"
-deadline = 20
-[[scenario]]
-name = "none"
-[[scenario]]
-name = "flood"
-"#;
-
-    /// Under the flood everything takes twice as long, and two trials find no plan.
-    fn trial(round: u32, scenario: &str) -> Trial {
-        let flood = scenario == "flood";
-        let failed = flood && round < 2;
-        let ask_ms = (9.0 + f64::from(round)) * if flood { 2.0 } else { 1.0 };
-        serde_json::from_value(serde_json::json!({
-            "round": round, "scenario": scenario, "index": round, "varied": null,
-            "status": if failed { "failed" } else { "success" }, "reason": failed.then_some("no plan"),
-            "started_unix_s": 0.0, "wall_s": 1.0, "exit_code": 0, "signal": null,
-            "metrics": { "ask_ms": ask_ms, "wall_s": ask_ms / 1e3 },
-            "achieved": if flood {
-                serde_json::json!([{ "load": "udp 4 × 1000 Hz × 1024 B", "unit": "messages/s received", "target": 4000.0,
-                    "achieved": 3991.5, "sent": 3999.0, "cpus_busy": 0.123, "cpus_wanted": 0.2, "applied": true }])
-            } else {
-                serde_json::json!([])
-            },
-            "cpus_busy": {}, "looks": 2, "threads": 4,
-            "pressure": { "cpu_s": 0.1, "memory_s": 0.0, "io_s": 0.0, "steal_s": 0.0 }, "logs": "logs/r0000-flood-t0/trial-0"
-        }))
-        .unwrap()
+    fn fits(text: &str) {
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{widest:?} columns:\n{text}");
     }
 
     #[test]
     fn the_terminal_lab() {
-        let lab = Lab::parse(LAB, Path::new("lab.toml")).unwrap();
-        let trials: Vec<Trial> = (0..8).flat_map(|round| [trial(round, "none"), trial(round, "flood")]).collect();
-        let shown = LabShown { file: Path::new("lab.toml"), folder: Path::new("out"), title: "an echo", seed: 1 };
-        let text = lab_terminal(&shown, &results(&lab, &trials, "cgroup v1 cpuset"), Style::default());
-        let widest = text.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(100), "{widest:?} columns:\n{text}");
+        let text = lab_terminal(&sample::shown(), &sample::results(), Style::default());
+        fits(&text);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn the_terminal_search() {
+        let text = lab_break_terminal(&sample::shown(), &sample::broken(), Style::default());
+        fits(&text);
         insta::assert_snapshot!(text);
     }
 }

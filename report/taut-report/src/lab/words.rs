@@ -6,6 +6,9 @@ use taut_lab::{
 
 use crate::words::quantity;
 
+/// CPUs of a process that are named.
+const CPUS: usize = 3;
+
 /// What a busy reader needs of a run.
 pub(super) fn headline(results: &Results) -> String {
     let mut said = Vec::new();
@@ -52,7 +55,13 @@ pub(super) fn broken(broken: &Broken) -> String {
     let name = &asked.scenario;
     let found = match (broken.outcome, &broken.fine, &broken.broken) {
         (Outcome::Between, Some(fine), Some(bad)) => {
-            format!("{name} falls below {chance} between {} and {}", at(fine), at(bad))
+            let reached = match broken.threshold {
+                (Some(low), Some(high)) => {
+                    format!(" between {} and {} {}, that is", number(low), number(high), broken.unit)
+                }
+                _ => String::new(),
+            };
+            format!("{name} falls below {chance}{reached} between {} and {}", at(fine), at(bad))
         }
         (Outcome::NeverBroke, Some(fine), _) => format!("{name} does not fall below {chance} up to {}", at(fine)),
         (Outcome::BrokeAtOnce, _, Some(bad)) => {
@@ -135,7 +144,20 @@ pub(super) fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// "28 success, 1 failed, 1 timeout".
+/// "CPU 1 75 %, CPU 0 25 %", the most at first; "–" where nobody knows.
+pub(super) fn shares(shares: &std::collections::BTreeMap<String, f64>) -> String {
+    let mut all: Vec<(&String, &f64)> = shares.iter().collect();
+    all.sort_by(|a, b| b.1.total_cmp(a.1));
+    let one = |(cpu, share): &(&String, &f64)| format!("CPU {cpu} {:.0} %", **share * 100.0);
+    let text = all.iter().take(CPUS).map(one).collect::<Vec<_>>().join(", ");
+    match all.len() {
+        0 => "–".into(),
+        n if n > CPUS => format!("{text}, …"),
+        _ => text,
+    }
+}
+
+/// "28 success, 1 planning_failed, 1 timeout".
 pub(super) fn ends(trials: &std::collections::BTreeMap<Status, u32>) -> String {
     let some = trials.iter().filter(|(_, n)| **n > 0).map(|(status, n)| format!("{n} {}", status.word()));
     let text = some.collect::<Vec<_>>().join(", ");

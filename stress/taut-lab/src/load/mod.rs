@@ -2,6 +2,7 @@
 
 mod flood;
 mod running;
+mod stress_ng;
 pub mod worker;
 
 use std::fmt;
@@ -14,6 +15,7 @@ pub use flood::{Flood, History, Reliability};
 pub(crate) use flood::{Package, helper, interpreter, missing};
 pub use running::Achieved;
 pub(crate) use running::{Loader, RunningLoad};
+pub use stress_ng::Method;
 
 /// One load. Rates and percentages are of each worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub enum Load {
         /// Of a CPU, each.
         #[serde(default = "all")]
         percent: f64,
+        /// What computes; without it this program's own.
+        method: Option<Method>,
         /// The only CPUs for it.
         cpus: Option<Cpus>,
     },
@@ -132,7 +136,7 @@ impl Load {
     /// What it shall reach in its unit, all workers together; `None` where it goes as far as it can.
     pub fn target(&self) -> Option<f64> {
         match self {
-            Load::Cpu { workers, percent, cpus } => {
+            Load::Cpu { workers, percent, cpus, .. } => {
                 let most = cpus.as_ref().map_or_else(|| Cpus::online().count(), Cpus::count);
                 Some((f64::from(*workers) * percent / 100.0).min(most as f64))
             }
@@ -159,6 +163,14 @@ impl Load {
     /// Whether it sends messages, so that what was sent and what arrived differ.
     pub fn is_flood(&self) -> bool {
         matches!(self, Load::Udp { .. } | Load::Dds(_) | Load::Zenoh(_))
+    }
+
+    /// Why it cannot be made here, with the remedy.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        match self {
+            Load::Cpu { method: Some(method), .. } => method.missing(),
+            _ => None,
+        }
     }
 
     /// What its helper program needs.
@@ -212,6 +224,11 @@ impl Load {
         Ok(load)
     }
 
+    /// The number as the load takes it: a whole one where it counts things.
+    pub(crate) fn rounded(key: &str, value: f64) -> f64 {
+        if Load::is_whole(key) { value.floor() } else { value }
+    }
+
     /// Whether that number counts things, so that only whole values differ.
     pub fn is_whole(key: &str) -> bool {
         key != "rate_hz" && key != "percent"
@@ -221,7 +238,10 @@ impl Load {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Load::Cpu { workers, percent, .. } => write!(f, "cpu {workers} × {} %", plain(*percent)),
+            Load::Cpu { workers, percent, method, .. } => {
+                write!(f, "cpu {workers} × {} %", plain(*percent))?;
+                method.as_ref().map_or(Ok(()), |method| write!(f, " by {method}"))
+            }
             Load::Memory { workers, .. } => write!(f, "memory × {workers}"),
             Load::Io { workers, .. } => write!(f, "io × {workers}"),
             Load::Timers { workers, .. } => write!(f, "timers × {workers}"),

@@ -69,6 +69,12 @@ impl RunningLoad {
         let _ = std::fs::remove_file(&counter);
         let words = match load {
             Load::Command { command, .. } => vec!["sh".into(), "-c".into(), command.into()],
+            Load::Cpu { workers, percent, method: Some(method), .. } => {
+                if let Some(problem) = load.obstacle() {
+                    return Err(Error::Start { place: name.to_owned(), problem });
+                }
+                method.words(*workers, *percent)
+            }
             _ => {
                 let program = match load.package() {
                     Some(_) => helper(&loader.python, folder).map_err(Error::file(folder))?,
@@ -88,7 +94,9 @@ impl RunningLoad {
 
     /// Whether its workers have begun to count.
     pub fn is_counting(&self) -> bool {
-        matches!(self.load, Load::Command { .. }) || count(&self.counter).is_some()
+        // Programs of others do not count.
+        let foreign = matches!(self.load, Load::Command { .. } | Load::Cpu { method: Some(_), .. });
+        foreign || count(&self.counter).is_some()
     }
 
     pub fn mark(&self, tree: &Tree) -> Mark {

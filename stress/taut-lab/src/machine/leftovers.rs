@@ -120,8 +120,8 @@ pub(crate) fn remove_stale() -> Result<Vec<String>, Error> {
         removed.push(format!("control group {}", group.display()));
     }
     for folder in stale {
-        let files = shared::remove_unused(&shared::noted(&folder), pids());
-        removed.extend(files.iter().map(|file| format!("shared memory {}", file.display())));
+        let files = shared::remove_of(&folder);
+        removed.extend(files.iter().map(|file| format!("file {}", file.display())));
         removed.extend(frequency::restore(&folder.join(frequency::BEFORE)));
         fs::remove_dir_all(&folder).map_err(Error::file(&folder))?;
         removed.push(format!("folder {}", folder.display()));
@@ -142,6 +142,11 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
         .split(|byte| *byte == 0)
         .find_map(|entry| entry.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")))?;
     String::from_utf8(value.to_vec()).ok()
+}
+
+/// Whether another lab than this one runs something.
+pub(super) fn is_another_at_work(mark: &str) -> bool {
+    pids().filter_map(mark_of).any(|other| other != mark && is_alive(&other))
 }
 
 fn mark_of(pid: u32) -> Option<String> {
@@ -182,11 +187,11 @@ fn name_of(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "gone".into(), |name| name.trim().to_owned())
 }
 
-pub(crate) fn pids() -> impl Iterator<Item = u32> {
+pub(super) fn pids() -> impl Iterator<Item = u32> {
     entries(Path::new("/proc")).filter_map(|path| path.file_name()?.to_str()?.parse().ok())
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
 

@@ -6,7 +6,8 @@ mod frequency;
 mod leftovers;
 mod network;
 mod pressure;
-pub(crate) mod shared;
+mod shared;
+mod switches;
 mod tree;
 
 use std::path::Path;
@@ -14,11 +15,15 @@ use std::path::Path;
 pub(crate) use cgroup::Cgroups;
 pub(crate) use child::{Child, SESSION, ended};
 pub(crate) use frequency::{Cap, missing as no_frequency};
-pub(crate) use leftovers::{Mine, PREFIX, pids, remove_stale};
+pub(crate) use leftovers::{Mine, PREFIX, remove_stale};
 pub(crate) use network::Met;
 pub(crate) use network::Namespace;
 pub use network::Network;
 pub use pressure::Pressure;
+pub(crate) use shared::Made;
+#[cfg(test)]
+pub(crate) use switches::Stay;
+pub(crate) use switches::{Stays, Switches};
 pub(crate) use tree::{Tree, Usage, kill_descendants, reap};
 
 /// Where children of the lab are put.

@@ -35,12 +35,13 @@ pub(crate) struct Tree {
     threads: Vec<Thread>,
 }
 
+/// One thread of it.
 #[derive(Debug)]
-struct Thread {
-    part: String,
-    pid: i32,
-    tid: i32,
-    name: String,
+pub(crate) struct Thread {
+    pub part: String,
+    pub pid: i32,
+    pub tid: i32,
+    pub name: String,
     state: char,
     last_cpu: Option<u32>,
     allowed: Option<Cpus>,
@@ -91,6 +92,11 @@ impl Tree {
 
     pub fn parts(&self) -> impl Iterator<Item = (&String, &Usage)> {
         self.usage.iter()
+    }
+
+    /// Every thread.
+    pub fn all(&self) -> &[Thread] {
+        &self.threads
     }
 
     /// Threads looked at.
@@ -212,7 +218,7 @@ fn cpus_of(ranges: &[(u32, u32)]) -> Cpus {
     ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<Vec<_>>().into()
 }
 
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,6 +1,8 @@
 //! Where trials run: on this machine, or round by round on others. A round never leaves its host, so that scenarios are
 //! compared within a host; a round whose host is lost is run again on another.
 
+mod ray;
+mod run_command;
 mod ssh;
 
 use std::{
@@ -23,8 +25,12 @@ use crate::{
     manifest::{Header, Kind, Manifest},
     run::rounds,
 };
+pub(crate) use ray::RAY;
+pub use ray::Ray;
 use ssh::Ssh;
 
+/// What `ssh`, `sftp` and the helper for Ray end with when it is the host that cannot be reached.
+const UNREACHABLE: i32 = 255;
 /// How often a host without work asks for some.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -42,6 +48,15 @@ pub struct Host {
     /// A folder on it in which the lab may make its own.
     #[serde(default = "tmp")]
     pub folder: String,
+}
+
+/// Somebody who runs rounds on a host, one at a time, and brings their folders here.
+trait Runner: Send {
+    /// The host's.
+    fn name(&self) -> &str;
+
+    /// Runs a round there; its manifest and logs are then in that folder.
+    fn round(&mut self, round: u32, into: &Path) -> Result<Outcome, Error>;
 }
 
 /// What came of a round on a host.
@@ -65,7 +80,18 @@ pub fn run_on_hosts(
     let lab = order.lab;
     let all = rounds(lab);
     let names = |round: &Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();
-    let hosts: Vec<&str> = lab.hosts.iter().map(|host| host.name.as_str()).collect();
+    let fetched = order.folder.join("fetched");
+    fs::create_dir_all(&fetched).map_err(Error::file(&fetched))?;
+    let mut runners: Vec<Box<dyn Runner + '_>> = Vec::new();
+    for host in &lab.hosts {
+        runners.push(Box::new(Ssh::new(host, order, program, kind)));
+    }
+    if let Some(cluster) = &lab.ray {
+        for host in ray::hosts(cluster, order, kind, program, &fetched)? {
+            runners.push(Box::new(host));
+        }
+    }
+    let hosts: Vec<&str> = runners.iter().map(|runner| runner.name()).collect();
     let header = Header {
         confinement: format!("as on {}", hosts.join(", ")),
         order: all.iter().map(names).collect(),
@@ -78,14 +104,12 @@ pub fn run_on_hosts(
     let total = lab.trials as usize * lab.scenarios.len();
     let queue = Queue(Mutex::new((missing(lab, &trials, all.len()), 0)));
     let lost = AtomicBool::new(false);
-    let fetched = order.folder.join("fetched");
-    fs::create_dir_all(&fetched).map_err(Error::file(&fetched))?;
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for host in &lab.hosts {
+        for mut runner in runners {
             let (sender, queue, fetched, lost) = (sender.clone(), &queue, &fetched, &lost);
             scope.spawn(move || {
-                let mut ssh = Ssh::new(host, order, program, kind);
+                let host = runner.name().to_owned();
                 while !order.stop.load(Relaxed) && !lost.load(Relaxed) {
                     let Some(round) = queue.take() else {
                         // A round that another host still has may come back.
@@ -95,10 +119,10 @@ pub fn run_on_hosts(
                         std::thread::sleep(STEP);
                         continue;
                     };
-                    let outcome = ssh.round(round, &fetched.join(format!("{}-r{round}", host.name)));
+                    let outcome = runner.round(round, &fetched.join(format!("{host}-r{round}")));
                     let is_lost = matches!(outcome, Ok(Outcome::Lost(_)));
                     queue.done(round, is_lost);
-                    if sender.send((host, round, outcome)).is_err() || is_lost {
+                    if sender.send((host.clone(), round, outcome)).is_err() || is_lost {
                         break;
                     }
                 }
@@ -109,7 +133,7 @@ pub fn run_on_hosts(
         for (host, round, outcome) in receiver {
             match outcome {
                 Ok(Outcome::Ran(folder)) => {
-                    let taken = take(&folder, host, order.folder).and_then(|new| {
+                    let taken = take(&folder, &host, order.folder).and_then(|new| {
                         new.into_iter().try_for_each(|trial| {
                             manifest.trial(&trial)?;
                             tell(Event::Trial(&trial, trials.len() + 1, Some(total)));
@@ -121,7 +145,7 @@ pub fn run_on_hosts(
                         lose.get_or_insert(error);
                     }
                 }
-                Ok(Outcome::Lost(why)) => tell(Event::HostLost(&host.name, round, &why)),
+                Ok(Outcome::Lost(why)) => tell(Event::HostLost(&host, round, &why)),
                 Err(error) => {
                     lose.get_or_insert(error);
                 }
@@ -189,9 +213,9 @@ fn missing(lab: &Lab, trials: &[Trial], rounds: usize) -> Vec<u32> {
 }
 
 /// Takes over the trials of a round, and its logs into the run's folder.
-fn take(fetched: &Path, host: &Host, folder: &Path) -> Result<Vec<Trial>, Error> {
+fn take(fetched: &Path, host: &str, folder: &Path) -> Result<Vec<Trial>, Error> {
     let trials = Manifest::trials_of(fetched)?;
-    let logs = PathBuf::from("logs").join(&host.name);
+    let logs = PathBuf::from("logs").join(host);
     let place = folder.join(&logs);
     fs::create_dir_all(&place).map_err(Error::file(&place))?;
     for entry in fs::read_dir(fetched.join("logs")).into_iter().flatten().flatten() {
@@ -203,7 +227,7 @@ fn take(fetched: &Path, host: &Host, folder: &Path) -> Result<Vec<Trial>, Error>
     let with_host = |mut trial: Trial| {
         let below = trial.logs.strip_prefix("logs/").unwrap_or(&trial.logs).to_owned();
         trial.logs = format!("{}/{below}", logs.display());
-        trial.host = Some(host.name.clone());
+        trial.host = Some(host.to_owned());
         trial
     };
     Ok(trials.into_iter().map(with_host).collect())

@@ -3,20 +3,15 @@
 
 use std::{
     ffi::OsString,
-    io::{Read, Write},
     path::Path,
     process::{Command, Stdio},
-    sync::atomic::Ordering::Relaxed,
-    time::Duration,
 };
 
-use super::{Host, Outcome, command};
+use super::{
+    Host, Outcome, Runner, UNREACHABLE, command,
+    run_command::{Ended, run},
+};
 use crate::{Error, Order, inputs, manifest::Kind};
-
-/// What `ssh` and `sftp` say when it is the connection that failed.
-const UNREACHABLE: i32 = 255;
-/// How often the end of a command there is asked for.
-const STEP: Duration = Duration::from_millis(50);
 
 /// A connection to a host.
 pub(super) struct Ssh<'a> {
@@ -28,43 +23,9 @@ pub(super) struct Ssh<'a> {
     folder: Option<String>,
 }
 
-/// How a command ended.
-struct Ended {
-    code: Option<i32>,
-    said: String,
-}
-
 impl<'a> Ssh<'a> {
     pub fn new(host: &'a Host, order: &'a Order<'a>, program: &'a Path, kind: Kind) -> Ssh<'a> {
         Ssh { host, order, program, kind, folder: None }
-    }
-
-    /// Runs a round there and brings its folder here.
-    pub fn round(&mut self, round: u32, into: &Path) -> Result<Outcome, Error> {
-        let folder = match self.prepared()? {
-            Ok(folder) => folder,
-            Err(why) => return Ok(Outcome::Lost(why)),
-        };
-        let output = format!("out-r{round}");
-        let words: Vec<String> =
-            command(self.kind, round, &output).iter().map(|word| quoted(&word.to_string_lossy())).collect();
-        let line = format!("cd {} && rm -rf {output} && exec {}", quoted(&folder), words.join(" "));
-        // With a terminal, so that the lab there ends when the connection does.
-        let ran = self.ssh(&["-tt"], &line)?;
-        if ran.code != Some(0) {
-            if ran.code == Some(UNREACHABLE) || ran.code.is_none() {
-                return Ok(Outcome::Lost(ran.said));
-            }
-            let place = format!("host {:?}", self.host.name);
-            return Err(Error::Start { place, problem: format!("the lab there ended: {}", ran.said) });
-        }
-        let _ = std::fs::remove_dir_all(into);
-        std::fs::create_dir_all(into).map_err(Error::file(into))?;
-        let got = self.sftp(&format!("get -r {folder}/{output}/* {}\n", into.display()))?;
-        if got.code != Some(0) {
-            return Ok(Outcome::Lost(got.said));
-        }
-        Ok(Outcome::Ran(into.to_owned()))
     }
 
     /// The folder there, with everything in it; or why there is none.
@@ -100,14 +61,14 @@ impl<'a> Ssh<'a> {
         let mut arguments: Vec<OsString> = self.options();
         arguments.extend(more.iter().map(OsString::from));
         arguments.extend([OsString::from(&self.host.ssh), line.into()]);
-        self.wait("ssh", &arguments, "")
+        self.run("ssh", &arguments, "")
     }
 
     fn sftp(&self, batch: &str) -> Result<Ended, Error> {
         let mut arguments: Vec<OsString> = self.options();
         arguments.extend(["-q", "-b", "-"].map(OsString::from));
         arguments.push(OsString::from(&self.host.ssh));
-        self.wait("sftp", &arguments, batch)
+        self.run("sftp", &arguments, batch)
     }
 
     fn options(&self) -> Vec<OsString> {
@@ -115,46 +76,42 @@ impl<'a> Ssh<'a> {
         quick.into_iter().chain(self.host.options.iter().map(String::as_str)).map(OsString::from).collect()
     }
 
-    /// Ends with the command, or when somebody wants the lab to end.
-    fn wait(&self, program: &str, arguments: &[OsString], input: &str) -> Result<Ended, Error> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| Error::Start {
-                place: format!("host {:?}", self.host.name),
-                problem: format!("{program} does not start ({error}); install openssh-client"),
-            })?;
-        let mut stdin = child.stdin.take();
-        let _ = stdin.as_mut().map(|stdin| stdin.write_all(input.as_bytes()));
-        // sftp reads to the end; a terminal there must not see one.
-        let held = stdin.filter(|_| input.is_empty());
-        let read = |stream: Option<Box<dyn Read + Send>>| {
-            std::thread::spawn(move || {
-                let mut text = Vec::new();
-                let _ = stream.map(|mut stream| stream.read_to_end(&mut text));
-                String::from_utf8_lossy(&text).into_owned()
-            })
+    fn run(&self, program: &str, arguments: &[OsString], input: &str) -> Result<Ended, Error> {
+        let place = format!("host {:?}", self.host.name);
+        run(Path::new(program), arguments, input, self.order.stop, (&place, "openssh-client"))
+    }
+}
+
+impl Runner for Ssh<'_> {
+    fn name(&self) -> &str {
+        &self.host.name
+    }
+
+    fn round(&mut self, round: u32, into: &Path) -> Result<Outcome, Error> {
+        let folder = match self.prepared()? {
+            Ok(folder) => folder,
+            Err(why) => return Ok(Outcome::Lost(why)),
         };
-        let out = read(child.stdout.take().map(|stream| Box::new(stream) as _));
-        let err = read(child.stderr.take().map(|stream| Box::new(stream) as _));
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(Error::system(program))? {
-                break status;
+        let output = format!("out-r{round}");
+        let words: Vec<String> =
+            command(self.kind, round, &output).iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        let line = format!("cd {} && rm -rf {output} && exec {}", quoted(&folder), words.join(" "));
+        // With a terminal, so that the lab there ends when the connection does.
+        let ran = self.ssh(&["-tt"], &line)?;
+        if ran.code != Some(0) {
+            if ran.code == Some(UNREACHABLE) || ran.code.is_none() {
+                return Ok(Outcome::Lost(ran.said));
             }
-            if self.order.stop.load(Relaxed) {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Error::Stopped { trials: 0 });
-            }
-            std::thread::sleep(STEP);
-        };
-        drop(held);
-        let said = [err.join().unwrap_or_default(), out.join().unwrap_or_default()].concat();
-        let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing").to_owned();
-        Ok(Ended { code: status.code(), said: last })
+            let place = format!("host {:?}", self.host.name);
+            return Err(Error::Start { place, problem: format!("the lab there ended: {}", ran.said) });
+        }
+        let _ = std::fs::remove_dir_all(into);
+        std::fs::create_dir_all(into).map_err(Error::file(into))?;
+        let got = self.sftp(&format!("get -r {folder}/{output}/* {}\n", into.display()))?;
+        if got.code != Some(0) {
+            return Ok(Outcome::Lost(got.said));
+        }
+        Ok(Outcome::Ran(into.to_owned()))
     }
 }
 

@@ -4,12 +4,13 @@
 mod bisect;
 mod evidence;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use taut_stats::compare::typical;
 
 use crate::{
-    Breaking, Error, Event, Load, Order, Proportion, Scenario, Status, Trial, figures::misfortunes, manifest::Kind,
-    run::Work, session::Block,
+    Breaking, Error, Event, Load, Order, Proportion, Scenario, Status, Trial, figures::misfortunes, load::plain,
+    manifest::Kind, run::Work, session::Block,
 };
 use bisect::{Range, Search};
 use evidence::{Claim, Judge};
@@ -18,7 +19,7 @@ use evidence::{Claim, Judge};
 const INVALID_IN_A_ROW: usize = 5;
 
 /// What a search found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Broken {
     /// What confined threads.
     pub confinement: String,
@@ -28,6 +29,9 @@ pub struct Broken {
     pub unit: String,
     /// How it ended.
     pub outcome: Outcome,
+    /// Where success falls below what was asked, in what the load reached: from the median at the heaviest load proven
+    /// fine to that at the lightest proven broken. An end that stays open, or was not reached in that order, is null.
+    pub threshold: (Option<f64>, Option<f64>),
     /// The heaviest load proven fine.
     pub fine: Option<Edge>,
     /// The lightest load proven broken.
@@ -45,7 +49,7 @@ pub struct Broken {
 }
 
 /// How a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The threshold is between two proven loads.
@@ -59,7 +63,7 @@ pub enum Outcome {
 }
 
 /// One end of the answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Edge {
     /// The number that was varied.
     pub value: f64,
@@ -70,7 +74,7 @@ pub struct Edge {
 }
 
 /// The trials at one load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probe {
     /// The number that was varied.
     pub value: f64,
@@ -116,12 +120,10 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
         if trial.status == Status::Invalid {
             invalid_in_a_row += 1;
             if invalid_in_a_row == INVALID_IN_A_ROW {
-                why = Some(format!(
-                    "{INVALID_IN_A_ROW} invalid trials in a row at {} {}: {}",
-                    asked.vary,
-                    crate::load::plain(value),
-                    trial.reason.clone().unwrap_or_default()
-                ));
+                let said = trial.reason.clone().unwrap_or_default();
+                let at = format!("{} {}", asked.vary, plain(value));
+                let remedy = remedy(asked, value, &work.trials[replayed - INVALID_IN_A_ROW..replayed]);
+                why = Some(format!("{INVALID_IN_A_ROW} invalid trials in a row at {at}: {said}; {remedy}"));
                 break;
             }
             continue;
@@ -131,6 +133,43 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
     }
     let ran = work.end();
     Ok(told(asked, scenario, &search, &ran, why))
+}
+
+/// What to do about a load at which trials say nothing.
+fn remedy(asked: &Breaking, value: f64, invalid: &[Trial]) -> String {
+    let short = |trial: &Trial| {
+        let load = trial.achieved.get(asked.load).filter(|load| !load.applied)?;
+        load.target.map(|target| load.achieved / target)
+    };
+    // Only where every one of them fell short is it the load that cannot be made.
+    match invalid.iter().map(short).collect::<Option<Vec<f64>>>() {
+        Some(parts) => {
+            let most = parts.iter().copied().fold(0.0, f64::max);
+            let within = Load::rounded(&asked.vary, value * most);
+            if within > asked.from {
+                let less = (most * 10.0).floor() / 10.0;
+                let less = match less >= 0.1 {
+                    true => format!("; applied = {less:.1} would count what there was as the load"),
+                    false => String::new(),
+                };
+                return format!(
+                    "this machine does not make that load beside the system: end the search at what it makes, [break] to = \
+                     {}, or take the load's workers off the system's CPUs (cpus = \"…\"){less}",
+                    plain(within)
+                );
+            }
+            "this machine does not make even the lightest of these loads: begin lower, [break] from = …, or take its \
+             workers off the system's CPUs (cpus = \"…\")"
+                .into()
+        }
+        None => {
+            let logs = invalid.last().map(|trial| trial.logs.as_str()).filter(|logs| !logs.is_empty());
+            let logs = logs.map_or(String::new(), |logs| format!(", or read {logs}"));
+            format!(
+                "a trial that says nothing decides nothing: remove its cause{logs}, and search again with another -o"
+            )
+        }
+    }
 }
 
 fn search(asked: &Breaking, seed: u64) -> Search {
@@ -186,18 +225,49 @@ fn told(asked: &Breaking, scenario: &Scenario, search: &Search, ran: &crate::Ran
         let spent = search.trials() >= asked.most_trials;
         spent.then(|| format!("all {} trials of most_trials are spent", asked.most_trials))
     });
+    let edges = (low.and_then(edge), high.and_then(edge));
+    let ends = (edges.0.as_ref().and_then(|edge| edge.achieved), edges.1.as_ref().and_then(|edge| edge.achieved));
+    let in_order = ends.0.zip(ends.1).is_none_or(|(low, high)| low < high);
     let at_broken: Vec<&Trial> = high.into_iter().flat_map(at).collect();
     Broken {
         confinement: ran.confinement.clone(),
         asked: asked.clone(),
         unit: scenario.loads.get(asked.load).map_or(String::new(), |load| load.unit().0.to_owned()),
         outcome,
-        fine: low.and_then(edge),
-        broken: high.and_then(edge),
+        threshold: if in_order { ends } else { (None, None) },
+        fine: edges.0,
+        broken: edges.1,
         trials: search.trials(),
         invalid: ran.trials.iter().filter(|trial| trial.status == Status::Invalid).count() as u32,
         probes,
         misfortunes: misfortunes(&at_broken),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Breaking {
+        toml::from_str("scenario = \"flood\"\nvary = \"rate_hz\"\nfrom = 100\nto = 8000").unwrap()
+    }
+
+    /// A trial whose flood reached a part of its target.
+    fn short(achieved: f64) -> Trial {
+        let load = serde_json::json!({ "load": "udp", "unit": "messages/s received", "target": 1000.0,
+            "achieved": achieved, "sent": null, "cpus_busy": 0.1, "cpus_wanted": 0.1, "applied": achieved >= 900.0 });
+        Trial { achieved: vec![serde_json::from_value(load).unwrap()], logs: "logs/x".into(), ..Trial::default() }
+    }
+
+    #[test]
+    fn a_load_that_cannot_be_made_is_told_with_what_can() {
+        let said = remedy(&asked(), 8000.0, &[short(600.0), short(655.0), short(500.0)]);
+        assert!(said.contains("to = 5240") && said.contains("applied = 0.6"), "{said}");
+        let said = remedy(&asked(), 120.0, &[short(600.0)]);
+        assert!(said.contains("from = …"), "{said}");
+        // Where the load was there, it is something else.
+        let said = remedy(&asked(), 8000.0, &[short(600.0), short(950.0)]);
+        assert!(said.contains("logs/x") && said.contains("another -o"), "{said}");
     }
 }

@@ -1,7 +1,6 @@
 //! One trial on a running system: from the marks before it to the verdict after it.
 
 use std::{
-    collections::BTreeMap,
     ffi::OsString,
     path::Path,
     process::ExitStatus,
@@ -13,21 +12,23 @@ use rustix::process::Signal;
 use super::{
     STEP,
     recorder::{RECORDING, Recorder},
-    stack::{Stack, quoted, relocate},
+    stack::{LOOK, Stack, quoted, relocate},
+    watch::{Ran, Watch},
 };
 use crate::{
-    Command, Cpus, Error, Id, Lab, Pressure, Report, Status, Trial,
-    machine::{Child, Tree, ended, reap, shared},
+    Command, Error, Id, Lab, Pressure, Report, Status, Trial,
+    machine::{Child, Switches, Tree, ended, reap},
     stamps,
     trial::{Reported, reported},
 };
 
-/// How often every thread is looked at.
-const LOOK: Duration = Duration::from_millis(100);
 /// A load is measured over at least this long: its count is written every 20 ms.
 const LOAD_WINDOW: Duration = Duration::from_millis(250);
 /// A system that fell while a trial failed may be seen only after the trial's own end.
 const FALL: Duration = Duration::from_millis(100);
+
+/// Where every thread ran, in the folder of a trial.
+const RAN: &str = "ran.txt";
 
 /// How the waiting for a trial ended.
 enum End {
@@ -54,6 +55,8 @@ impl Stack<'_> {
             _ => None,
         };
         let recorder = recorder.map(|pid| Recorder::start(self, pid, &logs)).transpose()?;
+        let events = Error::system("scheduler events");
+        self.session.switches.as_ref().map_or(Ok(()), Switches::begin).map_err(events)?;
         let first = self.look()?;
         let marks: Vec<_> = self.loads.iter().map(|load| load.mark(&first)).collect();
         let before = Pressure::now();
@@ -65,7 +68,8 @@ impl Stack<'_> {
         };
         let child = self.child("trial", &command, &environment, lab.trial.cpus.as_ref(), &logs, false);
         let mut child = child.map_err(|error| relocate(error, "trial.command".into()))?;
-        let mut watch = Watch { looks: 0, elsewhere: None };
+        let mut watch = Watch::default();
+        watch.know(&first);
         let end = self.wait(&mut child, began, &mut watch)?;
         let wall_s = began.elapsed().as_secs_f64();
         let end = self.settle_end(end)?;
@@ -73,9 +77,14 @@ impl Stack<'_> {
             self.session.rest(STEP.as_secs_f64())?;
         }
         let last = self.look()?;
-        self.shared.extend(shared::made(last.pids().into_iter(), self.started));
-        shared::note(self.session.mine.folder(), &self.shared).map_err(Error::file(self.session.mine.folder()))?;
         watch.see(&last, &self.wanted);
+        let heard = self.session.switches.as_ref().map(Switches::end).transpose();
+        let heard = heard.map_err(Error::system("scheduler events"))?;
+        let ran_where = heard.as_ref().map_or_else(Ran::default, |stays| watch.hear(stays, &self.roots, &self.wanted));
+        if heard.is_some() {
+            let path = logs.join(RAN);
+            std::fs::write(&path, &ran_where.listing).map_err(Error::file(&path))?;
+        }
         let pressure = Pressure::now().since(&before);
         let mut achieved: Vec<_> = self
             .loads
@@ -137,6 +146,8 @@ impl Stack<'_> {
             metrics,
             achieved,
             cpus_busy: last.parts().map(busy).collect(),
+            ran_s: ran_where.by_part,
+            events_lost: heard.map(|stays| stays.lost),
             looks: watch.looks,
             threads: last.threads() as u32,
             pressure,
@@ -165,7 +176,8 @@ impl Stack<'_> {
                 return Ok(End::TimeOut);
             }
             if watch.looks == 0 || looked.elapsed() > LOOK {
-                watch.see(&self.look()?, &self.wanted);
+                let tree = self.look()?;
+                watch.see(&tree, &self.wanted);
                 reap(&self.roots)?;
                 looked = Instant::now();
             }
@@ -203,21 +215,6 @@ fn ran(first: &Tree, last: &Tree, part: &str) -> u64 {
     last.usage(part).ran_ns.saturating_sub(first.usage(part).ran_ns)
 }
 
-/// What was seen of the threads during a trial.
-struct Watch {
-    looks: u32,
-    elsewhere: Option<String>,
-}
-
-impl Watch {
-    fn see(&mut self, tree: &Tree, wanted: &BTreeMap<String, Cpus>) {
-        self.looks += 1;
-        if self.elsewhere.is_none() {
-            self.elsewhere = tree.elsewhere(wanted);
-        }
-    }
-}
-
 fn verdict(end: &End, report: &Result<Reported, String>, lab: &Lab, child: &Child) -> (Status, Option<String>) {
     let said = || report.as_ref().ok().and_then(|report| report.reason.clone());
     match end {
@@ -228,16 +225,18 @@ fn verdict(end: &End, report: &Result<Reported, String>, lab: &Lab, child: &Chil
             let signal = signal_of(*status, &lab.trial.command).unwrap_or_default();
             (Status::Crashed, Some(format!("the trial's command: signal {signal}")))
         }
-        End::Exit(status) if !status.success() => {
-            (Status::Failed, said().or_else(|| Some(format!("{}{}", ended(*status), quoted(child)))))
-        }
-        End::Exit(_) => match report {
-            Err(why) => (Status::Failed, Some(why.clone())),
-            Ok(report) if report.success == Some(false) => {
-                (Status::Failed, said().or_else(|| Some("reported success: false".into())))
+        End::Exit(status) => {
+            let own = report.as_ref().ok().and_then(|report| report.status).filter(|own| *own != Status::Success);
+            match (status.success(), report, own) {
+                (false, _, own) => {
+                    let why = said().or_else(|| Some(format!("{}{}", ended(*status), quoted(child))));
+                    (own.unwrap_or(Status::Failed), why)
+                }
+                (true, Err(why), _) => (Status::Failed, Some(why.clone())),
+                (true, Ok(_), Some(own)) => (own, said().or_else(|| Some(format!("reported {}", own.word())))),
+                (true, Ok(_), None) => (Status::Success, None),
             }
-            Ok(_) => (Status::Success, None),
-        },
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod attempt;
 mod limits;
 mod recorder;
 mod stack;
+mod watch;
 mod witness;
 
 use std::{
@@ -18,8 +19,8 @@ use std::{
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{
-    Error, Id, Isolation, Lab, Report, Scenario, Trial,
-    machine::{Cgroups, Mine, Namespace, SESSION, kill_descendants, remove_stale},
+    Error, Id, Isolation, Lab, Report, Scenario, Trial, Watch,
+    machine::{Cgroups, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
 };
 use stack::Stack;
 use witness::Witness;
@@ -37,11 +38,13 @@ pub(crate) struct Session<'a> {
     folder: &'a Path,
     stop: &'a AtomicBool,
     cgroups: Option<Cgroups>,
+    /// The scheduler's events, where threads are watched by them.
+    switches: Option<Switches>,
     mine: Mine,
     witness: RefCell<Witness>,
     /// Starts of the system so far.
     starts: Cell<u32>,
-    /// What confines threads, and why not better.
+    /// What confines threads and watches them, and why not better.
     pub confinement: String,
     /// What a lab that died had left.
     pub removed: Vec<String>,
@@ -77,6 +80,9 @@ impl<'a> Session<'a> {
                 Err(why) => (None, format!("affinity, which a thread may undo: {why}")),
             },
         };
+        let (switches, watched) = watched(lab)?;
+        let confinement =
+            [confinement, watched].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ");
         Ok(Session {
             lab,
             worker,
@@ -84,6 +90,7 @@ impl<'a> Session<'a> {
             folder,
             stop,
             cgroups,
+            switches,
             mine,
             witness: RefCell::new(Witness::new()),
             starts: Cell::new(0),
@@ -154,6 +161,25 @@ impl<'a> Session<'a> {
 
     fn check_stop(&self) -> Result<(), Error> {
         if self.stop.load(Relaxed) { Err(Error::Stopped { trials: 0 }) } else { Ok(()) }
+    }
+}
+
+/// The scheduler's events, and what watches in words.
+fn watched(lab: &Lab) -> Result<(Option<Switches>, String), Error> {
+    let looks = "looked at in /proc ten times a second";
+    if lab.watch == Watch::Proc || lab.watch == Watch::Auto && !lab.is_confined() {
+        return Ok((None, if lab.is_confined() { format!("threads {looks}") } else { String::new() }));
+    }
+    match Switches::listen() {
+        Ok(switches) => {
+            let word = format!("threads watched by the scheduler's events ({})", switches.name());
+            Ok((Some(switches), word))
+        }
+        Err(why) if lab.watch == Watch::Events => {
+            let problem = format!("no scheduler events ({why}); run as root, or write \"auto\"");
+            Err(Error::Start { place: "watch".into(), problem })
+        }
+        Err(why) => Ok((None, format!("threads {looks}: no scheduler events ({why})"))),
     }
 }
 

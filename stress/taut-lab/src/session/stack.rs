@@ -1,7 +1,7 @@
 //! The system under test with its loads: started until it is ready, stopped until nothing is left.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime},
@@ -13,10 +13,12 @@ use super::{Block, STEP, Session, limits::Limits};
 use crate::{
     Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
     load::{Loader, RunningLoad, interpreter},
-    machine::{Child, Namespace, Place, Tree, ended, kill_descendants, pids, shared},
+    machine::{Child, Made, Namespace, Place, Tree, ended, kill_descendants},
     ready,
 };
 
+/// How often every thread is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// How long workers of a load may take to begin.
 const LOAD_START: Duration = Duration::from_secs(10);
 
@@ -27,9 +29,8 @@ pub(super) struct Stack<'a> {
     pub(super) loads: Vec<RunningLoad>,
     /// Pids that the lab started, by part.
     pub(super) roots: HashMap<u32, String>,
-    pub(super) started: SystemTime,
-    /// Shared memory that its processes made and mapped.
-    pub(super) shared: BTreeSet<PathBuf>,
+    /// What its processes made in shared memory.
+    made: Made,
     /// The only CPUs of a part.
     pub(super) wanted: BTreeMap<String, Cpus>,
     /// The network of everything on this start; without it the machine's.
@@ -53,8 +54,7 @@ impl<'a> Stack<'a> {
             system: Vec::new(),
             loads: Vec::new(),
             roots: HashMap::new(),
-            started: SystemTime::now(),
-            shared: BTreeSet::new(),
+            made: Made::new(&session.mine, SystemTime::now()),
             wanted: BTreeMap::new(),
             network,
             limits,
@@ -87,8 +87,12 @@ impl<'a> Stack<'a> {
         let logs = self.logs.clone();
         let child = self.child(&process.name, &process.command, &process.environment, cpus, &logs, true);
         let mut child = child.map_err(|error| relocate(error, place("command")))?;
-        let began = Instant::now();
+        let (began, mut looked) = (Instant::now(), Instant::now());
         while let Some(ready) = &process.ready {
+            if looked.elapsed() > LOOK {
+                self.look()?;
+                looked = Instant::now();
+            }
             if let Some(status) = child.ended() {
                 let problem = format!("{} before it was ready{}", ended(status), quoted(&child));
                 return Err(Error::Start { place: place("command"), problem });
@@ -151,6 +155,9 @@ impl<'a> Stack<'a> {
         let mut all = self.environment.clone();
         all.extend(environment.iter().map(|(key, value)| (key.clone(), value.clone())));
         let child = Child::start(name, &words, &all, cpus, &place)?;
+        if let Some(switches) = &self.session.switches {
+            switches.forget(child.pid() as i32).map_err(Error::system("scheduler events"))?;
+        }
         self.roots.insert(child.pid(), name.to_owned());
         self.wanted.extend(child.cpus().map(|cpus| (name.to_owned(), cpus.clone())));
         Ok(child)
@@ -165,7 +172,7 @@ impl<'a> Stack<'a> {
     }
 
     /// The system's threads must be where they were put before the first trial begins.
-    fn check_places(&self) -> Result<(), Error> {
+    fn check_places(&mut self) -> Result<(), Error> {
         match self.look()?.elsewhere(&self.wanted) {
             Some(problem) => Err(Error::Start { place: "cpus".into(), problem }),
             None => Ok(()),
@@ -176,8 +183,10 @@ impl<'a> Stack<'a> {
         place(self.session, logs, of_system, self.network.as_ref())
     }
 
-    pub(super) fn look(&self) -> Result<Tree, Error> {
-        Tree::look(&self.roots)
+    pub(super) fn look(&mut self) -> Result<Tree, Error> {
+        let tree = Tree::look(&self.roots)?;
+        self.made.look(tree.pids().into_iter()).map_err(Error::file(self.session.mine.folder()))?;
+        Ok(tree)
     }
 
     /// A process of the system that has ended.
@@ -201,9 +210,9 @@ impl<'a> Stack<'a> {
             }
         }
         kill_descendants()?;
-        let removed = shared::remove_unused(&self.shared, pids());
+        let removed = self.made.remove();
         if !removed.is_empty() {
-            let text: String = removed.iter().map(|file| format!("shared memory {}\n", file.display())).collect();
+            let text: String = removed.iter().map(|file| format!("{}\n", file.display())).collect();
             let path = self.logs.join("removed.txt");
             std::fs::write(&path, text).map_err(Error::file(&path))?;
         }
@@ -218,6 +227,7 @@ fn place<'a>(session: &'a Session<'_>, logs: &'a Path, of_system: bool, network:
 impl Drop for Stack<'_> {
     fn drop(&mut self) {
         let _ = kill_descendants();
+        let _ = self.made.remove();
     }
 }
 
