@@ -126,8 +126,8 @@ fn remove_registry(root: &Path, since: SystemTime) -> Vec<PathBuf> {
     let new: Vec<PathBuf> = below(root).into_iter().filter(|path| is_new(path, since)).collect();
     let in_use = || {
         let opened = |pid: u32| {
-            let links = entries(&PathBuf::from(format!("/proc/{pid}/fd")));
-            links.filter_map(|link| fs::read_link(link).ok()).any(|file| file.starts_with(root))
+            let folder = PathBuf::from(format!("/proc/{pid}/fd"));
+            entries(&folder).filter_map(|link| fs::read_link(link).ok()).any(|file| file.starts_with(root))
         };
         let prefix = format!("{SHARED}{}", NAMED[0]);
         pids().any(opened) || mapped(pids()).iter().any(|path| path.to_string_lossy().starts_with(&prefix))
@@ -209,7 +209,9 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let since = SystemTime::now();
         std::thread::sleep(Duration::from_millis(20));
-        ["iox2_x.data", "fastrtps_7", "sem.fastrtps_7_mutex", "other"].map(|name| fs::write(path(name), "").unwrap());
+        for name in ["iox2_x.data", "fastrtps_7", "sem.fastrtps_7_mutex", "other"] {
+            fs::write(path(name), "").unwrap();
+        }
         let found = named(folder.path(), since);
         assert_eq!(found, ["fastrtps_7", "iox2_x.data", "sem.fastrtps_7_mutex"].map(path).into());
     }
