@@ -405,13 +405,16 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
 }
 
 fn processes(lab: &Lab, scenario: &crate::Scenario, valid: &[&Trial]) -> Vec<ProcessUse> {
-    let names: std::collections::BTreeSet<&String> = valid.iter().flat_map(|trial| trial.cpus_busy.keys()).collect();
+    let names: std::collections::BTreeSet<&String> =
+        valid.iter().flat_map(|trial| trial.cpus_busy.keys().chain(trial.ran_s.keys())).collect();
     // In the order of the file; then the trial, the loads and whatever else there is.
     let place = |name: &str| lab.processes.iter().position(|process| process.name == name).unwrap_or(usize::MAX);
     let mut names: Vec<&String> = names.into_iter().filter(|name| *name != "recorder").collect();
     names.sort_by_key(|name| (place(name), *name != "trial", (*name).clone()));
     let one = |name: &String| {
-        let busy: Vec<f64> = valid.iter().map(|t| t.cpus_busy.get(name).copied().unwrap_or(0.0)).collect();
+        // What had ended before the last look at /proc, as the trial's command, the scheduler alone tells of.
+        let ended = |t: &Trial| t.ran_s.get(name).map_or(0.0, |on| on.values().sum::<f64>() / t.wall_s.max(1e-9));
+        let busy: Vec<f64> = valid.iter().map(|t| t.cpus_busy.get(name).copied().unwrap_or_else(|| ended(t))).collect();
         let mut shares: BTreeMap<String, f64> = BTreeMap::new();
         for (cpu, ran_s) in valid.iter().filter_map(|trial| trial.ran_s.get(name)).flatten() {
             *shares.entry(cpu.clone()).or_default() += ran_s;

@@ -20,12 +20,11 @@ pub fn lab_json(shown: &LabShown<'_>, results: &Results) -> Value {
 
 /// What `taut lab sweep --format json` prints.
 pub fn lab_sweep_json(shown: &LabShown<'_>, results: &Results, grid: &Grid) -> Value {
-    let value = |value| serde_json::to_value(value).unwrap_or_default();
-    let point = |(scenario, values): &(String, BTreeMap<String, _>)| Point {
+    let points = grid.points.iter().map(|(scenario, values)| Point {
         scenario: scenario.clone(),
-        values: values.iter().map(|(key, one)| (key.clone(), value(one))).collect(),
-    };
-    let swept = Swept { points: grid.points.iter().map(point).collect(), results };
+        values: values.iter().map(|(key, one)| (key.clone(), serde_json::to_value(one).unwrap_or_default())).collect(),
+    });
+    let swept = Swept { points: points.collect(), results };
     document(shown, "lab-sweep", words::headline(results), &swept)
 }
 
