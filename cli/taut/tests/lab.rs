@@ -219,8 +219,8 @@ name = "none"
     let counted = &scenario["trials"];
     assert_eq!((&counted["planning_failed"], &counted["execution_failed"]), (&1.into(), &1.into()), "{counted}");
     let shown = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("1 × planning_failed: no way around"), "{shown}");
+    let shown = String::from_utf8(shown.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("1 planning_failed") && shown.contains("1 execution_failed"), "{shown}");
     assert_eq!(trials[2]["exit_code"], 3);
     assert_eq!(trials[4]["signal"], 11);
 }

@@ -14,6 +14,8 @@ use crate::{
 
 /// Columns of a sentence.
 const WIDTH: usize = 98;
+/// Columns of how trials ended.
+const ENDS: usize = 32;
 const SCORE: &str = "The sum is of weight × median over the weights: its longest term rules it. The ratio is the weighted \
                      geometric mean of the metrics' ratios to the baseline. Neither makes up for what stands under \
                      \"but\".";
@@ -88,7 +90,8 @@ fn trials(results: &Results) -> Table {
         let against = scenario.success_difference.map_or("baseline".into(), |d| {
             format!("{} / {} of {}, p = {:.2}", d.only_baseline, d.only_here, d.pairs, d.p)
         });
-        rows.add_row(vec![scenario.name.clone(), ends(&scenario.trials), proportion(&scenario.success), against]);
+        let ends = wrap(&ends(&scenario.trials), ENDS);
+        rows.add_row(vec![scenario.name.clone(), ends, proportion(&scenario.success), against]);
     }
     rows
 }
