@@ -33,7 +33,6 @@ def main() -> int:
         target, checks = "docs/teleop-hour.md", hour.checks(result)
         # What an hour found is kept before anything else is tried.
         (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
-        print("\n".join(map(str, checks)), file=sys.stderr)
         missed = not all(check.holds for check in checks)
         text = hour.text(result, command(options), hour.look(options.taut, options.keep) if missed else None)
     else:

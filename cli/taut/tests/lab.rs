@@ -234,8 +234,7 @@ name = "none"
     assert_eq!((&counted["planning_failed"], &counted["execution_failed"]), (&1.into(), &1.into()), "{counted}");
     let shown = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
     let shown = String::from_utf8(shown.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    // The table wraps its cells.
-    assert!(shown.contains("1 planning_failed") && shown.contains("execution_failed, 4 failed"), "{shown}");
+    assert!(shown.contains("1 planning_failed") && shown.contains("1 execution_failed"), "{shown}");
     assert_eq!(trials[2]["exit_code"], 3);
     assert_eq!(trials[4]["signal"], 11);
 }
@@ -254,16 +253,14 @@ fn a_thread_that_leaves_its_cpus_makes_the_trial_invalid() {
     folder.write(
         "lab.toml",
         &format!(
-            "trials = 1\nisolation = \"affinity\"\n[trial]\ncommand = [\"python3\", \"trial.py\"]\ntimeout_s = 20\n\
+            "trials = 1\nisolation = \"affinity\"\nwatch = \"proc\"\n[trial]\ncommand = [\"python3\", \"trial.py\"]\ntimeout_s = 20\n\
              cpus = \"{cpu}\"\n[[scenario]]\nname = \"none\"\n"
         ),
     );
     folder.taut(&["run", "lab.toml", "-o", "out"]).success();
     let trials = folder.trials("out");
     assert_eq!(trials[0]["status"], "invalid");
-    // /proc's word, or the scheduler's, where there are its events.
-    let reason = trials[0]["reason"].as_str().unwrap();
-    assert!(["of trial may run on CPU", "of trial ran on CPU"].iter().any(|said| reason.contains(said)), "{reason}");
+    assert!(trials[0]["reason"].as_str().unwrap().contains("of trial may run on CPU"), "{}", trials[0]["reason"]);
 }
 
 #[test]
@@ -284,7 +281,7 @@ import os, sys, threading, time
 home, away = {int(sys.argv[1])}, set(range(os.cpu_count())) - {int(sys.argv[1])}
 def stray():
     os.sched_setaffinity(0, away)
-    end = time.thread_time() + 0.02
+    end = time.thread_time() + 0.002
     while time.thread_time() < end: pass
     os.sched_setaffinity(0, home)
 time.sleep(0.15)
@@ -473,7 +470,7 @@ fn a_killed_lab_is_cleaned_up_after_and_resumed_at_the_cut_trial() {
 #[test]
 fn shared_memory_of_a_killed_lab_goes_with_the_next_one() {
     let folder = Folder::new();
-    let _labs = among_others();
+    let _labs = alone();
     let name = |what: &str| format!("/dev/shm/{what}-of-test-{}", std::process::id());
     let names = [name("mapped"), name("late")];
     // The second is made in the middle of a trial.

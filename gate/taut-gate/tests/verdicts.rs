@@ -144,9 +144,9 @@ fn the_noise_floor_is_that_of_the_baseline_and_finds_what_it_says() {
 }
 
 #[test]
-fn of_twenty_gates_of_a_program_against_itself_none_is_worse() {
+fn of_sixty_gates_of_a_program_against_itself_none_is_worse() {
     let settings = Settings::default();
-    for seed in 0..20 {
+    for seed in 0..60 {
         let outcome = gated(&settings, &Made::default(), &Made::default(), seed, 14).outcome;
         assert_ne!(outcome.verdict, Verdict::Worse, "seed {seed}");
     }

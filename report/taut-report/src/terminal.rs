@@ -234,12 +234,12 @@ pub(crate) fn indent(table: &Table) -> String {
     table.trim_fmt().lines().map(|line| format!(" {line}\n")).collect()
 }
 
-/// The words of a text; a figure and its unit are one.
+/// The words of a text; a figure and its unit are one, and so is what a no-break space holds together.
 fn glued(text: &str) -> Vec<String> {
     const UNITS: [&str; 6] = ["ns", "µs", "ms", "s", "kHz", "%"];
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%'));
     let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split_ascii_whitespace() {
         match words.last_mut() {
             Some(figure) if is_unit(word) && figure.ends_with(|c: char| c.is_ascii_digit()) => {
                 *figure += &format!(" {word}")

@@ -157,9 +157,9 @@ pub(super) fn shares(shares: &std::collections::BTreeMap<String, f64>) -> String
     }
 }
 
-/// "28 success, 1 planning_failed, 1 timeout".
+/// "28 success, 1 planning_failed, 1 timeout"; a count stays on its word's line.
 pub(super) fn ends(trials: &std::collections::BTreeMap<Status, u32>) -> String {
-    let some = trials.iter().filter(|(_, n)| **n > 0).map(|(status, n)| format!("{n} {}", status.word()));
+    let some = trials.iter().filter(|(_, n)| **n > 0).map(|(status, n)| format!("{n}\u{a0}{}", status.word()));
     let text = some.collect::<Vec<_>>().join(", ");
     if text.is_empty() { "none".into() } else { text }
 }
