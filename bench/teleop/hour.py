@@ -64,6 +64,7 @@ def together(results: list[dict[str, Any]]) -> dict[str, Any]:
         reasons = {reason for one in results for reason in one["setpoints"][kind]}
         return {reason: added("setpoints", kind, reason) for reason in sorted(reasons)}
 
+    counters = {name for one in results for name in one["guard"]["counters"]}
     return {
         "ran_s": sum(one["ran_s"] for one in results),
         "setpoints": {
@@ -76,7 +77,7 @@ def together(results: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "guard": {
             "trips": [trip for one in results for trip in one["guard"]["trips"]],
-            "counters": {name: added("guard", "counters", name) for name in ("frames", "receiver_stalls")},
+            "counters": {name: added("guard", "counters", name) for name in sorted(counters)},
             "naive_trips": added("guard", "naive_trips"),
             **{name: max(one["guard"][name] for one in results) for name in ("ratio_max", "true_ratio_max")},
         },
@@ -130,6 +131,8 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
         ["balances of the ledger that held", str(setpoints["balances"])],
         ["frames that the guard heard", str(guard["counters"].get("frames", 0))],
         ["… their receiver's stalls", str(guard["counters"].get("receiver_stalls", 0))],
+        ["… stamps further off than stated", str(guard["counters"].get("residuals_over_e", 0))],
+        ["… steps of the robot's clock", str(guard["counters"].get("clock_steps", 0))],
         ["largest proven speed by the limit", f"{guard['ratio_max']:.3f}"],
         ["largest true speed by the limit", f"{guard['true_ratio_max']:.3f}"],
         ["what the naive guard said of the same frames", f"{guard['naive_trips']} trips (one a second at most)"],

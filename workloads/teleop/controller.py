@@ -20,7 +20,9 @@ import socketserver
 import sys
 import threading
 import time
+from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 from xmlrpc.server import SimpleXMLRPCRequestHandler, SimpleXMLRPCServer
 
 import numpy as np
@@ -34,6 +36,16 @@ from .wire import WIRES, Wire, wire
 DONE, BAD_PARAMETER, REFUSED, SAFETY_STOP = 0, 4, 14, 99
 RESTING, MOVING, DRAGGED = 1, 2, 4
 HAND_RAMP_S = 1.0
+PAST_STEPS = 1000
+"""Of the servo, kept for states that are served late; a later one gets the oldest."""
+
+
+class Moment(NamedTuple):
+    """A step of the servo."""
+
+    t_ns: int
+    joints_deg: tuple[float, ...]
+    speeds_deg_s: tuple[float, ...]
 
 
 class Controller:
@@ -43,7 +55,9 @@ class Controller:
         self._arm = arm
         self._lock = threading.Lock()
         self._journal = journal
-        self._servo = Servo(arm, [float(v) for v in HOME_DEG], now_ns, journal.step if journal else None)
+        self._servo = Servo(arm, [float(v) for v in HOME_DEG], now_ns, self._keep)
+        self._past: deque[Moment] = deque(maxlen=PAST_STEPS)
+        self._keep(now_ns, self._servo.joints_deg)
         # The robot's calendar is set once: later steps of the host's are not its own.
         self._calendar_ns = time.time_ns() - time.monotonic_ns()
         self._enabled = False
@@ -144,18 +158,20 @@ class Controller:
         with self._at_now():
             return self._hand.laps(self._servo.time_ns) if self._hand else 0.0
 
-    def state(self, now_ns: int) -> cnde.Values:
+    def state(self, at_ns: int) -> cnde.Values:
+        """The state at a time that has come: a robot samples when it is due, however late its stream is served."""
         with self._lock:
-            self._servo.advance(now_ns)
-            joints, speeds = np.array(self._servo.joints_deg), np.array(self._servo.speeds_deg_s)
+            self._servo.advance(at_ns)
+            then = next((moment for moment in reversed(self._past) if moment.t_ns <= at_ns), self._past[0])
+            joints, speeds = np.array(then.joints_deg), np.array(then.speeds_deg_s)
             tool_speed = self._arm.jacobian(joints) @ np.radians(speeds)
             mode = DRAGGED if self._dragging else MOVING if float(np.abs(speeds).max()) > 0.01 else RESTING
             return {
                 "robot_state": (mode,),
                 "robot_mode": (0,),
-                "actual_joint_pos": tuple(self._servo.joints_deg),
+                "actual_joint_pos": then.joints_deg,
                 "actual_TCP_pos": tuple(self._arm.tool_pose_mm_deg(joints)),
-                "actual_joint_vel": tuple(self._servo.speeds_deg_s),
+                "actual_joint_vel": then.speeds_deg_s,
                 "actual_TCP_cmpvel": (
                     float(np.linalg.norm(tool_speed[:3])) * 1000.0,
                     float(np.degrees(np.linalg.norm(tool_speed[3:]))),
@@ -166,14 +182,19 @@ class Controller:
                 "rbt_enable_state": (int(self._enabled),),
                 "last_servoJ_target": tuple(self._last_target),
                 "servoJ_cmd_num": (self._servo_commands,),
-                "robot_time": cnde.calendar_time(self._servo.time_ns + self._calendar_ns),
+                "robot_time": cnde.calendar_time(then.t_ns + self._calendar_ns),
             }
 
     def close(self) -> None:
         with self._at_now():
             if self._journal:
                 self._journal.close()
-                self._servo.on_step = self._journal = None
+                self._journal = None
+
+    def _keep(self, t_ns: int, joints_deg: list[float]) -> None:
+        self._past.append(Moment(t_ns, tuple(joints_deg), tuple(self._servo.speeds_deg_s)))
+        if self._journal:
+            self._journal.step(t_ns, joints_deg)
 
     def _at_now(self) -> _AtNow:
         return _AtNow(self._lock, self._servo)

@@ -41,8 +41,9 @@ ECHOES_KEPT = 64
 HEADROOM = 0.94
 """Of the limits, for commands: a servo makes up for its lag faster than it was told to move, and the guard trips at the
 limits themselves."""
-SPEEDING_UP_DEG_S2 = 1000.0
-"""Well below what the arm can: what it cannot follow it makes up for by going too fast. The hand's own is 740."""
+SPEEDING_UP_DEG_S2, SLOWING_DOWN_DEG_S2 = 1700.0, 1000.0
+"""The hand's own is 740; its way in straight lines of 20 ms asks for twice that at their ends. The arm's is 1500: what it
+cannot follow it makes up for by going too fast."""
 ATTEMPTS_MAX = 3
 MALFORMED_MAX = 5
 """Setpoints in a row that are no numbers; then something is broken."""
@@ -307,7 +308,9 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
     commands.must("RobotEnable", 1)
     commands.must("ServoMoveStart")
     measured = np.array(_first(stream).values["actual_joint_pos"])
-    validator = VALIDATORS[str(settings["validator"])](FR20, _limits(str(settings["validator"])), measured)
+    kind = str(settings["validator"])
+    limits = Limits() if kind == "reject" else command_limits()
+    validator = VALIDATORS[kind](FR20, limits, measured)
     asker = Heartbeat(int(str(settings["parameters_hash"])), int(str(settings["heartbeat_lapse_ns"])))
     _await_guard(heartbeat, asker, stream)
     follower = Follower(commands, stream, setpoints, heartbeat, asker, validator)
@@ -343,12 +346,17 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
     control.hear(timeout_s=5.0)
 
 
-def _limits(validator: str) -> Limits:
+def command_limits() -> Limits:
+    """What commands are held to, so that the arm that follows them stays within the limits."""
     full = Limits()
-    if validator == "reject":
-        return full
     joints, tool = HEADROOM * full.joint_speed_deg_s, HEADROOM * full.tool_speed_m_s
-    return replace(full, joint_speed_deg_s=joints, tool_speed_m_s=tool, speeding_up_deg_s2=SPEEDING_UP_DEG_S2)
+    return replace(
+        full,
+        joint_speed_deg_s=joints,
+        tool_speed_m_s=tool,
+        speeding_up_deg_s2=SPEEDING_UP_DEG_S2,
+        slowing_down_deg_s2=SLOWING_DOWN_DEG_S2,
+    )
 
 
 def _first(stream: StateStream) -> State:

@@ -36,21 +36,22 @@ class Leader:
 
     def on_readable(self) -> bool:
         """Take what came; false at the stream's end."""
-        message_id = self.produced + 1
         pre_read_ns = time.monotonic_ns()
         # Mostly the next frame is the one after the last; only a setpoint's own read is its first point.
         is_expected = self._is_due(self._newest_source_ns + STATE_PERIOD_NS)
         if is_expected:
-            taut.stamp("publish.pre_read", message_id)
+            taut.stamp("publish.pre_read", self.produced + 1)
         states = self._stream.read(wait=False)
         if states is None:
             return False
-        # Of a bunch only the newest says where the operator is.
-        for state in states[-1:]:
+        # Of a bunch each is a point of the operator's way: the newest alone would cut his corners.
+        for state in states:
             self._newest_source_ns = state.source_ns
             if self._is_due(state.source_ns):
+                message_id = self.produced + 1
                 if not is_expected:
                     taut.stamp("publish.pre_read", message_id)
+                is_expected = False
                 taut.stamp("publish.got_state", message_id)
                 self._publish(message_id, state, pre_read_ns)
         return True

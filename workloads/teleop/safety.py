@@ -35,7 +35,9 @@ class Limits:
     joint_speed_deg_s: float = 70.0
     tool_speed_m_s: float = 1.0
     speeding_up_deg_s2: float = math.inf
-    """Of the fastest joint, for `ClampValidator`; slowing down is not limited, so that nothing overshoots."""
+    """Of each joint, for `ClampValidator`. Slowing down is not limited, so that nothing overshoots."""
+    slowing_down_deg_s2: float = math.inf
+    """What a joint can be counted on for: one that was told to stop has not stopped at once."""
     area_lower_m: tuple[float, float, float] = (-1.6, -1.2, 0.05)
     area_upper_m: tuple[float, float, float] = (0.2, 1.2, 1.9)
 
@@ -114,7 +116,7 @@ class ClampValidator(_Checks):
     def __init__(self, arm: Arm, limits: Limits, start_deg: Array) -> None:
         super().__init__(arm, limits, start_deg)
         self._last_tool_m = arm.tool_m(start_deg)
-        self._speed_deg_s = 0.0
+        self._moving_deg_s = np.zeros(6)
 
     def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
@@ -132,9 +134,9 @@ class ClampValidator(_Checks):
         share = min(1.0, self._limits.joint_speed_deg_s * period_s / turn_deg)
         if share < 1.0:
             changed = "velocity_limit"
-        speeding_up = (self._speed_deg_s + self._limits.speeding_up_deg_s2 * period_s) * period_s / turn_deg
-        if speeding_up < share:
-            changed, share = "acceleration_limit", speeding_up
+        followed = self._share_followed(step, period_s)
+        if followed < share:
+            changed, share = "acceleration_limit", followed
         way_m = self._limits.tool_speed_m_s * period_s
         tool_m = self._arm.tool_m(self._last_deg + share * step)
         checks: list[tuple[Reason, Callable[[Array], bool]]] = [
@@ -147,13 +149,24 @@ class ClampValidator(_Checks):
                 tool_m = self._arm.tool_m(self._last_deg + share * step)
         self._last_deg, self._last_tool_m = self._last_deg + share * step, tool_m
         if period_s > 0:
-            self._speed_deg_s = share * turn_deg / period_s
+            change = self._limits.slowing_down_deg_s2 * period_s
+            self._moving_deg_s += np.clip(share * step / period_s - self._moving_deg_s, -change, change)
         return Verdict(self._last_deg, changed=changed)
 
     def rehome(self, joints_deg: Array) -> None:
         """The arm moved without us: the next step is measured from where it is."""
         self._last_deg, self._last_tool_m = joints_deg.copy(), self._arm.tool_m(joints_deg)
-        self._speed_deg_s = 0.0
+        self._moving_deg_s[:] = 0.0
+
+    def _share_followed(self, step: Array, period_s: float) -> float:
+        """The largest share of the step that asks no joint to speed up faster than it may. One that still moves the other way
+        is not asked back before it has stopped: it would make up for the way by going too fast."""
+        gained = self._limits.speeding_up_deg_s2 * period_s
+        forth = np.maximum(self._moving_deg_s + gained, 0.0) * period_s
+        back = np.maximum(gained - self._moving_deg_s, 0.0) * period_s
+        allowed = np.where(step > 0.0, forth, back)
+        turns = np.abs(step)
+        return float(np.min(allowed[turns > 0.0] / turns[turns > 0.0], initial=math.inf))
 
     def _largest_share(self, step: Array, share: float, allowed: Callable[[Array], bool]) -> float:
         """The largest share of the step, up to `share`, that leads the tool where it may be; 0 if none does."""

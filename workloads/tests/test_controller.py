@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from workloads.teleop import cnde
 from workloads.teleop import controller as sim
 from workloads.teleop.arms import FR3, HOME_DEG
 from workloads.teleop.client import ArmClient
@@ -104,3 +105,18 @@ def test_states_carry_the_robots_own_time_a_period_apart(client: ArmClient) -> N
     until(lambda: len(seen) > 20)
     steps = {after - before for before, after in pairwise(seen)}
     assert steps <= {9_000_000, 10_000_000, 11_000_000}
+
+
+def test_a_state_that_is_served_late_is_that_of_its_time() -> None:
+    ms, start_ns = 1_000_000, time.monotonic_ns() - 1_000_000_000
+    controller = sim.Controller(FR3, start_ns)
+    controller.RobotEnable(1)
+    controller.DragTeachSwitch(1)
+    controller.SimHandCircle(20.0, 0.5)
+    time.sleep(0.1)
+    controller.SimHandLaps()  # a call that brings the servo to now
+    now_ns = time.monotonic_ns()
+    late, newest = controller.state(now_ns - 50 * ms), controller.state(now_ns)
+    apart_ns = cnde.calendar_ns(newest["robot_time"]) - cnde.calendar_ns(late["robot_time"])
+    assert apart_ns == pytest.approx(50 * ms, abs=ms)
+    assert late["actual_joint_pos"] != newest["actual_joint_pos"]

@@ -97,3 +97,20 @@ def test_speeding_up_is_limited_and_slowing_down_is_not() -> None:
     assert np.diff([0.0, *speeds]).max() <= 8.0 + 1e-6 and max(speeds) > 30.0
     held = validator.clamp(last, 0.008)
     assert held.changed is None and held.joints_deg is not None and np.array_equal(held.joints_deg, last)
+
+
+def test_a_joint_that_still_moves_one_way_is_not_asked_back_before_it_can_have_stopped() -> None:
+    limits = Limits(speeding_up_deg_s2=2000.0, slowing_down_deg_s2=1000.0)
+    validator = ClampValidator(FR20, limits, HOME_DEG.copy())
+    forth = np.eye(6)[0] * 30.0
+    for _ in range(10):
+        moved = validator.clamp(HOME_DEG + forth, 0.008).joints_deg
+    assert moved is not None
+    steps = []
+    for _ in range(12):
+        before, moved = moved, validator.clamp(HOME_DEG - forth, 0.008).joints_deg
+        assert moved is not None
+        steps.append(float((moved - before)[0]))
+    # 70 deg/s take 70 ms to stop: not before the gain of one step (16 deg/s) makes up for what is left.
+    assert steps[:6] == [0.0] * 6 and steps[-1] < -0.1
+    assert np.diff([0.0, *steps]).min() >= -2000.0 * 0.008 * 0.008 - 1e-9
