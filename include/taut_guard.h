@@ -385,7 +385,7 @@ typedef struct {
   uint32_t reserved;
 } taut_sampled_t;
 
-typedef struct { uint64_t storage[160]; } taut_playout_t;
+typedef struct { uint64_t storage[304]; } taut_playout_t;
 
 int taut_playout_init(taut_playout_t *playout, uint64_t period_ns, uint64_t jitter_ns, uint64_t delay_most_ns, char *message,
                       size_t capacity);

@@ -14,7 +14,7 @@ import selectors
 import time
 from collections import deque
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -183,7 +183,7 @@ class Follower:
         newest = self._carried[-1].setpoint.id if self._carried else 0
         code = self._call(joints.tolist(), command.period_ns / 1e9, newest)
         if code is None:
-            self._lose_carried()
+            self._drop_passed(command.path_ns, "lost", "transport")
             return
         if code != 0:
             self._stop("not_enabled")
@@ -193,19 +193,24 @@ class Follower:
         self._sent.append((self._number, joints))
         self.added_delay_ns.append(command.added_delay_ns)
         sent_ns = time.monotonic_ns()
-        reached = [one for one in self._carried if command.path_ns > one.after_ns]
-        for one, following in zip_longest(reached, reached[1:]):
-            is_behind = following is not None and following.setpoint.source_ns <= command.from_ns
-            if one.number == 0 and is_behind:
-                # Neither the stretch to it nor the one from it was played: the path was begun anew beyond them.
-                self._carried.remove(one)
-                self.account.drop(one.setpoint.id, "superseded", "superseded")
-                continue
+        # Where the path was begun anew beyond some of them.
+        self._drop_passed(command.from_ns, "superseded", "superseded")
+        for one in self._carried:
+            if command.path_ns <= one.after_ns:
+                break
             if one.number == 0:
                 taut.stamp("follower.command_applied", one.setpoint.id)
             one.number, one.sent_ns = self._number, sent_ns
             one.modified = one.modified or modified
             one.is_done = command.path_ns >= one.setpoint.source_ns
+
+    def _drop_passed(self, path_ns: int, fate: guard.Fate, reason: guard.Reason) -> None:
+        """Setpoints that no command carried, and none will: the path is beyond the stretch to them and the one from them."""
+        carried = list(self._carried)
+        for one, following in pairwise(carried):
+            if one.number == 0 and following.setpoint.source_ns <= path_ns:
+                self._carried.remove(one)
+                self.account.drop(one.setpoint.id, fate, reason)
 
     def _call(self, joints: list[float], period_s: float, setpoint: int) -> int | None:
         """The controller's code, or nothing: it did not answer within one setpoint's period."""
@@ -221,12 +226,6 @@ class Follower:
                 self._is_numbered = False
                 if not self._retry.again(time.monotonic_ns()):
                     return None
-
-    def _lose_carried(self) -> None:
-        """The command did not get through: setpoints that no other command carried are lost."""
-        for one in [one for one in self._carried if one.number == 0]:
-            self._carried.remove(one)
-            self.account.drop(one.setpoint.id, "lost", "transport")
 
     def _hear_arm(self) -> None:
         states = [] if self.arm_is_gone else self._stream.read(wait=False)

@@ -8,7 +8,7 @@ use crate::{
 
 const AXES: usize = 8;
 
-pub type PlayoutHandle = Handle<159>;
+pub type PlayoutHandle = Handle<303>;
 pub type ApproachHandle = Handle<7>;
 pub type DecimateHandle = Handle<7>;
 pub type KeepAliveHandle = Handle<15>;

@@ -6,8 +6,8 @@
 
 use crate::error::{Error, within};
 
-/// Setpoints kept.
-const DEPTH: usize = 16;
+/// Setpoints kept: the longest delay, and as much again for a player whose own clock fell behind.
+const DEPTH: usize = 32;
 /// The delay shrinks by 1 ms a second.
 const SHRINK_PPM: u64 = 1000;
 const DRIFT_PPM: u64 = 200;
@@ -67,7 +67,7 @@ impl<const N: usize> Playout<N> {
     pub fn new(period_ns: u64, jitter_ns: u64, delay_most_ns: u64) -> Result<Playout<N>, Error> {
         within("period_ns", period_ns as f64, 1e5, 1e9)?;
         let delay_least_ns = period_ns.saturating_add(jitter_ns);
-        let holds = period_ns * (DEPTH as u64 - 2);
+        let holds = period_ns * (DEPTH as u64 / 2 - 2);
         within("delay_most_ns", delay_most_ns as f64, delay_least_ns as f64, holds as f64)?;
         Ok(Playout {
             period_ns,
