@@ -90,7 +90,7 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     let lost: Vec<String> = calls["rows"].as_array().into_iter().flatten().map(|row| row["lost"].to_string()).collect();
     let _ = write!(
         out,
-        "{} (by size).\n\n## Compression\n\nThe messages of the first table's recording, in chunks of 1 MiB; one thread, the best of three.\n\n\
+        "{} (by size).\n\n## Compression\n\nThe messages of the first table's recording, in chunks of 512 KiB; one thread, the best of three.\n\n\
          | | ratio | in, MB/s | out, MB/s |\n|---|---|---|---|\n",
         lost.join(", ")
     );

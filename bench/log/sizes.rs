@@ -13,7 +13,7 @@ use std::{
 use taut_recording::{Record, log::Log};
 
 /// Uncompressed bytes of a chunk.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 19;
 
 pub struct Sizes {
     /// Name, ratio, MB/s in, MB/s out.
@@ -26,23 +26,12 @@ pub struct Sizes {
 type Compress = fn(&[u8]) -> Vec<u8>;
 type Decompress = fn(&[u8], usize) -> Vec<u8>;
 
-const COMPRESSORS: [(&str, Compress, Decompress); 6] = [
+const COMPRESSORS: [(&str, Compress, Decompress); 7] = [
     ("none", |bytes| bytes.to_vec(), |bytes, _| bytes.to_vec()),
-    (
-        "zstd, level -1 (taut)",
-        |bytes| zstd::bulk::compress(bytes, -1).expect("it compresses"),
-        |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
-    ),
-    (
-        "zstd, level 1",
-        |bytes| zstd::bulk::compress(bytes, 1).expect("it compresses"),
-        |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
-    ),
-    (
-        "zstd, level 3",
-        |bytes| zstd::bulk::compress(bytes, 3).expect("it compresses"),
-        |bytes, size| zstd::bulk::decompress(bytes, size).expect("it was compressed"),
-    ),
+    ("zstd, level -4 (taut)", zstd_at::<-4>, of_zstd),
+    ("zstd, level -1", zstd_at::<-1>, of_zstd),
+    ("zstd, level 1", zstd_at::<1>, of_zstd),
+    ("zstd, level 3", zstd_at::<3>, of_zstd),
     ("lz4 (lz4_flex)", lz4_flex::block::compress, |bytes, size| {
         lz4_flex::block::decompress(bytes, size).expect("it was compressed")
     }),
@@ -52,6 +41,14 @@ const COMPRESSORS: [(&str, Compress, Decompress); 6] = [
         |bytes, _| snap::raw::Decoder::new().decompress_vec(bytes).expect("it was compressed"),
     ),
 ];
+
+fn zstd_at<const LEVEL: i32>(bytes: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(bytes, LEVEL).expect("it compresses")
+}
+
+fn of_zstd(bytes: &[u8], size: usize) -> Vec<u8> {
+    zstd::bulk::decompress(bytes, size).expect("it was compressed")
+}
 
 pub fn measure(recording: &Path) -> Result<Sizes, Box<dyn std::error::Error>> {
     let mut all = Vec::new();

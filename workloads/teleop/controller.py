@@ -280,6 +280,11 @@ class CommandHandler(SimpleXMLRPCRequestHandler):
 class CommandServer(socketserver.ThreadingMixIn, SimpleXMLRPCServer):
     daemon_threads = True
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that gave a call up hangs up: that is its affair."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 def serve_commands(controller: Controller) -> CommandServer:
     server = CommandServer(("127.0.0.1", 0), CommandHandler, logRequests=False, allow_none=True)
@@ -330,6 +335,7 @@ def main() -> None:
     controller = Controller(ARMS[args.arm], time.monotonic_ns(), journal)
     commands = serve_commands(controller)
     states = serve_states(controller, args.wire)
+    realtime.with_small_collections()
     print(json.dumps({"commands": commands.server_address[1], "states": states.getsockname()[1]}), flush=True)
     stop.wait()
     controller.close()

@@ -182,7 +182,10 @@ class Follower:
             joints, modified = verdict.joints_deg, verdict.changed
         newest = self._carried[-1].setpoint.id if self._carried else 0
         code = self._call(joints.tolist(), command.period_ns / 1e9, newest)
+        self._pacing.answered(time.monotonic_ns())
         if code is None:
+            if isinstance(self._validator, ClampValidator):
+                self._validator.lose()
             self._drop_passed(command.path_ns, "lost", "transport")
             return
         if code != 0:

@@ -21,6 +21,8 @@ JITTER_NS = 2 * MS
 """What the playout expects of its jitter; beyond it the delay grows by itself, and shrinks slowly."""
 DELAY_MOST_NS = 260 * MS
 """A stall of 200 ms, and what queues up behind it, is waited out: late, but on the hand's own path."""
+PROMPT_NS = 5 * MS
+"""A call that takes no longer counts as taken when it was sent: the arm hardly slows down in this time."""
 SPACING_NS = 3 * MS
 """Least time between two commands: a setpoint may come a millisecond early. Its way is then shorter by as much."""
 PATIENCE_NS = 3 * MS
@@ -59,7 +61,7 @@ class Pacing:
         self._delay_ns = 0
         self._clock_ns = self._wanted_ns = -JUMP_NS
         self._sent = 0
-        self._sent_ns = self._until_ns = self._begun_ns = 0
+        self._sent_ns = self._until_ns = self._begun_ns = self._beat_ns = 0
         self.due_ns: int | None = None
         """When the next command is due; `None` before the first setpoint."""
 
@@ -106,7 +108,11 @@ class Pacing:
         patience_ns = SETPOINT_PERIOD_NS + PATIENCE_NS - 3 * COMMAND_NS if self._sent >= 3 else 0
         self.due_ns = max(self._begun_ns + self._sent * COMMAND_NS + patience_ns, now_ns + SPACING_NS)
         if is_deep:
-            self.due_ns = now_ns + COMMAND_NS
+            # A beat: what one command was late does not delay those after it either.
+            self._beat_ns = max(self._beat_ns, now_ns - COMMAND_NS) + COMMAND_NS
+            self.due_ns = max(self._beat_ns, now_ns + SPACING_NS)
+        else:
+            self._beat_ns = now_ns
         if sampled is None:
             return None
         self._delay_ns = sampled.added_delay_ns
@@ -118,6 +124,12 @@ class Pacing:
         else:
             from_ns = before_ns if 0 <= path_ns - before_ns <= 2 * COMMAND_NS else path_ns - period_ns
         return Command(sampled.setpoint, period_ns, limit_ns, from_ns, path_ns, sampled.added_delay_ns)
+
+    def answered(self, now_ns: int) -> None:
+        """The last command's call has ended. The arm may have got it only now, and has not moved by it yet: what comes next may
+        not make up for that."""
+        if now_ns - self._sent_ns > PROMPT_NS:
+            self._until_ns += now_ns - self._sent_ns
 
     def _begin_anew_if_far(self, is_first: bool = False) -> None:
         if is_first or abs(self._wanted_ns - self._clock_ns) >= JUMP_NS:

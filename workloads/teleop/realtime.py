@@ -21,6 +21,11 @@ def ask(priority: int) -> str:
 
 def without_collections() -> None:
     """No garbage collection from here on: a loop that makes no cycles needs none, and it would stop the loop."""
+    with_small_collections()
+    gc.disable()
+
+
+def with_small_collections() -> None:
+    """What is there now is never looked at again: a collection costs what was made since, not what was imported."""
     gc.collect()
     gc.freeze()
-    gc.disable()

@@ -117,6 +117,7 @@ class ClampValidator(_Checks):
         super().__init__(arm, limits, start_deg)
         self._last_tool_m = arm.tool_m(start_deg)
         self._moving_deg_s = np.zeros(6)
+        self._before = (self._last_deg, self._last_tool_m)
 
     def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
@@ -125,6 +126,7 @@ class ClampValidator(_Checks):
     def clamp(self, joints_deg: Array, period_s: float) -> Verdict:
         """The joints to send for the next `period_s`: as far towards `joints_deg` as every limit allows. They count
         as sent."""
+        self._before = (self._last_deg, self._last_tool_m)
         changed: Reason | None = None
         target = np.clip(joints_deg, self._lower, self._upper)
         if not np.array_equal(target, joints_deg):
@@ -152,6 +154,12 @@ class ClampValidator(_Checks):
             change = self._limits.slowing_down_deg_s2 * period_s
             self._moving_deg_s += np.clip(share * step / period_s - self._moving_deg_s, -change, change)
         return Verdict(self._last_deg, changed=changed)
+
+    def lose(self) -> None:
+        """The last step is not known to have been taken, and the arm may have come to rest meanwhile: the next one is
+        measured from where it was sent before."""
+        self._last_deg, self._last_tool_m = self._before
+        self._moving_deg_s[:] = 0.0
 
     def rehome(self, joints_deg: Array) -> None:
         """The arm moved without us: the next step is measured from where it is."""

@@ -23,7 +23,7 @@ pub(crate) const TO_SIGNATURE: usize = 37;
 pub(crate) const TO_RECORDS: usize = 53;
 /// Of a chunk's declared length, what is not compressed records.
 pub(crate) const CHUNK_FIXED: u64 = 44;
-/// Chunks of ours are closed at 1 MiB; a hostile file must not ask for more memory than this.
+/// Chunks of ours are closed at 512 KiB; a hostile file must not ask for more memory than this.
 pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 /// The frame of a torn chunk may not ask for a larger window either.
 const MAX_WINDOW_LOG: u32 = 24;
