@@ -239,9 +239,9 @@ fn a_torn_chunk_gives_what_decompresses_and_says_so() {
     let records: Vec<Record> = (0..6).map(|cpu| Record::Kernel(batch(cpu, &mut noise))).collect();
     let bytes = written(std::slice::from_ref(&records), true);
     let (chunk, held) = chunks(&bytes).into_iter().max_by_key(|(at, _)| at.len()).unwrap();
-    assert_eq!(held.len(), 6 * 4096);
+    assert_eq!(held.len(), 4 * 4096);
     let (salvaged, contents) = read_all(&bytes[..chunk.end - 1000]).unwrap();
-    assert!(contents.kernel_events >= 4 * 4096, "{}", contents.kernel_events);
+    assert!((2 * 4096..4 * 4096).contains(&contents.kernel_events), "{}", contents.kernel_events);
     assert!(is_within(&rows(&salvaged), &rows(&records)));
     let [Damage::Torn { missing: 1000, kernel_events, .. }] = contents.damage[..] else {
         panic!("{:?}", contents.damage)
