@@ -86,6 +86,9 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, des
     commands.close()
     taut.prepare_thread()
     realtime.without_collections()
+    # What came while the hand took hold shows an arm at rest: no setpoint is made of it.
+    while stream.read(wait=False):
+        pass
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ, leader.on_readable)
         selector.register(control, selectors.EVENT_READ, lambda: False)
