@@ -296,7 +296,10 @@ if sys.argv[2] == "away":
         )
     };
     folder.write("lab.toml", &lab("away"));
-    let result = folder.json(&["run", "lab.toml", "-o", "away"]);
+    // Where the kernel had no room for every event, the one that matters may be among the lost.
+    let runs = ["away", "again", "once-more"].map(|out| (out, folder.json(&["run", "lab.toml", "-o", out])));
+    let heard = |out: &str| folder.trials(out)[0].get("events_lost").is_none_or(|lost| lost == 0);
+    let (out, result) = runs.iter().find(|(out, _)| heard(out)).expect("a trial of which every event was heard");
     let confinement = result["confinement"].as_str().unwrap();
     if confinement.contains("no scheduler events") {
         folder.write("lab.toml", &format!("watch = \"events\"\n{}", lab("home")));
@@ -305,11 +308,11 @@ if sys.argv[2] == "away":
         eprintln!("skipped: {confinement}");
         return;
     }
-    let trial = &folder.trials("away")[0];
-    let reason = trial["reason"].as_str().unwrap();
+    let trial = &folder.trials(out)[0];
+    let reason = trial["reason"].as_str().unwrap_or_else(|| panic!("{trial:#}"));
     assert_eq!(trial["status"], "invalid", "{trial:#}");
     assert!(reason.contains("of trial ran on CPU ") && reason.contains(" ms, not only on "), "{reason}");
-    let ran = folder.read(&format!("away/{}/ran.txt", trial["logs"].as_str().unwrap()));
+    let ran = folder.read(&format!("{out}/{}/ran.txt", trial["logs"].as_str().unwrap()));
     assert!(ran.lines().any(|line| line.starts_with("trial ") && line.contains("python3")), "{ran}");
 
     folder.write("lab.toml", &lab("home"));
@@ -404,7 +407,7 @@ fn every_load_proves_that_it_was_there() {
     assert!(of("unreachable")["reason"].as_str().unwrap().contains("forks/s of"), "{:#}", of("unreachable"));
 }
 
-/// A lab that is in the middle of a trial, with a grandchild that has left its group and its environment.
+/// A lab that is in the middle of a trial, with a grandchild that has left its group.
 fn in_the_middle(folder: &Folder) -> Child {
     folder.write(
         "lab.toml",
@@ -413,7 +416,7 @@ trials = 3
 seed = 5
 [[process]]
 name = "system"
-command = "(setsid sh -c 'exec -a stray-of-test sleep 1000' &) ; echo up; exec sleep 1000"
+command = "(setsid sh -c 'echo up; exec sleep 1000' &) ; exec sleep 1000"
 ready = { stdout = "up" }
 stop_timeout_s = 1
 [trial]

@@ -57,7 +57,8 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         n => format!(" · {} kernel events, {}", words::count(n), lost(totals.lost_kernel_events)),
     };
     let profile = analysis.profile.as_ref().map_or(String::new(), |of| format!(" · stacks: {}", words::profile(of)));
-    let clock = totals.clock_error_ns.map_or("clock error unknown".into(), |e| format!("clock\u{a0}±\u{a0}{e:.0}\u{a0}ns"));
+    let clock =
+        totals.clock_error_ns.map_or("clock error unknown".into(), |e| format!("clock\u{a0}±\u{a0}{e:.0}\u{a0}ns"));
     format!(
         "{:.1} s · {} stamps, {}{kernel}{profile} · {} tier · {clock}",
         totals.duration_s,

@@ -146,10 +146,34 @@ impl Drop for Switches {
 impl Inside {
     fn empty(&mut self) -> io::Result<()> {
         let Inside { source, account, lost } = self;
-        source.drain(&mut |batch| account.take(&batch))?;
+        let mut events = Vec::new();
+        source.drain(&mut |batch| events.extend(rows(&batch)))?;
+        // Each CPU's are in order, but one CPU wakes what another runs.
+        events.sort_by_key(|event| event.time_ns);
+        events.iter().for_each(|event| account.take(event));
         *lost += source.lost().into_iter().map(|(_, n)| n).sum::<u64>();
         Ok(())
     }
+}
+
+/// What an account takes of an event.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    time_ns: u64,
+    kind: KernelEvent,
+    cpu: u16,
+    /// The thread that was current.
+    tid: i32,
+    /// The other thread, if there is one.
+    other: i32,
+}
+
+fn rows(batch: &KernelBatch) -> impl Iterator<Item = Event> {
+    (0..batch.time_ns.len()).filter_map(|at| {
+        let kind = KernelEvent::from_number(batch.event[at])?;
+        let (time_ns, tid, other) = (batch.time_ns[at], batch.tid[at], batch.arg0[at] as i32);
+        Some(Event { time_ns, kind, cpu: batch.cpu, tid, other })
+    })
 }
 
 fn held(inside: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
@@ -166,6 +190,8 @@ struct Account {
     on: HashMap<u16, (i32, u64)>,
     ran: BTreeMap<(i32, u16), u64>,
     born: HashMap<i32, i32>,
+    /// Since when a thread could run, or could on another CPU.
+    able: HashMap<i32, u64>,
 }
 
 impl Account {
@@ -174,28 +200,42 @@ impl Account {
         *self = Account { is_open: true, began_ns: now_ns, on, ..Account::default() };
     }
 
-    fn take(&mut self, batch: &KernelBatch) {
-        for at in 0..batch.time_ns.len() {
-            let (cpu, time_ns, tid, arg0) = (batch.cpu, batch.time_ns[at], batch.tid[at], batch.arg0[at] as i32);
-            match KernelEvent::from_number(batch.event[at]) {
-                Some(KernelEvent::SchedSwitch) => {
-                    self.left(cpu, tid, time_ns);
-                    self.on.insert(cpu, (arg0, time_ns));
-                }
-                Some(KernelEvent::SwitchIn) => {
-                    self.on.insert(cpu, (tid, time_ns));
-                }
-                Some(KernelEvent::SwitchOut) => self.left(cpu, tid, time_ns),
-                Some(KernelEvent::SchedFork) if self.is_open => {
-                    self.born.insert(arg0, tid);
-                }
-                _ => {}
+    fn take(&mut self, event: &Event) {
+        use KernelEvent::*;
+        let Event { time_ns, kind, cpu, tid, other } = *event;
+        if !matches!(kind, SwitchIn | SwitchOut) {
+            self.is_current(cpu, tid, time_ns);
+        }
+        match kind {
+            SchedSwitch => {
+                self.left(cpu, tid, time_ns);
+                self.on.insert(cpu, (other, time_ns));
             }
+            SwitchIn => {
+                self.on.insert(cpu, (tid, time_ns));
+            }
+            SwitchOut => self.left(cpu, tid, time_ns),
+            SchedWaking | SchedWakeupNew | SchedMigrate => {
+                self.able.insert(other, time_ns);
+            }
+            SchedFork if self.is_open => {
+                self.born.insert(other, tid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Every event names the thread that is current on its CPU. If that is not the one that came last, a switch is
+    /// missing: full buffers lose them, and some kernels record none of a CPU's idle task. On an idle CPU the newcomer
+    /// runs since it could; else since now for certain, and how long the other one stayed nobody knows.
+    fn is_current(&mut self, cpu: u16, tid: i32, time_ns: u64) {
+        if let Some((expected, idle_ns)) = self.on.get(&cpu).copied().filter(|(on, _)| *on != tid) {
+            let able_ns = self.able.get(&tid).copied().filter(|able_ns| expected == 0 && *able_ns >= idle_ns);
+            self.on.insert(cpu, (tid, able_ns.unwrap_or(time_ns)));
         }
     }
 
     /// Who leaves came at the last switch; whoever was there from the first event on, at the beginning at the latest.
-    /// When somebody else had come, events are lost, and nobody knows how long this one was there.
     fn left(&mut self, cpu: u16, tid: i32, time_ns: u64) {
         let since_ns = match self.on.remove(&cpu) {
             Some((on, since_ns)) if on == tid => since_ns,
@@ -232,17 +272,9 @@ impl Account {
 mod tests {
     use super::*;
 
-    fn batch(cpu: u16, rows: &[(u64, KernelEvent, i32, i64)]) -> KernelBatch {
-        let n = rows.len();
-        KernelBatch {
-            cpu,
-            time_ns: rows.iter().map(|row| row.0).collect(),
-            event: rows.iter().map(|row| row.1 as u8).collect(),
-            flags: vec![0; n],
-            tid: rows.iter().map(|row| row.2).collect(),
-            arg0: rows.iter().map(|row| row.3).collect(),
-            arg1: vec![0; n],
-            arg2: vec![0; n],
+    impl Account {
+        fn see(&mut self, cpu: u16, rows: &[(u64, KernelEvent, i32, i32)]) {
+            rows.iter().for_each(|&(time_ns, kind, tid, other)| self.take(&Event { time_ns, kind, cpu, tid, other }));
         }
     }
 
@@ -255,11 +287,11 @@ mod tests {
         use KernelEvent::SchedSwitch;
         let mut account = Account::default();
         // Before the window: 7 comes onto CPU 0.
-        account.take(&batch(0, &[(50, SchedSwitch, 1, 7)]));
+        account.see(0, &[(50, SchedSwitch, 1, 7)]);
         account.begin(100);
         // 7 until 130, idle until 140, 7 again; 9 was on CPU 1 from before the first event there, and 7 came after it.
-        account.take(&batch(0, &[(130, SchedSwitch, 7, 0), (140, SchedSwitch, 0, 7), (150, SchedSwitch, 7, 0)]));
-        account.take(&batch(1, &[(120, SchedSwitch, 9, 7), (125, SchedSwitch, 7, 9)]));
+        account.see(0, &[(130, SchedSwitch, 7, 0), (140, SchedSwitch, 0, 7), (150, SchedSwitch, 7, 0)]);
+        account.see(1, &[(120, SchedSwitch, 9, 7), (125, SchedSwitch, 7, 9)]);
         assert_eq!(stays(&mut account, 200), [(7, 0, 40), (7, 1, 5), (9, 1, 20 + 75)]);
         // The next window begins with who is there.
         account.begin(300);
@@ -271,7 +303,7 @@ mod tests {
         use KernelEvent::{SwitchIn, SwitchOut};
         let mut account = Account::default();
         account.begin(100);
-        account.take(&batch(0, &[(110, SwitchOut, 7, 0), (120, SwitchIn, 8, 0), (125, SwitchOut, 8, 1)]));
+        account.see(0, &[(110, SwitchOut, 7, 0), (120, SwitchIn, 8, 0), (125, SwitchOut, 8, 1)]);
         assert_eq!(stays(&mut account, 200), [(7, 0, 10), (8, 0, 5)]);
     }
 
@@ -280,15 +312,30 @@ mod tests {
         use KernelEvent::{SchedFork, SchedSwitch};
         let mut account = Account::default();
         account.begin(100);
-        account.take(&batch(0, &[(105, SchedFork, 1, 7), (110, SchedSwitch, 1, 7)]));
+        account.see(0, &[(105, SchedFork, 1, 7), (110, SchedSwitch, 1, 7)]);
         account.forget(7, 150);
         // Nobody saw 7 leave and 8 come.
-        account.take(&batch(0, &[(160, SchedSwitch, 8, 0)]));
-        account.take(&batch(1, &[(150, SchedSwitch, 0, 7), (170, SchedSwitch, 7, 0)]));
+        account.see(0, &[(160, SchedSwitch, 8, 0)]);
+        account.see(1, &[(150, SchedSwitch, 0, 7), (170, SchedSwitch, 7, 0)]);
         let stays = account.end(200);
         let ran: Vec<_> = stays.all.iter().map(|stay| (stay.tid, stay.cpu, stay.ran_ns)).collect();
         assert_eq!(ran, [(1, 0, 10), (7, 1, 20)]);
         assert_eq!(stays.born, HashMap::from([(7, 1)]));
+    }
+
+    #[test]
+    fn who_leaves_a_cpu_that_was_idle_ran_there_since_it_could() {
+        use KernelEvent::{SchedMigrate, SchedSwitch, SchedWaking};
+        let mut account = Account::default();
+        account.begin(100);
+        account.see(1, &[(110, SchedSwitch, 6, 0)]);
+        // That 7 came is not recorded, as by kernels that record no switch of the idle task.
+        account.see(0, &[(120, SchedMigrate, 18, 7)]);
+        account.see(1, &[(150, SchedWaking, 7, 21), (152, SchedSwitch, 7, 0)]);
+        // 8 was able long ago, 9 came by itself: what they did first is what is known.
+        account.see(0, &[(90, SchedWaking, 5, 8)]);
+        account.see(1, &[(160, SchedWaking, 8, 6), (161, SchedSwitch, 8, 0), (170, SchedSwitch, 9, 0)]);
+        assert_eq!(stays(&mut account, 200), [(6, 1, 10), (7, 1, 32), (8, 1, 1)]);
     }
 
     #[test]
