@@ -40,9 +40,11 @@ pub struct Turn {
     pub cpu_share: f64,
     /// Of the recorder's process alone.
     pub recorder_share: f64,
-    /// Nanoseconds of the call in the loop: p50, p99, p99.9, largest; and how many.
+    /// Nanoseconds of the call in the loop: p50, p99, p99.9, largest.
     pub call_ns: [f64; 4],
+    /// Calls.
     pub n: u64,
+    /// Length of what was written.
     pub file_bytes: u64,
 }
 
