@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufWriter, ErrorKind, IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
     path::Path,
 };
 
@@ -23,7 +24,6 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
 
 /// Has a result written to a temporary neighbour of `path`, which takes its place when all of it is there.
 pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let cannot = || format!("{}: cannot write", path.display());
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder).with_context(cannot)?;
@@ -34,6 +34,29 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
     file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).with_context(cannot)?;
     file.persist(path).with_context(cannot)?;
     Ok(())
+}
+
+/// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.
+pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::fs::File>) -> Result<()>) -> Result<()> {
+    let cannot = || format!("{}: cannot write", folder.display());
+    let is_new = !folder.exists();
+    let all = || -> Result<()> {
+        std::fs::create_dir_all(folder).with_context(cannot)?;
+        let temporary = |_| tempfile::Builder::new().prefix(".taut-").tempfile_in(folder);
+        let mut made = names.iter().map(temporary).collect::<std::io::Result<Vec<_>>>().with_context(cannot)?;
+        write(made.iter_mut().map(tempfile::NamedTempFile::as_file_mut).collect())?;
+        for (file, name) in made.into_iter().zip(names) {
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).with_context(cannot)?;
+            file.persist(folder.join(name)).with_context(cannot)?;
+        }
+        Ok(())
+    };
+    let written = all();
+    if written.is_err() && is_new {
+        // What was made for nothing goes; it is the other error that counts.
+        let _ = std::fs::remove_dir(folder);
+    }
+    written
 }
 
 /// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it.

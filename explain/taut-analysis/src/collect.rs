@@ -6,12 +6,13 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
 
 use crate::{
-    Analysis, Config, Error, Totals, Trips, explain, figures,
+    Analysis, Config, Error, Row, Totals, Trips, explain, figures,
     kernel::{Events, Futexes, Machine, Objects},
     line,
     marks::{Mark, Marks, Stamped},
     messages::Messages,
     names::Names,
+    rows,
     signals::{self, Signal},
     stacks::Stacks,
     telemetry, wakeups,
@@ -150,11 +151,35 @@ impl Analyzer {
 
     /// Works everything out. `damage` and `file_bytes` are passed through to the result.
     pub fn finish(
+        self,
+        info: Info,
+        ending: Option<Ending>,
+        damage: Vec<String>,
+        file_bytes: u64,
+    ) -> Result<Analysis, Error> {
+        self.work_out(info, ending, damage, file_bytes, None)
+    }
+
+    /// The same, and tells every message, hop, cause and thread state to `row` on the way: chain after chain, thread
+    /// after thread, each in order of time.
+    pub fn finish_by_row(
+        self,
+        info: Info,
+        ending: Option<Ending>,
+        damage: Vec<String>,
+        file_bytes: u64,
+        row: &mut dyn FnMut(Row<'_>),
+    ) -> Result<Analysis, Error> {
+        self.work_out(info, ending, damage, file_bytes, Some(row))
+    }
+
+    fn work_out(
         mut self,
         info: Info,
         ending: Option<Ending>,
         damage: Vec<String>,
         file_bytes: u64,
+        row: Option<&mut dyn FnMut(Row<'_>)>,
     ) -> Result<Analysis, Error> {
         if self.all_stamps == 0 && self.telemetry.is_empty() {
             return Err(Error::Empty);
@@ -196,7 +221,7 @@ impl Analyzer {
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let lines = line::find(&messages, &self.config, &context)?;
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
-        let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context)?;
+        let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context, row)?;
         // A probe beside a program comes last, however often it woke.
         chains.sort_by(|a, b| {
             let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
@@ -218,6 +243,7 @@ impl Analyzer {
         messages: &Messages,
         marks: &Marks,
         context: &Context,
+        row: Option<&mut dyn FnMut(Row<'_>)>,
     ) -> Result<Vec<String>, Error> {
         let events = std::mem::take(&mut self.events).sorted();
         let machine = Machine::replay(&events, &self.kernel_losses);
@@ -242,6 +268,12 @@ impl Analyzer {
         let mut refused = Vec::new();
         for (chain, line) in chains.iter_mut().zip(lines) {
             refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes));
+        }
+        if let Some(row) = row {
+            for (chain, line) in chains.iter().zip(lines) {
+                rows::of_chain(chain, messages, line, context, &mut walker, row);
+            }
+            rows::of_threads(&machine, &self.objects, row);
         }
         // A suspect may be at home in one chain only; one that no chain knows is a mistake.
         for word in &wanted.suspects {

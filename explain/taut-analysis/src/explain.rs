@@ -16,14 +16,19 @@ use crate::{
 };
 
 /// A message's passes of the chain's points: (column, pass), in order.
-struct Passage {
-    id: u64,
-    passes: Vec<(usize, Pass)>,
+pub(crate) struct Passage {
+    pub id: u64,
+    pub passes: Vec<(usize, Pass)>,
 }
 
 impl Passage {
     /// `None` for a message that did not pass both the first and the last point.
     fn of(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Option<Passage> {
+        Some(Passage::partly(stamps, columns, context)).filter(|passage| passage.is_whole(columns.len()))
+    }
+
+    /// Of a message that may have passed some of the points only.
+    pub fn partly(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Passage {
         let of_column = |s: &Stamp| {
             let pass = Pass { time_ns: s.time, tid: context.tids[s.thread as usize] };
             Some((*columns.get(&s.point)?, pass))
@@ -36,12 +41,17 @@ impl Passage {
             latest = latest.max(pass.time_ns);
             pass.time_ns = latest;
         }
-        let whole = passes.first()?.0 == 0 && passes.last()?.0 == columns.len() - 1;
-        whole.then(|| Passage { id: stamps[0].id, passes })
+        Passage { id: stamps[0].id, passes }
+    }
+
+    /// Whether it goes from the first to the last of so many points.
+    pub fn is_whole(&self, points: usize) -> bool {
+        let ends = self.passes.first().zip(self.passes.last());
+        ends.is_some_and(|((first, _), (last, _))| *first == 0 && *last == points - 1)
     }
 
     /// One piece a hop, when nothing can be known.
-    fn unknown_by_hop(&self) -> Vec<(u16, Piece)> {
+    pub fn unknown_by_hop(&self) -> Vec<(u16, Piece)> {
         let piece = |pair: &[(usize, Pass)]| {
             let (from, (column, to)) = (pair[0].1, pair[1]);
             (column as u16 - 1, Piece::unknown(from.time_ns, to.time_ns, to.tid))
@@ -59,12 +69,12 @@ impl Passage {
         self.passes[0].1.time_ns
     }
 
-    fn total_ns(&self) -> u64 {
+    pub fn total_ns(&self) -> u64 {
         self.passes[self.passes.len() - 1].1.time_ns - self.start_ns()
     }
 
     /// The pieces of the whole way, each with its hop: that which ends at the next point passed.
-    fn pieces(&self, walker: &mut Walker<'_>) -> Vec<(u16, Piece)> {
+    pub fn pieces(&self, walker: &mut Walker<'_>) -> Vec<(u16, Piece)> {
         let mut pieces = Vec::new();
         for pair in self.passes.windows(2) {
             let hop = pair[1].0 as u16 - 1;

@@ -9,7 +9,7 @@ use crate::{
     collect::{Context, Stamp},
     line::Line,
     messages::{Message, Messages},
-    outcomes::Account,
+    outcomes::{Account, Fates},
     startup,
 };
 
@@ -88,10 +88,8 @@ pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context) -> Chai
     let missed = line.deadline_ns.map(|deadline| ways.iter().filter(|way| **way > deadline).count() as u64);
     let end_to_end = delay(&ways);
     let whole_life = delay(&lives[warm..]);
-    let usual_ns = [&end_to_end, &whole_life].into_iter().find_map(|d| d.distribution.highest_to_p99());
-    let usual_ns = usual_ns.map_or(0, |(_, value)| value);
-    let has_outcomes = table.rows.iter().any(|(message, _)| message.outcome.is_some());
-    let mut account = Account::new(context, has_outcomes, line.points[last], usual_ns);
+    let fates = Fates::new(context, line, &table.rows, &end_to_end.distribution, &whole_life.distribution);
+    let mut account = Account::new(fates);
     table.rows.iter().for_each(|(message, passes)| account.add(message, passes));
     Chain {
         name: line.name.clone(),

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use taut_stats::Distribution;
+
 use crate::{
     Outcomes,
     collect::{Context, Stamp},
+    line::Line,
     messages::Message,
 };
 
@@ -12,48 +15,79 @@ use crate::{
 /// recording, or within ten times the slowest usual way through, whichever is longer.
 const IN_FLIGHT_NS: u64 = 100_000_000;
 
-/// Sums the fates of a chain's messages.
-pub(crate) struct Account<'a> {
+/// How a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Applied,
+    /// For the reason of this name id.
+    Dropped(u32),
+    InFlight,
+    Unexplained,
+}
+
+/// Tells how a chain's messages ended.
+pub(crate) struct Fates<'a> {
     context: &'a Context,
     /// Whether anybody in this chain stamps outcomes; else the last point means applied.
     has_outcomes: bool,
     in_flight_since_ns: u64,
     last_point: u32,
+}
+
+impl<'a> Fates<'a> {
+    pub fn new(
+        context: &'a Context,
+        line: &Line,
+        rows: &[(&Message, &[Stamp])],
+        end_to_end: &Distribution,
+        whole_life: &Distribution,
+    ) -> Fates<'a> {
+        let usual_ns = [end_to_end, whole_life].into_iter().find_map(Distribution::highest_to_p99);
+        let in_flight_ns = IN_FLIGHT_NS.max(usual_ns.map_or(0, |(_, ns)| ns).saturating_mul(10));
+        Fates {
+            context,
+            has_outcomes: rows.iter().any(|(message, _)| message.outcome.is_some()),
+            in_flight_since_ns: context.end_ns.saturating_sub(in_flight_ns),
+            last_point: line.points[line.points.len() - 1],
+        }
+    }
+
+    pub fn of(&self, message: &Message, passes: &[Stamp]) -> Fate {
+        let through = passes.iter().any(|s| s.point == self.last_point);
+        match message.outcome {
+            Some(reason) if self.context.names.get(&reason).is_some_and(|name| name == "applied") => Fate::Applied,
+            Some(reason) => Fate::Dropped(reason),
+            None if !self.has_outcomes && through => Fate::Applied,
+            None if message.last_ns >= self.in_flight_since_ns => Fate::InFlight,
+            None => Fate::Unexplained,
+        }
+    }
+}
+
+/// Sums the fates of a chain's messages.
+pub(crate) struct Account<'a> {
+    fates: Fates<'a>,
     outcomes: Outcomes,
     dropped: HashMap<u32, u64>,
     last_seen: HashMap<(u32, Option<u32>), u64>,
 }
 
 impl<'a> Account<'a> {
-    /// `usual_ns` is the 99th percentile (or the highest carried) of the way through.
-    pub fn new(context: &'a Context, has_outcomes: bool, last_point: u32, usual_ns: u64) -> Account<'a> {
-        let in_flight_ns = IN_FLIGHT_NS.max(usual_ns.saturating_mul(10));
-        Account {
-            context,
-            has_outcomes,
-            in_flight_since_ns: context.end_ns.saturating_sub(in_flight_ns),
-            last_point,
-            outcomes: Outcomes::default(),
-            dropped: HashMap::new(),
-            last_seen: HashMap::new(),
-        }
+    pub fn new(fates: Fates<'a>) -> Account<'a> {
+        Account { fates, outcomes: Outcomes::default(), dropped: HashMap::new(), last_seen: HashMap::new() }
     }
 
     pub fn add(&mut self, message: &Message, passes: &[Stamp]) {
         self.outcomes.double += u64::from(message.more_outcomes > 0);
         let last = passes.last().map_or(0, |s| s.point);
-        let through = passes.iter().any(|s| s.point == self.last_point);
-        match message.outcome {
-            Some(reason) if self.context.names.get(&reason).is_some_and(|name| name == "applied") => {
-                self.outcomes.applied += 1;
-            }
-            Some(reason) => {
+        match self.fates.of(message, passes) {
+            Fate::Applied => self.outcomes.applied += 1,
+            Fate::InFlight => self.outcomes.in_flight += 1,
+            Fate::Dropped(reason) => {
                 *self.dropped.entry(reason).or_default() += 1;
                 *self.last_seen.entry((last, Some(reason))).or_default() += 1;
             }
-            None if !self.has_outcomes && through => self.outcomes.applied += 1,
-            None if message.last_ns >= self.in_flight_since_ns => self.outcomes.in_flight += 1,
-            None => {
+            Fate::Unexplained => {
                 self.outcomes.unexplained += 1;
                 *self.last_seen.entry((last, None)).or_default() += 1;
             }
@@ -61,7 +95,7 @@ impl<'a> Account<'a> {
     }
 
     pub fn finish(mut self) -> Outcomes {
-        let name = |id: u32| self.context.name(id);
+        let name = |id: u32| self.fates.context.name(id);
         self.outcomes.dropped = self.dropped.iter().map(|(reason, n)| (name(*reason), *n)).collect();
         self.outcomes.dropped.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let place = |((point, reason), n): (&(u32, Option<u32>), &u64)| {

@@ -1,0 +1,245 @@
+//! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
+//! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
+
+use std::collections::HashMap;
+
+use crate::{
+    Cause, Chain,
+    collect::{Context, Stamp},
+    explain::Passage,
+    kernel::{Machine, Objects, State},
+    line::Line,
+    messages::{Message, Messages},
+    outcomes::{Fate, Fates},
+    walk::Walker,
+};
+
+/// One row, borrowed for the call. Moments are CLOCK_MONOTONIC; an empty text says that it is not known, or nothing to say.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    /// A message.
+    Message(MessageRow<'a>),
+    /// A message on its way from one point to the next one that it passed.
+    Hop(HopRow<'a>),
+    /// A stretch of a hop.
+    Cause(CauseRow<'a>),
+    /// What a thread did.
+    State(StateRow<'a>),
+}
+
+/// A message of a chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageRow<'a> {
+    /// Its chain's name.
+    pub chain: &'a str,
+    /// Which message of the chain in order of start, from 0: ids may begin anew, this never does.
+    pub nth: u64,
+    /// Its id as stamped.
+    pub id: u64,
+    /// Its first stamp.
+    pub start_ns: u64,
+    /// Its last stamp, or its outcome.
+    pub end_ns: u64,
+    /// From the chain's first to its last point; `None` for who did not pass both.
+    pub way_ns: Option<u64>,
+    /// "applied", the reason why it was dropped, "in_flight" or "unexplained".
+    pub outcome: &'a str,
+    /// Whether it came while the chain started up, and is not in the report's delays.
+    pub is_startup: bool,
+}
+
+/// A hop of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HopRow<'a> {
+    /// As in [`MessageRow::chain`].
+    pub chain: &'a str,
+    /// As in [`MessageRow::nth`].
+    pub nth: u64,
+    /// As in [`MessageRow::id`].
+    pub id: u64,
+    /// Number of the chain's hop, from 1; of a message that missed points, that of the last hop.
+    pub hop: u32,
+    /// The point that it left.
+    pub from: &'a str,
+    /// The next one that it passed.
+    pub to: &'a str,
+    /// When it passed `from`.
+    pub start_ns: u64,
+    /// Until it passed `to`.
+    pub duration_ns: u64,
+    /// Who stamped at `from`, "comm/tid".
+    pub from_thread: &'a str,
+    /// Who stamped at `to`.
+    pub to_thread: &'a str,
+    /// As in [`MessageRow::is_startup`].
+    pub is_startup: bool,
+}
+
+/// What a stretch of a hop was spent on; a hop's stretches leave no gap and do not overlap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CauseRow<'a> {
+    /// The hop that it is of.
+    pub hop: HopRow<'a>,
+    /// When it begins.
+    pub start_ns: u64,
+    /// How long it takes.
+    pub duration_ns: u64,
+    /// The cause.
+    pub cause: Cause,
+    /// Which lock, descriptor, interrupt ….
+    pub detail: &'a str,
+    /// Whose time it was, "comm/tid".
+    pub thread: &'a str,
+    /// Who is to blame: holder, who ran instead, awaited peer.
+    pub by: &'a str,
+}
+
+/// A thread's state for a while; a thread's states leave no gap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateRow<'a> {
+    /// The thread's number on the host.
+    pub tid: i32,
+    /// Its process's, if known.
+    pub pid: Option<i32>,
+    /// "comm/tid".
+    pub thread: &'a str,
+    /// Whether it is of the recorded process tree.
+    pub is_recorded: bool,
+    /// When it begins.
+    pub start_ns: u64,
+    /// How long it takes.
+    pub duration_ns: u64,
+    /// "running", "preempted", "woken" (and not yet running), "blocked", "uninterruptible", "stopped" or "unknown".
+    pub state: &'static str,
+    /// Where it runs, ran last, or was woken for.
+    pub cpu: u16,
+    /// Woken: by whom. Preempted: who was given the CPU.
+    pub by: &'a str,
+}
+
+/// A chain's messages with their hops and causes.
+pub(crate) fn of_chain(
+    chain: &Chain,
+    messages: &Messages,
+    line: &Line,
+    context: &Context,
+    walker: &mut Walker<'_>,
+    row: &mut dyn FnMut(Row<'_>),
+) {
+    let columns: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    let mut all: Vec<(&Message, &[Stamp])> =
+        messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point)).collect();
+    all.sort_by_key(|(_, passes)| passes[0].time);
+    let fates = Fates::new(context, line, &all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
+    let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
+    walker.verbose = false;
+    for (nth, (message, stamps)) in (0u64..).zip(all) {
+        let passage = Passage::partly(stamps, &columns, context);
+        let reason;
+        let outcome = match fates.of(message, stamps) {
+            Fate::Applied => "applied",
+            Fate::InFlight => "in_flight",
+            Fate::Unexplained => "unexplained",
+            Fate::Dropped(id) => {
+                reason = context.name(id);
+                &reason
+            }
+        };
+        let told = MessageRow {
+            chain: &chain.name,
+            nth,
+            id: passage.id,
+            start_ns: stamps[0].time,
+            end_ns: message.last_ns.max(stamps[0].time),
+            way_ns: passage.is_whole(line.points.len()).then(|| passage.total_ns()),
+            outcome,
+            is_startup: nth < warm,
+        };
+        row(Row::Message(told));
+        hops(&told, chain, &passage, walker, row);
+    }
+}
+
+/// A message's hops, each with its causes behind it.
+fn hops(
+    message: &MessageRow<'_>,
+    chain: &Chain,
+    passage: &Passage,
+    walker: &mut Walker<'_>,
+    row: &mut dyn FnMut(Row<'_>),
+) {
+    let mut pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
+    pieces.retain(|(_, piece)| piece.from_ns < piece.to_ns);
+    for pair in passage.passes.windows(2) {
+        let [(before, from), (point, to)] = [pair[0], pair[1]];
+        let [from_thread, to_thread] = [from, to].map(|pass| walker.objects.name(pass.tid, pass.time_ns));
+        let hop = HopRow {
+            chain: message.chain,
+            nth: message.nth,
+            id: message.id,
+            hop: point as u32,
+            from: &chain.points[before].name,
+            to: &chain.points[point].name,
+            start_ns: from.time_ns,
+            duration_ns: to.time_ns - from.time_ns,
+            from_thread: &from_thread,
+            to_thread: &to_thread,
+            is_startup: message.is_startup,
+        };
+        row(Row::Hop(hop));
+        for (_, piece) in pieces.iter().filter(|(hop, _)| usize::from(*hop) + 1 == point) {
+            let name = |tid: i32| walker.objects.name(tid, piece.from_ns);
+            row(Row::Cause(CauseRow {
+                hop,
+                start_ns: piece.from_ns,
+                duration_ns: piece.to_ns - piece.from_ns,
+                cause: piece.cause,
+                detail: walker.names.text(piece.detail),
+                thread: &name(piece.tid),
+                by: &if piece.other == 0 { String::new() } else { name(piece.other) },
+            }));
+        }
+    }
+}
+
+/// Every thread's states, by thread number; the idle tasks have none.
+pub(crate) fn of_threads(machine: &Machine, objects: &Objects, row: &mut dyn FnMut(Row<'_>)) {
+    let mut tids: Vec<i32> = machine.threads.keys().copied().filter(|tid| *tid != 0).collect();
+    tids.sort_unstable();
+    for tid in tids {
+        let timeline = &machine.threads[&tid];
+        for (at, start_ns, end_ns) in timeline.between(0, machine.end_ns) {
+            let segment = timeline.segments[at];
+            let Some(state) = word(segment.state) else { continue };
+            let by = match segment.state {
+                State::Woken | State::Preempted if segment.other != 0 => objects.name(segment.other, start_ns),
+                _ => String::new(),
+            };
+            row(Row::State(StateRow {
+                tid,
+                pid: objects.pid(tid),
+                thread: &objects.name(tid, start_ns),
+                is_recorded: objects.is_recorded(tid),
+                start_ns,
+                duration_ns: end_ns - start_ns,
+                state,
+                cpu: segment.cpu,
+                by: &by,
+            }));
+        }
+    }
+}
+
+/// `None` before its birth and after its death.
+fn word(state: State) -> Option<&'static str> {
+    Some(match state {
+        State::Running => "running",
+        State::Preempted => "preempted",
+        State::Woken => "woken",
+        State::Blocked => "blocked",
+        State::Uninterruptible => "uninterruptible",
+        State::Stopped => "stopped",
+        State::Unknown => "unknown",
+        State::Gone => return None,
+    })
+}
