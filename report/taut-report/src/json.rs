@@ -388,7 +388,7 @@ fn signal(signal: &found::Signal) -> Signal {
         n: signal.points.len() as u64,
         min: values().min_by(f64::total_cmp),
         max: values().max_by(f64::total_cmp),
-        last: values().last(),
+        last: signal.points.last().map(|(_, value)| *value),
     }
 }
 
