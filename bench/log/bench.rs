@@ -24,13 +24,15 @@ use std::{
 use serde_json::Value;
 
 /// Contenders with a process each, in the words of the page.
-pub const CONTENDERS: [(&str, &str); 6] = [
+pub const CONTENDERS: [(&str, &str); 8] = [
     ("none", "nothing (the loop alone)"),
     ("taut", "taut: one copy, recorded by another process"),
     ("mcap", "plain Rust `mcap` writer in the loop"),
     ("mutex", "snapshot under a mutex, writer thread (data_tamer's way)"),
     ("jsonl", "JSON lines (serde_json) in the loop"),
     ("python", "plain Python `mcap` writer in the loop"),
+    ("stored", "taut with `--compression none`"),
+    ("idle", "`taut record` beside the loop, which logs nothing"),
 ];
 
 /// One turn of one contender.
@@ -74,7 +76,7 @@ fn run(seconds: f64, rounds: usize, produce_s: f64) -> Result<(), Box<dyn std::e
     }
     eprintln!("{:4.0} s  the call by size", began.elapsed().as_secs_f64());
     let file = folder.path().join("produce.mcap");
-    let output = recorded(&file, &["produce", &produce_s.to_string()])?;
+    let output = recorded(&file, "zstd", &["produce", &produce_s.to_string()])?;
     let calls: Value = serde_json::from_str(&output)?;
     eprintln!("{:4.0} s  compression and reading", began.elapsed().as_secs_f64());
     let sizes = sizes::measure(&folder.path().join("taut.mcap"))?;
@@ -90,14 +92,16 @@ fn turn(kind: &str, seconds: f64, folder: &Path) -> Result<Turn, Box<dyn std::er
     let seconds = seconds.to_string();
     let path = file.display().to_string();
     let output = match kind {
-        "taut" => recorded(&file, &["loop", kind, &seconds, &path])?,
+        "taut" => recorded(&file, "zstd", &["loop", kind, &seconds, &path])?,
+        "stored" => recorded(&file, "none", &["loop", "taut", &seconds, &path])?,
+        "idle" => recorded(&file, "zstd", &["loop", "none", &seconds, &path])?,
         "python" => said(Command::new(".venv/bin/python").args(["bench/log/plain_mcap.py", &seconds, &path]))?,
         _ => said(Command::new(std::env::current_exe()?).args(["loop", kind, &seconds, &path]))?,
     };
     let got: Value = serde_json::from_str(&output)?;
     let number = |key: &str| got[key].as_f64().unwrap_or(f64::NAN);
     let wall_ns = number("wall_ns");
-    let recorder_ns = if kind == "taut" { recorder_cpu_ns(&file)? } else { 0.0 };
+    let recorder_ns = if matches!(kind, "taut" | "stored" | "idle") { recorder_cpu_ns(&file)? } else { 0.0 };
     Ok(Turn {
         cpu_share: (number("cpu_ns") + recorder_ns) / wall_ns,
         recorder_share: recorder_ns / wall_ns,
@@ -108,9 +112,10 @@ fn turn(kind: &str, seconds: f64, folder: &Path) -> Result<Turn, Box<dyn std::er
 }
 
 /// This program under `taut record`, without kernel events: telemetry alone is what is asked about.
-fn recorded(file: &Path, arguments: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
+fn recorded(file: &Path, compression: &str, arguments: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
     let mut command = Command::new("target/release/taut");
-    command.args(["record", "-q", "--tier", "stamps", "-o"]).arg(file).arg("--").arg(std::env::current_exe()?);
+    command.args(["record", "-q", "--tier", "stamps", "--compression", compression, "-o"]).arg(file);
+    command.arg("--").arg(std::env::current_exe()?);
     said(command.args(arguments))
 }
 

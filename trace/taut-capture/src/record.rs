@@ -9,7 +9,7 @@ use std::{
 };
 
 use taut_clock::{ClockPair, Counter, monotonic_ns};
-use taut_recording::{Ending, Info, Lost, LostWhat, Record, Tier, Writer};
+use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer};
 
 use crate::{
     Error, Target, info,
@@ -27,11 +27,11 @@ use crate::{
 };
 
 /// Between two drains: no thread fills a ring of the usual size in this time, and a look costs 50 µs.
-const ROUND: Duration = Duration::from_millis(10);
+const ROUND: Duration = Duration::from_millis(20);
 /// Between two looks for new processes and threads.
 const SCAN_NS: u64 = 250_000_000;
 /// Between two looks for new ring files: a process may use up its thread slots before its file is known.
-const DISCOVER_NS: u64 = 10_000_000;
+const DISCOVER_NS: u64 = 20_000_000;
 /// Between calibrations; at the start sooner, because until the second one no time of a counter is known well.
 const FIRST_CLOCK_NS: u64 = 20_000_000;
 /// Between samples.
@@ -68,6 +68,8 @@ pub struct Options {
     pub ring_records: Option<u32>,
     /// Sync the file about once a second.
     pub durable: bool,
+    /// Of the file.
+    pub compression: Compression,
     /// Session directory; `None` makes a fresh one.
     pub session: Option<PathBuf>,
     /// For the file.
@@ -305,7 +307,7 @@ impl Recording {
         let mut info: Info = info::gather(command, &options.taut_version, &chosen);
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
         info.facts.sort();
-        let mut writer = Writer::create(&options.output, &info)?;
+        let mut writer = Writer::create_compressed(&options.output, &info, options.compression)?;
         writer.set_durable(options.durable);
         let started = Started {
             pid,

@@ -23,4 +23,4 @@ pub use error::Error;
 pub use reader::{Contents, info, read};
 pub use records::*;
 pub use recover::{Recovered, recover};
-pub use writer::{FORMAT_VERSION, Writer};
+pub use writer::{Compression, FORMAT_VERSION, Writer};

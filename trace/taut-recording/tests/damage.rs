@@ -34,10 +34,14 @@ fn kernel(cpu: u16, from: u64, n: u64) -> Record {
 
 /// A recording of several chunks: each step is flushed by itself.
 fn written(steps: &[Vec<Record>], finish: bool) -> Vec<u8> {
+    compressed(steps, finish, Compression::default())
+}
+
+fn compressed(steps: &[Vec<Record>], finish: bool, compression: Compression) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.mcap");
     let info = Info { host: "robot".into(), tier: Tier::Full, start_monotonic_ns: 1, ..Info::default() };
-    let mut writer = Writer::create(&path, &info).unwrap();
+    let mut writer = Writer::create_compressed(&path, &info, compression).unwrap();
     for (i, step) in steps.iter().enumerate() {
         step.iter().for_each(|record| writer.write(record).unwrap());
         writer.flush_due((i as u64 + 1) * 1_000_000_000).unwrap();
@@ -173,6 +177,20 @@ fn a_changed_byte_anywhere_costs_at_most_the_chunk_it_hit() {
             damaged[at] = now;
             check_loss(&small, &damaged, at..at + 1, "changed");
         }
+        damaged[at] = was;
+    }
+}
+
+#[test]
+fn what_is_not_compressed_is_found_as_well() {
+    let (steps, _) = small();
+    let bytes = compressed(&steps, true, Compression::None);
+    assert!(bytes.windows(3).any(|w| w == b"a.b"), "its bytes are as they were");
+    let small = Small { rows: rows(&steps.concat()), chunks: chunks(&bytes), bytes };
+    let mut damaged = small.bytes.clone();
+    for at in 0..damaged.len() {
+        let was = std::mem::replace(&mut damaged[at], small.bytes[at] ^ 0x02);
+        check_loss(&small, &damaged, at..at + 1, "changed");
         damaged[at] = was;
     }
 }

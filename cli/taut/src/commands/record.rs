@@ -5,7 +5,7 @@ use std::{ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use taut_capture::{Depth, Options, Profiling, Progress, Recorded, Scope, Started, Target};
-use taut_recording::Tier;
+use taut_recording::{Compression, Tier};
 use taut_report::words;
 
 use super::probe;
@@ -45,6 +45,9 @@ pub struct Args {
     /// Sync the file to disk about once a second.
     #[arg(long)]
     durable: bool,
+    /// Of the file: zstd is for the disk, none for the processor.
+    #[arg(long, default_value = "zstd", value_parser = ["zstd", "none"])]
+    compression: String,
     /// Session directory for the rings [default: a fresh one under /dev/shm].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
@@ -108,6 +111,7 @@ fn options(args: &Args) -> Result<Options> {
             .map(|hz| Profiling { hz, scope: if args.profile_system { Scope::System } else { Scope::Tree } }),
         ring_records: args.ring_records,
         durable: args.durable,
+        compression: if args.compression == "none" { Compression::None } else { Compression::Zstd },
         session: args.session.clone(),
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
     })

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use taut_analysis::{Config, Wanted};
 use taut_capture::{Depth, Options, Target};
 use taut_probe::Findings;
+use taut_recording::Compression;
 
 use super::Args;
 use crate::{commands::report::analyse, exit::Done};
@@ -28,6 +29,7 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
         profile: None,
         ring_records: None,
         durable: false,
+        compression: Compression::default(),
         session: None,
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
