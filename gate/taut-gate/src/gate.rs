@@ -5,8 +5,8 @@ use taut_stats::compare::{
 };
 
 use crate::{
-    Ballot, Described, Error, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Vote, blame,
-    figures::SLOW_BY_NS,
+    Ballot, Described, Error, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Void, Vote,
+    blame, figures::SLOW_BY_NS,
 };
 
 /// Times below count as this: a ratio needs a number above zero.
@@ -101,7 +101,13 @@ fn looks<E: From<Error>>(
     let mut subjects: Option<Vec<Subject>> = None;
     loop {
         let mut is_out = false;
-        while usable(settings, subjects.as_deref(), pairs) < until && pairs.len() < until + until / SPARE + 1 {
+        // What else is void is replaced within reason; what the machine spoiled, as long as that is not nearly everything.
+        let enough = |pairs: &[(Trial, Trial)]| {
+            let not_stalled = pairs.iter().filter(|pair| !is_stalled(pair)).count();
+            let most = until + until / SPARE;
+            usable(settings, subjects.as_deref(), pairs) >= until || not_stalled > most || pairs.len() > 3 * most
+        };
+        while !enough(pairs) {
             let asked = Asked { phase, pairs: pairs.len(), until, most: plan.most_pairs() };
             let Some((a, b)) = next(asked)? else {
                 is_out = true;
@@ -155,7 +161,14 @@ pub(crate) fn metric(rule: Rule, subject: Subject, pairs: &[(Trial, Trial)]) -> 
         is_sound(pair).then_some(())?;
         Some(Pair { a: number(&pair.0)?, b: number(&pair.1)? })
     };
-    Metric { rule, pairs: pairs.iter().map(pair).collect() }
+    // That the machine stalled says nothing of either program, unless it did in most of their trials.
+    let stalled = pairs.iter().filter(|pair| is_stalled(pair)).count();
+    let counts = |pair: &&(Trial, Trial)| stalled * 2 > pairs.len() || !is_stalled(pair);
+    Metric { rule, pairs: pairs.iter().filter(counts).map(pair).collect() }
+}
+
+fn is_stalled((a, b): &(Trial, Trial)) -> bool {
+    [a, b].iter().any(|trial| matches!(trial.void, Some(Void::Stalled { .. })))
 }
 
 /// The subjects that vote: of the declared metrics, those that the trials carry and that are long enough to matter. Decided once,

@@ -28,7 +28,8 @@ pub fn judge(plan: &Plan, metrics: &[Metric], before: &[usize], is_last: bool) -
         })
         .collect();
     let is_accused = findings.iter().any(|f| f.verdict == Verdict::Worse);
-    let open = findings.iter().any(|f| matches!(f.verdict, Verdict::NotEnoughEvidence { .. }));
+    // Where too many pairs are void so far, later ones may make up for it.
+    let open = findings.iter().any(|f| matches!(f.verdict, Verdict::NotEnoughEvidence { .. })) || valid.is_empty();
     let next = match next_look {
         _ if is_accused => Next::Confirm { until_pairs: plan.next_look(0).unwrap_or(pairs) },
         Some(until_pairs) if open && !is_last => Next::Continue { until_pairs },
