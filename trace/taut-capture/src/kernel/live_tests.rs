@@ -99,8 +99,12 @@ fn ping_pong_is_seen(source: &str) {
     let woken = count(&rows_inside, |row| row.event == KernelEvent::SchedWaking && players.contains(&row.args[0]));
     let came = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.args[0] == i64::from(tid));
     let left = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.tid == tid);
+    // Some kernels record no switch of a CPU's idle task (docs/kernel-events.md): to it, but not from it to a player.
+    let switches = |wanted: fn(&Row) -> bool| count(&rows_inside, |r| r.event == KernelEvent::SchedSwitch && wanted(r));
+    let unseen = switches(|row| row.args[0] == 0).saturating_sub(switches(|row| row.tid == 0));
     // A reader that is not yet asleep needs no waking: on one CPU only one of the two is woken each round.
-    assert!(woken > ROUNDS / 4 && came > ROUNDS / 4 && left > ROUNDS / 4, "{woken} waking, {came} in, {left} out");
+    let enough = [woken, came + unseen, left].iter().all(|n| *n > ROUNDS / 4);
+    assert!(enough, "{woken} waking, {came} in and {unseen} not recorded, {left} out");
     let reads =
         |event| count(&rows_inside, |row| row.event == event && row.tid == tid && row.args[0] == libc::SYS_read);
     // The first was entered before the clock was read, and the last may be entered after.
