@@ -31,6 +31,8 @@ pub enum Record {
     Profile(ProfileBatch),
     /// A frame of sampled stacks got its number, or its name.
     Frame(Frame),
+    /// A distribution that came without messages.
+    Histogram(Histogram),
 }
 
 /// A channel whose messages are `cdr` by a `ros2msg` schema of its own.
@@ -298,6 +300,30 @@ pub struct Frame {
     pub name: String,
 }
 
+/// A distribution of durations whose messages nobody kept: of another tool, imported. Several of one name add up. A
+/// bucket holds what lies from its `from` up to its `to`, both included; buckets ascend and do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Of what, e.g. "thread 0".
+    pub name: String,
+    /// Of all figures here: "ns" for durations, else what the source counts in.
+    pub unit: String,
+    /// Smallest value of each bucket.
+    pub from: Vec<u64>,
+    /// Largest value of each bucket.
+    pub to: Vec<u64>,
+    /// How many values it holds.
+    pub count: Vec<u64>,
+    /// Smallest value of all, overflow included; `None` where the source does not say.
+    pub min: Option<u64>,
+    /// Largest value of all, overflow included.
+    pub max: Option<u64>,
+    /// Values that were beyond the last bucket: known to be at least `overflow_from`, no more.
+    pub overflow: u64,
+    /// What the source's buckets reach up to.
+    pub overflow_from: u64,
+}
+
 /// A count of what was lost, as an increment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
@@ -439,4 +465,6 @@ pub struct Ending {
     pub recorder_cpu_ns: u64,
     /// Why it ended: "command exited", "duration", "signal".
     pub reason: String,
+    /// What one must know to trust the figures, a sentence each: an importer's findings.
+    pub notes: Vec<String>,
 }

@@ -91,6 +91,6 @@ fn time_ns(record: &Record, shift_ns: u64) -> u64 {
         Record::Sample(sample) => sample.time_ns,
         Record::Profile(batch) => batch.time_ns.last().copied().unwrap_or(0),
         Record::Message(message) => message.log_time_ns.wrapping_add(shift_ns),
-        Record::Stamps(_) | Record::Name(_) | Record::Frame(_) | Record::Channel(_) => 0,
+        Record::Stamps(_) | Record::Name(_) | Record::Frame(_) | Record::Channel(_) | Record::Histogram(_) => 0,
     }
 }

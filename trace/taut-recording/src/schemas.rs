@@ -4,7 +4,7 @@
 use taut_clock::{ClockPair, Counter, Ticks};
 
 use crate::{
-    Ending, Frame, Info, Lost, LostWhat, Name, Object, ObjectKind, ProfileBatch, Sample, Thread,
+    Ending, Frame, Histogram, Info, Lost, LostWhat, Name, Object, ObjectKind, ProfileBatch, Sample, Thread,
     cdr::{Decoder, Encoder},
     records::{KernelBatch, Record, StampBatch},
 };
@@ -27,6 +27,7 @@ pub enum Channel {
     Objects = 10,
     Profile,
     Frames,
+    Histograms,
 }
 
 /// What shares a chunk: one group's chunks read without the others' bytes.
@@ -61,9 +62,10 @@ pub const NUMBERED: [Described; 10] = [
 ];
 
 /// Those told by their schema's name: only in files that have something for them.
-pub const NAMED: [Described; 2] = [
+pub const NAMED: [Described; 3] = [
     (Channel::Profile, "/taut/raw/profile", "taut/msg/ProfileBatch", PROFILE_BATCH),
     (Channel::Frames, "/taut/raw/frames", "taut/msg/Frame", FRAME),
+    (Channel::Histograms, "/taut/raw/histograms", "taut/msg/Histogram", HISTOGRAM),
 ];
 
 /// Schema of the view channels `/value/NAME`.
@@ -108,6 +110,20 @@ uint16[] cpu
 uint16[] depth
 ";
 const FRAME: &str = "uint64 address\nuint32 id\nstring module\nstring name\n";
+const HISTOGRAM: &str = "\
+# A distribution without messages. Bucket i holds count[i] values from bucket_from[i] to bucket_to[i], both
+# included; overflow more are known to be at least overflow_from. known: bit 0 min, bit 1 max.
+uint64 overflow
+uint64 overflow_from
+uint64 min
+uint64 max
+uint64[] bucket_from
+uint64[] bucket_to
+uint64[] count
+string name
+string unit
+uint8 known
+";
 const CLOCK_PAIR: &str = "uint64 ticks\nuint64 monotonic_ns\nuint64 realtime_ns\nuint32 window_ticks\nuint8 counter\n";
 const NAME: &str = "uint32 id\nstring name\n";
 const THREAD: &str =
@@ -201,6 +217,7 @@ pub fn encode(record: &Record) -> Option<(Channel, Vec<u8>)> {
             Channel::Frames,
             out.number(frame.address).number(frame.id).string(&frame.module).string(&frame.name).finish(),
         ),
+        Record::Histogram(histogram) => (Channel::Histograms, encode_histogram(histogram)),
     })
 }
 
@@ -256,6 +273,7 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
             module: from.string()?,
             name: from.string()?,
         }),
+        Channel::Histograms => Record::Histogram(decode_histogram(&mut from)?),
         Channel::Info => return serde_json::from_str(&from.string()?).ok().map(|i| Content::Info(Box::new(i))),
         Channel::Ending => return serde_json::from_str(&from.string()?).ok().map(Content::Ending),
     }))
@@ -355,6 +373,42 @@ fn decode_profile(from: &mut Decoder<'_>) -> Option<ProfileBatch> {
     let equal = [pid.len(), tid.len(), cpu.len(), depth.len()].iter().all(|length| *length == time_ns.len());
     let all: usize = depth.iter().map(|depth| usize::from(*depth)).sum();
     (equal && all == frame.len()).then_some(ProfileBatch { time_ns, cpu, pid, tid, depth, frame })
+}
+
+fn encode_histogram(histogram: &Histogram) -> Vec<u8> {
+    let known = u8::from(histogram.min.is_some()) | u8::from(histogram.max.is_some()) << 1;
+    Encoder::new()
+        .number(histogram.overflow)
+        .number(histogram.overflow_from)
+        .number(histogram.min.unwrap_or(0))
+        .number(histogram.max.unwrap_or(0))
+        .sequence(histogram.from.iter().copied())
+        .sequence(histogram.to.iter().copied())
+        .sequence(histogram.count.iter().copied())
+        .string(&histogram.name)
+        .string(&histogram.unit)
+        .number(known)
+        .finish()
+}
+
+fn decode_histogram(from: &mut Decoder<'_>) -> Option<Histogram> {
+    let (overflow, overflow_from) = (from.number()?, from.number()?);
+    let (min, max) = (from.number()?, from.number()?);
+    let (start, end): (Vec<u64>, Vec<u64>) = (from.sequence()?.collect(), from.sequence()?.collect());
+    let count: Vec<u64> = from.sequence()?.collect();
+    let (name, unit, known) = (from.string()?, from.string()?, from.number::<u8>()?);
+    let ascends = start.iter().zip(&end).is_sorted_by(|a, b| a.1 < b.0) && start.iter().zip(&end).all(|(a, b)| a <= b);
+    (ascends && start.len() == end.len() && end.len() == count.len()).then_some(Histogram {
+        name,
+        unit,
+        from: start,
+        to: end,
+        count,
+        min: (known & 1 != 0).then_some(min),
+        max: (known & 2 != 0).then_some(max),
+        overflow,
+        overflow_from,
+    })
 }
 
 /// Differences between neighbours; the first is 0.
