@@ -7,6 +7,7 @@ use taut_recording::{Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBat
 
 use crate::{
     Analysis, Config, Error, Row, Totals, Trips, explain, figures,
+    histograms::Histograms,
     kernel::{Events, Futexes, Machine, Objects},
     line,
     marks::{Mark, Marks, Stamped},
@@ -44,6 +45,7 @@ pub struct Analyzer {
     kernel_events: u64,
     kernel_end_ns: u64,
     all_stamps: u64,
+    histograms: Histograms,
     stacks: Stacks,
 }
 
@@ -145,6 +147,7 @@ impl Analyzer {
             Record::Message(message) => {
                 self.telemetry.get_mut(&message.channel).into_iter().for_each(|channel| channel.take(message));
             }
+            Record::Histogram(histogram) => self.histograms.take(histogram),
             Record::Sample(_) | Record::Profile(_) | Record::Frame(_) => {}
         }
     }
@@ -181,7 +184,7 @@ impl Analyzer {
         file_bytes: u64,
         row: Option<&mut dyn FnMut(Row<'_>)>,
     ) -> Result<Analysis, Error> {
-        if self.all_stamps == 0 && self.telemetry.is_empty() {
+        if self.all_stamps == 0 && self.telemetry.is_empty() && self.histograms.is_empty() {
             return Err(Error::Empty);
         }
         let clock_error_ns = self.map_clocks();
@@ -219,7 +222,9 @@ impl Analyzer {
         telemetry.sort_by(|a, b| a.topic.cmp(&b.topic));
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
-        let lines = line::find(&messages, &self.config, &context)?;
+        let line::Lines { chains: lines, alone } = line::find(&messages, &self.config, &context)?;
+        let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
+        points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
         let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context, row)?;
         // A probe beside a program comes last, however often it woke.
@@ -231,8 +236,23 @@ impl Analyzer {
         notes.extend(gaps);
         notes.extend(chains.iter().flat_map(inversions));
         notes.extend(wakeups::beside(&chains));
+        notes.extend(ending.iter().flat_map(|ending| ending.notes.iter().cloned()));
         let profile = Some(self.stacks.profile(None)).filter(|profile| profile.samples + profile.lost > 0);
-        Ok(Analysis { info, ending, totals, chains, signals, tracking, telemetry, profile, damage, notes })
+        let histograms = self.histograms.finish();
+        Ok(Analysis {
+            info,
+            ending,
+            totals,
+            chains,
+            signals,
+            tracking,
+            telemetry,
+            points,
+            histograms,
+            profile,
+            damage,
+            notes,
+        })
     }
 
     /// Whose time it was, chain by chain. Returns what a reader must know of the kernel events.

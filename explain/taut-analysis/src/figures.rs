@@ -186,6 +186,14 @@ fn crossings(table: &Table<'_>, line: &Line) -> Vec<bool> {
     balance.into_iter().map(|balance| balance > 0).collect()
 }
 
+/// The points of a line, and nothing else of it: for one that is no chain.
+pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context) -> Vec<Point> {
+    points(&Table::of(messages, line), line, context)
+}
+
+/// Periods above this multiple of their median, as a fraction, are gaps.
+const GAP: (u64, u64) = (3, 2);
+
 fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
     let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
     for stamp in table.rows.iter().flat_map(|(_, passes)| passes.iter()) {
@@ -204,12 +212,14 @@ fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
         let mut sorted_jitter = jitter.clone();
         sorted_jitter.sort_unstable();
         let active_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
+        let longest_usual = median.saturating_mul(GAP.0) / GAP.1;
         Point {
             name: context.name(id),
             messages: times.len() as u64,
             rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
             period: Distribution::of(&periods, &sorted),
             period_jitter: Distribution::of(&jitter, &sorted_jitter),
+            gaps: (sorted.len() - sorted.partition_point(|period| *period <= longest_usual)) as u64,
             threads: thread_names(threads.get(&id), context),
         }
     };

@@ -12,6 +12,7 @@ mod collect;
 mod explain;
 mod explained;
 mod figures;
+mod histograms;
 mod kernel;
 mod ledger;
 mod line;
@@ -32,6 +33,7 @@ mod walk;
 
 pub use collect::Analyzer;
 pub use explained::*;
+pub use histograms::{Histogram, Quantile};
 pub use result::*;
 pub use rows::{CauseRow, HopRow, MessageRow, Row, StateRow};
 pub use signals::{Signal, Tracking};
@@ -86,9 +88,9 @@ pub struct DeclaredChain {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was stamped, and nothing told by telemetry.
+    /// Nothing was stamped, and nothing told by telemetry or histograms.
     #[error(
-        "holds no stamps and no telemetry: did the command stamp, and was it started by `taut record` (or with \
+        "holds no stamps, no telemetry and no histograms: did the command stamp, and was it started by `taut record` (or with \
          TAUT_SESSION set)?"
     )]
     Empty,

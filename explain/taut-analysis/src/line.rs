@@ -18,6 +18,13 @@ pub(crate) struct Line {
     pub family: HashSet<u32>,
 }
 
+/// Chains, and points that are of none.
+pub(crate) struct Lines {
+    pub chains: Vec<Line>,
+    /// Lines of one point each.
+    pub alone: Vec<Line>,
+}
+
 /// How many messages took one path, and how many of them were applied.
 #[derive(Default)]
 struct Follow {
@@ -26,7 +33,7 @@ struct Follow {
 }
 
 /// The declared chains, then one for each family of points that no declared chain touches.
-pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Vec<Line>, Error> {
+pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Lines, Error> {
     let paths = paths(messages, context);
     let families = families(&paths);
     let known: HashMap<&str, u32> = context
@@ -36,6 +43,7 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
         .map(|(id, name)| (name.as_str(), *id))
         .collect();
     let mut lines = Vec::new();
+    let mut alone = Vec::new();
     for chain in &config.chains {
         lines.push(declared(chain, &known, &families)?);
     }
@@ -44,12 +52,14 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
             continue;
         }
         let points = main_line(&paths, &family);
-        if let [first, .., last] = points.as_slice() {
-            let name = format!("{} → {}", context.name(*first), context.name(*last));
-            lines.push(Line { name, declared: false, deadline_ns: None, points, family });
+        let line = |name| Line { name, declared: false, deadline_ns: None, points: points.clone(), family };
+        match points.as_slice() {
+            [first, .., last] => lines.push(line(format!("{} → {}", context.name(*first), context.name(*last)))),
+            [point] => alone.push(line(context.name(*point))),
+            [] => {}
         }
     }
-    Ok(lines)
+    Ok(Lines { chains: lines, alone })
 }
 
 fn declared(chain: &DeclaredChain, known: &HashMap<&str, u32>, families: &[HashSet<u32>]) -> Result<Line, Error> {

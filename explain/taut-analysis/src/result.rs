@@ -5,6 +5,7 @@ use taut_recording::{Ending, Info};
 use taut_stats::Distribution;
 
 use crate::{
+    histograms::Histogram,
     signals::{Signal, Tracking},
     telemetry::Telemetry,
 };
@@ -26,6 +27,10 @@ pub struct Analysis {
     pub tracking: Vec<Tracking>,
     /// Channels of plain messages, by topic.
     pub telemetry: Vec<Telemetry>,
+    /// Points that no message passes together with another, and that are therefore of no chain; by name.
+    pub points: Vec<Point>,
+    /// Distributions without messages, by name.
+    pub histograms: Vec<Histogram>,
     /// Where CPU time went; `None` without sampled stacks.
     pub profile: Option<crate::Profile>,
     /// Damage found in the file, one sentence each; empty when it is whole.
@@ -114,6 +119,8 @@ pub struct Point {
     pub period: Distribution,
     /// |period − median period|.
     pub period_jitter: Distribution,
+    /// Periods above 1.5 times the median: a message of a steady stream is missing there, or half a period late.
+    pub gaps: u64,
     /// Threads that stamped here, "comm/tid", most stamps first.
     pub threads: Vec<String>,
 }

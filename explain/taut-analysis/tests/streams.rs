@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error};
 use taut_clock::Counter;
-use taut_recording::{Ending, Info, Kind, Name, Record, StampBatch};
+use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch};
 
 const APPLIED: &str = "applied";
 const REJECTED: &str = "speed_limit";
@@ -220,6 +220,47 @@ fn notes_say_what_does_not_fit() {
          chains use the same ids at once, or a clock is wrong",
     ];
     assert_eq!(analysis.notes.iter().filter(|n| !n.contains("recorder")).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_point_of_no_chain_has_its_periods_and_gaps() {
+    let mut stream = Stream::default();
+    for message in 0..100u64 {
+        stream.stamp(1, message * 1_000_000, message, "read");
+        stream.stamp(1, message * 1_000_000 + 1000, message, "write");
+        // Messages of another kind, of which every tenth is missing, and one comes late.
+        if message % 10 != 5 {
+            let late = if message == 50 { 600_000 } else { 0 };
+            stream.stamp(2, message * 1_000_000 + late, 1 << 40 | message, "camera");
+        }
+    }
+    let analysis = stream.analyse_with(Config::default(), false, 1_000_000_000).unwrap();
+    assert_eq!((analysis.chains.len(), analysis.points.len()), (1, 1));
+    let camera = &analysis.points[0];
+    assert_eq!((camera.name.as_str(), camera.messages, camera.gaps), ("camera", 90, 11));
+    assert_eq!(camera.period.max_ns, Some(2_000_000));
+    assert!(analysis.chains[0].points.iter().all(|point| point.gaps == 0));
+    assert!(analysis.notes.iter().all(|note| !note.contains("no chain")), "{:?}", analysis.notes);
+}
+
+#[test]
+fn what_an_importer_found_is_a_note() {
+    let mut stream = Stream::default();
+    stream.stamp(1, 5, 1, "read");
+    let mut analyzer = Analyzer::new(Config::default());
+    stream.records(false).iter().for_each(|record| analyzer.record(record));
+    let ending = Ending { notes: vec!["another time base".into()], ..Ending::default() };
+    let analysis = analyzer.finish(Info::default(), Some(ending), Vec::new(), 0).unwrap();
+    assert!(analysis.notes.contains(&"another time base".to_owned()));
+}
+
+#[test]
+fn a_recording_may_hold_distributions_alone() {
+    let mut analyzer = Analyzer::new(Config::default());
+    let (from, to, count) = (vec![0, 1000], vec![999, 1999], vec![50, 50]);
+    analyzer.record(&Record::Histogram(Histogram { name: "cpu0".into(), from, to, count, ..Histogram::default() }));
+    let analysis = analyzer.finish(Info::default(), None, Vec::new(), 0).unwrap();
+    assert_eq!((analysis.histograms[0].n, analysis.chains.len()), (100, 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The one sentence at the top of every view: what a busy reader needs, and no more than the data carry.
 
-use taut_analysis::{Analysis, Chain};
+use taut_analysis::{Analysis, Chain, Histogram};
 
 use crate::words::{count, duration, percent, quantity};
 
@@ -15,31 +15,50 @@ pub fn headline(analysis: &Analysis) -> String {
     sentences.join(" ")
 }
 
-/// Of a recording that has telemetry at most: how much came, and where it was silent.
+/// Of a recording in which no message can be followed: how much came, and where it was silent.
 fn without_chains(analysis: &Analysis) -> String {
     let stamped = analysis.totals.stamps > 0;
     let no_chain = if stamped { "No chain was found: no message passed two points." } else { "Nothing was stamped." };
+    let mut text = no_chain.to_owned();
+    text += &distributions(&analysis.histograms);
     let channels = &analysis.telemetry;
-    if channels.is_empty() {
-        return no_chain.to_owned();
+    if !channels.is_empty() {
+        text += &format!(
+            " {} of telemetry told {} in {:.1} s; {} lost.",
+            quantity(channels.len() as u64, "channel"),
+            quantity(channels.iter().map(|channel| channel.messages).sum(), "message"),
+            analysis.totals.duration_s,
+            if analysis.totals.lost_telemetry == 0 {
+                "none were".into()
+            } else {
+                count(analysis.totals.lost_telemetry)
+            },
+        );
     }
-    let mut text = format!(
-        "{no_chain} {} of telemetry told {} in {:.1} s; {} lost.",
-        quantity(channels.len() as u64, "channel"),
-        quantity(channels.iter().map(|channel| channel.messages).sum(), "message"),
-        analysis.totals.duration_s,
-        if analysis.totals.lost_telemetry == 0 { "none were".into() } else { count(analysis.totals.lost_telemetry) },
-    );
     // By how many of its usual periods.
-    let longest = channels.iter().filter_map(|channel| {
-        let (usual, longest) = (channel.period.p50_ns?, channel.period.max_ns?);
-        Some((longest as f64 / usual.max(1) as f64, usual, longest, &channel.topic))
+    let channels = channels.iter().map(|channel| (&channel.period, &channel.topic));
+    let points = analysis.points.iter().map(|point| (&point.period, &point.name));
+    let longest = channels.chain(points).filter_map(|(period, name)| {
+        let (usual, longest) = (period.p50_ns?, period.max_ns?);
+        Some((longest as f64 / usual.max(1) as f64, usual, longest, name))
     });
-    if let Some((_, usual, longest, topic)) = longest.max_by(|a, b| a.0.total_cmp(&b.0)) {
+    if let Some((_, usual, longest, name)) = longest.max_by(|a, b| a.0.total_cmp(&b.0)) {
         text +=
-            &format!(" The longest silence was {} on {topic}, where {} is usual.", duration(longest), duration(usual));
+            &format!(" The longest silence was {} on {name}, where {} is usual.", duration(longest), duration(usual));
     }
     text
+}
+
+/// What came as distributions, and how far the farthest reaches.
+fn distributions(all: &[Histogram]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let n: u64 = all.iter().fold(0, |sum, of| sum.saturating_add(of.n));
+    let (many, values) = (quantity(all.len() as u64, "distribution"), quantity(n, "value"));
+    let farthest = all.iter().filter(|of| of.unit == "ns").max_by_key(|of| of.max);
+    let farthest = farthest.and_then(|of| Some(format!(", up to {} in {}", duration(of.max?), of.name)));
+    format!(" {many} without messages: {values}{}.", farthest.unwrap_or_default())
 }
 
 /// The sentence with a capital letter.
@@ -118,11 +137,16 @@ mod tests {
         analysis.totals.stamps = 0;
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
-            "Nothing was stamped. 1 channel of telemetry told 23 997 messages in 60.3 s; 3 lost. The longest silence was \
+            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. 1 channel of \
+             telemetry told 23 997 messages in 60.3 s; 3 lost. The longest silence was \
              12.5 ms on /telemetry/leg, where 2.50 ms is usual."
         );
         analysis.telemetry.clear();
-        assert_eq!(headline(&analysis), "Nothing was stamped.");
+        assert_eq!(
+            headline(&analysis).replace('\u{202f}', " "),
+            "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. The \
+             longest silence was 133 ms on camera.frame, where 33.3 ms is usual."
+        );
     }
 
     #[test]

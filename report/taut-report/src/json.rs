@@ -50,6 +50,10 @@ struct Report {
     tracking: Vec<Tracking>,
     /// Channels of whole structs, by topic.
     telemetry: Vec<Telemetry>,
+    /// Points that no message passes together with another, by name; the others are in their chains.
+    points: Vec<Point>,
+    /// Distributions that came without messages, by name.
+    histograms: Vec<Histogram>,
     /// Sampled stacks, which `taut flame` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
@@ -246,7 +250,39 @@ struct Point {
     rate_hz: Option<f64>,
     period: Figures,
     period_jitter: Figures,
+    /// Periods above 1.5 times the median.
+    gaps: u64,
     threads: Vec<String>,
+}
+
+/// Quantiles are null where fewer than ten values lie beyond them.
+#[derive(Serialize, JsonSchema)]
+struct Histogram {
+    name: String,
+    /// Of all figures: "ns" for durations.
+    unit: String,
+    n: u64,
+    min: Option<u64>,
+    p50: Option<Quantile>,
+    p90: Option<Quantile>,
+    p99: Option<Quantile>,
+    p999: Option<Quantile>,
+    max: Option<u64>,
+    /// Values beyond the last bucket of the source.
+    overflow: u64,
+    /// What they reach, at least.
+    overflow_from: u64,
+    /// [smallest value, largest value, count]
+    buckets: Vec<(u64, u64, u64)>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Quantile {
+    /// The largest value of the bucket that it lies in.
+    AtMost(u64),
+    /// It lies beyond the last bucket, which ends here.
+    AtLeast(u64),
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -294,6 +330,8 @@ fn report(named: &Named<'_>) -> Report {
         signals: analysis.signals.iter().map(signal).collect(),
         tracking: analysis.tracking.iter().map(tracking).collect(),
         telemetry: analysis.telemetry.iter().map(telemetry).collect(),
+        points: analysis.points.iter().map(point).collect(),
+        histograms: analysis.histograms.iter().map(histogram).collect(),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
             lost_samples: found.lost,
@@ -430,8 +468,21 @@ fn point(point: &found::Point) -> Point {
         rate_hz: point.rate_hz,
         period: figures(&point.period),
         period_jitter: figures(&point.period_jitter),
+        gaps: point.gaps,
         threads: point.threads.clone(),
     }
+}
+
+fn histogram(of: &found::Histogram) -> Histogram {
+    let found::Histogram { name, unit, n, min, p50, p90, p99, p999, max, overflow, overflow_from, buckets } =
+        of.clone();
+    let [p50, p90, p99, p999] = [p50, p90, p99, p999].map(|quantile| {
+        quantile.map(|quantile| match quantile {
+            found::Quantile::AtMost(value) => Quantile::AtMost(value),
+            found::Quantile::AtLeast(value) => Quantile::AtLeast(value),
+        })
+    });
+    Histogram { name, unit, n, min, p50, p90, p99, p999, max, overflow, overflow_from, buckets }
 }
 
 fn outcomes(outcomes: &found::Outcomes) -> Outcomes {

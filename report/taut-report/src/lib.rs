@@ -18,6 +18,7 @@ mod lab;
 pub mod layouts;
 mod log;
 mod markdown;
+mod points;
 mod probe;
 mod terminal;
 pub mod words;

@@ -1,11 +1,12 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained};
+use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained, Histogram, Point};
 use taut_stats::Distribution;
 
 use crate::{
     Asked, Named, Style,
     causes::{drawn, lanes},
+    points,
     terminal::{balance, measured, outcome_rows},
     words,
 };
@@ -20,6 +21,8 @@ pub fn markdown(named: Named<'_>) -> String {
     for chain in &analysis.chains {
         out += &section(chain);
     }
+    out += &periods(analysis);
+    out += &histograms(analysis);
     out += &signals(analysis);
     out += &telemetry(analysis);
     out += &format!("<sub>{}", measured(analysis));
@@ -35,6 +38,25 @@ pub fn markdown(named: Named<'_>) -> String {
         out += &format!("\n- {note}\n");
     }
     out
+}
+
+fn periods(analysis: &Analysis) -> String {
+    let row = |point: &Point| (point.name.clone(), points::period_row(point).join(" | "));
+    table(&points::PERIODS, points::ends(analysis).into_iter().map(row))
+}
+
+fn histograms(analysis: &Analysis) -> String {
+    let row = |of: &Histogram| (points::histogram_name(of), points::histogram_row(of).join(" | "));
+    table(&points::HISTOGRAMS, analysis.histograms.iter().map(row))
+}
+
+/// Names with figures; nothing where there are none.
+fn table(head: &[&str], rows: impl Iterator<Item = (String, String)>) -> String {
+    let rows: String = rows.map(|(name, figures)| format!("| {} | {figures} |\n", cell(&name))).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("| {} |\n|---{}|\n{rows}\n", head.join(" | "), "|--:".repeat(head.len() - 1))
 }
 
 fn signals(analysis: &Analysis) -> String {

@@ -127,6 +127,36 @@ pub fn teleop() -> Analysis {
             lost: 3,
             gaps: Some(Gaps { count: 1, messages: 3 }),
         }],
+        points: vec![Point {
+            name: "camera.frame".into(),
+            messages: 1809,
+            rate_hz: Some(30.0),
+            period: Distribution {
+                n: 1808,
+                min_ns: Some(28_200_000),
+                p50_ns: Some(33_300_000),
+                p99_ns: Some(41_700_000),
+                max_ns: Some(133_000_000),
+                ..Distribution::default()
+            },
+            period_jitter: Distribution { n: 1808, p99_ns: Some(8_400_000), ..Distribution::default() },
+            gaps: 4,
+            threads: vec!["camera/4250".into()],
+        }],
+        histograms: vec![Histogram {
+            name: "thread 0".into(),
+            unit: "ns".into(),
+            n: 2000,
+            min: Some(37_000),
+            p50: Some(Quantile::AtMost(57_999)),
+            p90: Some(Quantile::AtMost(98_999)),
+            p99: Some(Quantile::AtLeast(400_000)),
+            p999: None,
+            max: Some(172_860_999),
+            overflow: 31,
+            overflow_from: 400_000,
+            buckets: vec![(37_000, 37_999, 20), (57_000, 57_999, 1949)],
+        }],
         profile: Some(profile()),
         ..Analysis::default()
     }

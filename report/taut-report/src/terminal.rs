@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use taut_analysis::{Analysis, Cause, Chain, Outcomes};
 use taut_stats::Distribution;
 
-use crate::{Named, causes, words};
+use crate::{Named, causes, points, words};
 
 /// How the terminal wants it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Style {
 
 /// The longest hop or reason name that still leaves room for the figures in 100 columns.
 const NAME_WIDTH: usize = 32;
+/// The same of a point or distribution, which has more figures.
+const POINT_WIDTH: usize = 26;
 /// Cells of the longest bar.
 const BAR_WIDTH: f64 = 10.0;
 
@@ -29,6 +31,8 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for chain in &analysis.chains {
         out += &section(chain, style);
     }
+    out += &periods(analysis, style);
+    out += &histograms(analysis, style);
     if !analysis.signals.is_empty() {
         out += &signals(analysis, style);
     }
@@ -57,8 +61,12 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         n => format!(" · {} kernel events, {}", words::count(n), lost(totals.lost_kernel_events)),
     };
     let profile = analysis.profile.as_ref().map_or(String::new(), |of| format!(" · stacks: {}", words::profile(of)));
-    let clock =
-        totals.clock_error_ns.map_or("clock error unknown".into(), |e| format!("clock\u{a0}±\u{a0}{e:.0}\u{a0}ns"));
+    let clock = match (words::imported_from(info), totals.clock_error_ns) {
+        // Its clock was another's, and how good that was nobody said.
+        (Some(kind), _) => format!("imported from {kind}"),
+        (None, None) => "clock error unknown".into(),
+        (None, Some(error)) => format!("clock\u{a0}±\u{a0}{error:.0}\u{a0}ns"),
+    };
     format!(
         "{:.1} s · {} stamps, {}{kernel}{profile} · {} tier · {clock}",
         totals.duration_s,
@@ -93,6 +101,32 @@ fn section(chain: &Chain, style: Style) -> String {
             &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));
     }
     out
+}
+
+/// How steadily messages came, where they enter and leave.
+fn periods(analysis: &Analysis, style: Style) -> String {
+    let ends = points::ends(analysis);
+    if ends.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&points::PERIODS);
+    for point in ends {
+        table.add_row([cut_at(&point.name, POINT_WIDTH)].into_iter().chain(points::period_row(point)));
+    }
+    format!("\n{}\n\n{}  gaps: periods above 1.5 times the median\n", style.bold("Periods"), indent(&table))
+}
+
+/// Distributions that came without messages.
+fn histograms(analysis: &Analysis, style: Style) -> String {
+    if analysis.histograms.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&points::HISTOGRAMS);
+    for of in &analysis.histograms {
+        let name = cut_at(&points::histogram_name(of), POINT_WIDTH);
+        table.add_row([name].into_iter().chain(points::histogram_row(of)));
+    }
+    format!("\n{}\n\n{}", style.bold("Distributions without messages"), indent(&table))
 }
 
 /// How closely signals followed their commands; the curves are in the HTML form.
@@ -199,9 +233,13 @@ pub(crate) fn hop_name(from: &str, to: &str) -> String {
 
 /// Breaks lines longer than a name may be.
 fn cut(text: &str) -> String {
+    cut_at(text, NAME_WIDTH)
+}
+
+fn cut_at(text: &str, width: usize) -> String {
     let pieces = |line: &str| {
         let characters: Vec<char> = line.chars().collect();
-        characters.chunks(NAME_WIDTH).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>().join("\n    ")
+        characters.chunks(width).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>().join("\n    ")
     };
     text.lines().map(pieces).collect::<Vec<_>>().join("\n")
 }
@@ -315,6 +353,8 @@ mod tests {
         for hop in &mut analysis.chains[0].hops {
             hop.delay.distribution.n = 123_456;
         }
+        analysis.points[0].name = "/".to_owned() + &"x".repeat(118);
+        analysis.histograms[0].name = "x".repeat(119);
         let text = terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());

@@ -80,6 +80,11 @@ pub fn profile(profile: &taut_analysis::Profile) -> String {
     format!("{}{lost}{unnamed}", quantity(profile.samples, "sample"))
 }
 
+/// The kind of file that a recording was imported from, if it was.
+pub fn imported_from(info: &taut_recording::Info) -> Option<&str> {
+    info.facts.iter().find(|(key, _)| key == "imported_from").map(|(_, kind)| kind.as_str())
+}
+
 /// "p99", "p99.9".
 pub fn quantile(q: f64) -> String {
     format!("p{}", (q * 1e4).round() / 100.0)

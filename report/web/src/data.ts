@@ -17,7 +17,14 @@ export interface Hop extends Delay {
   causes: CauseShare[];
 }
 export interface Point {
-  name: string; messages: number; rate_hz: number | null; period: Figures; period_jitter: Figures; threads: string[];
+  name: string; messages: number; rate_hz: number | null; period: Figures; period_jitter: Figures; gaps: number; threads: string[];
+}
+/** Of a distribution without messages: the end of the quantile's bucket, or what it reaches at least. */
+export type Quantile = { at_most: number } | { at_least: number };
+export interface Histogram {
+  name: string; unit: string; n: number; min: number | null; max: number | null;
+  p50: Quantile | null; p90: Quantile | null; p99: Quantile | null; p999: Quantile | null;
+  overflow: number; overflow_from: number; buckets: [from: number, to: number, count: number][];
 }
 export interface Outcomes {
   applied: number; in_flight: number; dropped: Record<string, number>; unexplained: number; double: number;
@@ -61,7 +68,7 @@ export interface Profile { samples: number; lost_samples: number; svg: string; s
 export interface Report {
   name: string; headline: string; chains: Chain[];
   signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
-  telemetry: Telemetry[]; profile: Profile | null; damage: string[]; notes: string[];
+  telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;

@@ -18,7 +18,7 @@ import { probePage } from "./probe";
 import type { Probe } from "./probe-data";
 import { flameGraph } from "./profile";
 import { signalSection } from "./signals";
-import { delayTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
+import { delayTable, histogramTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
 import { telemetrySection } from "./telemetry";
 
 function chainSections(chain: Chain): HTMLElement {
@@ -36,7 +36,13 @@ function chainSections(chain: Chain): HTMLElement {
     section("Which hop", hopTable(chain), branches),
     section("Whose time it was", causeSection(chain), worstMessages(chain)),
     section("Where the messages ended", outcomeFunnel(chain)),
-    section("Rate and period", pointTable(chain)));
+    section("Rate and period", pointTable(chain.points)));
+}
+
+/** How the recording came to be; of one that was imported, its source has another name. */
+function origin({ name, recording: { command, host } }: Report): string {
+  if (host.facts.imported_from !== undefined) return "";
+  return `taut record -o ${f.shell([name])}${command.length > 0 ? ` -- ${f.shell(command)}` : " --pid PID"}\n`;
 }
 
 function page(report: Report, at: number): HTMLElement {
@@ -48,11 +54,13 @@ function page(report: Report, at: number): HTMLElement {
       h("p", { class: "headline" }, report.headline),
       warn.length > 0 && h("ul", { class: "notes" }, ...warn.map((text) => h("li", {}, text)))),
     ...report.chains.map(chainSections),
+    report.points.length > 0 && section("Points of no chain", pointTable(report.points)),
+    report.histograms.length > 0 && section("Distributions without messages", histogramTable(report.histograms)),
     signalSection(report),
     telemetrySection(report),
     report.profile && section("Where CPU time went", flameGraph(report.profile, report.name)),
     section("How this was measured", measured(report)),
-    section("Reproduce", h("pre", {}, `taut record -o ${f.shell([report.name])}${r.command.length > 0 ? ` -- ${f.shell(r.command)}` : " --pid PID"}\ntaut report ${f.shell([report.name])} --format html -o report.html`)));
+    section("Reproduce", h("pre", {}, `${origin(report)}taut report ${f.shell([report.name])} --format html -o report.html`)));
 }
 
 const root = document.getElementById("report");

@@ -1,6 +1,6 @@
 // The tables of a chain: delays, hops, outcomes, points; and how it was measured.
 
-import type { Chain, Figures, Report } from "./data";
+import type { Chain, Figures, Histogram, Ns, Point, Quantile, Report } from "./data";
 import { bar, h, table } from "./dom";
 import * as f from "./format";
 
@@ -50,25 +50,40 @@ export function outcomeFunnel(chain: Chain): HTMLElement {
     last.length > 0 && table("Where those that ended early were seen last", ["point", "reason", "messages"], last));
 }
 
-export function pointTable(chain: Chain): HTMLElement {
-  const rows = chain.points.map((p) => [
-    p.name, f.count(p.messages), p.rate_hz === null ? "–" : p.rate_hz.toFixed(2), f.milliseconds(p.period.p50_ns),
-    f.milliseconds(p.period_jitter.p50_ns), f.milliseconds(p.period_jitter.p99_ns), f.milliseconds(p.period_jitter.max_ns), p.threads.slice(0, 2).join(", "),
+export function pointTable(points: Point[]): HTMLElement {
+  const rows = points.map((p) => [
+    p.name, f.count(p.messages), p.rate_hz === null ? "–" : p.rate_hz.toFixed(2), f.milliseconds(p.period.p50_ns), f.milliseconds(p.period.p99_ns), f.milliseconds(p.period.max_ns),
+    f.milliseconds(p.period_jitter.p50_ns), f.milliseconds(p.period_jitter.p99_ns), f.milliseconds(p.period_jitter.max_ns), f.count(p.gaps), p.threads.slice(0, 2).join(", "),
   ]);
-  return table("Rate and period jitter (|period − median|, ms) at each point", ["point", "messages", "rate (Hz)", "period p50", "jitter p50", "jitter p99", "jitter max", "threads"], rows);
+  return table("Period and its jitter (|period − median|) at each point, in ms; gaps: periods above 1.5 times the median",
+    ["point", "messages", "rate (Hz)", "period p50", "p99", "max", "jitter p50", "jitter p99", "jitter max", "gaps", "threads"], rows);
+}
+
+/** Distributions that came without messages: quantiles no finer than their buckets. */
+export function histogramTable(histograms: Histogram[]): HTMLElement {
+  const rows = histograms.map((of) => {
+    const figure = (value: number | null): string => (of.unit === "ns" ? f.milliseconds(value as Ns | null) : value === null ? "–" : f.count(value));
+    const quantile = (q: Quantile | null): string => (q === null ? "–" : "at_least" in q ? `≥ ${figure(q.at_least)}` : figure(q.at_most));
+    const beyond = of.overflow === 0 ? "0" : `${f.count(of.overflow)} ≥ ${figure(of.overflow_from)}`;
+    return [of.unit === "ns" ? of.name : `${of.name} (${of.unit})`, f.count(of.n), figure(of.min), ...[of.p50, of.p90, of.p99, of.p999].map(quantile), figure(of.max), beyond];
+  });
+  return table("In ms; beyond: values above the source's last bucket, of which no more is known", ["of", "n", "min", "p50", "p90", "p99", "p99.9", "max", "beyond"], rows);
 }
 
 export function measured(report: Report): HTMLElement {
   const r = report.recording;
   const lost = (n: number): string => (n === 0 ? "none lost" : `${f.count(n)} lost`);
+  const imported = r.host.facts.imported_from !== undefined;
   const facts: [string, string][] = [
-    ["Command", f.shell(r.command)], ["Recorded", new Date(r.start_realtime_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
+    ["Command", f.shell(r.command)],
+    // What was imported may know no time of day.
+    ["Recorded", r.start_realtime_ns === 0 ? "" : new Date(r.start_realtime_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
     ["Duration", `${r.duration_s.toFixed(1)} s`], ["Stamps", `${f.count(r.stamps)}, ${lost(r.lost_stamps)}`],
     ["Kernel events", r.kernel_events === 0 ? "none" : `${f.count(r.kernel_events)} by ${r.kernel_source}, ${lost(r.lost_kernel_events)}`],
     ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
-    ["Clock", r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
-    ["Recorder", (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],
-    ["Host", `${r.host.name}, ${r.host.cpus} × ${r.host.cpu}`], ["Kernel", r.host.kernel],
+    ["Clock", imported ? "" : r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
+    [imported ? "Recording" : "Recorder", imported ? f.bytes(r.file_bytes) : (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],
+    ["Host", r.host.cpus === 0 ? "" : `${r.host.name}, ${r.host.cpus} × ${r.host.cpu}`], ["Kernel", r.host.kernel],
     ...Object.entries(r.host.facts).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
     ["Git revision", r.git_revision], ["taut", r.taut_version],
   ];

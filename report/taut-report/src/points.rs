@@ -1,0 +1,84 @@
+//! Rows of two tables: periods of points, and distributions that came without messages.
+
+use taut_analysis::{Analysis, Histogram, Point, Quantile};
+
+use crate::words;
+
+/// Heads of the columns of [`period_row`].
+pub(crate) const PERIODS: [&str; 8] = ["period (ms) at", "n", "Hz", "p50", "p99", "max", "jitter p99", "gaps"];
+/// Heads of the columns of [`histogram_row`].
+pub(crate) const HISTOGRAMS: [&str; 9] = ["of (ms)", "n", "min", "p50", "p90", "p99", "p99.9", "max", "beyond"];
+
+/// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops.
+pub(crate) fn ends(analysis: &Analysis) -> Vec<&Point> {
+    let of_chains = analysis.chains.iter().flat_map(|chain| match chain.points.as_slice() {
+        [first, .., last] => vec![first, last],
+        other => other.iter().collect(),
+    });
+    of_chains.chain(&analysis.points).filter(|point| point.period.n > 0).collect()
+}
+
+/// A point's figures, its name apart.
+pub(crate) fn period_row(point: &Point) -> [String; 7] {
+    let (period, jitter) = (&point.period, &point.period_jitter);
+    let [p50, p99, max, jitter] = [period.p50_ns, period.p99_ns, period.max_ns, jitter.p99_ns].map(words::milliseconds);
+    let rate = point.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
+    [words::count(point.messages), rate, p50, p99, max, jitter, words::count(point.gaps)]
+}
+
+/// What a distribution is of, with its unit if that is none of time.
+pub(crate) fn histogram_name(of: &Histogram) -> String {
+    if of.unit == "ns" { of.name.clone() } else { format!("{} ({})", of.name, of.unit) }
+}
+
+/// A distribution's figures, its name apart. Values beyond the last bucket are "≥" what it reaches.
+pub(crate) fn histogram_row(of: &Histogram) -> [String; 8] {
+    let figure = |value: Option<u64>| match value {
+        Some(value) if of.unit != "ns" => words::count(value),
+        value => words::milliseconds(value),
+    };
+    let quantile = |quantile: Option<Quantile>| match quantile {
+        Some(Quantile::AtLeast(value)) => format!("≥ {}", figure(Some(value))),
+        Some(Quantile::AtMost(value)) => figure(Some(value)),
+        None => figure(None),
+    };
+    let beyond = match of.overflow {
+        0 => "0".to_owned(),
+        n => format!("{} ≥ {}", words::count(n), figure(Some(of.overflow_from))),
+    };
+    let [p50, p90, p99, p999] = [of.p50, of.p90, of.p99, of.p999].map(quantile);
+    [words::count(of.n), figure(of.min), p50, p90, p99, p999, figure(of.max), beyond]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_the_buckets_is_said() {
+        let of = Histogram {
+            name: "thread 0".into(),
+            unit: "ns".into(),
+            n: 2000,
+            min: Some(37_000),
+            p50: Some(Quantile::AtMost(57_999)),
+            p999: Some(Quantile::AtLeast(400_000)),
+            max: Some(172_860_999),
+            overflow: 31,
+            overflow_from: 400_000,
+            ..Histogram::default()
+        };
+        let row = histogram_row(&of).map(|cell| cell.replace('\u{202f}', " "));
+        assert_eq!(row, ["2 000", "0.037", "0.058", "–", "–", "≥ 0.400", "172.9", "31 ≥ 0.400"]);
+        let counts = Histogram { unit: "frames".into(), ..of };
+        assert_eq!(histogram_name(&counts), "thread 0 (frames)");
+        assert_eq!(histogram_row(&counts)[1].replace('\u{202f}', " "), "37 000");
+    }
+
+    #[test]
+    fn a_point_that_was_passed_once_has_no_period() {
+        let mut analysis = crate::sample::teleop();
+        analysis.points.push(Point { name: "once".into(), messages: 1, ..Point::default() });
+        assert!(ends(&analysis).iter().all(|point| point.name != "once"));
+    }
+}
