@@ -63,3 +63,160 @@ fn what_is_no_log_is_one_line_and_no_file() {
     taut(&folder, &["log", "robot.log"]).assert().code(2).stderr(line("is not a recording"));
     assert!(!folder.path().join("robot.mcap").exists());
 }
+
+/// What a recording's report says, as JSON.
+fn report(folder: &tempfile::TempDir, run: &str) -> serde_json::Value {
+    let output = taut(folder, &["report", run, "--format", "json"]).assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+#[test]
+fn json_lines_are_a_chain_with_its_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: String = (0..200)
+        .map(|id| {
+            let t = 1000 + id * 20_000;
+            let done = if id % 4 == 0 { "speed_limit" } else { "applied" };
+            format!(
+                "{{\"id\": {id}, \"stamps\": {{\"a.read\": {t}, \"a.written\": {}}}, \"outcome\": \"{done}\"}}\n",
+                t + 3000
+            )
+        })
+        .collect();
+    std::fs::write(folder.path().join("trace.jsonl"), lines + "{\"oops\"\n").unwrap();
+    let said = predicate::str::contains("wrote trace.mcap: 600 stamps").and(predicate::str::contains("lost: line 201"));
+    taut(&folder, &["import", "jsonl", "trace.jsonl", "--unit", "us"]).assert().code(5).stderr(said);
+    let report = report(&folder, "trace.mcap");
+    let chain = &report["chains"][0];
+    assert_eq!(chain["name"], "a.read → a.written");
+    assert_eq!(chain["end_to_end"]["p50_ns"], 3_000_000);
+    assert_eq!(
+        (&chain["outcomes"]["applied"], &chain["outcomes"]["dropped"]["speed_limit"]),
+        (&150.into(), &50.into())
+    );
+    let notes = report["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("line 201 is no JSON object")), "{notes:?}");
+}
+
+#[test]
+fn a_point_of_no_chain_has_its_periods() {
+    let folder = tempfile::tempdir().unwrap();
+    // Every 50th frame is missing.
+    let lines: String = (0..1000)
+        .filter(|n| n % 50 != 49)
+        .map(|n| format!("{{\"id\": {n}, \"point\": \"camera.frame\", \"t_ms\": {}}}\n", n * 33))
+        .collect();
+    std::fs::write(folder.path().join("frames.jsonl"), lines).unwrap();
+    taut(&folder, &["import", "jsonl", "frames.jsonl", "-o", "run.mcap"]).assert().success();
+    let report = report(&folder, "run.mcap");
+    assert_eq!(report["chains"], serde_json::json!([]));
+    let point = &report["points"][0];
+    assert_eq!((&point["name"], &point["gaps"]), (&"camera.frame".into(), &19.into()));
+    assert_eq!((&point["period"]["p50_ns"], &point["period"]["max_ns"]), (&33_000_000.into(), &66_000_000.into()));
+    let table = predicate::str::contains("period (ms) at").and(predicate::str::contains("camera.frame"));
+    taut(&folder, &["report", "run.mcap"]).assert().success().stdout(table);
+    taut(&folder, &["report", "run.mcap", "--format", "html"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("\"gaps\":19"));
+}
+
+#[test]
+fn a_histogram_is_a_report_that_says_there_are_no_stamps() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "# Histogram\n000002 001500\n000003 000460\n# Total: 000001960\n# Min Latencies: 00002\n# Avg Latencies: 00002\n\
+                # Max Latencies: 172860\n# Histogram Overflows: 00031\n# Histogram Overflow at cycle number:\n# Thread 0: 00052\n";
+    std::fs::write(folder.path().join("cyclictest.txt"), text).unwrap();
+    taut(&folder, &["import", "cyclictest", "cyclictest.txt", "-o", "run.mcap"])
+        .assert()
+        .success()
+        .stderr(predicate::str::contains("wrote run.mcap: 1 histogram"));
+    let output = taut(&folder, &["report", "run.mcap"]).assert().success().get_output().stdout.clone();
+    let told = String::from_utf8(output).unwrap().replace('\u{202f}', " ");
+    for part in ["thread 0", "1 991", "31 ≥ 0.0040", "no stamps", "≥ 0.0040"] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+    let of = &report(&folder, "run.mcap")["histograms"][0];
+    assert_eq!((&of["p50"]["at_most"], &of["p99"]["at_least"]), (&2_999.into(), &4_000.into()));
+    taut(&folder, &["report", "run.mcap", "--format", "markdown"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("| of (ms) | n |"));
+}
+
+#[test]
+fn a_trace_of_chrome_is_messages_and_durations() {
+    let folder = tempfile::tempdir().unwrap();
+    let events: String = (0..200)
+        .map(|id| {
+            let ts = id * 10_000;
+            format!(
+                "{{\"ph\":\"X\",\"name\":\"publish\",\"pid\":1,\"tid\":1,\"ts\":{ts},\"dur\":100}},\n\
+                 {{\"ph\":\"s\",\"name\":\"m\",\"cat\":\"ros\",\"id\":{id},\"pid\":1,\"tid\":1,\"ts\":{}}},\n\
+                 {{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"m\",\"cat\":\"ros\",\"id\":{id},\"pid\":1,\"tid\":2,\"ts\":{}}},\n\
+                 {{\"ph\":\"X\",\"name\":\"callback\",\"pid\":1,\"tid\":2,\"ts\":{},\"dur\":500}},\n",
+                ts + 50,
+                ts + 2050,
+                ts + 2000,
+            )
+        })
+        .collect();
+    std::fs::write(folder.path().join("trace.json"), format!("[{events}")).unwrap();
+    taut(&folder, &["import", "chrome", "trace.json", "-o", "run.mcap"]).assert().success();
+    let report = report(&folder, "run.mcap");
+    let chain = &report["chains"][0];
+    assert_eq!((&chain["name"], &chain["end_to_end"]["p50_ns"]), (&"publish → callback".into(), &2_000_000.into()));
+    assert_eq!(report["histograms"].as_array().unwrap().len(), 2);
+    taut(&folder, &["export", "csv", "run.mcap", "-o", "run.csv"]).assert().success();
+}
+
+#[test]
+fn each_kind_refuses_the_others_files_in_one_line_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("perfetto", &b"\x0a\x10\x08\x01\x12\x0c"[..]),
+        ("ros1.bag", b"#ROSBAG V2.0\n"),
+        ("trace.json", b"{\"traceEvents\": []}\n"),
+        ("status.txt", b"T: 0 ( 3431) P:80 I:1000 C: 100000 Min: 5\n"),
+        ("empty", b""),
+    ] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    for (kind, name, remedy) in [
+        ("chrome", "perfetto", "traceconv json"),
+        ("rosbag2", "ros1.bag", "mcap convert"),
+        ("mcap", "trace.json", "is no bag"),
+        ("jsonl", "trace.json", "taut import chrome"),
+        ("cyclictest", "trace.json", "taut import chrome"),
+        ("cyclictest", "status.txt", "-h 1000"),
+        ("hlog", "trace.json", "is no HdrHistogram interval log"),
+        ("jsonl", "empty", "holds no data"),
+        ("mcap", "empty", "is no bag"),
+        ("chrome", ".", "is a folder; name a file"),
+        ("rosbag2", ".", "neither metadata.yaml"),
+    ] {
+        let line = predicate::function(|e: &str| e.lines().count() == 1).and(predicate::str::contains(remedy));
+        taut(&folder, &["import", kind, name, "-o", "run.mcap"]).assert().code(2).stderr(line);
+        assert!(!folder.path().join("run.mcap").exists());
+    }
+    taut(&folder, &["import", "jsonl", "empty", "--unit", "years"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::contains("name one of s, ms, us and ns"));
+}
+
+#[test]
+fn a_recording_is_not_imported_and_nothing_is_imported_onto_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("robot.log"), log()).unwrap();
+    taut(&folder, &["import", "mjlib", "robot.log"]).assert().success();
+    taut(&folder, &["import", "mcap", "robot.mcap"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::contains("is a recording of taut's; `taut report` reads it as it is"));
+    taut(&folder, &["import", "mcap", "robot.mcap", "-o", "robot.mcap"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::contains("onto itself"));
+    assert!(!folder.path().join("robot.taut.mcap").exists());
+}

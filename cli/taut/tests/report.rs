@@ -133,7 +133,7 @@ fn bad_input_is_one_line_that_names_the_file() {
     assert!(!folder.path("clean.mcap").exists());
     let nothing = Writer::create(&folder.path("nothing.mcap"), &Info::default()).unwrap();
     nothing.finish(&Ending::default()).unwrap();
-    folder.refuses(&["report", "nothing.mcap"], "nothing.mcap: holds no stamps and no telemetry");
+    folder.refuses(&["report", "nothing.mcap"], "nothing.mcap: holds no stamps, no telemetry and no histograms");
 }
 
 #[test]

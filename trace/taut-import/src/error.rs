@@ -22,6 +22,23 @@ pub enum Error {
         /// What.
         what: String,
     },
+    /// Another kind of file, or another version of the kind; says what to do instead.
+    #[error("{0}; nothing was imported")]
+    Instead(String),
+    /// More of something than a recording holds.
+    #[error("holds {what}; nothing was imported")]
+    TooMany {
+        /// What, and how many would do.
+        what: String,
+    },
+    /// One of several files could not be imported.
+    #[error("{file}: {source}")]
+    OfFile {
+        /// Its name.
+        file: String,
+        /// Why.
+        source: Box<Error>,
+    },
     /// There is nothing in it.
     #[error("holds no data ({0})")]
     Empty(String),
@@ -31,4 +48,26 @@ pub enum Error {
     /// The recording could not be written.
     #[error("{0}")]
     Write(#[from] taut_recording::Error),
+}
+
+/// What is wrong with a part of a file.
+pub(crate) enum Trouble {
+    /// It is left out, and said so.
+    Damage(String),
+    /// Nothing can be imported.
+    Fatal(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Fatal(error)
+    }
+}
+
+impl Error {
+    /// Says which of several files it was.
+    pub(crate) fn of_file(self, path: &std::path::Path) -> Error {
+        let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Error::OfFile { file, source: Box::new(self) }
+    }
 }

@@ -1,9 +1,18 @@
 //! Fills a recording from other people's files: one module a kind. Each streams (memory does not grow with the
 //! file), believes nothing that it reads, and says what it had to leave out.
 
+pub mod bag;
+pub mod chrome;
+pub mod cyclictest;
 mod error;
+mod histogram;
+pub mod hlog;
+pub mod jsonl;
+mod lines;
 pub mod mjlib;
+mod unit;
 mod writing;
 
 pub use error::Error;
+pub use unit::Unit;
 pub use writing::Imported;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_import::{Imported, mjlib};
+use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, mjlib};
 use taut_report::words;
 
 use crate::exit::Done;
@@ -18,7 +18,8 @@ use crate::exit::Done;
 ///
 /// Every value comes over; what of the file is damaged is left out and named (exit code 5).
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  taut import mjlib robot.log -o run.mcap\n  taut log run.mcap")]
+#[command(after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut report run.mcap\n  \
+                        taut import mjlib robot.log\n  taut log robot.mcap")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -26,6 +27,35 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Kind {
+    /// A bag of rosbag2 (a folder, .mcap or .db3) or any MCAP file: each topic's period, and its header against its log time.
+    #[command(visible_alias = "mcap")]
+    Rosbag2(FileArgs),
+    /// Stamps as JSON, an object a line: `{"id": 17, "point": "leader.read", "t": 12.345}`.
+    Jsonl {
+        #[command(flatten)]
+        file: FileArgs,
+        /// What times are in where their key does not say it: s, ms, us or ns.
+        #[arg(long, default_value = "s")]
+        unit: Unit,
+    },
+    /// A trace in Chrome's JSON, as Perfetto and VizTracer write it, too: flows become messages, slices distributions.
+    Chrome(FileArgs),
+    /// An HdrHistogram interval log, as `taut probe --hlog` writes it, too: a distribution for each tag.
+    Hlog {
+        #[command(flatten)]
+        file: FileArgs,
+        /// What the values are in, which the log does not say: s, ms, us or ns.
+        #[arg(long, default_value = "ns")]
+        unit: Unit,
+    },
+    /// What cyclictest wrote with -h, -H, --json or -v: a distribution for each thread.
+    Cyclictest {
+        #[command(flatten)]
+        file: FileArgs,
+        /// What the figures are in where the file does not say it: us, or ns after cyclictest -N.
+        #[arg(long, default_value = "us")]
+        unit: Unit,
+    },
     /// mjlib's telemetry log (TLOG0003), as mjbots' robots write it: a channel for each record.
     Mjlib(FileArgs),
 }
@@ -35,7 +65,7 @@ enum Kind {
 struct FileArgs {
     /// The file to import.
     path: PathBuf,
-    /// The recording to write [default: PATH with .mcap].
+    /// The recording to write [default: PATH with .mcap, or PATH.taut.mcap where PATH ends so].
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 }
@@ -43,40 +73,90 @@ struct FileArgs {
 /// Imports, and says what came over.
 pub fn run(args: &Args) -> Result<Done> {
     match &args.kind {
-        Kind::Mjlib(file) => {
-            import_file(file, |source, length, to, progress| mjlib::import(source, length, to, progress))
+        Kind::Rosbag2(file) => import(file, Folders::Too, bag::import),
+        Kind::Jsonl { file, unit } => {
+            import(file, Folders::Not, |path, to, progress| jsonl::import(File::open(path)?, *unit, to, progress))
         }
+        Kind::Chrome(file) => import(file, Folders::Not, chrome::import),
+        Kind::Hlog { file, unit } => {
+            import(file, Folders::Not, |path, to, progress| hlog::import(File::open(path)?, *unit, to, progress))
+        }
+        Kind::Cyclictest { file, unit } => {
+            import(file, Folders::Not, |path, to, progress| cyclictest::import(File::open(path)?, *unit, to, progress))
+        }
+        Kind::Mjlib(file) => import(file, Folders::Not, |path, to, progress| {
+            let source = File::open(path)?;
+            let length = source.metadata()?.len();
+            mjlib::import(source, length, to, progress)
+        }),
     }
 }
 
-type Importer = fn(File, u64, &Path, &mut dyn FnMut(u64)) -> Result<Imported, taut_import::Error>;
+/// Whether a folder is as good as a file.
+#[derive(PartialEq)]
+enum Folders {
+    Not,
+    Too,
+}
 
-fn import_file(args: &FileArgs, import: Importer) -> Result<Done> {
+fn import(
+    args: &FileArgs,
+    folders: Folders,
+    import: impl FnOnce(&Path, &Path, &mut dyn FnMut(u64)) -> Result<Imported, Error>,
+) -> Result<Done> {
     let from = &args.path;
-    let to = args.output.clone().unwrap_or_else(|| from.with_extension("mcap"));
-    let file = File::open(from).with_context(|| from.display().to_string())?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
+    let to = args.output.clone().unwrap_or_else(|| default_output(from));
+    let metadata = std::fs::metadata(from).with_context(|| from.display().to_string())?;
+    if metadata.is_dir() && folders == Folders::Not {
         bail!("{}: is a folder; name a file", from.display());
     }
     if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
         bail!("{}: cannot import a file onto itself; name another with -o", to.display());
     }
-    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(metadata.len()) } else { ProgressBar::hidden() };
+    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(bytes(from)) } else { ProgressBar::hidden() };
     bar.set_style(
         ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} to go").expect("a fixed template"),
     );
-    let imported = import(file, metadata.len(), &to, &mut |done| bar.set_position(done));
+    let imported = import(from, &to, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     let imported = imported.with_context(|| from.display().to_string())?;
+    imported.notes.iter().for_each(|note| eprintln!("note: {note}"));
     imported.damage.iter().for_each(|damage| eprintln!("lost: {damage}"));
-    eprintln!(
-        "wrote {}: {} messages of {} channels, {:.1} s, {}",
-        to.display(),
-        words::count(imported.messages),
-        words::count(imported.channels),
-        imported.duration_ns as f64 / 1e9,
-        words::bytes(imported.file_bytes),
-    );
+    eprintln!("wrote {}: {}", to.display(), summary(&imported));
     Ok(if imported.damage.is_empty() { Done::Fine } else { Done::DataLost })
+}
+
+/// Beside the source, under a name that is not the source's.
+fn default_output(from: &Path) -> PathBuf {
+    let is_mcap = from.extension().is_some_and(|extension| extension == "mcap");
+    from.with_extension(if is_mcap { "taut.mcap" } else { "mcap" })
+}
+
+/// Of a file, or of all files of a folder.
+fn bytes(path: &Path) -> u64 {
+    let of_file = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| of_file(&entry.path())).sum(),
+        Err(_) => of_file(path),
+    }
+}
+
+/// What came over, in one line.
+fn summary(imported: &Imported) -> String {
+    let mut parts = Vec::new();
+    if imported.stamps > 0 {
+        parts.push(format!("{} stamps", words::count(imported.stamps)));
+    }
+    if imported.channels > 0 {
+        let (messages, channels) = (words::count(imported.messages), words::count(imported.channels));
+        parts.push(format!("{messages} messages of {channels} channels"));
+    }
+    if imported.histograms > 0 {
+        parts.push(words::quantity(imported.histograms, "histogram"));
+    }
+    if imported.stamps + imported.messages > 0 {
+        parts.push(format!("{:.1} s", imported.duration_ns as f64 / 1e9));
+    }
+    parts.push(words::bytes(imported.file_bytes));
+    parts.join(", ")
 }

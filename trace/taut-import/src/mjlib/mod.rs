@@ -14,7 +14,7 @@ use std::{
     path::Path,
 };
 
-use crate::{Error, Imported, writing::Import};
+use crate::{Error, Imported, error::Trouble, writing::Import};
 use bytes::Bytes;
 use schema::Type;
 
@@ -90,17 +90,6 @@ struct Block {
     /// Of `bytes`, those before the body.
     head: usize,
     bytes: Vec<u8>,
-}
-
-enum Trouble {
-    Damage(String),
-    Fatal(Error),
-}
-
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Fatal(error)
-    }
 }
 
 impl<R: Read + Seek> Log<R> {
