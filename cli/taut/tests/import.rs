@@ -170,6 +170,32 @@ fn a_trace_of_chrome_is_messages_and_durations() {
     taut(&folder, &["export", "csv", "run.mcap", "-o", "run.csv"]).assert().success();
 }
 
+/// A real trace of ROS 2; its README says whose.
+const ROS2_SAMPLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample");
+
+#[test]
+fn a_trace_of_ros_2_is_chains_from_timer_to_callback() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = predicate::str::contains("wrote run.mcap: ").and(predicate::str::contains("lost:").not());
+    taut(&folder, &["import", "ctf", ROS2_SAMPLE, "-o", "run.mcap"]).assert().success().stderr(said);
+    let report = report(&folder, "run.mcap");
+    let named = |name: &str| report["chains"].as_array().unwrap().iter().find(|chain| chain["name"] == name).unwrap();
+    let target = named("/sensor_dummy_node timer 100 ms → /actuator_dummy_node callback /topic4 end");
+    // Worked out from babeltrace2's text of the same trace by a script of its own.
+    let figures = ["n", "min_ns", "max_ns"].map(|key| target["end_to_end"][key].as_u64().unwrap());
+    assert_eq!(figures, [40, 142_554_584, 297_136_775]);
+    assert_eq!(target["messages"], 49);
+    let timer = &target["points"][0];
+    assert_eq!((&timer["name"], &timer["messages"]), (&"/sensor_dummy_node timer 100 ms".into(), &49.into()));
+    let executor_wait =
+        target["hops"].as_array().unwrap().iter().find(|hop| hop["to"] == "/filter_node free for /topic1");
+    assert_eq!(executor_wait.unwrap()["from"], "/sensor_dummy_node publish /topic1");
+    let age = &report["histograms"][0];
+    assert!(age["name"].as_str().unwrap().starts_with("data age, /"), "{age}");
+    taut(&folder, &["report", "run.mcap"]).assert().success().stdout(predicate::str::contains("no kernel events"));
+}
+
 #[test]
 fn each_kind_refuses_the_others_files_in_one_line_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

@@ -36,12 +36,11 @@ struct Follow {
 pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Lines, Error> {
     let paths = paths(messages, context);
     let families = families(&paths);
-    let known: HashMap<&str, u32> = context
-        .names
-        .iter()
-        .filter(|(id, _)| families.iter().any(|family| family.contains(id)))
-        .map(|(id, name)| (name.as_str(), *id))
-        .collect();
+    let mut known: HashMap<&str, Vec<u32>> = HashMap::new();
+    for (id, name) in context.names.iter().filter(|(id, _)| families.iter().any(|family| family.contains(id))) {
+        known.entry(name).or_default().push(*id);
+    }
+    known.values_mut().for_each(|ids| ids.sort_unstable());
     let mut lines = Vec::new();
     let mut alone = Vec::new();
     for chain in &config.chains {
@@ -62,15 +61,21 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
     Ok(Lines { chains: lines, alone })
 }
 
-fn declared(chain: &DeclaredChain, known: &HashMap<&str, u32>, families: &[HashSet<u32>]) -> Result<Line, Error> {
-    let id = |point: &String| {
-        known.get(point.as_str()).copied().ok_or_else(|| Error::UnknownPoint {
+fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[HashSet<u32>]) -> Result<Line, Error> {
+    let ids = |point: &String| {
+        known.get(point.as_str()).ok_or_else(|| Error::UnknownPoint {
             chain: chain.name.clone(),
             point: point.clone(),
             hint: hint(point, known),
         })
     };
-    let points = chain.points.iter().map(id).collect::<Result<Vec<u32>, Error>>()?;
+    let ids = chain.points.iter().map(ids).collect::<Result<Vec<&Vec<u32>>, Error>>()?;
+    // Points of several chains may have one name (those of an imported trace do): such that belong together count.
+    let in_family = |family: &HashSet<u32>| -> Option<Vec<u32>> {
+        ids.iter().map(|ids| ids.iter().copied().find(|id| family.contains(id))).collect()
+    };
+    let together = families.iter().filter_map(in_family).min();
+    let points = together.unwrap_or_else(|| ids.iter().map(|ids| ids[0]).collect());
     let family = families.iter().filter(|family| points.iter().any(|p| family.contains(p))).flatten().copied();
     Ok(Line {
         name: chain.name.clone(),
@@ -81,7 +86,7 @@ fn declared(chain: &DeclaredChain, known: &HashMap<&str, u32>, families: &[HashS
     })
 }
 
-fn hint(point: &str, known: &HashMap<&str, u32>) -> String {
+fn hint(point: &str, known: &HashMap<&str, Vec<u32>>) -> String {
     let nearest = known.keys().max_by(|a, b| strsim::jaro_winkler(point, a).total_cmp(&strsim::jaro_winkler(point, b)));
     match nearest {
         Some(name) => format!("did you mean {name:?}?"),

@@ -3,6 +3,7 @@
 
 pub mod bag;
 pub mod chrome;
+mod ctf;
 pub mod cyclictest;
 mod error;
 mod histogram;
@@ -10,6 +11,7 @@ pub mod hlog;
 pub mod jsonl;
 mod lines;
 pub mod mjlib;
+pub mod ros2;
 mod unit;
 mod writing;
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch, Thread, Writer};
+use taut_recording::{Ending, Histogram, Info, Kind, LostWhat, Name, Record, StampBatch, Thread, Writer};
 
 use crate::Error;
 
@@ -55,6 +55,8 @@ pub(crate) struct Import {
     names: HashMap<String, u32>,
     /// By thread: its stamps to come.
     pending: BTreeMap<(i32, i32), StampBatch>,
+    /// Counts of what came as records.
+    ending: Ending,
     /// Sentences beyond [`MOST_SENTENCES`].
     unsaid: u64,
     is_whole: bool,
@@ -63,18 +65,26 @@ pub(crate) struct Import {
 impl Import {
     /// Starts a recording of what happened from `start_ns` since 1970, or since whatever the source counts from.
     pub fn begin(to: &Path, kind: &str, start_ns: u64) -> Result<Import, Error> {
+        Import::begin_with(
+            to,
+            &Info {
+                taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+                // The source has one clock.
+                start_monotonic_ns: start_ns,
+                start_realtime_ns: start_ns,
+                facts: vec![("imported_from".to_owned(), kind.to_owned())],
+                ..Info::default()
+            },
+        )
+    }
+
+    /// Starts a recording of whose source more is known.
+    pub fn begin_with(to: &Path, info: &Info) -> Result<Import, Error> {
         let mut partial = to.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let info = Info {
-            taut_version: env!("CARGO_PKG_VERSION").to_owned(),
-            // The source has one clock.
-            start_monotonic_ns: start_ns,
-            start_realtime_ns: start_ns,
-            facts: vec![("imported_from".to_owned(), kind.to_owned())],
-            ..Info::default()
-        };
-        let writer = Writer::create(&partial, &info)?;
+        let start_ns = info.start_monotonic_ns;
+        let writer = Writer::create(&partial, info)?;
         let (to, done) = (to.to_owned(), Imported::default());
         Ok(Import {
             writer: Some(writer),
@@ -85,6 +95,7 @@ impl Import {
             done,
             names: HashMap::new(),
             pending: BTreeMap::new(),
+            ending: Ending::default(),
             unsaid: 0,
             is_whole: false,
         })
@@ -154,6 +165,24 @@ impl Import {
         Ok(())
     }
 
+    /// Takes a record as it is: a batch of stamps or kernel events, a name with its number, a loss.
+    pub fn record(&mut self, record: &Record) -> Result<(), Error> {
+        match record {
+            Record::Stamps(batch) => self.done.stamps += batch.ticks.len() as u64,
+            Record::Kernel(batch) => self.ending.kernel_events += batch.time_ns.len() as u64,
+            Record::Lost(lost) if lost.what == LostWhat::KernelEvents => self.ending.lost_kernel_events += lost.count,
+            Record::Lost(lost) if lost.what == LostWhat::Stamps => self.ending.lost_stamps += lost.count,
+            _ => {}
+        }
+        self.write(record)
+    }
+
+    /// The source goes on up to this moment: chunks that are old by then are closed.
+    pub fn until(&mut self, time_ns: u64) -> Result<(), Error> {
+        self.saw(time_ns);
+        Ok(self.writer.as_mut().map_or(Ok(()), |writer| writer.flush_due(time_ns))?)
+    }
+
     /// Takes a distribution; a large one in pieces, which add up, so that each fits a chunk.
     pub fn histogram(&mut self, mut histogram: Histogram) -> Result<(), Error> {
         self.done.histograms += 1;
@@ -210,7 +239,7 @@ impl Import {
             telemetry: self.done.messages,
             reason: "imported".to_owned(),
             notes,
-            ..Ending::default()
+            ..std::mem::take(&mut self.ending)
         };
         if let Some(mut writer) = self.writer.take() {
             if !self.done.damage.is_empty() {

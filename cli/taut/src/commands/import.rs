@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, mjlib};
+use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, mjlib, ros2};
 use taut_report::words;
 
 use crate::exit::Done;
@@ -30,6 +30,8 @@ enum Kind {
     /// A bag of rosbag2 (a folder, .mcap or .db3) or any MCAP file: each topic's period, and its header against its log time.
     #[command(visible_alias = "mcap")]
     Rosbag2(FileArgs),
+    /// An LTTng trace of ROS 2 (a folder; ros2_tracing or CARET, with or without kernel events): its chains, from timer to callback.
+    Ctf(FileArgs),
     /// Stamps as JSON, an object a line: `{"id": 17, "point": "leader.read", "t": 12.345}`.
     Jsonl {
         #[command(flatten)]
@@ -74,6 +76,7 @@ struct FileArgs {
 pub fn run(args: &Args) -> Result<Done> {
     match &args.kind {
         Kind::Rosbag2(file) => import(file, Folders::Too, bag::import),
+        Kind::Ctf(file) => import(file, Folders::Too, ros2::import),
         Kind::Jsonl { file, unit } => {
             import(file, Folders::Not, |path, to, progress| jsonl::import(File::open(path)?, *unit, to, progress))
         }
@@ -132,12 +135,12 @@ fn default_output(from: &Path) -> PathBuf {
     from.with_extension(if is_mcap { "taut.mcap" } else { "mcap" })
 }
 
-/// Of a file, or of all files of a folder.
+/// Of a file, or of all files below a folder.
 fn bytes(path: &Path) -> u64 {
-    let of_file = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| of_file(&entry.path())).sum(),
-        Err(_) => of_file(path),
+        Ok(entries) => entries.flatten().map(|e| e.path()).filter(|path| !is_link(path)).map(|path| bytes(&path)).sum(),
+        Err(_) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
     }
 }
 

@@ -1,0 +1,567 @@
+//! The second reading: messages followed along their chains, and stamped at each point that they pass.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hdrhistogram::Histogram;
+use taut_recording::{Kind, Name, Record};
+
+use super::{
+    census::{Of, System},
+    chains::{Chains, Exit, Root},
+    events::{Ros, What, what},
+    kernel::Kernel,
+    queues::{self, By, Message, Publish, Queue},
+    sheets::{Sheets, Stamp},
+    threads::Threads,
+};
+use crate::{
+    Error,
+    ctf::{Event, Source},
+    writing::Import,
+};
+
+/// Callbacks in callbacks.
+const MOST_NESTED: usize = 64;
+/// Nobody waits so shortly before the end that it must be lost.
+const IN_FLIGHT_NS: u64 = 100_000_000;
+/// The recording's chunks are closed at least this often.
+const FLUSH_NS: u64 = 10_000_000_000;
+/// Buffers' places that are remembered.
+const MOST_PLACES: usize = 1 << 16;
+
+/// A callback that runs.
+struct Running {
+    /// As the trace has it, and by number where it is known.
+    address: u64,
+    callback: Option<u32>,
+    start_ns: u64,
+    carried: Vec<Message>,
+    published: Vec<u32>,
+}
+
+/// The layers that say one publish, in the order in which they do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Layer {
+    /// Within the process.
+    Intra,
+    Rclcpp,
+    Rcl,
+    Rmw,
+}
+
+/// The publish that a thread is in.
+#[derive(Clone, Copy)]
+struct Open {
+    publisher: u32,
+    topic: u32,
+    number: u64,
+    said_by: Layer,
+}
+
+/// What a thread took and will call back with.
+struct Arrived {
+    callback: u32,
+    messages: Vec<Message>,
+}
+
+/// What one thread is doing.
+#[derive(Default)]
+struct Doing {
+    running: Vec<Running>,
+    open: Option<Open>,
+    /// rclcpp's publish, until rcl says whose it is: when, and of which message.
+    begun: Option<(u64, u64)>,
+    arrived: Option<Arrived>,
+    /// When its last callback ended.
+    free_ns: u64,
+}
+
+/// How old what comes out of a chain is, over all that came out.
+pub(super) struct Ages {
+    pub of_ns: Histogram<u64>,
+    /// Name of the value that says it of each.
+    point: u32,
+}
+
+/// What the second reading counted.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub by_order: u64,
+    pub by_time: u64,
+    /// Takes of topics that are published in the trace, whose publish is not there.
+    pub unmatched: u64,
+    /// By chain, of those that keep something on the way.
+    pub ages: BTreeMap<u32, Ages>,
+}
+
+/// Everything that is under way.
+pub(super) struct Flow<'a> {
+    system: &'a System,
+    pub chains: Chains,
+    threads: Threads,
+    doing: Vec<Doing>,
+    queues: Vec<Queue>,
+    sheets: Sheets,
+    kernel: Kernel,
+    /// By chain and hop: the newest that is kept there, and since when.
+    kept: HashMap<(u32, u16), (Message, u64)>,
+    /// By group: when its last callback ended.
+    group_free_ns: HashMap<u64, u64>,
+    /// (process, buffer, index) → topic and number of what lies there.
+    places: HashMap<(u32, u64, u64), (u32, u64)>,
+    /// By callback: the longest that a message waited for it.
+    longest_ns: HashMap<u32, u64>,
+    next_id: u64,
+    /// Names that are written already, and the numbers of reasons.
+    named: usize,
+    applied: u32,
+    not_taken: u32,
+    superseded: u32,
+    flushed_ns: u64,
+    pub counts: Counts,
+}
+
+impl<'a> Flow<'a> {
+    /// `threads` are those of the first reading, by whose numbers the system is known.
+    pub fn new(system: &'a System, threads: Threads) -> Flow<'a> {
+        let mut chains = Chains::default();
+        let [applied, not_taken, superseded] =
+            ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        Flow {
+            system,
+            chains,
+            kernel: Kernel::new(system.has_waking, &threads),
+            threads,
+            doing: Vec::new(),
+            queues: queues::of(system),
+            sheets: Sheets::default(),
+            kept: HashMap::new(),
+            group_free_ns: HashMap::new(),
+            places: HashMap::new(),
+            longest_ns: HashMap::new(),
+            next_id: 1,
+            named: 0,
+            applied,
+            not_taken,
+            superseded,
+            flushed_ns: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes in one event. `offset_ns` is from 1970 to the zero of the trace's clock.
+    pub fn take(&mut self, source: Source, event: &Event<'_>, offset_ns: i128, to: &mut Import) -> Result<(), Error> {
+        if source.time_ns >= self.flushed_ns.saturating_add(FLUSH_NS) {
+            self.flushed_ns = source.time_ns;
+            to.until(source.time_ns)?;
+        }
+        let ros = match what(event.kind) {
+            What::Ros(ros) => ros,
+            What::Init(_) => return Ok(()),
+            kernel => return self.kernel.take(kernel, source, event, to),
+        };
+        let Some(thread) = self.threads.of(source, event) else { return Ok(()) };
+        if self.doing.len() <= thread as usize {
+            self.doing.resize_with(thread as usize + 1, Doing::default);
+        }
+        self.ros(ros, thread, source.time_ns, offset_ns, event);
+        // Names come before what they name.
+        self.write_names(to)?;
+        let is_idle = self.doing[thread as usize].running.is_empty();
+        self.sheets.write_due(thread, is_idle, &self.threads, to)
+    }
+
+    fn ros(&mut self, ros: Ros, thread: u32, time_ns: u64, offset_ns: i128, event: &Event<'_>) {
+        let process = self.threads.get(thread).process;
+        let number = |field| event.number(field).unwrap_or(0);
+        let system = self.system;
+        match ros {
+            Ros::CallbackStart => self.start(thread, process, time_ns, number(0), number(1) != 0),
+            Ros::CallbackEnd => self.end(thread, time_ns, number(0)),
+            Ros::RclcppPublish if number(0) == 0 => self.of(thread).begun = Some((time_ns, number(1))),
+            Ros::RclcppPublish | Ros::RclPublish => {
+                if let Some(publisher) = system.publisher_at.at((process, number(0)), time_ns) {
+                    let begun = self.of(thread).begun.take().filter(|(_, message)| *message == number(1));
+                    let layer = if ros == Ros::RclPublish { Layer::Rcl } else { Layer::Rclcpp };
+                    self.publish(thread, *publisher, begun.map_or(time_ns, |(since, _)| since), layer);
+                }
+            }
+            Ros::IntraPublish => {
+                if let Some(publisher) = system.publisher_at.at((process, number(0)), time_ns) {
+                    self.publish(thread, *publisher, time_ns, Layer::Intra);
+                }
+            }
+            Ros::RmwPublish => {
+                // rcl said it before, unless its events are not recorded.
+                if self.of(thread).open.is_none()
+                    && let Some(publisher) = system.rmw_publisher_at.at((process, number(0)), time_ns)
+                {
+                    self.publish(thread, *publisher, time_ns, Layer::Rmw);
+                }
+                self.stamp_publish(thread, number(2) as i64);
+            }
+            Ros::Stamp => self.stamp_publish(thread, number(0) as i64),
+            Ros::Take if number(2) != 0 => {
+                if let Some(callback) = system.subscriber_at.at((process, number(0)), time_ns) {
+                    let stamp = number(1) as i64;
+                    if stamp != 0 {
+                        let near_ns = (i128::from(stamp) - offset_ns) as i64;
+                        self.arrive(thread, *callback, time_ns, By::Stamp(stamp, near_ns));
+                    }
+                }
+            }
+            Ros::Take => {}
+            Ros::Dispatch => {
+                let callback = system.callback_at.at((process, number(0)), time_ns).copied();
+                let is_there = |arrived: &Arrived| Some(arrived.callback) == callback;
+                if let Some(callback) = callback
+                    && !self.of(thread).arrived.as_ref().is_some_and(is_there)
+                {
+                    let stamp = number(1) as i64;
+                    let near_ns = (i128::from(stamp) - offset_ns) as i64;
+                    self.arrive(thread, callback, time_ns, By::Stamp(stamp, near_ns));
+                }
+            }
+            Ros::Enqueue => {
+                if let Some(open) = self.of(thread).open
+                    && self.places.len() < MOST_PLACES
+                {
+                    self.places.insert((process, number(0), number(1)), (open.topic, open.number));
+                }
+            }
+            Ros::Dequeue => {
+                let place = self.places.remove(&(process, number(0), number(1)));
+                if let Some(callback) = system.buffer_at.at((process, number(0)), time_ns)
+                    && let Some((_, publish)) = place
+                {
+                    self.arrive(thread, *callback, time_ns, By::Number(publish));
+                }
+            }
+        }
+    }
+
+    fn of(&mut self, thread: u32) -> &mut Doing {
+        &mut self.doing[thread as usize]
+    }
+
+    /// A take: its messages wait for the callback that comes next on this thread.
+    fn arrive(&mut self, thread: u32, callback: u32, time_ns: u64, by: By) {
+        self.close_arrived(thread, time_ns);
+        let Of::Topic(topic, _) = self.system.callbacks[callback as usize].of else { return };
+        if let By::Stamp(..) = by
+            && !self.system.is_published[topic as usize]
+        {
+            return;
+        }
+        let Some(taken) = self.queues[topic as usize].take(callback, by, &self.chains) else {
+            self.counts.unmatched += u64::from(self.system.is_followed(topic));
+            // It came from somewhere: it begins nothing.
+            self.of(thread).arrived = Some(Arrived { callback, messages: Vec::new() });
+            return;
+        };
+        self.counts.by_time += u64::from(taken.is_near);
+        self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
+        for message in &taken.lost {
+            self.outcome(thread, *message, time_ns, self.not_taken);
+        }
+        let waited_ns = time_ns.saturating_sub(taken.published_ns);
+        let longest_ns = self.longest_ns.entry(callback).or_default();
+        *longest_ns = waited_ns.max(*longest_ns);
+        // Until when somebody else had the executor: this thread with another callback, or another thread with one of
+        // the same group.
+        let group = self.system.callbacks[callback as usize].group;
+        let group_free_ns = self.group_free_ns.get(&group).copied().unwrap_or(0);
+        let free_ns = self.of(thread).free_ns.max(group_free_ns).max(taken.published_ns).min(time_ns);
+        for message in &taken.messages {
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            let (free, take) = (hop.free, hop.take);
+            self.stamp(thread, *message, free_ns, free);
+            if !matches!(by, By::Order { .. }) {
+                self.stamp(thread, *message, time_ns, take);
+            }
+        }
+        self.of(thread).arrived = Some(Arrived { callback, messages: taken.messages });
+    }
+
+    /// What was taken without a callback was taken by hand, in the callback that runs.
+    fn close_arrived(&mut self, thread: u32, time_ns: u64) {
+        let arrived = self.of(thread).arrived.take();
+        for message in arrived.into_iter().flat_map(|arrived| arrived.messages) {
+            self.outcome(thread, message, time_ns, self.applied);
+        }
+    }
+
+    fn start(&mut self, thread: u32, process: u32, time_ns: u64, address: u64, is_intra: bool) {
+        let system = self.system;
+        let callback = system.callback_at.at((process, address), time_ns).copied();
+        let of = callback.map(|callback| system.callbacks[callback as usize].of);
+        // Where nothing says what is taken, it is the next in the queue.
+        if let (Some(callback), Some(Of::Topic(topic, depth))) = (callback, of)
+            && self.of(thread).arrived.as_ref().is_none_or(|arrived| arrived.callback != callback)
+            && system.is_published[topic as usize]
+            && system.is_followed(topic)
+            && (is_intra || !system.says_which.contains(&process))
+        {
+            self.arrive(thread, callback, time_ns, By::Order { depth, process: is_intra.then_some(process) });
+        }
+        let arrived = self.of(thread).arrived.take();
+        let is_begun_elsewhere = arrived.is_some();
+        let mut carried = Vec::new();
+        match arrived {
+            Some(arrived) if Some(arrived.callback) == callback => carried = arrived.messages,
+            arrived => {
+                self.of(thread).arrived = arrived;
+                self.close_arrived(thread, time_ns);
+            }
+        }
+        let begins = match of {
+            Some(Of::Timer | Of::Service | Of::Unknown) => true,
+            Some(Of::Topic(topic, _)) => {
+                !is_begun_elsewhere && !system.is_published[topic as usize] && system.is_followed(topic)
+            }
+            None => false,
+        };
+        if let Some(callback) = callback.filter(|_| begins) {
+            carried = self.begin(Root::Callback(callback), time_ns);
+        }
+        for message in &carried {
+            let start = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].start;
+            self.stamp(thread, *message, time_ns, start);
+        }
+        let doing = self.of(thread);
+        doing.open = None;
+        if doing.running.len() >= MOST_NESTED {
+            doing.running.remove(0);
+        }
+        doing.running.push(Running { address, callback, start_ns: time_ns, carried, published: Vec::new() });
+    }
+
+    /// New messages of all chains that begin there.
+    fn begin(&mut self, root: Root, origin_ns: u64) -> Vec<Message> {
+        let chains = self.chains.of(root, self.system);
+        let first = self.next_id;
+        self.next_id += chains.len() as u64;
+        let message = |(chain, id): (u32, u64)| Message { id, chain, hop: 0, origin_ns };
+        chains.iter().copied().zip(first..).map(message).collect()
+    }
+
+    fn end(&mut self, thread: u32, time_ns: u64, address: u64) {
+        self.close_arrived(thread, time_ns);
+        let doing = self.of(thread);
+        let Some(at) = doing.running.iter().rposition(|running| running.address == address) else { return };
+        doing.running.truncate(at + 1);
+        let Some(running) = doing.running.pop() else { return };
+        (doing.free_ns, doing.open) = (time_ns, None);
+        if let Some(callback) = running.callback {
+            let group = self.system.callbacks[callback as usize].group;
+            self.group_free_ns.insert(group, time_ns);
+        }
+        for message in running.carried {
+            let chain = &self.chains.all[message.chain as usize];
+            let (hop, keeps) = (&chain.hops[usize::from(message.hop)], chain.keeps);
+            let (exit, out) = (hop.exit, hop.out);
+            match exit {
+                // It published nothing there this time: the message was for the callback alone.
+                Exit::Publish(_) => self.outcome(thread, message, time_ns, self.applied),
+                Exit::Kept => {
+                    self.stamp(thread, message, time_ns, out);
+                    self.keep(thread, message, time_ns);
+                }
+                Exit::Done => {
+                    self.stamp(thread, message, time_ns, out);
+                    self.outcome(thread, message, time_ns, self.applied);
+                    if keeps {
+                        self.age(thread, message, time_ns);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps a message for the next callback of its chain; one that waits there has had its day.
+    fn keep(&mut self, thread: u32, message: Message, time_ns: u64) {
+        let next = Message { hop: message.hop + 1, ..message };
+        let place = (next.chain, next.hop);
+        match self.kept.get(&place).copied() {
+            // What comes a second time is no news.
+            Some((waiting, _)) if message.id == 0 && waiting.id != 0 => return,
+            Some((waiting, _)) => {
+                self.outcome(thread, Message { hop: message.hop, ..waiting }, time_ns, self.superseded);
+            }
+            None => {}
+        }
+        self.kept.insert(place, (next, time_ns));
+    }
+
+    fn publish(&mut self, thread: u32, publisher: u32, time_ns: u64, said_by: Layer) {
+        let topic = self.system.publishers[publisher as usize].topic;
+        if let Some(open) = &mut self.doing[thread as usize].open
+            && open.publisher == publisher
+            && open.said_by < said_by
+        {
+            // The same publish, as a lower layer says it.
+            open.said_by = said_by;
+            return;
+        }
+        self.of(thread).open = None;
+        if !self.system.is_followed(topic) {
+            return;
+        }
+        let messages = self.published(thread, publisher, time_ns);
+        let process = self.threads.get(thread).process;
+        let publish = Publish { time_ns, publisher, thread, process, stamp: 0, messages };
+        let (number, out) = self.queues[topic as usize].add(publish);
+        for message in out {
+            self.outcome(thread, message, time_ns, self.not_taken);
+        }
+        self.of(thread).open = Some(Open { publisher, topic, number, said_by });
+    }
+
+    /// Messages that a publish sends on.
+    fn published(&mut self, thread: u32, publisher: u32, time_ns: u64) -> Vec<Message> {
+        let leaves = |chains: &Chains, message: &Message| {
+            chains.all[message.chain as usize].hops[usize::from(message.hop)].exit == Exit::Publish(publisher)
+        };
+        let mut sent = Vec::new();
+        let mut is_first = true;
+        let mut callback = None;
+        let mut start_ns = time_ns;
+        if let Some(running) = self.doing[thread as usize].running.last_mut() {
+            is_first = !running.published.contains(&publisher);
+            if is_first {
+                running.published.push(publisher);
+            }
+            (callback, start_ns) = (running.callback, running.start_ns);
+            let chains = &self.chains;
+            sent.extend(running.carried.extract_if(.., |message| leaves(chains, message)));
+        }
+        for message in &sent {
+            let out = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].out;
+            self.stamp(thread, *message, time_ns, out);
+        }
+        // What others of the node kept goes into this, too.
+        let places = callback.filter(|_| is_first).and_then(|callback| self.chains.used_by.get(&callback)).cloned();
+        for place in places.into_iter().flatten() {
+            // What came only after the callback had begun it may not have seen.
+            let Some((message, since_ns)) = self.kept.get(&place).copied().filter(|(_, since)| *since <= start_ns)
+            else {
+                continue;
+            };
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            if hop.exit != Exit::Publish(publisher) {
+                continue;
+            }
+            let (start, out) = (hop.start, hop.out);
+            self.stamp(thread, message, start_ns, start);
+            self.stamp(thread, message, time_ns, out);
+            self.kept.insert(place, (Message { id: 0, ..message }, since_ns));
+            sent.push(message);
+        }
+        // Outside callbacks it begins something, and so does one more of a callback that published this already.
+        if sent.is_empty() && (callback.is_none() || !is_first) {
+            sent = self.begin(Root::Publisher(publisher), time_ns);
+            for message in &sent {
+                let out = self.chains.all[message.chain as usize].hops[0].out;
+                self.stamp(thread, *message, time_ns, out);
+            }
+        }
+        sent.iter_mut().for_each(|message| message.hop += 1);
+        sent
+    }
+
+    fn stamp_publish(&mut self, thread: u32, stamp: i64) {
+        if stamp != 0
+            && let Some(open) = self.of(thread).open
+        {
+            self.queues[open.topic as usize].stamp(open.number, stamp);
+            // Whatever is said next is of another publish.
+            self.of(thread).open = None;
+        }
+    }
+
+    #[inline]
+    fn stamp(&mut self, thread: u32, message: Message, time_ns: u64, point: u32) {
+        if message.id != 0 && point != 0 {
+            self.sheets.add(thread, Stamp { time_ns, id: message.id, point, kind: Kind::Stamp, value: 0 });
+        }
+    }
+
+    fn outcome(&mut self, thread: u32, message: Message, time_ns: u64, reason: u32) {
+        if message.id != 0 {
+            let hops = &self.chains.all[message.chain as usize].hops;
+            // Who waits to be taken is where it was published still.
+            let point = match usize::from(message.hop) {
+                hop if reason == self.not_taken && hop > 0 => hops[hop - 1].out,
+                hop => hops[hop].out,
+            };
+            let value = u64::from(reason);
+            self.sheets.add(thread, Stamp { time_ns, id: message.id, point, kind: Kind::Outcome, value });
+        }
+    }
+
+    /// How old what a chain ends with is: a value in milliseconds.
+    fn age(&mut self, thread: u32, message: Message, time_ns: u64) {
+        let age_ns = time_ns.saturating_sub(message.origin_ns);
+        let chains = &mut self.chains;
+        let ages = self.counts.ages.entry(message.chain).or_insert_with(|| {
+            let name = format!("data age (ms), {}", chains.all[message.chain as usize].name);
+            let of_ns = Histogram::new(3).expect("three digits are fewer than it has");
+            Ages { of_ns, point: chains.point(name) }
+        });
+        // It grows with what it takes, so that none is too large.
+        let _ = ages.of_ns.record(age_ns);
+        let point = ages.point;
+        let value = (age_ns as f64 / 1e6).to_bits();
+        self.sheets.add(thread, Stamp { time_ns, id: 0, point, kind: Kind::Value, value });
+    }
+
+    fn write_names(&mut self, to: &mut Import) -> Result<(), Error> {
+        while let Some(name) = self.chains.names.get(self.named) {
+            self.named += 1;
+            to.record(&Record::Name(Name { id: self.named as u32, name: shortened(name) }))?;
+        }
+        Ok(())
+    }
+
+    /// What waits still at the end was not taken, unless it may be under way.
+    pub fn finish(mut self, end_ns: u64, to: &mut Import) -> Result<(Counts, Chains), Error> {
+        for topic in 0..self.queues.len() {
+            let rest: Vec<Publish> = self.queues[topic].rest().collect();
+            for (publish, message) in rest.iter().flat_map(|publish| publish.messages.iter().map(move |m| (publish, m)))
+            {
+                let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+                let longest_ns = hop.callback.and_then(|callback| self.longest_ns.get(&callback)).copied().unwrap_or(0);
+                let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
+                if end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                    self.outcome(publish.thread, *message, end_ns, self.not_taken);
+                }
+            }
+        }
+        self.write_names(to)?;
+        self.sheets.write_all(&self.threads, to)?;
+        self.kernel.finish(to)?;
+        Ok((self.counts, self.chains))
+    }
+}
+
+/// What the age of a chain's results is called.
+pub(super) fn age_name(chain: &str) -> String {
+    shortened(&format!("data age, {chain}"))
+}
+
+/// Names of a recording have at most 119 bytes: of a longer one the middle is left out.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 119;
+    const HALF: usize = 58;
+    if name.len() <= MOST {
+        return name.to_owned();
+    }
+    let (mut head, mut tail) = (HALF, name.len() - HALF);
+    while !name.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !name.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!("{}…{}", &name[..head], &name[tail..])
+}

@@ -1,0 +1,183 @@
+//! Publishes on their way: what waits in each topic until it is taken.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{census::System, chains::Chains};
+
+/// A datum on a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// 0: a datum that was used before and is used again; it stands in no chain, but has an age.
+    pub id: u64,
+    pub chain: u32,
+    /// Which hop of the chain it is at, or comes to.
+    pub hop: u16,
+    /// When the chain began.
+    pub origin_ns: u64,
+}
+
+/// Publishes that a topic remembers. Queues of subscriptions are shorter.
+const MOST: usize = 4096;
+/// A source timestamp is taken within the publish, and clocks may be set meanwhile.
+const NEAR_NS: u64 = 10_000_000;
+
+/// One publish.
+#[derive(Debug)]
+pub(super) struct Publish {
+    pub time_ns: u64,
+    pub publisher: u32,
+    pub thread: u32,
+    pub process: u32,
+    /// Source timestamp; 0 where it is not known.
+    pub stamp: i64,
+    /// Those that nobody took yet.
+    pub messages: Vec<Message>,
+}
+
+/// What waits in one topic.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Number of the first that is still there.
+    first: u64,
+    waiting: VecDeque<Publish>,
+    by_stamp: HashMap<i64, u64>,
+    /// How much later source timestamps are than publishes, by the latest that were told apart.
+    drift_ns: i64,
+}
+
+/// What a take brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub messages: Vec<Message>,
+    /// When they were published; and whether only that tells that they are these.
+    pub published_ns: u64,
+    pub is_near: bool,
+    /// Older ones of the same publisher that can come no more.
+    pub lost: Vec<Message>,
+}
+
+/// How a take says what it took.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    /// Source timestamp, and what of it there is on the trace's clock.
+    Stamp(i64, i64),
+    /// A publish of this topic by its number, within the process.
+    Number(u64),
+    /// Nothing: the queue's order.
+    Order { depth: u64, process: Option<u32> },
+}
+
+impl Queue {
+    /// Adds a publish; returns its number, and what is pushed out.
+    pub fn add(&mut self, publish: Publish) -> (u64, Vec<Message>) {
+        self.waiting.push_back(publish);
+        let mut out = Vec::new();
+        if self.waiting.len() > MOST
+            && let Some(oldest) = self.waiting.front_mut()
+        {
+            out = std::mem::take(&mut oldest.messages);
+        }
+        self.forget();
+        (self.first + self.waiting.len() as u64 - 1, out)
+    }
+
+    /// Learns the source timestamp of a publish.
+    pub fn stamp(&mut self, number: u64, stamp: i64) {
+        if let Some(publish) = self.at(number)
+            && publish.stamp == 0
+        {
+            publish.stamp = stamp;
+            self.by_stamp.insert(stamp, number);
+        }
+    }
+
+    /// Hands over what the callback takes, and what it can take no more: a subscription's queue keeps each publisher's order.
+    pub fn take(&mut self, callback: u32, by: By, chains: &Chains) -> Option<Taken> {
+        let is_mine = |message: &Message| {
+            chains.all[message.chain as usize].hops[usize::from(message.hop)].callback == Some(callback)
+        };
+        let mut is_near = false;
+        let number = match by {
+            By::Stamp(stamp, near_ns) => match self.by_stamp.get(&stamp) {
+                Some(number) => *number,
+                None => {
+                    is_near = true;
+                    self.near(near_ns, is_mine)?
+                }
+            },
+            By::Number(number) => number,
+            By::Order { depth, process } => self.next_in_order(depth, process, is_mine)?,
+        };
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let publish = self.waiting.get_mut(at)?;
+        let (publisher, published_ns) = (publish.publisher, publish.time_ns);
+        let messages = drained(&mut publish.messages, is_mine);
+        let mut lost = Vec::new();
+        let before = self.waiting.iter_mut().take(at);
+        // Without a key the one in question may be any publisher's.
+        let is_before = |publish: &&mut Publish| publish.publisher == publisher || matches!(by, By::Order { .. });
+        for publish in before.filter(is_before) {
+            lost.extend(drained(&mut publish.messages, is_mine));
+        }
+        self.forget();
+        Some(Taken { messages, published_ns, is_near, lost })
+    }
+
+    /// All that waits still, oldest first.
+    pub fn rest(&mut self) -> impl Iterator<Item = Publish> + '_ {
+        self.waiting.drain(..)
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut Publish> {
+        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// The publish nearest to a source timestamp: where publishes do not say theirs (ros2_tracing before 8).
+    fn near(&mut self, near_ns: i64, is_mine: impl Fn(&Message) -> bool) -> Option<u64> {
+        let wanted = near_ns.saturating_sub(self.drift_ns);
+        let apart = |publish: &Publish| wanted.saturating_sub(publish.time_ns as i64);
+        let candidates = self.waiting.iter().enumerate();
+        let candidates = candidates.filter(|(_, publish)| publish.stamp == 0 && publish.messages.iter().any(&is_mine));
+        let (at, publish) = candidates.min_by_key(|(_, publish)| apart(publish).unsigned_abs())?;
+        let apart = apart(publish);
+        if apart.unsigned_abs() > NEAR_NS {
+            return None;
+        }
+        // A clock that is set slowly is followed; one message's delay is not.
+        self.drift_ns = self.drift_ns.saturating_add(apart / 8);
+        Some(self.first + at as u64)
+    }
+
+    /// The oldest that waits for a callback and that its subscription's queue can still hold.
+    fn next_in_order(&self, depth: u64, process: Option<u32>, is_mine: impl Fn(&Message) -> bool) -> Option<u64> {
+        let waits = |publish: &Publish| {
+            process.is_none_or(|process| publish.process == process) && publish.messages.iter().any(&is_mine)
+        };
+        let waiting: Vec<usize> = (0..self.waiting.len()).filter(|at| waits(&self.waiting[*at])).collect();
+        let beyond = if depth == 0 { 0 } else { waiting.len().saturating_sub(depth as usize) };
+        waiting.get(beyond).map(|at| self.first + *at as u64)
+    }
+
+    fn forget(&mut self) {
+        while let Some(oldest) = self.waiting.front()
+            && (oldest.messages.is_empty() || self.waiting.len() > MOST)
+        {
+            self.by_stamp.remove(&oldest.stamp);
+            self.waiting.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+fn drained(messages: &mut Vec<Message>, is_mine: impl Fn(&Message) -> bool) -> Vec<Message> {
+    // Most publishes lead to one callback.
+    if messages.iter().all(&is_mine) {
+        return std::mem::take(messages);
+    }
+    messages.extract_if(.., |message| is_mine(message)).collect()
+}
+
+/// One queue a topic.
+pub(super) fn of(system: &System) -> Vec<Queue> {
+    system.topics.iter().map(|_| Queue::default()).collect()
+}
