@@ -22,8 +22,13 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Has a result written to a temporary neighbour of `path`, which takes its place when all of it is there.
+/// Has a result written to a temporary neighbour of `path`, which takes its place when all of it is there; "-" is stdout.
 pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if path == Path::new("-") {
+        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        write(&mut stdout)?;
+        return Ok(stdout.flush()?);
+    }
     let cannot = || format!("{}: cannot write", path.display());
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder).with_context(cannot)?;

@@ -71,7 +71,7 @@ fn recorded(program: &str, folder: &Path) -> Option<String> {
 
 /// Samples by path, of which there are enough.
 fn folded(folder: &Path) -> Vec<(String, u64)> {
-    let (code, folded, said) = taut(&["flame", "run.mcap", "--folded"], folder);
+    let (code, folded, said) = taut(&["export", "folded", "run.mcap", "-o", "-"], folder);
     assert_eq!(code, 0, "{said}");
     let count =
         |line: &str| line.rsplit_once(' ').map(|(path, count)| (path.to_owned(), count.parse().unwrap())).unwrap();

@@ -1,7 +1,9 @@
 //! Small scenes of threads on CPUs, with the critical path they must give, and what holds for every scene.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Wanted};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, Wanted};
 use taut_clock::Counter;
 use taut_recording::{Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch, Thread};
 
@@ -85,6 +87,10 @@ impl Scene {
     }
 
     fn analyse(&self, wanted: Wanted) -> Analysis {
+        self.analyse_by_row(wanted, &mut |_| {})
+    }
+
+    fn analyse_by_row(&self, wanted: Wanted, row: &mut dyn FnMut(Row<'_>)) -> Analysis {
         let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
         for (id, name) in (1..).zip(&self.names) {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
@@ -115,7 +121,7 @@ impl Scene {
             }));
         }
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
-        analyzer.finish(Info::default(), None, Vec::new(), 0).unwrap()
+        analyzer.finish_by_row(Info::default(), None, Vec::new(), 0, row).unwrap()
     }
 
     fn explained(&self) -> Explained {
@@ -594,6 +600,47 @@ proptest! {
             let shares: f64 = chain.explained.causes.iter().map(|c| c.tail_share).sum();
             prop_assert!(chain.explained.causes.iter().all(|c| c.tail_share >= 0.0));
             prop_assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-6, "{}", shares);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn rows_leave_no_message_out_and_no_gap(scene in any_scene()) {
+        let (mut messages, mut wrong) = (HashMap::new(), Vec::new());
+        // Of the hop at hand: up to where its causes were told, and its end.
+        let mut told = (0, 0);
+        let mut state_ends: HashMap<i32, u64> = HashMap::new();
+        let analysis = scene.analyse_by_row(Wanted::default(), &mut |row| {
+            let is_right = match row {
+                Row::Message(message) => {
+                    let nth = messages.entry(message.chain.to_owned()).or_insert(0);
+                    *nth += 1;
+                    told.0 == told.1 && message.nth == *nth - 1 && message.start_ns <= message.end_ns
+                }
+                Row::Hop(hop) => {
+                    let is_right = told.0 == told.1;
+                    told = (hop.start_ns, hop.start_ns + hop.duration_ns);
+                    is_right
+                }
+                Row::Cause(cause) => {
+                    let is_right = told.0 == cause.start_ns && cause.duration_ns > 0;
+                    told.0 += cause.duration_ns;
+                    is_right
+                }
+                Row::State(state) => {
+                    let end = state_ends.insert(state.tid, state.start_ns + state.duration_ns);
+                    state.duration_ns > 0 && end.is_none_or(|end| end <= state.start_ns)
+                }
+            };
+            if !is_right {
+                wrong.push(format!("{row:?}"));
+            }
+        });
+        prop_assert!(wrong.is_empty() && told.0 == told.1, "{wrong:?}");
+        for chain in &analysis.chains {
+            prop_assert_eq!(messages.get(&chain.name).copied().unwrap_or(0), chain.messages);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Small streams made by hand, with the figures they must give, and what holds for every stream.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
-use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error};
+use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error, Row};
 use taut_clock::Counter;
 use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch};
 
@@ -61,10 +63,20 @@ impl Stream {
     }
 
     fn analyse_with(&self, config: Config, reversed: bool, end_ns: u64) -> Result<Analysis, Error> {
+        self.analyse_by_row(config, reversed, end_ns, &mut |_| {})
+    }
+
+    fn analyse_by_row(
+        &self,
+        config: Config,
+        reversed: bool,
+        end_ns: u64,
+        row: &mut dyn FnMut(Row<'_>),
+    ) -> Result<Analysis, Error> {
         let mut analyzer = Analyzer::new(config);
         self.records(reversed).iter().for_each(|record| analyzer.record(record));
         let ending = Ending { end_monotonic_ns: end_ns, ..Ending::default() };
-        analyzer.finish(Info::default(), Some(ending), Vec::new(), 0)
+        analyzer.finish_by_row(Info::default(), Some(ending), Vec::new(), 0, row)
     }
 
     /// The chains, an hour after the last stamp.
@@ -312,6 +324,38 @@ proptest! {
             let shares: Vec<f64> = chain.hops.iter().filter_map(|hop| hop.tail_share).collect();
             if !shares.is_empty() {
                 prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_say_what_the_figures_say(stream in streams(), end_ns in 0u64..400_000_000) {
+        let (mut outcomes, mut ways, mut hops) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let analysis = stream.analyse_by_row(Config::default(), false, end_ns, &mut |row| match row {
+            Row::Message(message) => {
+                *outcomes.entry((message.chain.to_owned(), message.outcome.to_owned())).or_insert(0) += 1;
+                let warm = message.way_ns.filter(|_| !message.is_startup);
+                ways.entry(message.chain.to_owned()).or_insert(Vec::new()).extend(warm);
+            }
+            Row::Hop(hop) if !hop.is_startup => {
+                let key = (hop.chain.to_owned(), hop.from.to_owned(), hop.to.to_owned());
+                hops.entry(key).or_insert(Vec::new()).push(hop.duration_ns);
+            }
+            _ => {}
+        }).unwrap();
+        for chain in &analysis.chains {
+            let count = |word: &str| outcomes.get(&(chain.name.clone(), word.to_owned())).copied().unwrap_or(0);
+            let o = &chain.outcomes;
+            prop_assert_eq!((count(APPLIED), count("in_flight"), count("unexplained")), (o.applied, o.in_flight, o.unexplained));
+            prop_assert!(o.dropped.iter().all(|(reason, n)| count(reason) == *n));
+            let rows = |all: Option<&Vec<u64>>| {
+                (all.map_or(0, Vec::len) as u64, all.and_then(|all| all.iter().max().copied()))
+            };
+            let figures = |d: &taut_analysis::Delay| (d.distribution.n, d.distribution.max_ns.filter(|_| d.distribution.n > 0));
+            prop_assert_eq!(rows(ways.get(&chain.name)), figures(&chain.end_to_end));
+            for hop in &chain.hops {
+                let key = (chain.name.clone(), hop.from.clone(), hop.to.clone());
+                prop_assert_eq!(rows(hops.get(&key)), figures(&hop.delay));
             }
         }
     }

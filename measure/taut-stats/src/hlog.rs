@@ -59,7 +59,7 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// Begins a log: writes its head, with interval times counted from `start`.
+/// Begins a log: writes its head, with interval times counted from `start`. `what` tells what is measured, and by whom.
 ///
 /// # Errors
 /// Those of the writer.
@@ -67,10 +67,11 @@ pub fn begin<'a, W: Write>(
     writer: &'a mut W,
     serializer: &'a mut V2DeflateSerializer,
     start: SystemTime,
+    what: &str,
 ) -> std::io::Result<HlogWriter<'a, W>> {
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("[Histogram log format version 1.3]")
-        .add_comment("[Lateness of wakeups in ns; Interval_Max in ms. Written by taut probe]")
+        .add_comment(&format!("[{what}, in ns; Interval_Max in ms]"))
         .with_start_time(start)
         .with_base_time(start)
         .with_max_value_divisor(1e6)
@@ -95,6 +96,24 @@ pub fn write<W: Write>(
         IntervalLogWriterError::IoError(error) => error,
         IntervalLogWriterError::SerializeError(error) => std::io::Error::other(format!("{error:?}")),
     })
+}
+
+/// The same of values that were kept one by one, to three digits.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_values<W: Write>(
+    log: &mut HlogWriter<'_, W>,
+    tag: &str,
+    start: Duration,
+    length: Duration,
+    values: &[u64],
+) -> std::io::Result<()> {
+    let mut histogram = Histogram::new(3).map_err(std::io::Error::other)?;
+    for value in values {
+        histogram.record(*value).map_err(std::io::Error::other)?;
+    }
+    write(log, tag, start, length, &histogram)
 }
 
 /// All intervals of a log, of ours or of anybody's. A torn last line (somebody was killed while writing) is left out.
@@ -134,7 +153,7 @@ mod tests {
 
     fn log(values: &[&[u64]]) -> Vec<u8> {
         let (mut bytes, mut serializer) = (Vec::new(), V2DeflateSerializer::new());
-        let mut log = begin(&mut bytes, &mut serializer, SystemTime::UNIX_EPOCH).unwrap();
+        let mut log = begin(&mut bytes, &mut serializer, SystemTime::UNIX_EPOCH, "Lengths").unwrap();
         for (at, values) in values.iter().enumerate() {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             values.iter().for_each(|v| histogram.record(*v).unwrap());

@@ -22,5 +22,5 @@ pub use damage::Damage;
 pub use error::Error;
 pub use reader::{Contents, info, read};
 pub use records::*;
-pub use recover::{Recovered, recover};
+pub use recover::{Recovered, copy, recover};
 pub use writer::{Compression, FORMAT_VERSION, Writer};

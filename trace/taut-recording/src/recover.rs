@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::{Contents, Damage, Ending, Error, Record, Writer, read};
+use crate::{Contents, Damage, Ending, Error, Info, Record, Writer, read};
 
 /// What a recovery kept and what it could not.
 #[derive(Debug)]
@@ -23,61 +23,98 @@ pub struct Recovered {
 /// replaces it only when whole. The clean file says among its facts that it was recovered,
 /// and in the Metadata `taut.recovered` what was lost.
 pub fn recover(bytes: &[u8], to: &Path) -> Result<Recovered, Error> {
-    // Two passes: the head of the clean file needs what the damaged one may say only at its end.
-    let mut end_ns = 0;
-    let mut last_log_time_ns = 0;
-    let Contents { mut info, ending, .. } = read(bytes, &mut |record| match record {
-        Record::Message(message) => last_log_time_ns = message.log_time_ns.max(last_log_time_ns),
-        record => end_ns = end_ns.max(time_ns(&record, 0)),
-    })?;
-    // From a log time to CLOCK_MONOTONIC.
-    let shift_ns = info.start_monotonic_ns.wrapping_sub(info.start_realtime_ns);
-    if last_log_time_ns > 0 {
-        end_ns = end_ns.max(last_log_time_ns.wrapping_add(shift_ns));
+    let by = || format!("taut {}", env!("CARGO_PKG_VERSION"));
+    let mut copy = Copying::of(bytes)?;
+    copy.info.facts.push(("recovered_by".to_owned(), by()));
+    copy.write(to, |writer, contents| {
+        let mut said = BTreeMap::from([("by".to_owned(), by())]);
+        let damage = contents.damage.iter().take(1000).zip(1..);
+        said.extend(damage.map(|(damage, n)| (format!("damage_{n:04}"), damage.to_string())));
+        writer.metadata("taut.recovered", said)
+    })
+}
+
+/// Writes everything readable of `bytes` to a recording at `to`, in the same way, with what `more` adds.
+///
+/// # Errors
+/// `bytes` are no recording, `to` cannot be written, or what `more` says.
+pub fn copy(bytes: &[u8], to: &Path, more: impl FnOnce(&mut Writer) -> Result<(), Error>) -> Result<Recovered, Error> {
+    Copying::of(bytes)?.write(to, |writer, _| more(writer))
+}
+
+/// A copy about to be made: its head needs what the other file may say only at its end.
+struct Copying<'a> {
+    bytes: &'a [u8],
+    info: Info,
+    ending: Option<Ending>,
+    /// Of the last record.
+    end_ns: u64,
+    /// From a log time to CLOCK_MONOTONIC.
+    shift_ns: u64,
+}
+
+impl<'a> Copying<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Copying<'a>, Error> {
+        let mut end_ns = 0;
+        let mut last_log_time_ns = 0;
+        let Contents { info, ending, .. } = read(bytes, &mut |record| match record {
+            Record::Message(message) => last_log_time_ns = message.log_time_ns.max(last_log_time_ns),
+            record => end_ns = end_ns.max(time_ns(&record, 0)),
+        })?;
+        let shift_ns = info.start_monotonic_ns.wrapping_sub(info.start_realtime_ns);
+        if last_log_time_ns > 0 {
+            end_ns = end_ns.max(last_log_time_ns.wrapping_add(shift_ns));
+        }
+        Ok(Copying { bytes, end_ns: end_ns.max(info.start_monotonic_ns), info, ending, shift_ns })
     }
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let result = (|| {
-        info.facts.push(("recovered_by".to_owned(), format!("taut {}", env!("CARGO_PKG_VERSION"))));
-        let mut writer = Writer::create(partial, &info)?;
+
+    fn write(
+        self,
+        to: &Path,
+        more: impl FnOnce(&mut Writer, &Contents) -> Result<(), Error>,
+    ) -> Result<Recovered, Error> {
+        let mut partial = to.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = Path::new(&partial);
+        let result = self.write_to(partial, more).and_then(|recovered| {
+            std::fs::rename(partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
+            Ok(recovered)
+        });
+        if result.is_err() {
+            let _ = std::fs::remove_file(partial);
+        }
+        result
+    }
+
+    fn write_to(
+        self,
+        path: &Path,
+        more: impl FnOnce(&mut Writer, &Contents) -> Result<(), Error>,
+    ) -> Result<Recovered, Error> {
+        let mut writer = Writer::create(path, &self.info)?;
         let mut failed = None;
-        let contents = read(bytes, &mut |record| {
+        let contents = read(self.bytes, &mut |record| {
             if failed.is_none() {
-                let wrote = writer.write(&record).and_then(|()| writer.flush_due(time_ns(&record, shift_ns)));
+                let wrote = writer.write(&record).and_then(|()| writer.flush_due(time_ns(&record, self.shift_ns)));
                 failed = wrote.err();
             }
         })?;
         if let Some(error) = failed {
             return Err(error);
         }
-        let ending = ending.unwrap_or_else(|| Ending {
-            end_monotonic_ns: end_ns.max(info.start_monotonic_ns),
+        more(&mut writer, &contents)?;
+        let ending = self.ending.unwrap_or_else(|| Ending {
+            end_monotonic_ns: self.end_ns,
             stamps: contents.stamps,
             kernel_events: contents.kernel_events,
             telemetry: contents.messages,
             reason: "recovered".to_owned(),
             ..Ending::default()
         });
-        let mut said = BTreeMap::from([("by".to_owned(), format!("taut {}", env!("CARGO_PKG_VERSION")))]);
-        said.extend(
-            contents
-                .damage
-                .iter()
-                .take(1000)
-                .zip(1..)
-                .map(|(damage, n)| (format!("damage_{n:04}"), damage.to_string())),
-        );
-        writer.metadata("taut.recovered", said)?;
         let file_bytes = writer.finish(&ending)?;
-        std::fs::rename(partial, to).map_err(|source| Error::Io { path: to.to_owned(), source })?;
         let Contents { damage, stamps, kernel_events, messages, .. } = contents;
         Ok(Recovered { damage, stamps, kernel_events, messages, file_bytes })
-    })();
-    if result.is_err() {
-        let _ = std::fs::remove_file(partial);
     }
-    result
 }
 
 /// CLOCK_MONOTONIC of a record that has a time; `shift_ns` takes a log time there.

@@ -1,29 +1,31 @@
 //! `taut export`: a recording in the forms of other people's tools. Each form is one subcommand and one file of
-//! `taut_report::export`.
+//! `taut_report::export`; tables are of `taut_tables`.
 
 use std::{
     collections::BTreeMap,
     io::Write,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, Row};
 use taut_recording::{Contents, Record, Thread};
 use taut_report::{
-    export::{self, Perfetto},
-    words,
+    export::{self, IntervalLog, Latencies, Perfetto},
+    flame, words,
 };
 use taut_tables::{ROWS_A_GROUP, Tables};
 
+use super::flame::profile;
 use crate::{config, exit::Done, input, output};
 
 /// Write a recording in the form of another tool.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev\n  taut export parquet run.mcap -o tables\n  taut export csv run.mcap -o run.csv"
+    after_help = "Examples:\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev\n  taut export parquet run.mcap -o tables\n  taut export csv run.mcap -o run.csv\n  taut export folded run.mcap -o - | sort -k2 -n"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -38,6 +40,12 @@ enum Form {
     Parquet(FileArgs),
     /// A row for each hop of each message, with its time by cause.
     Csv(FileArgs),
+    /// A copy of the recording with a channel for each chain's and each hop's latency, to plot in Foxglove or PlotJuggler.
+    Foxglove(FileArgs),
+    /// HdrHistogram's interval log: a histogram for each second of each chain and hop.
+    Hlog(FileArgs),
+    /// Folded stacks (`a;b;c 12`) of a profile: what other flame graph tools read.
+    Folded(FoldedArgs),
 }
 
 /// One recording in, one file out; or one folder.
@@ -46,12 +54,25 @@ struct FileArgs {
     /// A recording.
     #[arg(value_name = "RUN")]
     recording: PathBuf,
-    /// The file to write, of Parquet the folder [default: RUN with the form's ending].
+    /// The file to write, of Parquet the folder; - is stdout [default: RUN with the form's ending].
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct FoldedArgs {
+    /// A recording made with `taut record --profile`.
+    #[arg(value_name = "RUN")]
+    recording: PathBuf,
+    /// Only processes of this name.
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// The file to write; - is stdout [default: RUN with the ending folded].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Reads, analyses, writes.
@@ -68,8 +89,11 @@ pub fn run(args: &Args) -> Result<Done> {
             failed?;
             Ok(trace.chains(&from.analysis)?)
         }),
-        Form::Parquet(folder) => parquet(folder),
         Form::Csv(file) => export(file, "csv", |out, from| Ok(export::csv(out, &from.analysis)?)),
+        Form::Parquet(folder) => parquet(folder),
+        Form::Foxglove(file) => foxglove(file),
+        Form::Hlog(file) => hlog(file),
+        Form::Folded(args) => folded(args),
     }
 }
 
@@ -88,7 +112,7 @@ fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Sou
     // Every message with its path, in order of time.
     (config.explain.worst, config.explain.from_ns) = (0, Some(0));
     let from = read(&args.recording, config).with_context(subject)?;
-    let to = args.to(ending);
+    let to = to(args.output.as_deref(), &args.recording, ending);
     output::file(&to, |out| write(out, &from))?;
     let messages: u64 = from.analysis.chains.iter().map(|chain| chain.messages).sum();
     let shown: usize = from.analysis.chains.iter().map(|chain| chain.explained.paths.len()).sum();
@@ -104,10 +128,8 @@ fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Sou
 
 /// The tables are written while the recording is analysed, a group of rows at a time.
 fn parquet(args: &FileArgs) -> Result<Done> {
-    let mut config = config::load(args.config.as_deref())?;
-    config.explain.worst = 0;
     let subject = || args.recording.display().to_string();
-    let from = collect(&args.recording, config).with_context(subject)?;
+    let from = collected(args)?;
     let info = from.contents.info.clone();
     let about = [
         ("taut.recording", subject()),
@@ -115,7 +137,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
         ("taut.start_monotonic_ns", info.start_monotonic_ns.to_string()),
         ("taut.start_realtime_ns", info.start_realtime_ns.to_string()),
     ];
-    let to = args.to("parquet");
+    let to = to(args.output.as_deref(), &args.recording, "parquet");
     let mut tables = Tables::default();
     let mut rows = [0usize; 4];
     let mut analysis = Analysis::default();
@@ -154,6 +176,57 @@ fn parquet(args: &FileArgs) -> Result<Done> {
     Ok(done(&analysis))
 }
 
+/// The recording's own channels stay as they are; the latencies come beside them.
+fn foxglove(args: &FileArgs) -> Result<Done> {
+    let subject = || args.recording.display().to_string();
+    let to = to(args.output.as_deref(), &args.recording, "foxglove.mcap");
+    if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(&args.recording)? {
+        bail!("{}: cannot copy a recording onto itself; name another file with -o", to.display());
+    }
+    let from = collected(args)?;
+    // Opened once more: the analysis keeps the first.
+    let bytes = input::map(&args.recording).with_context(subject)?;
+    let mut latencies = Latencies::default();
+    let analysis = from.finish(&mut |row| latencies.row(&row)).with_context(subject)?;
+    let channels = latencies.channels() as u64;
+    taut_recording::copy(&bytes, &to, |writer| latencies.write(writer)).with_context(|| to.display().to_string())?;
+    eprintln!(
+        "wrote {}: the recording and {} of latencies{}\ntaut: next: taut log {} --layouts",
+        to.display(),
+        words::quantity(channels, "channel"),
+        lost(&analysis),
+        words::shell(&[to.display().to_string()]),
+    );
+    Ok(done(&analysis))
+}
+
+fn hlog(args: &FileArgs) -> Result<Done> {
+    let from = collected(args)?;
+    let info = from.contents.info.clone();
+    let mut log = IntervalLog::new(info.start_monotonic_ns);
+    let analysis = from.finish(&mut |row| log.row(&row)).with_context(|| args.recording.display().to_string())?;
+    let to = to(args.output.as_deref(), &args.recording, "hlog");
+    let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(info.start_realtime_ns);
+    output::file(&to, |out| Ok(log.write(out, start)?))?;
+    let messages: u64 = analysis.chains.iter().map(|chain| chain.end_to_end.distribution.n).sum();
+    eprintln!("wrote {}: {}{}", to.display(), words::quantity(messages, "message"), lost(&analysis));
+    Ok(done(&analysis))
+}
+
+fn folded(args: &FoldedArgs) -> Result<Done> {
+    let subject = || args.recording.display().to_string();
+    let (profile, is_whole) = profile(&args.recording, args.process.as_deref()).with_context(subject)?;
+    let to = to(args.output.as_deref(), &args.recording, "folded");
+    output::file(&to, |out| Ok(out.write_all(flame::folded(&profile).as_bytes())?))?;
+    eprintln!("wrote {}: {}", to.display(), words::profile(&profile));
+    Ok(if is_whole { Done::Fine } else { Done::DataLost })
+}
+
+/// Where to write: as asked for, or beside the recording.
+fn to(asked: Option<&Path>, recording: &Path, ending: &str) -> PathBuf {
+    asked.map_or_else(|| recording.with_extension(ending), Path::to_owned)
+}
+
 /// ", 5 stamps LOST"; empty when nothing was.
 fn lost(analysis: &Analysis) -> String {
     let totals = &analysis.totals;
@@ -183,6 +256,13 @@ impl Collected {
     }
 }
 
+/// For forms that are made row by row: no message needs to be kept with its path.
+fn collected(args: &FileArgs) -> Result<Collected> {
+    let mut config = config::load(args.config.as_deref())?;
+    config.explain.worst = 0;
+    collect(&args.recording, config).with_context(|| args.recording.display().to_string())
+}
+
 fn collect(path: &Path, config: Config) -> Result<Collected> {
     let bytes = input::map(path)?;
     let (mut analyzer, mut threads) = (Analyzer::new(config), BTreeMap::new());
@@ -200,10 +280,4 @@ fn read(path: &Path, config: Config) -> Result<Source> {
     let damage = contents.damage.iter().map(ToString::to_string).collect();
     let analysis = analyzer.finish(contents.info.clone(), contents.ending.clone(), damage, bytes.len() as u64)?;
     Ok(Source { bytes, contents, analysis, threads })
-}
-
-impl FileArgs {
-    fn to(&self, ending: &str) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| self.recording.with_extension(ending))
-    }
 }

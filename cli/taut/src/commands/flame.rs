@@ -11,7 +11,7 @@ use crate::{exit::Done, input, output};
 /// Draw where CPU time went: a flame graph (SVG) of a recording made with `taut record --profile`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record --profile 99 -o run.mcap -- python my_robot.py\n  taut flame run.mcap -o run.svg\n  taut flame quiet.mcap loaded.mcap -o difference.svg\n  taut flame run.mcap --folded"
+    after_help = "Examples:\n  taut record --profile 99 -o run.mcap -- python my_robot.py\n  taut flame run.mcap -o run.svg\n  taut flame quiet.mcap loaded.mcap -o difference.svg"
 )]
 pub struct Args {
     /// A recording with a profile.
@@ -19,14 +19,11 @@ pub struct Args {
     recording: PathBuf,
     /// A later one: its flame graph, red where a function has a larger part of the samples than in RUN, blue where a
     /// smaller.
-    #[arg(value_name = "LATER", conflicts_with = "folded")]
+    #[arg(value_name = "LATER")]
     later: Option<PathBuf>,
     /// Only processes of this name.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
-    /// Folded stacks (`a;b;c 12`) instead of a picture: what other flame graph tools read.
-    #[arg(long)]
-    folded: bool,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -38,7 +35,6 @@ pub fn run(args: &Args) -> Result<Done> {
     let (first, mut is_whole) = read(&args.recording)?;
     let name = args.recording.display();
     let text = match &args.later {
-        _ if args.folded => flame::folded(&first),
         None => flame::flame(&first, &name.to_string()),
         Some(path) => {
             let (later, is_later_whole) = read(path)?;
@@ -56,7 +52,7 @@ pub fn run(args: &Args) -> Result<Done> {
 }
 
 /// The recording's stacks, of which the wanted process has some; and whether the file was whole.
-fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
+pub fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
     let bytes = input::map(path)?;
     let mut stacks = Stacks::default();
     let contents = taut_recording::read(&bytes, &mut |record| stacks.record(&record))?;

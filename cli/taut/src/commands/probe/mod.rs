@@ -193,7 +193,7 @@ fn measure(args: &Args) -> Result<Findings> {
     let mut file = args.hlog.as_deref().map(logs::create).transpose()?;
     let mut serializer = hlog::Serializer::new();
     let mut log = match &mut file {
-        Some(file) => Some(hlog::begin(file, &mut serializer, SystemTime::now())?),
+        Some(file) => Some(hlog::begin(file, &mut serializer, SystemTime::now(), "Lateness of wakeups by taut probe")?),
         None => None,
     };
     let live = live::Live::new(args.quiet);
