@@ -66,13 +66,15 @@ $(VENV)/.requirements: requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# The wheel carries the module and the binary: build the binary first, lay it in maturin's data folder.
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/*) include/taut.h
+# The wheel carries the module, the binary, and what C and C++ build with: lay it in maturin's data folder first.
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* include/* share/*/* share/*/*/*)
 	cargo build --release --locked -p taut -p taut-quad
 	install -m 755 target/release/taut-quad $(BIN)/taut-quad
-	mkdir -p target/wheel-data/scripts target/wheel-data/headers
+	rm -rf target/wheel-data
+	mkdir -p target/wheel-data/scripts target/wheel-data/data/include
 	install -m 755 target/release/taut target/wheel-data/scripts/taut
-	install -m 644 include/*.h target/wheel-data/headers/
+	install -m 644 include/* target/wheel-data/data/include/
+	cp -r share target/wheel-data/data/
 	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	touch $@

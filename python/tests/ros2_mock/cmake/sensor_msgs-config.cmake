@@ -1,0 +1,5 @@
+if(NOT TARGET sensor_msgs::sensor_msgs)
+  add_library(sensor_msgs::sensor_msgs INTERFACE IMPORTED)
+  set_target_properties(sensor_msgs::sensor_msgs PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${CMAKE_CURRENT_LIST_DIR}/..")
+endif()
+set(sensor_msgs_TARGETS sensor_msgs::sensor_msgs)
