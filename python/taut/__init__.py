@@ -7,7 +7,11 @@
 Without a session (the environment variable TAUT_SESSION, which `taut record` sets) every call
 returns at once. No call ever raises because of taut's own trouble, waits, or makes a system call
 after a thread's first stamp; what is lost is counted (`taut.status()`).
+
+What is for people, not for robots: `taut.record()` records this process, and `taut.open("run.mcap")` has what is in a recording.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from taut._taut import (
     __version__,
@@ -23,10 +27,16 @@ from taut._taut import (
     status,
     value,
 )
-from taut.locks import name_lock
-from taut.marks import work
+from taut.locks import Lock, RLock, name_lock
+from taut.marks import traced, work
+
+if TYPE_CHECKING:
+    from taut.recorder import record
+    from taut.recording import open
 
 __all__ = [
+    "Lock",
+    "RLock",
     "__version__",
     "applied",
     "attach",
@@ -36,9 +46,24 @@ __all__ = [
     "lock_acquired",
     "lock_wait",
     "name_lock",
+    "open",
     "prepare_thread",
+    "record",
     "stamp",
     "status",
+    "traced",
     "value",
     "work",
 ]
+
+# Loaded when asked for: a robot that stamps needs none of it.
+LATER = {"open": "taut.recording", "record": "taut.recorder"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'taut' has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = getattr(importlib.import_module(LATER[name]), name)
+    return found

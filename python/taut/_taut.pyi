@@ -46,6 +46,9 @@ def prepare_thread() -> bool:
 def attach(session: str | PathLike[str]) -> bool:
     """Use this session directory instead of TAUT_SESSION. True when attached."""
 
+def session() -> str | None:
+    """The session directory in use, or to be used."""
+
 def status() -> Status:
     """Whether stamps go anywhere, and how many were lost by this process."""
 
@@ -590,3 +593,26 @@ class TelemetryRing:
     def __init__(self, name: str, description: str, row: memoryview, rate_hz: float) -> None: ...
     def write(self) -> None: ...
     def lost(self) -> int: ...
+
+# What follows is of `taut.recording` alone.
+
+@final
+class Table:
+    """One table, as Arrow holds it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def descriptions(self) -> dict[str, str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def buffer(self, name: str) -> tuple[str, bytes, list[str] | None]:
+        """A column's dtype, its bytes, and of texts the words that the numbers mean; -1 is none."""
+
+def analyse(path: str | PathLike[str], chains: list[tuple[str, list[str], int | None]]) -> tuple[str, list[Table], int]:
+    """The report as JSON, four tables, and CLOCK_MONOTONIC at the recording's start."""
+
+def telemetry(path: str | PathLike[str], topic: str) -> Table:
+    """A channel's messages: when, and every number by its path."""

@@ -1,57 +1,33 @@
 """What `taut export` writes, read by the tools that it is for."""
 
+import base64
 import csv
 import shutil
 import subprocess
 import sys
-import textwrap
+import zlib
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+from report_figures import figures
 
 TAUT = Path(sys.executable).with_name("taut")
-MESSAGES = 60
-PROGRAM = """
-    import queue, threading, time
-    import taut
-
-    inbox = queue.Queue()
-
-    def work():
-        while (i := inbox.get()) is not None:
-            taut.stamp("b.taken", i)
-            sum(range(2000))
-            taut.stamp("c.done", i)
-            taut.applied(i)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    for i in range(60):
-        taut.stamp("a.put", i)
-        inbox.put(i)
-        time.sleep(0.002)
-    inbox.put(None)
-    thread.join()
-"""
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("export")
-    (folder / "robot.py").write_text(textwrap.dedent(PROGRAM))
-    command = [TAUT, "record", "-q", "-o", folder / "run.mcap", "--", sys.executable, folder / "robot.py"]
-    subprocess.run(command, check=True)
-    return folder / "run.mcap"
 
 
 def export(form: str, run: Path, ending: str) -> Path:
     to = run.with_suffix(ending)
     subprocess.run([TAUT, "export", form, run, "-o", to], check=True)
     return to
+
+
+def report(run: Path) -> dict[str, Any]:
+    command = [TAUT, "report", run, "--format", "json"]
+    return figures(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def shown(run: Path) -> int:
@@ -82,7 +58,7 @@ def test_perfetto_s_own_schema_reads_the_trace(run: Path) -> None:
             open_slices[event.track_uuid].pop()
     assert not any(open_slices.values())
     assert all(names == ["a.put → b.taken", "b.taken → c.done"] for names in flows.values())
-    assert len(flows) == shown(run) >= MESSAGES / 2
+    assert len(flows) == shown(run) >= 60
     assert {tracks[t.parent_uuid].name for t in tracks.values() if t.parent_uuid} == {"a.put → c.done"}
     switches = [e for p in trace.packet for e in p.ftrace_events.event if e.HasField("sched_switch")]
     if not switches:
@@ -120,3 +96,114 @@ def test_a_row_s_causes_sum_to_its_duration(run: Path) -> None:
             if name.endswith("_ns") and name not in ("start_ns", "duration_ns")
         )
         assert causes == int(row["duration_ns"])
+
+
+def test_tables_of_parquet_say_what_the_report_says(run: Path) -> None:
+    """Read by polars; quantiles of rows are the report's, causes sum to hops, hops to ways."""
+    import polars as pl
+
+    folder = export("parquet", run, ".tables")
+    tables = {path.stem: pl.read_parquet(path) for path in folder.iterdir()}
+    assert sorted(tables) == ["causes", "hops", "messages", "thread_states"]
+    [chain] = report(run)["chains"]
+    messages = tables["messages"]
+    assert len(messages) == chain["messages"] == messages["nth"].n_unique()
+    assert messages.filter(pl.col("outcome") == "stale").height == chain["outcomes"]["dropped"]["stale"] == 3
+    warm = messages.filter(~pl.col("startup"))
+    assert warm["way_ns"].drop_nulls().len() == chain["end_to_end"]["n"]
+    assert warm["way_ns"].max() == chain["end_to_end"]["max_ns"]
+    hops = tables["hops"].filter(~pl.col("startup"))
+    for hop in chain["hops"]:
+        of_hop = hops.filter((pl.col("from") == hop["from"]) & (pl.col("to") == hop["to"]))["duration_ns"]
+        assert (of_hop.len(), of_hop.min(), of_hop.max()) == (hop["n"], hop["min_ns"], hop["max_ns"])
+    of_message = tables["hops"].group_by("chain", "nth").agg(pl.col("duration_ns").sum())
+    ways = messages.filter(pl.col("way_ns").is_not_null()).join(of_message, on=["chain", "nth"])
+    assert (ways["way_ns"] == ways["duration_ns"]).all()
+    key = ["chain", "nth", "hop"]
+    causes = tables["causes"].group_by(key).agg(pl.col("duration_ns").sum().alias("spent_ns"))
+    spent = tables["hops"].filter(pl.col("duration_ns") > 0).join(causes, on=key, how="left")
+    assert (spent["spent_ns"] == spent["duration_ns"]).all()
+    states = tables["thread_states"]
+    if states.height == 0:
+        pytest.skip("no kernel events here, so no thread states to look at")
+    own = states.filter(pl.col("recorded"))
+    assert {"running", "blocked"} <= set(own["state"].unique())
+    gap = own.sort("tid", "start_ns").select(
+        pl.col("tid"), gap=pl.col("start_ns").shift(-1).over("tid") - pl.col("start_ns") - pl.col("duration_ns")
+    )
+    assert gap["gap"].drop_nulls().min() == 0
+
+
+def test_latencies_are_plain_messages_of_the_copy(run: Path) -> None:
+    """Read by the stock packages, and by taut, which finds the same in the copy."""
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    copy = export("foxglove", run, ".foxglove.mcap")
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+    times = []
+    with copy.open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()])
+        for schema, channel, message, decoded in reader.iter_decoded_messages():
+            if channel.topic.startswith("/latency/"):
+                assert schema.name == "taut/msg/Latency" and schema.encoding == "ros2msg"
+                found[channel.topic][decoded.message] = decoded.duration_us
+                times.append(message.log_time)
+    [chain] = report(run)["chains"]
+    name = chain["name"]
+    assert set(found) == {
+        f"/latency/{name}",
+        *(f"/latency/{name}/{hop['from']} → {hop['to']}" for hop in chain["hops"]),
+    }
+    for message, way_us in found[f"/latency/{name}"].items():
+        hops_us = sum(found[topic][message] for topic in found if topic.count("→") == 2)
+        assert abs(way_us - hops_us) < 1e-6
+    recording = report(run)["recording"]
+    start = recording["start_realtime_ns"]
+    assert all(start <= time <= start + recording["duration_s"] * 1e9 for time in times)
+    assert report(copy)["chains"] == report(run)["chains"]
+    done = subprocess.run([TAUT, "export", "foxglove", run, "-o", run], capture_output=True, text=True)
+    assert done.returncode == 2 and "cannot copy a recording onto itself" in done.stderr
+
+
+def test_an_interval_log_has_every_delay_once(run: Path) -> None:
+    log = export("hlog", run, ".hlog").read_text()
+    [chain] = report(run)["chains"]
+    counted: dict[str, int] = defaultdict(int)
+    for line in log.splitlines():
+        if line.startswith("Tag="):
+            tag, _, _, _, packed = line.split(",")
+            counted[tag.removeprefix("Tag=")] += values(packed)
+    assert counted == {
+        "a.put→c.done": chain["end_to_end"]["n"],
+        **{f"a.put→c.done/{hop['from']}→{hop['to']}": hop["n"] for hop in chain["hops"]},
+    }
+
+
+def values(packed: str) -> int:
+    """How many values a histogram holds: V2 encoding, HdrHistogram's own documentation of it."""
+    data = zlib.decompress(base64.b64decode(packed)[8:])
+    at, end, total = 40, 40 + int.from_bytes(data[4:8], "big"), 0
+    while at < end:
+        number = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            # Seven bits a byte; the ninth byte, if there is one, has eight.
+            number |= (byte if shift == 56 else byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80 or shift == 63:
+                break
+        count = (number >> 1) ^ -(number & 1)
+        # A negative one is a run of empty places.
+        total += max(count, 0)
+    return total
+
+
+def test_a_bad_recording_leaves_no_file_behind(tmp_path: Path) -> None:
+    (tmp_path / "no.mcap").write_text("hello\n")
+    for form in ("perfetto", "parquet", "csv", "foxglove", "hlog", "folded"):
+        done = subprocess.run([TAUT, "export", form, tmp_path / "no.mcap"], capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.count("\n") == 1 and "no.mcap" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["no.mcap"]

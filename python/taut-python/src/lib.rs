@@ -5,9 +5,10 @@ mod guard;
 mod hot;
 mod locks;
 mod names;
+mod recording;
 mod telemetry;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use pyo3::prelude::*;
 
@@ -20,8 +21,12 @@ fn _taut(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(locks::name_semaphore, module)?)?;
     module.add_function(wrap_pyfunction!(prepare_thread, module)?)?;
     module.add_function(wrap_pyfunction!(attach, module)?)?;
+    module.add_function(wrap_pyfunction!(session, module)?)?;
     module.add_function(wrap_pyfunction!(status, module)?)?;
     module.add_class::<telemetry::TelemetryRing>()?;
+    module.add_function(wrap_pyfunction!(recording::analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(recording::telemetry, module)?)?;
+    module.add_class::<recording::Table>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
@@ -35,6 +40,12 @@ fn prepare_thread() -> bool {
 #[pyfunction]
 fn attach(session: PathBuf) -> bool {
     taut_stamp::attach(&session)
+}
+
+/// The session directory in use, or to be used; None without one.
+#[pyfunction]
+fn session() -> Option<OsString> {
+    taut_stamp::session().map(PathBuf::into_os_string)
 }
 
 /// {"attached": bool, "lost": int}: whether stamps go anywhere, and how many were lost.

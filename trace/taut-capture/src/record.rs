@@ -189,7 +189,7 @@ fn record_process(
     started: &mut dyn FnMut(&Started),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Recorded, Error> {
-    let path = session_of(pid)?;
+    let path = session_of(pid, options.session.as_deref())?;
     let (session, no_stamps) = match &path {
         None => (None, Some("was started without TAUT_SESSION".to_owned())),
         Some(path) => match open_session(path, Session::open_late) {

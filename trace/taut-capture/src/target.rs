@@ -105,10 +105,14 @@ pub fn exit_code(status: std::process::ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
 }
 
-/// The session directory of a running process, if it was started with one.
-pub fn session_of(pid: i32) -> Result<Option<PathBuf>, Error> {
+/// The session directory of a running process: the one that the user says, or that of its environment if it was
+/// started with one.
+pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     if pid <= 0 || !Path::new(&format!("/proc/{pid}")).exists() {
         return Err(Error::NoProcess { pid });
+    }
+    if let Some(said) = said {
+        return Ok(Some(said.to_owned()));
     }
     let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match source.kind() {
         ErrorKind::NotFound => Error::NoProcess { pid },

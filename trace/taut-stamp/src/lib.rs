@@ -199,6 +199,11 @@ pub fn attach(session: &Path) -> bool {
     process::attach(session)
 }
 
+/// The session directory in use, or to be used: that given to [`attach`], else `TAUT_SESSION`.
+pub fn session() -> Option<std::path::PathBuf> {
+    process::session()
+}
+
 /// To be called by a child made by raw `clone`, before it stamps; `fork` does it by itself.
 pub fn after_fork() {
     process::forget();

@@ -48,7 +48,8 @@ pub struct Args {
     /// Of the file: zstd is for the disk, none for the processor.
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "none"])]
     compression: String,
-    /// Session directory for the rings [default: a fresh one under /dev/shm].
+    /// Session directory for the rings [default: a fresh one under /dev/shm; with --pid, that of the process's
+    /// environment].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
     /// Also sample stacks, so many times a second of CPU time; `taut flame` draws them.

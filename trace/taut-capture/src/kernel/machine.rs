@@ -19,7 +19,8 @@ fn parse_cpu_list(text: &str) -> Vec<u16> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// The process's threads and those of all its descendants, or the pid alone when `existing` is not wanted.
+/// The process's threads and those of all its descendants, or the pid alone when `existing` is not wanted. A recorder that
+/// the process itself started is none of them: it would record its own work.
 pub fn of_tree(pid: i32, existing: bool) -> Vec<i32> {
     if !existing {
         return vec![pid];
@@ -30,7 +31,8 @@ pub fn of_tree(pid: i32, existing: bool) -> Vec<i32> {
         for tid in tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
             threads.push(tid);
             let children = fs::read_to_string(format!("/proc/{process}/task/{tid}/children")).unwrap_or_default();
-            processes.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+            let children = children.split_whitespace().filter_map(|child| child.parse::<i32>().ok());
+            processes.extend(children.filter(|child| *child != std::process::id() as i32));
         }
     }
     threads
