@@ -37,6 +37,9 @@ struct Pair {
     seconds: f64,
 }
 
+/// The pairs of each system and kind of change.
+type Recorded = BTreeMap<(String, String), Vec<Pair>>;
+
 /// All of a system and a kind.
 #[derive(Serialize)]
 struct Kind {
@@ -110,8 +113,8 @@ fn main() {
     println!("{}", serde_json::to_string(&replayed).expect("plain data"));
 }
 
-fn read(file: &str) -> Result<BTreeMap<(String, String), Vec<Pair>>, Box<dyn std::error::Error>> {
-    let mut recorded: BTreeMap<(String, String), Vec<Pair>> = BTreeMap::new();
+fn read(file: &str) -> Result<Recorded, Box<dyn std::error::Error>> {
+    let mut recorded = Recorded::new();
     for line in std::io::BufReader::new(std::fs::File::open(file)?).lines() {
         // A collection that was cut ends in half a line.
         let Ok(turn) = serde_json::from_str::<Turn>(&line?) else { continue };

@@ -4,12 +4,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::{CONTENDERS, Turn, sizes::Sizes};
+use crate::{
+    CONTENDERS, Turn,
+    signal::{RATE_HZ, VALUES},
+    sizes::Sizes,
+};
 
 /// The promise of a log: of one core.
 const MOST_SHARE: f64 = 0.02;
-/// 2000 doubles, 400 times a second.
-const RATE_BYTES: f64 = 2000.0 * 8.0 * 400.0;
+/// What a second of the signals is.
+const RATE_BYTES: f64 = (VALUES * size_of::<f64>()) as f64 * RATE_HZ;
 /// The promise of the call in the loop.
 const MOST_CALL_NS: u64 = 250;
 

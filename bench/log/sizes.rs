@@ -19,9 +19,11 @@ pub struct Sizes {
     /// Name, ratio, MB/s in, MB/s out.
     pub compressors: Vec<(&'static str, f64, f64, f64)>,
     pub file_bytes: u64,
-    /// What was read, bytes of the file, milliseconds.
-    pub reads: Vec<(&'static str, u64, f64)>,
+    pub reads: Vec<Reading>,
 }
+
+/// What was read, bytes of the file, milliseconds.
+pub type Reading = (&'static str, u64, f64);
 
 type Compress = fn(&[u8]) -> Vec<u8>;
 type Decompress = fn(&[u8], usize) -> Vec<u8>;
@@ -83,7 +85,7 @@ pub fn measure(recording: &Path) -> Result<Sizes, Box<dyn std::error::Error>> {
     })
 }
 
-fn reads(recording: &Path) -> Result<Vec<(&'static str, u64, f64)>, Box<dyn std::error::Error>> {
+fn reads(recording: &Path) -> Result<Vec<Reading>, Box<dyn std::error::Error>> {
     let read = Rc::new(Cell::new(0));
     let mut done = Vec::new();
     let began = Instant::now();

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use taut_report::Style;
+use tempfile::NamedTempFile;
 
 /// Writes the result to stdout, or to `path` by way of a temporary neighbour.
 pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
@@ -36,9 +37,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
     write(&mut out).with_context(cannot)?;
     out.flush().with_context(cannot)?;
     drop(out);
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).with_context(cannot)?;
-    file.persist(path).with_context(cannot)?;
-    Ok(())
+    keep(file, path).with_context(cannot)
 }
 
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.
@@ -49,10 +48,9 @@ pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::f
         std::fs::create_dir_all(folder).with_context(cannot)?;
         let temporary = |_| tempfile::Builder::new().prefix(".taut-").tempfile_in(folder);
         let mut made = names.iter().map(temporary).collect::<std::io::Result<Vec<_>>>().with_context(cannot)?;
-        write(made.iter_mut().map(tempfile::NamedTempFile::as_file_mut).collect())?;
+        write(made.iter_mut().map(NamedTempFile::as_file_mut).collect())?;
         for (file, name) in made.into_iter().zip(names) {
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).with_context(cannot)?;
-            file.persist(folder.join(name)).with_context(cannot)?;
+            keep(file, &folder.join(name)).with_context(cannot)?;
         }
         Ok(())
     };
@@ -62,6 +60,13 @@ pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::f
         let _ = std::fs::remove_dir(folder);
     }
     written
+}
+
+/// A result is for everybody to read, which a temporary file is not.
+fn keep(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it.

@@ -94,7 +94,7 @@ pub(crate) fn explain(
     wanted: &Wanted,
     strangers: &[i32],
 ) -> Vec<Error> {
-    let columns: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    let columns = line.columns();
     let mut through: Vec<&[Stamp]> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
@@ -145,10 +145,7 @@ pub(crate) fn explain(
 /// The chain's messages without its start-up, in order of their start.
 fn rows<'a>(chain: &Chain, messages: &'a Messages, line: &Line) -> impl Iterator<Item = &'a [Stamp]> {
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages as usize);
-    let mut rows: Vec<&[Stamp]> =
-        messages.iter().map(|(_, passes)| passes).filter(|passes| line.family.contains(&passes[0].point)).collect();
-    rows.sort_by_key(|passes| passes[0].time);
-    rows.into_iter().skip(warm)
+    line.messages(messages).into_iter().map(|(_, stamps)| stamps).skip(warm)
 }
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {

@@ -32,9 +32,8 @@ const INVERSION_NS: u64 = 1_000;
 impl<'a> Table<'a> {
     fn of(messages: &'a Messages, line: &Line) -> Table<'a> {
         let columns = line.points.len();
-        let mut rows: Vec<_> = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point)).collect();
-        rows.sort_by_key(|(_, passes)| passes[0].time);
-        let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+        let rows = line.messages(messages);
+        let column = line.columns();
         let mut times = vec![NEVER; rows.len() * columns];
         let mut inverted = vec![(0, 0); columns];
         for (row, (_, passes)) in rows.iter().enumerate() {
@@ -173,7 +172,7 @@ fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribut
 /// For each hop, whether most messages change threads on it.
 fn crossings(table: &Table<'_>, line: &Line) -> Vec<bool> {
     let mut balance = vec![0i64; table.columns - 1];
-    let column: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
+    let column = line.columns();
     for (_, passes) in &table.rows {
         for pair in passes.windows(2) {
             if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point))

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Config, DeclaredChain, Error, collect::Context, messages::Messages};
+use crate::{
+    Config, DeclaredChain, Error,
+    collect::{Context, Stamp},
+    messages::{Message, Messages},
+};
 
 /// This share of the messages that got through decides how far the chain goes.
 const SUPPORT: f64 = 0.1;
@@ -16,6 +20,21 @@ pub(crate) struct Line {
     pub points: Vec<u32>,
     /// Every point of the chain's messages, those of the line included.
     pub family: HashSet<u32>,
+}
+
+impl Line {
+    /// The chain's messages with their stamps, in order of start.
+    pub fn messages<'a>(&self, messages: &'a Messages) -> Vec<(&'a Message, &'a [Stamp])> {
+        let mut of_chain: Vec<_> =
+            messages.iter().filter(|(_, stamps)| self.family.contains(&stamps[0].point)).collect();
+        of_chain.sort_by_key(|(_, stamps)| stamps[0].time);
+        of_chain
+    }
+
+    /// Which place on the line a point has.
+    pub fn columns(&self) -> HashMap<u32, usize> {
+        self.points.iter().enumerate().map(|(at, point)| (*point, at)).collect()
+    }
 }
 
 /// Chains, and points that are of none.

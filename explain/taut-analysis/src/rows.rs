@@ -1,15 +1,13 @@
 //! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
 //! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
 
-use std::collections::HashMap;
-
 use crate::{
     Cause, Chain,
-    collect::{Context, Stamp},
+    collect::Context,
     explain::Passage,
     kernel::{Machine, Objects, State},
     line::Line,
-    messages::{Message, Messages},
+    messages::Messages,
     outcomes::{Fate, Fates},
     walk::Walker,
 };
@@ -126,10 +124,8 @@ pub(crate) fn of_chain(
     walker: &mut Walker<'_>,
     row: &mut dyn FnMut(Row<'_>),
 ) {
-    let columns: HashMap<u32, usize> = line.points.iter().enumerate().map(|(at, point)| (*point, at)).collect();
-    let mut all: Vec<(&Message, &[Stamp])> =
-        messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point)).collect();
-    all.sort_by_key(|(_, passes)| passes[0].time);
+    let columns = line.columns();
+    let all = line.messages(messages);
     let fates = Fates::new(context, line, &all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
     walker.verbose = false;

@@ -32,9 +32,10 @@ impl Table {
         self.columns.iter_mut().for_each(Column::clear);
     }
 
-    fn push<const N: usize>(&mut self, values: [Value<'_>; N]) {
-        debug_assert_eq!(self.columns.len(), N);
-        self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+    fn push<'v>(&mut self, values: impl IntoIterator<Item = Value<'v>>) {
+        let mut columns = self.columns.iter_mut();
+        values.into_iter().for_each(|value| columns.next().expect("a column for each value").push(value));
+        debug_assert!(columns.next().is_none(), "a value for each column");
     }
 }
 
@@ -85,6 +86,7 @@ impl Default for Tables {
         let to = || column("to", &text, "the next point that it passed");
         let start = |says| column("start_ns", &int, says);
         let duration = |says| column("duration_ns", &int, says);
+        let of_hop = |rest| [vec![chain(), nth(), message(), hop(), from(), to()], rest].concat();
         let startup =
             || column("startup", &flag, "the chain was starting up: the report's delays leave these messages out");
         Tables([
@@ -107,29 +109,17 @@ impl Default for Tables {
             ),
             Table::new(
                 "hops",
-                vec![
-                    chain(),
-                    nth(),
-                    message(),
-                    hop(),
-                    from(),
-                    to(),
+                of_hop(vec![
                     start("when it passed `from`, CLOCK_MONOTONIC"),
                     duration("until it passed `to`"),
                     column("from_thread", &text, "who stamped at `from`, comm/tid"),
                     column("to_thread", &text, "who stamped at `to`"),
                     startup(),
-                ],
+                ]),
             ),
             Table::new(
                 "causes",
-                vec![
-                    chain(),
-                    nth(),
-                    message(),
-                    hop(),
-                    from(),
-                    to(),
+                of_hop(vec![
                     start("when the stretch begins, CLOCK_MONOTONIC"),
                     duration("how long it takes; the stretches of a hop sum to its duration"),
                     column("cause", &text, "what the time was spent on, a word of causes.md"),
@@ -141,7 +131,7 @@ impl Default for Tables {
                         "who is to blame: holder, who ran instead, awaited peer; null if nobody is known",
                     ),
                     startup(),
-                ],
+                ]),
             ),
             Table::new(
                 "thread_states",
@@ -179,41 +169,34 @@ fn message(table: &mut Table, row: &MessageRow<'_>) {
     ]);
 }
 
+/// What the rows of a hop begin with.
+fn of_hop<'v>(row: &HopRow<'v>) -> [Value<'v>; 6] {
+    use Value::{Id, Number, Text};
+    [Text(row.chain), Number(row.nth), Id(row.id), Number(u64::from(row.hop)), Text(row.from), Text(row.to)]
+}
+
 fn hop(table: &mut Table, row: &HopRow<'_>) {
-    use Value::{Flag, Id, Int, Number, Text};
-    table.push([
-        Text(row.chain),
-        Number(row.nth),
-        Id(row.id),
-        Number(u64::from(row.hop)),
-        Text(row.from),
-        Text(row.to),
+    use Value::{Flag, Int, Text};
+    table.push(of_hop(row).into_iter().chain([
         Int(row.start_ns),
         Int(row.duration_ns),
         Text(row.from_thread),
         Text(row.to_thread),
         Flag(row.is_startup),
-    ]);
+    ]));
 }
 
 fn cause(table: &mut Table, row: &CauseRow<'_>) {
-    use Value::{Flag, Id, Int, Number, Text};
-    let hop = &row.hop;
-    table.push([
-        Text(hop.chain),
-        Number(hop.nth),
-        Id(hop.id),
-        Number(u64::from(hop.hop)),
-        Text(hop.from),
-        Text(hop.to),
+    use Value::{Flag, Int, Text};
+    table.push(of_hop(&row.hop).into_iter().chain([
         Int(row.start_ns),
         Int(row.duration_ns),
         Text(row.cause.word()),
         Text(row.detail),
         Text(row.thread),
         Text(row.by),
-        Flag(hop.is_startup),
-    ]);
+        Flag(row.hop.is_startup),
+    ]));
 }
 
 fn state(table: &mut Table, row: &StateRow<'_>) {

@@ -44,11 +44,11 @@ mod tests {
         let file = folder.path().join("a");
         fs::write(&file, "").unwrap();
         // However fresh, a change is seen: the directory is not yet settled.
-        assert_eq!(listing.paths(), [file.clone()]);
+        assert_eq!(listing.paths(), std::slice::from_ref(&file));
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let change = |to| fs::File::open(folder.path()).unwrap().set_modified(to).unwrap();
         change(at(1_000));
-        assert_eq!(listing.paths(), [file.clone()]);
+        assert_eq!(listing.paths(), std::slice::from_ref(&file));
         assert_eq!(listing.paths(), [] as [PathBuf; 0]);
         change(at(1_001));
         assert_eq!(listing.paths(), [file]);

@@ -224,7 +224,7 @@ fn text(source: impl Read, unit: Unit, progress: &mut dyn FnMut(u64)) -> Result<
     Ok(Found { unit_ns: unit.ns(), threads: listed, damage })
 }
 
-/// `000012 000001	000000`: a latency, and how often each thread saw it.
+/// `000012 000001` tab `000000`: a latency, and how often each thread saw it.
 fn row(text: &str) -> Option<(u64, Vec<u64>)> {
     let mut words = text.split_ascii_whitespace().map(str::parse);
     let value = words.next()?.ok()?;

@@ -195,7 +195,7 @@ mod tests {
         assert!(later.files.is_empty(), "what is older is not its own");
 
         let both = BTreeSet::from([used.clone(), left.clone(), name("never")]);
-        assert_eq!(remove_unused(&both, [me].into_iter()), [left.clone()]);
+        assert_eq!(remove_unused(&both, [me].into_iter()), std::slice::from_ref(&left));
         assert!(used.exists() && !left.exists());
         drop(map);
         assert_eq!(remove_unused(&both, [me].into_iter()), [used]);

@@ -92,7 +92,7 @@ mod tests {
     const HEADER: Place = Place { format: Format::Cdr, in_sequence: false, is_header: true };
 
     fn message(encoding: [u8; 2], numbers: &[u32]) -> Vec<u8> {
-        let big = encoding[1] % 2 == 0;
+        let big = encoding[1].is_multiple_of(2);
         let bytes = numbers.iter().flat_map(|n| if big { n.to_be_bytes() } else { n.to_le_bytes() });
         [encoding[0], encoding[1], 0, 0].into_iter().chain(bytes).collect()
     }
