@@ -3,12 +3,14 @@
 pub mod compare;
 mod curves;
 mod distribution;
+mod exponential;
 pub mod hlog;
 mod modes;
 mod sketch;
 
 pub use curves::{histogram, percentile_curve};
 pub use distribution::{Distribution, rank};
+pub use exponential::Exponential;
 pub use hdrhistogram::Histogram;
 pub use modes::modes;
 pub use sketch::Sketch;
