@@ -46,6 +46,9 @@ pub use wakeups::{late_wakeups, probe_chain};
 pub struct Config {
     /// Declared chains; points that none of them names are still inferred into chains.
     pub chains: Vec<DeclaredChain>,
+    /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
+    /// missing, and are no mistake where nobody is there.
+    pub followed: Vec<DeclaredChain>,
     /// What to explain beyond the usual.
     pub explain: Wanted,
 }

@@ -65,8 +65,11 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
     for chain in &config.chains {
         lines.push(declared(chain, &known, &families)?);
     }
+    for chain in &config.followed {
+        lines.extend(followed(chain, &lines, &families, context));
+    }
     for family in families {
-        if lines.iter().any(|line: &Line| line.declared && !line.family.is_disjoint(&family)) {
+        if lines.iter().any(|line: &Line| !line.family.is_disjoint(&family)) {
             continue;
         }
         let points = main_line(&paths, &family);
@@ -103,6 +106,20 @@ fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[
         family: family.collect(),
         points,
     })
+}
+
+/// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
+fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<u32>], context: &Context) -> Option<Line> {
+    let id = |point: &String| {
+        let ids = || context.names.iter().filter(|(_, name)| *name == point).map(|(id, _)| *id);
+        ids().find(|id| families.iter().any(|family| family.contains(id))).or_else(|| ids().min())
+    };
+    let points = chain.points.iter().map(id).collect::<Option<Vec<u32>>>()?;
+    let mine = families.iter().filter(|family| points.iter().any(|point| family.contains(point)));
+    let family: HashSet<u32> = mine.flatten().copied().collect();
+    let is_free = lines.iter().all(|line| line.family.is_disjoint(&family));
+    let (name, deadline_ns) = (chain.name.clone(), chain.deadline_ns);
+    (is_free && !family.is_empty()).then_some(Line { name, declared: false, deadline_ns, points, family })
 }
 
 fn hint(point: &str, known: &HashMap<&str, Vec<u32>>) -> String {

@@ -17,6 +17,7 @@ use crate::{
     objects::Objects,
     proc,
     profile::{Profiler, Profiling},
+    recorders::Note,
     rings::{Drained, Session},
     samples::Sampler,
     session::SessionDir,
@@ -211,9 +212,9 @@ fn record_process(
 
 /// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from nobody when it
 /// wakes; and with a long slice (Linux 6.12; ignored before) threads that wake take it from the recorder at
-/// once. The command is forked before this, so that it does not inherit it; whoever gave the recorder a
-/// policy of its own keeps it.
-fn give_way() {
+/// once. It concerns the calling thread. The command is forked before this, so that it does not inherit it; whoever
+/// gave the recorder a policy of its own keeps it.
+pub fn give_way() {
     /// The longest that the kernel grants.
     const SLICE_NS: u64 = 100_000_000;
     // SAFETY: both calls concern the calling thread only; all zeros is a valid attribute, of which only
@@ -255,6 +256,8 @@ impl Drop for Subreaper {
 /// A recording under way.
 struct Recording {
     output: PathBuf,
+    /// Tells others where to look; none where nobody may write.
+    _note: Option<Note>,
     writer: Option<Writer>,
     /// Why writing stopped before the end.
     failed: Option<taut_recording::Error>,
@@ -316,8 +319,10 @@ impl Recording {
             tier_reason: chosen.tier_reason,
             session: session.as_ref().map(|_| directory.to_owned()),
         };
+        let note = session.as_ref().and_then(|_| Note::leave(directory, pid, &options.output).ok());
         let mut recording = Recording {
             output: options.output.clone(),
+            _note: note,
             writer: Some(writer),
             failed: None,
             telemetry: session.as_ref().map(|_| Channels::open(directory, wanted.follow_existing_threads)),

@@ -74,6 +74,14 @@ impl Drop for SessionDir {
     }
 }
 
+/// Those that recorders made, wherever they did.
+pub fn made() -> Vec<PathBuf> {
+    let folders = [PathBuf::from(SHARED_MEMORY), std::env::temp_dir()];
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let is_ours = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+    entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path()).collect()
+}
+
 /// Never a directory that is there already: in a folder that everybody may write it could be anybody's.
 fn fresh(folder: &Path) -> io::Result<PathBuf> {
     let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);

@@ -6,6 +6,7 @@
 pub mod cdr;
 mod channel;
 mod damage;
+mod decoder;
 mod error;
 pub mod log;
 mod plain;
@@ -14,6 +15,7 @@ mod records;
 mod recover;
 pub mod ros2msg;
 mod schemas;
+mod tail;
 pub mod telemetry;
 mod writer;
 
@@ -23,4 +25,5 @@ pub use error::Error;
 pub use reader::{Contents, info, read};
 pub use records::*;
 pub use recover::{Recovered, copy, recover};
+pub use tail::Tail;
 pub use writer::{Compression, FORMAT_VERSION, Writer};

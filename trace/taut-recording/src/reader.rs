@@ -3,16 +3,9 @@
 //! length equation); a chunk counts only when its checksum is right; everything between chunks is
 //! walked record by record only to tell damage from index.
 
-use std::collections::BTreeMap;
-
 use memchr::memmem;
 
-use crate::{
-    Damage, Ending, Error, Info,
-    plain::{self, Descriptions},
-    records::{PlainMessage, Record},
-    schemas::{self, Channel, Content},
-};
+use crate::{Damage, Ending, Error, Info, decoder::Decoder, records::Record, schemas::Channel};
 
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
 /// The compression field of a chunk header: length 4, "zstd".
@@ -70,20 +63,14 @@ pub fn info(bytes: &[u8]) -> Result<Info, Error> {
 
 struct Reader<'a> {
     bytes: &'a [u8],
-    contents: Contents,
+    decoder: Decoder,
+    damage: Vec<Damage>,
     sink: &'a mut dyn FnMut(Record),
     chunks: u64,
-    has_info: bool,
     /// Stop as soon as there is an Info.
     only_info: bool,
     /// From a Metadata record, which no checksum vouches for.
     unverified_info: Option<Info>,
-    /// Messages by topic that a verified chunk holds and that do not decode.
-    undecodable: BTreeMap<&'static str, u64>,
-    /// What the file says of plain channels.
-    plain: Descriptions,
-    /// Messages by channel that have no schema.
-    nameless: BTreeMap<u16, u64>,
     /// None only when zstd cannot get memory; then no chunk is readable.
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
     buffer: Vec<u8>,
@@ -103,15 +90,12 @@ impl<'a> Reader<'a> {
     fn new(bytes: &'a [u8], sink: &'a mut dyn FnMut(Record)) -> Reader<'a> {
         Reader {
             bytes,
-            contents: Contents::default(),
+            decoder: Decoder::default(),
+            damage: Vec::new(),
             sink,
             chunks: 0,
-            has_info: false,
             only_info: false,
             unverified_info: None,
-            undecodable: BTreeMap::new(),
-            plain: Descriptions::default(),
-            nameless: BTreeMap::new(),
             decompressor: zstd::bulk::Decompressor::new().ok(),
             buffer: Vec::new(),
         }
@@ -122,18 +106,16 @@ impl<'a> Reader<'a> {
         if self.chunks == 0 {
             return Err(no_chunks(self.bytes));
         }
-        if !self.has_info {
+        let Decoder { mut contents, has_info, undecodable, nameless, .. } = self.decoder;
+        contents.damage = self.damage;
+        if !has_info {
             let copy = self.unverified_info.take();
-            self.contents.damage.push(Damage::Info { has_copy: copy.is_some() });
-            self.contents.info = copy.unwrap_or_default();
+            contents.damage.push(Damage::Info { has_copy: copy.is_some() });
+            contents.info = copy.unwrap_or_default();
         }
-        for (topic, count) in self.undecodable {
-            self.contents.damage.push(Damage::Message { topic, count });
-        }
-        for (channel, count) in std::mem::take(&mut self.nameless) {
-            self.contents.damage.push(Damage::Schema { channel, count });
-        }
-        Ok(self.contents)
+        contents.damage.extend(undecodable.into_iter().map(|(topic, count)| Damage::Message { topic, count }));
+        contents.damage.extend(nameless.into_iter().map(|(channel, count)| Damage::Schema { channel, count }));
+        Ok(contents)
     }
 
     fn walk(&mut self) {
@@ -148,7 +130,7 @@ impl<'a> Reader<'a> {
             self.gap(done, candidate.start);
             let is_cut = candidate.end > self.bytes.len();
             if !is_cut && self.chunk(&candidate) {
-                if self.only_info && self.has_info {
+                if self.only_info && self.decoder.has_info {
                     return;
                 }
                 done = candidate.end;
@@ -174,7 +156,7 @@ impl<'a> Reader<'a> {
         while let Some((MESSAGE_INDEX, body, after)) = split_record(rest) {
             let Some((id, entries)) = body.split_at_checked(6) else { break };
             let id = u16::from_le_bytes([id[0], id[1]]);
-            let topic = match (Channel::from_id(id), self.plain.channel(id)) {
+            let topic = match (Channel::from_id(id), self.decoder.plain.channel(id)) {
                 (Some(channel), _) => channel.described().1.to_owned(),
                 (None, Some(channel)) => channel.topic.clone(),
                 (None, None) => format!("channel {id}"),
@@ -182,7 +164,7 @@ impl<'a> Reader<'a> {
             held.push((topic, entries.len() as u64 / MESSAGE_INDEX_ENTRY));
             rest = after;
         }
-        self.contents.damage.push(Damage::Chunk {
+        self.damage.push(Damage::Chunk {
             start: candidate.start,
             end,
             start_ns: candidate.start_ns,
@@ -258,78 +240,20 @@ impl<'a> Reader<'a> {
             // The error is the tear itself; what came before it is in the buffer.
             let _ = decoder.take(MAX_CHUNK_BYTES as u64).read_to_end(&mut buffer);
         }
-        let Contents { stamps, kernel_events, messages, .. } = self.contents;
+        let Contents { stamps, kernel_events, messages, .. } = self.decoder.contents;
         self.chunks += u64::from(!buffer.is_empty());
         self.records(&buffer);
-        self.contents.damage.push(Damage::Torn {
+        self.damage.push(Damage::Torn {
             start: candidate.start,
             missing: candidate.end - self.bytes.len(),
-            stamps: self.contents.stamps - stamps,
-            kernel_events: self.contents.kernel_events - kernel_events,
-            messages: self.contents.messages - messages,
+            stamps: self.decoder.contents.stamps - stamps,
+            kernel_events: self.decoder.contents.kernel_events - kernel_events,
+            messages: self.decoder.contents.messages - messages,
         });
     }
 
-    fn records(&mut self, mut bytes: &[u8]) {
-        while let Some((opcode, body, rest)) = split_record(bytes) {
-            bytes = rest;
-            match opcode {
-                MESSAGE if body.len() >= 22 => self.message(u16::from_le_bytes([body[0], body[1]]), body),
-                plain::SCHEMA => self.plain.schema(body),
-                plain::CHANNEL => self.plain.take(body),
-                _ => {}
-            }
-        }
-    }
-
-    fn message(&mut self, channel: u16, body: &[u8]) {
-        match Channel::from_id(channel) {
-            Some(channel) => self.own_message(channel, &body[22..]),
-            None => self.plain_message(channel, body),
-        }
-    }
-
-    fn own_message(&mut self, channel: Channel, data: &[u8]) {
-        match schemas::decode(channel, data) {
-            Some(Content::Record(record)) => {
-                match &record {
-                    Record::Stamps(batch) => self.contents.stamps += batch.ticks.len() as u64,
-                    Record::Kernel(batch) => self.contents.kernel_events += batch.time_ns.len() as u64,
-                    _ => {}
-                }
-                (self.sink)(record);
-            }
-            Some(Content::Info(info)) => {
-                self.contents.info = *info;
-                self.has_info = true;
-            }
-            Some(Content::Ending(ending)) => self.contents.ending = Some(ending),
-            None => *self.undecodable.entry(channel.described().1).or_default() += 1,
-        }
-    }
-
-    fn plain_message(&mut self, channel: u16, body: &[u8]) {
-        if !self.plain.is_known(channel) {
-            self.plain.find_copies(self.bytes);
-        }
-        let Some(known) = self.plain.channel(channel) else {
-            *self.nameless.entry(channel).or_default() += 1;
-            return;
-        };
-        if let Some(own) = Channel::from_schema(&known.schema_name) {
-            return self.own_message(own, &body[22..]);
-        }
-        // Values are views of what the raw stamps hold.
-        if plain::is_view(known) {
-            return;
-        }
-        if let Some(fresh) = self.plain.announce(channel) {
-            (self.sink)(Record::Channel(fresh));
-        }
-        let sequence = u32::from_le_bytes([body[2], body[3], body[4], body[5]]);
-        let log_time_ns = body[6..14].try_into().map_or(0, u64::from_le_bytes);
-        self.contents.messages += 1;
-        (self.sink)(Record::Message(PlainMessage { channel, log_time_ns, sequence, data: body[22..].to_vec() }));
+    fn records(&mut self, bytes: &[u8]) {
+        self.decoder.records(bytes, self.bytes, &mut |_, record| (self.sink)(record));
     }
 
     /// The bytes between two chunks must be whole records that are no chunks.
@@ -350,11 +274,11 @@ impl<'a> Reader<'a> {
                             metadata_value(body, "taut.info", "json").and_then(|json| serde_json::from_str(&json).ok());
                     }
                     if opcode == METADATA {
-                        self.plain.copy(body);
+                        self.decoder.plain.copy(body);
                     }
                 }
                 _ => {
-                    self.contents.damage.push(Damage::Bytes { start: at, end });
+                    self.damage.push(Damage::Bytes { start: at, end });
                     return;
                 }
             }

@@ -8,6 +8,8 @@ use taut_capture::{Depth, Options, Profiling, Progress, Recorded, Scope, Started
 use taut_recording::{Compression, Tier};
 use taut_report::words;
 
+mod metrics;
+
 use super::probe;
 use crate::exit::Done;
 
@@ -17,7 +19,7 @@ use crate::exit::Done;
 /// stays readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot"
 )]
 pub struct Args {
     /// The recording to write.
@@ -61,6 +63,8 @@ pub struct Args {
     /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
     #[arg(long, conflicts_with = "pid")]
     probe: bool,
+    #[command(flatten)]
+    metrics: metrics::Wanted,
     /// No live counts.
     #[arg(short, long)]
     quiet: bool,
@@ -71,11 +75,20 @@ pub struct Args {
 
 /// Records until the command ends, the duration is over, or somebody interrupts.
 pub fn run(args: &Args) -> Result<Done> {
-    let options = options(args)?;
+    let mut options = options(args)?;
+    let mut metrics = metrics::Metrics::prepare(&args.metrics, &mut options)?;
     let live = Live::new(args.quiet);
-    let recorded =
-        taut_capture::record(&options, &mut |started| live.started(started), &mut |progress| live.show(progress));
+    let recorded = taut_capture::record(
+        &options,
+        &mut |started| {
+            live.started(started);
+            metrics.begin(&options.output, |line| live.say(line));
+        },
+        &mut |progress| live.show(progress),
+    );
+    let words = metrics.finish();
     live.clear();
+    words.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
     if !args.quiet {
@@ -135,6 +148,10 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
     let samples =
         args.profile.map_or(String::new(), |_| format!(", {} of stacks", words::quantity(ending.samples, "sample")));
     let output = words::shell(&[args.output.display().to_string()]);
+    let (file, next) = match args.metrics.no_file {
+        true => ("no file kept".to_owned(), String::new()),
+        false => (args.output.display().to_string(), format!("\ntaut: next: taut report {output}")),
+    };
     let flame = args.profile.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
     for (n, what) in [
         (ending.lost_stamps, "stamps"),
@@ -147,8 +164,7 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
         }
     }
     format!(
-        "taut: {}: {} stamps{telemetry}, {} kernel events{samples}{lost}, {}\ntaut: next: taut report {output}{flame}",
-        args.output.display(),
+        "taut: {file}: {} stamps{telemetry}, {} kernel events{samples}{lost}, {}{next}{flame}",
         words::count(ending.stamps),
         words::count(ending.kernel_events),
         words::bytes(recorded.file_bytes),
@@ -194,6 +210,12 @@ impl Live {
         self.bar.suspend(|| eprintln!("{line}"));
         if !started.tier_reason.is_empty() {
             self.bar.suspend(|| eprintln!("taut: {}", started.tier_reason));
+        }
+    }
+
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("taut: {line}"));
         }
     }
 

@@ -1,0 +1,125 @@
+//! `taut record --serve` and `--otlp`: live metrics beside the recording.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use taut_live::{Follower, Following, State};
+use taut_metrics::{Pusher, Server};
+
+use crate::config;
+
+/// Between two turns: scrapes come each 10 s or so.
+const TURN: Duration = Duration::from_secs(2);
+/// At the end, for the last turn.
+const LAST_TURN: Duration = Duration::from_secs(10);
+
+#[derive(clap::Args)]
+pub struct Wanted {
+    /// Serve live metrics to Prometheus, at /metrics [default address: 127.0.0.1:9464]. Nobody is asked who they are.
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    serve: Option<String>,
+    /// Push live metrics to an OpenTelemetry collector, OTLP over http, e.g. http://127.0.0.1:4318.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
+    /// Between two pushes, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = super::seconds, requires = "otlp")]
+    otlp_period: Duration,
+    /// Keep no recording: metrics only, for as long as you like.
+    #[arg(long, conflicts_with = "output")]
+    pub no_file: bool,
+    /// Chains for the metrics, declared [default: ./taut.toml if there is one].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Metrics on their way.
+pub struct Metrics {
+    state: Arc<Mutex<State>>,
+    server: Option<Server>,
+    pusher: Option<Pusher>,
+    following: Option<Following>,
+    follower: Option<Follower>,
+    /// The file that nobody wants to keep.
+    unwanted: Option<tempfile::TempDir>,
+    failure: Option<String>,
+    said: mpsc::Receiver<String>,
+}
+
+impl Metrics {
+    /// Listens before anything is recorded: an address that is taken must not cost a run.
+    pub fn prepare(args: &Wanted, options: &mut taut_capture::Options) -> Result<Metrics> {
+        if args.no_file && args.serve.is_none() && args.otlp.is_none() {
+            anyhow::bail!("with --no-file nothing would come of it: add --serve or --otlp URL");
+        }
+        let state = Arc::new(Mutex::new(State::default()));
+        let server = args.serve.as_deref().map(|address| Server::start(&address_of(address), Arc::clone(&state)));
+        let (say, said) = mpsc::channel();
+        let push =
+            |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
+        let pusher = args.otlp.as_ref().map(push);
+        let unwanted = args.no_file.then(unkept).transpose()?;
+        if let Some(folder) = &unwanted {
+            options.output = folder.path().join("live.mcap");
+            options.compression = taut_recording::Compression::None;
+        }
+        let is_wanted = server.is_some() || pusher.is_some();
+        let following = match is_wanted {
+            true => Some(Following {
+                path: options.output.clone(),
+                chains: config::load(args.config.as_deref())?.chains,
+                turn: TURN,
+                is_late: false,
+                eat: args.no_file,
+            }),
+            false => None,
+        };
+        let (server, pusher) = (server.transpose()?, pusher.transpose()?);
+        Ok(Metrics { state, server, pusher, following, follower: None, unwanted, failure: None, said })
+    }
+
+    /// The recording runs.
+    pub fn begin(&mut self, output: &Path, say: impl Fn(&str)) {
+        let Some(following) = self.following.take() else { return };
+        match taut_live::follow(following, Arc::clone(&self.state)) {
+            Ok(follower) => self.follower = Some(follower),
+            Err(error) => self.failure = Some(format!("no live metrics: {}: {error}", output.display())),
+        }
+        // Recorder and follower have it open; whatever ends them, nothing stays.
+        self.unwanted = None;
+        if let Some(address) = self.server.as_ref().and_then(Server::address) {
+            say(&format!("metrics at http://{address}/metrics"));
+        }
+    }
+
+    /// The recording is over: lets its last messages be counted and pushed. Returns what went wrong.
+    pub fn finish(mut self) -> Vec<String> {
+        let until = Instant::now() + LAST_TURN;
+        let is_over = |state: &State| state.ending.is_some() || state.failure.is_some();
+        let state = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.follower.is_some() && self.pusher.is_some() && !is_over(&state()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let failed =
+            state().failure.take().map(|failure| format!("live metrics ended before the recording: {failure}"));
+        // The pusher's end is a last push.
+        drop((self.follower, self.pusher.take(), self.server, self.unwanted));
+        self.failure.into_iter().chain(failed).chain(self.said.try_iter()).collect()
+    }
+}
+
+/// A port alone is one of the loopback.
+fn address_of(address: &str) -> String {
+    let port = address.strip_prefix(':').unwrap_or(address);
+    if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { address.to_owned() }
+}
+
+/// In memory if possible: what is read is given back at once.
+fn unkept() -> Result<tempfile::TempDir> {
+    let builder = || tempfile::Builder::new().prefix("taut-live-").to_owned();
+    let made = builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir());
+    made.context("a place for what is not kept")
+}

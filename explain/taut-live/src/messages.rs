@@ -1,0 +1,162 @@
+//! Each message once: windows overlap, so that a message that ends in one has its beginning in it, too.
+
+use std::collections::{BTreeMap, HashMap};
+
+use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row};
+
+use crate::{
+    Spread,
+    state::{Figures, Hop},
+};
+
+/// Messages that were counted, with the moments of their last stamps.
+#[derive(Default)]
+pub struct Counted {
+    ends: HashMap<(String, u64), u64>,
+}
+
+impl Counted {
+    /// Forgets those that ended before; no later window holds a stamp of theirs.
+    pub fn forget(&mut self, before_ns: u64) {
+        self.ends.retain(|_, end_ns| *end_ns >= before_ns);
+    }
+
+    /// Whether this message ended by `until_ns` and was not counted before.
+    fn is_new(&mut self, message: &MessageRow<'_>, until_ns: u64) -> bool {
+        if message.outcome == "in_flight" || message.end_ns > until_ns {
+            return false;
+        }
+        // Rows come chain after chain, and there are few chains: the key is a name so that it outlives the window.
+        let end_ns = self.ends.entry((message.chain.to_owned(), message.id)).or_insert(0);
+        // What is left of a message in a later window does not begin after the end that it had.
+        let is_new = message.start_ns > *end_ns;
+        *end_ns = message.end_ns.max(*end_ns);
+        is_new
+    }
+}
+
+/// Takes a window's rows.
+pub struct Rows<'a> {
+    counted: &'a mut Counted,
+    since_ns: u64,
+    until_ns: u64,
+    chains: HashMap<String, Rowed>,
+    /// The message that hops and causes are now of, if it counts.
+    current: Option<Current>,
+    /// By tid: "comm/tid", and ns by state within the turn.
+    pub threads: HashMap<i32, (String, BTreeMap<&'static str, u64>)>,
+}
+
+/// What a chain's messages came to; hops are known by their points until the chain is.
+#[derive(Default)]
+struct Rowed {
+    way: Vec<u64>,
+    outcomes: BTreeMap<String, u64>,
+    partial: u64,
+    hops: Vec<Rowing>,
+}
+
+struct Rowing {
+    number: u32,
+    from: String,
+    hop: Hop,
+}
+
+struct Current {
+    chain: String,
+    /// By number of the hop's entry in [`Rowed::hops`].
+    causes: Vec<(usize, Cause, u64)>,
+    hop: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Counts messages that ended by `until_ns`, and states from `since_ns` on.
+    pub fn new(counted: &'a mut Counted, since_ns: u64, until_ns: u64) -> Rows<'a> {
+        Rows { counted, since_ns, until_ns, chains: HashMap::new(), current: None, threads: HashMap::new() }
+    }
+
+    /// Takes the next row.
+    pub fn take(&mut self, row: Row<'_>) {
+        match row {
+            Row::Message(message) => self.message(&message),
+            Row::Hop(hop) => self.hop(&hop),
+            Row::Cause(cause) => self.cause(&cause),
+            Row::State(state) if state.is_recorded => {
+                let from = state.start_ns.max(self.since_ns);
+                let ns = (state.start_ns + state.duration_ns).min(self.until_ns).saturating_sub(from);
+                if ns > 0 {
+                    let (name, states) = self.threads.entry(state.tid).or_default();
+                    state.thread.clone_into(name);
+                    *states.entry(state.state).or_default() += ns;
+                }
+            }
+            Row::State(_) => {}
+        }
+    }
+
+    /// The figures of a chain with these points.
+    pub fn figures(&mut self, chain: &str, points: &[String], deadline_ns: Option<u64>) -> Figures {
+        self.close();
+        let Some(rowed) = self.chains.remove(chain) else { return Figures::default() };
+        let mut figures = Figures { outcomes: rowed.outcomes, partial: rowed.partial, ..Figures::default() };
+        rowed.way.iter().for_each(|ns| figures.way.record(*ns));
+        figures.missed =
+            rowed.way.iter().filter(|ns| deadline_ns.is_some_and(|deadline| **ns > deadline)).count() as u64;
+        figures.hops.resize_with(points.len().saturating_sub(1), Hop::default);
+        for Rowing { number, from, hop } in rowed.hops {
+            // Who left out points did not take the hop.
+            let at = number as usize - 1;
+            if points.get(at) == Some(&from) {
+                figures.hops[at] = hop;
+            }
+        }
+        figures
+    }
+
+    fn message(&mut self, message: &MessageRow<'_>) {
+        self.close();
+        if !self.counted.is_new(message, self.until_ns) {
+            return;
+        }
+        if !self.chains.contains_key(message.chain) {
+            self.chains.insert(message.chain.to_owned(), Rowed::default());
+        }
+        let Some(rowed) = self.chains.get_mut(message.chain) else { return };
+        match rowed.outcomes.get_mut(message.outcome) {
+            Some(count) => *count += 1,
+            None => drop(rowed.outcomes.insert(message.outcome.to_owned(), 1)),
+        }
+        rowed.way.extend(message.way_ns);
+        rowed.partial += u64::from(message.way_ns.is_none() && message.outcome == "applied");
+        self.current = Some(Current { chain: message.chain.to_owned(), causes: Vec::new(), hop: 0 });
+    }
+
+    fn hop(&mut self, row: &HopRow<'_>) {
+        let Some(current) = &mut self.current else { return };
+        let Some(rowed) = self.chains.get_mut(&current.chain) else { return };
+        let is_it = |rowing: &Rowing| rowing.number == row.hop && rowing.from == row.from;
+        current.hop = rowed.hops.iter().position(is_it).unwrap_or_else(|| {
+            rowed.hops.push(Rowing { number: row.hop, from: row.from.to_owned(), hop: Hop::default() });
+            rowed.hops.len() - 1
+        });
+        rowed.hops[current.hop].hop.delay.record(row.duration_ns);
+    }
+
+    fn cause(&mut self, row: &CauseRow<'_>) {
+        let Some(current) = &mut self.current else { return };
+        let hop = current.hop;
+        match current.causes.iter_mut().find(|(at, cause, _)| (*at, *cause) == (hop, row.cause)) {
+            Some((_, _, ns)) => *ns += row.duration_ns,
+            None => current.causes.push((hop, row.cause, row.duration_ns)),
+        }
+    }
+
+    /// The message has no more rows.
+    fn close(&mut self) {
+        let Some(Current { chain, causes, .. }) = self.current.take() else { return };
+        let Some(rowed) = self.chains.get_mut(&chain) else { return };
+        for (hop, cause, ns) in causes {
+            rowed.hops[hop].hop.causes.entry(cause).or_insert_with(Spread::default).record(ns);
+        }
+    }
+}

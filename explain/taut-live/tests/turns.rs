@@ -1,0 +1,261 @@
+//! A stream cut into turns comes to what the whole of it is.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use taut_analysis::{Cause, DeclaredChain};
+use taut_live::{Following, State, Turner, follow};
+use taut_recording::{Ending, Info, KernelBatch, KernelEvent, Name, Record, StampBatch, Thread, Tier, Writer};
+
+const START_NS: u64 = 100_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+const NAMES: [&str; 5] = ["sensor.read", "plan.done", "arm.written", "applied", "speed_limit"];
+
+fn info() -> Info {
+    // No kernel events, and no thread of /proc either.
+    Info { start_monotonic_ns: START_NS, tier: Tier::Full, ..Info::default() }
+}
+
+/// Stamps on CLOCK_MONOTONIC: (time, message, name or reason, is outcome).
+fn stamps(tid: i32, rows: &[(u64, u64, u32, bool)]) -> Record {
+    Record::Stamps(StampBatch {
+        pid: 1,
+        tid,
+        counter: 2,
+        ticks: rows.iter().map(|(time, ..)| *time).collect(),
+        message_id: rows.iter().map(|(_, id, ..)| *id).collect(),
+        point: rows.iter().map(|(_, _, name, is_outcome)| if *is_outcome { 0 } else { *name }).collect(),
+        kind: rows.iter().map(|(.., is_outcome)| if *is_outcome { 4 } else { 1 }).collect(),
+        value: rows.iter().map(|(_, _, name, is_outcome)| if *is_outcome { u64::from(*name) } else { 0 }).collect(),
+    })
+}
+
+/// A message's stamps: 1 ms to each next point, `slow` more to the last one; dropped behind the second one or applied.
+fn message(id: u64, start_ns: u64, slow_ns: u64, dropped: bool) -> Record {
+    let mut rows = vec![(start_ns, id, 1, false), (start_ns + MS, id, 2, false)];
+    match dropped {
+        true => rows.push((start_ns + MS, id, 5, true)),
+        false => {
+            rows.push((start_ns + 2 * MS + slow_ns, id, 3, false));
+            rows.push((start_ns + 2 * MS + slow_ns, id, 4, true));
+        }
+    }
+    stamps(7, &rows)
+}
+
+struct Stream {
+    turner: Turner,
+    state: Mutex<State>,
+    until_ns: u64,
+}
+
+impl Stream {
+    fn new(declared: Vec<DeclaredChain>) -> Stream {
+        let mut turner = Turner::new(declared);
+        for (id, name) in (1..).zip(NAMES) {
+            turner.take(START_NS, Record::Name(Name { id, name: name.into() }));
+        }
+        Stream { turner, state: Mutex::default(), until_ns: START_NS }
+    }
+
+    fn turn(&mut self, until_ns: u64) {
+        self.turner.turn(&info(), until_ns, || self.state.lock().unwrap(), self.until_ns);
+        self.until_ns = until_ns;
+    }
+
+    fn state(&self) -> State {
+        self.state.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn each_message_counts_once_however_turns_cut_them() {
+    let mut stream = Stream::new(Vec::new());
+    let mut next = 1;
+    for n in 0..2000u64 {
+        // Out of step with the turns, each 50th stalls, and each 10th is dropped.
+        let start_ns = START_NS + n * 7_770_000;
+        stream.turner.take(start_ns, message(n, start_ns, if n % 50 == 3 { 40 * MS } else { 0 }, n % 10 == 9));
+        if start_ns > START_NS + next * SECOND_NS {
+            // What the recorder has not yet handed on is counted in the next turn.
+            stream.turn(START_NS + next * SECOND_NS - 300 * MS);
+            next += 1;
+        }
+    }
+    stream.turn(START_NS + 2000 * 7_770_000 + SECOND_NS);
+    let state = stream.state();
+    let [chain] = &state.chains[..] else { panic!("{:?}", state.chains) };
+    assert_eq!(chain.points, NAMES[..3]);
+    assert_eq!(chain.name, "sensor.read → arm.written");
+    assert_eq!(chain.total.outcomes, [("applied".into(), 1800), ("speed_limit".into(), 200)].into());
+    assert_eq!((chain.total.way.count(), chain.total.partial), (1800, 0));
+    assert_eq!(chain.total.way.sum_ns(), 1800 * 2 * MS + 40 * 40 * MS);
+    assert_eq!((chain.total.way.min_ns(), chain.total.way.max_ns()), (Some(2 * MS), Some(42 * MS)));
+    let hops: Vec<(u64, u64)> = chain.total.hops.iter().map(|h| (h.delay.count(), h.delay.sum_ns())).collect();
+    assert_eq!(hops, [(2000, 2000 * MS), (1800, 1800 * MS + 40 * 40 * MS)]);
+    // Without kernel events nobody knows whose time it was, but all of it is there.
+    let unknown: u64 = chain.total.hops.iter().map(|hop| hop.causes[&Cause::Unknown].sum_ns()).sum();
+    assert_eq!(unknown, hops[0].1 + hops[1].1);
+    assert_eq!(state.stamps, 2000 * 3 + 1800);
+    let (recent, span_ns) = chain.recently();
+    assert!(recent.messages() < 1500 && span_ns <= 11 * SECOND_NS, "{} in {span_ns}", recent.messages());
+}
+
+#[test]
+fn a_chain_keeps_its_points_while_nobody_gets_through() {
+    let mut stream = Stream::new(Vec::new());
+    for n in 0..600u64 {
+        let start_ns = START_NS + n * 10 * MS;
+        stream.turner.take(start_ns, message(n, start_ns, 0, n >= 100));
+        if n % 100 == 99 {
+            stream.turn(start_ns + 5 * MS);
+        }
+    }
+    let state = stream.state();
+    let names: Vec<&str> = state.chains.iter().map(|chain| chain.name.as_str()).collect();
+    assert_eq!(names, ["sensor.read → arm.written"]);
+    let total = &state.chains[0].total;
+    assert_eq!(total.outcomes, [("applied".into(), 100), ("speed_limit".into(), 500)].into());
+    assert_eq!((total.hops[0].delay.count(), total.hops[1].delay.count()), (600, 100));
+}
+
+#[test]
+fn a_declared_chain_has_its_name_and_its_deadline() {
+    let declared = DeclaredChain {
+        name: "reach".into(),
+        points: NAMES[..3].iter().map(|name| (*name).to_owned()).collect(),
+        deadline_ns: Some(10 * MS),
+    };
+    let unused = DeclaredChain { name: "none".into(), points: vec!["a".into(), "b".into()], deadline_ns: None };
+    let mut stream = Stream::new(vec![unused, declared]);
+    for n in 0..100u64 {
+        let start_ns = START_NS + n * 10 * MS;
+        stream.turner.take(start_ns, message(n, start_ns, if n % 20 == 0 { 9 * MS } else { 0 }, false));
+    }
+    stream.turn(START_NS + 2 * SECOND_NS);
+    let state = stream.state();
+    let [chain] = &state.chains[..] else { panic!("{:?}", state.chains) };
+    assert_eq!((chain.name.as_str(), chain.deadline_ns, chain.total.missed), ("reach", Some(10 * MS), 5));
+}
+
+#[test]
+fn who_was_longer_on_the_way_than_the_window_is_counted_and_said() {
+    let mut stream = Stream::new(Vec::new());
+    let slow = 10_000;
+    stream.turner.take(START_NS, stamps(7, &[(START_NS + MS, slow, 1, false), (START_NS + 2 * MS, slow, 2, false)]));
+    for second in 0..10 {
+        for n in 0..100u64 {
+            let start_ns = START_NS + second * SECOND_NS + n * 10 * MS;
+            stream.turner.take(start_ns, message(second * 100 + n, start_ns, 0, false));
+        }
+        if second == 7 {
+            let end_ns = START_NS + 7 * SECOND_NS + 500 * MS;
+            stream.turner.take(end_ns, stamps(7, &[(end_ns, slow, 3, false), (end_ns, slow, 4, true)]));
+        }
+        stream.turn(START_NS + (second + 1) * SECOND_NS);
+    }
+    stream.turn(START_NS + 11 * SECOND_NS);
+    let total = &stream.state().chains[0].total;
+    assert_eq!(total.way.count(), 1000);
+    // It looked lost when it had gone out of sight, and came to its end after all.
+    assert_eq!((total.partial, total.outcomes["applied"], total.outcomes["unexplained"]), (1, 1001, 1));
+}
+
+#[test]
+fn kernel_events_say_whose_time_it_was_and_what_threads_did() {
+    let mut stream = Stream::new(Vec::new());
+    let thread = |tid, comm: &str, recorded| {
+        Record::Thread(Thread { pid: 1, tid, comm: comm.into(), recorded, ..Thread::default() })
+    };
+    stream.turner.take(START_NS, thread(7, "robot", true));
+    stream.turner.take(START_NS, thread(8, "hog", false));
+    let mut kernel = KernelBatch { cpu: 0, ..KernelBatch::default() };
+    let mut switch = |time_ns: u64, from: i32, to: i64, state: i64| {
+        kernel.time_ns.push(time_ns);
+        kernel.event.push(KernelEvent::SchedSwitch as u8);
+        kernel.flags.push(0);
+        kernel.tid.push(from);
+        kernel.arg0.push(to);
+        kernel.arg1.push(state);
+        kernel.arg2.push(120 << 16 | 120);
+    };
+    switch(START_NS, 0, 7, 0);
+    for n in 0..100u64 {
+        // On the way to the second point the hog has the CPU for 0.4 ms.
+        let start_ns = START_NS + MS + n * 10 * MS;
+        switch(start_ns + 200_000, 7, 8, 0);
+        switch(start_ns + 600_000, 8, 7, 1);
+        stream.turner.take(start_ns, message(n, start_ns, 0, false));
+    }
+    stream.turner.take(START_NS, Record::Kernel(kernel));
+    stream.turn(START_NS + SECOND_NS);
+    let state = stream.state();
+    let hop = &state.chains[0].total.hops[0];
+    let sum = |cause| hop.causes.get(&cause).map_or(0, taut_live::Spread::sum_ns);
+    assert_eq!((sum(Cause::Preempted), sum(Cause::Work)), (100 * 400_000, 100 * 600_000));
+    assert_eq!(hop.causes[&Cause::Preempted].count(), 100, "once a message");
+    let [thread] = &state.threads[..] else { panic!("{:?}", state.threads) };
+    assert_eq!(thread.name, "robot/7");
+    assert_eq!(thread.recently()["preempted"], 100 * 400_000);
+}
+
+fn recording(path: &Path) {
+    let mut writer = Writer::create(path, &info()).unwrap();
+    for (id, name) in (1..).zip(NAMES) {
+        writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+    }
+    for n in 0..300u64 {
+        let start_ns = START_NS + n * 10 * MS;
+        writer.write(&message(n, start_ns, 0, false)).unwrap();
+        writer.flush_due(start_ns).unwrap();
+    }
+    let ending = Ending { end_monotonic_ns: START_NS + 4 * SECOND_NS, ..Ending::default() };
+    writer.finish(&ending).unwrap();
+}
+
+#[test]
+fn a_recording_is_followed_to_its_end_and_what_is_eaten_gives_its_room_back() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    recording(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Something to eat: records of nobody's, ahead of the rest.
+    let mut padded = bytes[..8].to_vec();
+    padded.extend([0x80].into_iter().chain((3u64 << 20).to_le_bytes()).chain(vec![1; 3 << 20]));
+    padded.append(&mut bytes.split_off(8));
+    std::fs::write(&path, padded).unwrap();
+    let before = std::fs::metadata(&path).unwrap().blocks();
+    let state = Arc::new(Mutex::new(State::default()));
+    let following =
+        Following { path: path.clone(), chains: Vec::new(), turn: Duration::from_millis(1), is_late: false, eat: true };
+    let follower = follow(following, Arc::clone(&state)).unwrap();
+    let is_over = || follower.state().ending.is_some() || follower.state().failure.is_some();
+    while !is_over() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(follower);
+    let state = state.lock().unwrap().clone();
+    assert_eq!(state.failure, None);
+    assert_eq!(state.chains[0].total.way.count(), 300);
+    let after = std::fs::metadata(&path).unwrap().blocks();
+    assert!(after + 2048 * 2 < before, "{after} of {before} blocks are left");
+}
+
+#[test]
+fn what_is_no_recording_fails_with_the_file_s_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    std::fs::write(&path, vec![7; 4096]).unwrap();
+    let following = Following { path, chains: Vec::new(), turn: Duration::from_millis(1), is_late: true, eat: false };
+    let state = Arc::new(Mutex::new(State::default()));
+    let follower = follow(following, state).unwrap();
+    while follower.state().failure.is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(follower.state().failure.clone().unwrap().contains("run.mcap: is not a recording"));
+}

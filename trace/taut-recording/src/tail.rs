@@ -1,0 +1,169 @@
+//! Follows a recording while it is being written: what was appended since the last look, chunk by chunk. The writer
+//! never seeks back, so that whoever follows needs nothing from it but the file.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use crate::{
+    Ending, Error, Info, Record,
+    decoder::Decoder,
+    reader::{self, CHUNK, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX},
+    schemas::Channel,
+};
+
+/// Opcode and length.
+const RECORD_HEAD: usize = 9;
+/// Opcode, length, log times of the first and the last message.
+const CHUNK_HEAD: usize = 25;
+/// A chunk's times are those of its batches' first rows; their last ones are no more than this later.
+const BATCH_NS: u64 = 1_000_000_000;
+/// Of the file's head, to see whose it is.
+const HEAD_BYTES: usize = 1024;
+/// The data are over: index and footer follow.
+const DATA_END: u8 = 0x0f;
+
+/// A recording that grows.
+pub struct Tail {
+    file: File,
+    /// Up to here it is read.
+    at: u64,
+    /// Stamps and kernel events of chunks that end before this log time are not wanted.
+    since_ns: u64,
+    decoder: Decoder,
+    is_checked: bool,
+    is_over: bool,
+    damaged: u64,
+    buffer: Vec<u8>,
+}
+
+impl Tail {
+    /// From the start of the file; but stamps and kernel events only from chunks that reach beyond the log time
+    /// `since_ns` (CLOCK_REALTIME), so that an hour's recording is caught up with at once.
+    pub fn new(file: File, since_ns: u64) -> Tail {
+        Tail {
+            file,
+            at: 0,
+            since_ns,
+            decoder: Decoder::default(),
+            is_checked: false,
+            is_over: false,
+            damaged: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Gives what was appended to `sink`, each record with the CLOCK_MONOTONIC time of its first row. Returns
+    /// whether there was anything.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no recording, or is not what it was: somebody cut or overwrote it.
+    pub fn read(&mut self, sink: &mut dyn FnMut(u64, Record)) -> Result<bool, Error> {
+        let length = self.file.metadata().map_err(Error::Read)?.len();
+        let before = self.at;
+        if length < self.at {
+            return Err(Error::Channel(format!("was cut from {} to {length} bytes while it was read", self.at)));
+        }
+        if !self.is_checked {
+            if length < HEAD_BYTES as u64 {
+                return Ok(false);
+            }
+            self.check_head()?;
+        }
+        while !self.is_over && self.record(length, sink)? {}
+        Ok(self.at > before)
+    }
+
+    /// What is recorded where, once it is known.
+    pub fn info(&self) -> Option<&Info> {
+        self.decoder.has_info.then_some(&self.decoder.contents.info)
+    }
+
+    /// How it ended, once it has.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.decoder.contents.ending.as_ref()
+    }
+
+    /// Chunks left out because they failed their checksum.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Bytes that are read, and not needed again.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    fn check_head(&mut self) -> Result<(), Error> {
+        let mut head = [0; HEAD_BYTES];
+        self.file.read_exact_at(&mut head, 0).map_err(Error::Read)?;
+        if !head.starts_with(&MAGIC) {
+            return Err(Error::NotMcap);
+        }
+        reader::check_head(&head)?;
+        (self.is_checked, self.at) = (true, MAGIC.len() as u64);
+        Ok(())
+    }
+
+    /// Takes the next record; `false` when it is not yet there as a whole.
+    fn record(&mut self, length: u64, sink: &mut dyn FnMut(u64, Record)) -> Result<bool, Error> {
+        let Some((opcode, bytes)) = self.head(self.at, length)? else { return Ok(false) };
+        if !reader::is_known_or_chunk(opcode) || opcode == CHUNK && bytes > MAX_CHUNK_BYTES as u64 {
+            return Err(Error::Channel(format!("has no readable record at byte {}", self.at)));
+        }
+        let Some(end) = self.at.checked_add(RECORD_HEAD as u64 + bytes).filter(|end| *end <= length) else {
+            return Ok(false);
+        };
+        self.is_over = opcode == DATA_END;
+        if opcode == CHUNK && !self.is_old(end, length)? {
+            self.chunk((end - self.at) as usize, sink)?;
+        }
+        self.at = end;
+        Ok(true)
+    }
+
+    /// Opcode and length of the record at a byte.
+    fn head(&self, at: u64, length: u64) -> Result<Option<(u8, u64)>, Error> {
+        if at + RECORD_HEAD as u64 > length {
+            return Ok(None);
+        }
+        let mut head = [0; RECORD_HEAD];
+        self.file.read_exact_at(&mut head, at).map_err(Error::Read)?;
+        Ok(Some((head[0], u64::from_le_bytes(head[1..].try_into().unwrap_or_default()))))
+    }
+
+    /// Whether the chunk here, which reaches to byte `end`, holds only stamps or only kernel events of before. What it
+    /// holds says the index behind it.
+    fn is_old(&self, end: u64, length: u64) -> Result<bool, Error> {
+        let mut head = [0; CHUNK_HEAD];
+        let index = end + RECORD_HEAD as u64;
+        if self.since_ns == 0 || end - self.at < CHUNK_HEAD as u64 || index + 2 > length {
+            return Ok(false);
+        }
+        self.file.read_exact_at(&mut head, self.at).map_err(Error::Read)?;
+        let end_ns = u64::from_le_bytes(head[17..].try_into().unwrap_or_default());
+        if end_ns.saturating_add(BATCH_NS) >= self.since_ns
+            || self.head(end, length)?.is_none_or(|(opcode, _)| opcode != MESSAGE_INDEX)
+        {
+            return Ok(false);
+        }
+        let mut id = [0; 2];
+        self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
+        Ok([Channel::Stamps as u16, Channel::Kernel as u16].contains(&u16::from_le_bytes(id)))
+    }
+
+    fn chunk(&mut self, bytes: usize, sink: &mut dyn FnMut(u64, Record)) -> Result<(), Error> {
+        self.buffer.resize(bytes, 0);
+        self.file.read_exact_at(&mut self.buffer, self.at).map_err(Error::Read)?;
+        let Some(records) = reader::records_of(&self.buffer) else {
+            self.damaged += 1;
+            return Ok(());
+        };
+        let mut held = Vec::new();
+        self.decoder.records(&records, &[], &mut |log_time_ns, record| held.push((log_time_ns, record)));
+        let info = &self.decoder.contents.info;
+        for (log_time_ns, record) in held {
+            let since_start_ns = log_time_ns.saturating_sub(info.start_realtime_ns);
+            sink(info.start_monotonic_ns.saturating_add(since_start_ns), record);
+        }
+        Ok(())
+    }
+}
