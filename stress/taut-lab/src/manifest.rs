@@ -157,6 +157,13 @@ impl Manifest {
     }
 }
 
+impl Drop for Manifest {
+    /// A child that has not come from fork to exec yet holds the file open: closing alone would not free the lock.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl Header {
     /// Of this version.
     pub(crate) fn new(kind: Kind, file: &Path, toml: &str, lab: &crate::Lab) -> Header {
@@ -176,12 +183,12 @@ impl Header {
 }
 
 /// The manifest of a run that nobody writes, held so that nobody begins to.
-pub(crate) fn held(folder: &Path) -> Result<File, Error> {
+pub(crate) fn held(folder: &Path) -> Result<Manifest, Error> {
     let missing = |_| Error::Manifest { folder: folder.to_owned(), problem: format!("holds no run ({MANIFEST})") };
     let file = File::open(folder.join(MANIFEST)).map_err(missing)?;
     let manifest = Manifest { folder: folder.to_owned(), file };
     manifest.lock()?;
-    Ok(manifest.file)
+    Ok(manifest)
 }
 
 fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
