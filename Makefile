@@ -13,7 +13,7 @@ SOURCE := --arrangement source --receiver sdk --validator reject --guard naive -
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --companions all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-ray lint bench miri web fmt
+.PHONY: help setup demo docs test test-docs test-ray lint bench miri web fmt
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -32,6 +32,10 @@ test: setup ## Pass every test (what CI runs)
 	cargo test --workspace --exclude taut-python --locked --quiet
 	$(BIN)/pytest
 	cd $(WEB) && npm test
+
+test-docs: setup ## Run every command of the documents, the long ones too
+	scripts/machine test
+	TAUT_DOCS_ALL=1 $(BIN)/pytest docs/test_documents.py
 
 test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3"
@@ -54,6 +58,11 @@ miri: ## Look for undefined behaviour in the guard with Miri, where a nightly to
 bench: setup ## Run every benchmark against its peers (long; see bench/*/README.md)
 	scripts/machine bench
 	for b in bench/*/run; do $$b; done
+
+docs: $(VENV)/.requirements ## Build the book: target/book/index.html; it reads offline
+	$(BIN)/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open target/book/index.html in a browser."
 
 web: $(WEB)/dist/.built ## Bundle the report's front end
 

@@ -5,6 +5,8 @@ mod config;
 mod exit;
 mod input;
 mod output;
+#[cfg(test)]
+mod reference;
 
 use std::process::ExitCode;
 

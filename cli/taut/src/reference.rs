@@ -1,0 +1,53 @@
+//! `docs/reference/cli.md`: what clap knows of every command, as a page.
+
+use clap::CommandFactory;
+use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
+
+const INTRODUCTION: &str = "# Commands and options
+
+Every command with every option, in the words of `--help`. What they are for: [README](../../README.md#commands). \
+This page is written by a test (`cargo test -p taut reference`), and `TAUT_UPDATE=1` renews it.
+";
+
+fn page() -> String {
+    let options = MarkdownOptions::new().show_footer(false).show_table_of_contents(false);
+    let text = help_markdown_command_custom(&crate::Cli::command(), &options);
+    // Its own title and greeting make room for ours.
+    let commands = text.split_once("\n## ").expect("a heading for each command").1;
+    format!("{INTRODUCTION}\n## {}", tidied(commands))
+}
+
+/// Examples become blocks of their own, and the tables' headings no headings of the page's.
+fn tidied(text: &str) -> String {
+    let mut page = String::new();
+    let mut is_example = false;
+    for line in text.lines().map(|line| line.replace("###### **", "**")) {
+        let begins = line == "Example:" || line == "Examples:";
+        if is_example && !line.starts_with("  ") {
+            page += "```\n";
+            is_example = false;
+        }
+        let empty = line.is_empty() && page.ends_with("\n\n");
+        if !empty {
+            page += if is_example { &line[2..] } else { &line };
+            page.push('\n');
+        }
+        if begins {
+            page += "\n```text\n";
+            is_example = true;
+        }
+    }
+    page.trim_end().to_owned() + "\n"
+}
+
+#[test]
+fn the_reference_of_commands_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
+    let wanted = page();
+    if std::env::var_os("TAUT_UPDATE").is_some() {
+        std::fs::write(path, wanted).unwrap();
+    } else {
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(kept == wanted, "docs/reference/cli.md is out of date: run this test with TAUT_UPDATE=1");
+    }
+}

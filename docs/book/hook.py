@@ -1,0 +1,39 @@
+"""The book is the repository's own pages, at their own paths, so that one link leads on from a checkout and from the book alike.
+
+mkdocs wants all pages in one folder below its configuration; ours are beside the code that they speak of. So `docs_dir` holds the
+book's style alone, and this hook hands mkdocs every Markdown file of the repository, and what those link to.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    root = Path(config.config_file_path).parent
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    names = subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    wanted = {path for name in names if (path := (root / name).resolve()).exists()}
+    for page in sorted(wanted):
+        for link in LINK.findall(page.read_text()):
+            if (linked := (page.parent / link).resolve()).is_file() and linked.is_relative_to(root):
+                wanted.add(linked)
+    for path in sorted(wanted):
+        files.append(File.generated(config, str(path.relative_to(root)), abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """What GitHub's Markdown has and Python-Markdown has not."""
+    lines = []
+    for line in markdown.split("\n"):
+        if line.startswith("|"):  # there a pipe in code is escaped, here it is not
+            line = re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), line)
+        lines.append(line)
+    return "\n".join(lines).replace("<details>", "<details markdown>")
