@@ -20,7 +20,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +35,7 @@ ALL = bool(os.environ.get("TAUT_DOCS_ALL"))
 SHORTER = [
     (r"--duration \d+(s?)(?![\w.])", r"--duration 2\1"),
     (r"(python -m workloads\.\w+(?!.*--(duration|trials)))", r"\1 --duration 2"),
+    (r"python loop.py(?! --seconds)", "python loop.py --seconds 3"),
     (r"(taut bus(?!.*--duration).*--rate \d+)", r"\1 --duration 1"),
     (r"--cpus 2,3", "--cpus 0,1"),
     (r"--max-time \d+", "--max-time 6"),
@@ -168,7 +168,10 @@ def run(text: str, folder: Path, environment: dict[str, str]) -> str:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     samples = tmp_path_factory.mktemp("samples")
     here = Path(sys.executable).parent
+    home = Path.home()
     environment = os.environ | {
+        "CARGO_HOME": os.environ.get("CARGO_HOME", str(home / ".cargo")),
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(home / ".rustup")),
         "PATH": f"{here}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "checkout": str(ROOT),
@@ -244,7 +247,7 @@ def test_commands_and_options_exist(page: str) -> None:
     in_text = re.findall(r"(?<!`)`(taut [a-z][^`]*)`(?!`)", (ROOT / page).read_text())
     in_blocks = [line for b in BLOCKS if b.page == page and b.language == "sh" for line in b.text.split("\n")]
     for code in in_text + [line for line in in_blocks if line.startswith("taut ")]:
-        words = re.split(r" -- | \| |#|>", code)[0].split()
+        words = re.split(r" -- | \| |#|>", re.sub(r"'[^']*'", "…", code))[0].split()
         name = " ".join(words[:2])
         assert name in COMMANDS, f"{page}: there is no command `{name}`: {code}"
         options = COMMANDS[name]
