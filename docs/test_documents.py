@@ -9,6 +9,7 @@ reader need not see stands in comments in the line before a block:
     <!-- is: PATH -->                 this block is the repository's file PATH (TAUT_UPDATE=1 renews it)
     <!-- says: TEXT -->               what its commands print has TEXT in it
     <!-- long -->                     run by `make test-docs` only
+    <!-- needs root -->               run where the tests are root's
     <!-- not run: REASON -->          its commands cannot be run here
     <!-- not run, WORD: REASON -->    those of its commands that have WORD in them cannot
 
@@ -24,6 +25,8 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,7 +38,7 @@ ALL = bool(os.environ.get("TAUT_DOCS_ALL"))
 SHORTER = [
     (r"--duration \d+(s?)(?![\w.])", r"--duration 2\1"),
     (r"(python -m workloads\.\w+(?!.*--(duration|trials)))", r"\1 --duration 2"),
-    (r"python loop.py(?! --seconds)", "python loop.py --seconds 3"),
+    (r"python (loop|my_robot).py(?! --seconds| &)", r"python \1.py --seconds 2"),
     (r"(taut bus(?!.*--duration).*--rate \d+)", r"\1 --duration 1"),
     (r"--cpus 2,3", "--cpus 0,1"),
     (r"--max-time \d+", "--max-time 6"),
@@ -71,7 +74,9 @@ def blocks_of(page: str) -> list[Block]:
     number = 0
     while number < len(lines):
         line = lines[number]
-        if note := re.fullmatch(r"<!-- (given|file|is|says|long|not run(?:, [^:]+)?)(?:: (.*))? -->", line.strip()):
+        if note := re.fullmatch(
+            r"<!-- (given|file|is|says|long|needs root|not run(?:, [^:]+)?)(?:: (.*))? -->", line.strip()
+        ):
             notes[note[1]] = note[2] or ""
         elif fence := re.fullmatch(r"( *)(```+)([\w,-]*).*", line):
             end = next(i for i in range(number + 1, len(lines)) if lines[i].strip() == fence[2])
@@ -110,6 +115,8 @@ def commands(block: Block) -> list[tuple[int, str]]:
 
 
 def why_not_run(block: Block, command: str) -> str | None:
+    if "needs root" in block.notes and os.geteuid() != 0:
+        return "needs root"
     for note, reason in block.notes.items():
         word = note.removeprefix("not run").removeprefix(", ")
         if note.startswith("not run") and word in command:
@@ -182,18 +189,37 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(b.page == page and b.language == "sh" for b in BLOCKS)])
-def test_the_commands_of_a_page_run(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
+def outcome(page: str, folder: Path, environment: dict[str, str]) -> str:
     blocks = [block for block in BLOCKS if block.page == page and (ALL or "long" not in block.notes)]
     for block in blocks:
         if "file" in block.notes:
-            (tmp_path / block.notes["file"]).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / block.notes["file"]).write_text(block.text)
-    output = run(script([b for b in blocks if b.language == "sh"]), tmp_path, environment)
+            (folder / block.notes["file"]).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.notes["file"]).write_text(block.text)
+    output = run(script([b for b in blocks if b.language == "sh"]), folder, environment)
     for block in blocks:
         assert block.notes.get("says", "") in output, (
             f"{block}: nothing says {block.notes['says']!r}:\n{output[-4000:]}"
         )
+    return output
+
+
+@pytest.fixture(scope="session")
+def outcomes(
+    request: pytest.FixtureRequest, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, "Future[str]"]]:
+    """All pages that are asked for, some at a time: they sleep, mostly."""
+    wanted = [item for item in request.session.items if getattr(item, "originalname", "") == RUN.__name__]
+    pages = [item.callspec.params["page"] for item in wanted if isinstance(item, pytest.Function)]
+    with ThreadPoolExecutor(4) as pool:
+        yield {page: pool.submit(outcome, page, tmp_path_factory.mktemp("page"), environment) for page in pages}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.page == page and b.language == "sh" for b in BLOCKS)])
+def test_the_commands_of_a_page_run(page: str, outcomes: dict[str, "Future[str]"]) -> None:
+    outcomes[page].result()
+
+
+RUN = test_the_commands_of_a_page_run
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if "is" in b.notes], ids=str)
