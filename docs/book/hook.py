@@ -31,9 +31,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """What GitHub's Markdown has and Python-Markdown has not."""
-    lines = []
+    lines: list[str] = []
+    is_code = False
     for line in markdown.split("\n"):
-        if line.startswith("|"):  # there a pipe in code is escaped, here it is not
-            line = re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), line)
+        is_code ^= line.lstrip().startswith("```")
+        if not is_code:
+            if line.startswith("|"):  # there a pipe in code is escaped, here it is not
+                line = re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), line)
+            # There two spaces make a list within a list, and it needs no empty line before it.
+            if re.match(r" +- ", line) and lines and not re.match(r" *([-*] |$)", lines[-1]):
+                lines.append("")
+            line = re.sub(r"^ +", lambda space: 2 * space[0], line)
         lines.append(line)
     return "\n".join(lines).replace("<details>", "<details markdown>")

@@ -1,4 +1,6 @@
-"""A loop of one's own. 200 times a second a state is read, a command planned on a map and sent; now and then it is late.
+"""A loop of one's own. 200 times a second a state is read, a command planned on a map and sent.
+
+Now and then it is late.
 
 python loop.py [--seconds 5] [--fixed]
 """

@@ -1,6 +1,7 @@
 //! Tidiness is a test: dependencies point one way, and no document names a file that is gone.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -55,11 +56,32 @@ fn links_in_documents_lead_somewhere() {
         let path = root().join(document);
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap();
-            if file.is_empty() || file.contains("://") || file.starts_with("mailto:") {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if file.contains("://") || file.starts_with("mailto:") {
                 continue;
             }
-            assert!(path.parent().unwrap().join(file).exists(), "{document}: the link to {file} leads nowhere");
+            let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            assert!(target.exists(), "{document}: the link to {file} leads nowhere");
+            if !anchor.is_empty() && target.extension().is_some_and(|extension| extension == "md") {
+                let headings = anchors(&std::fs::read_to_string(&target).unwrap());
+                assert!(headings.contains(anchor), "{document}: {link} names no heading; there are {headings:?}");
+            }
         }
     }
+}
+
+/// What links name a page's headings by, as GitHub makes it and `mkdocs.yml` does, too.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut is_code = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if is_code || heading == line || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = |c: &char| c.is_alphanumeric() || "_- ".contains(*c);
+        found.insert(heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-"));
+    }
+    found
 }

@@ -197,10 +197,10 @@ struct Chain {
     /// Most gain first.
     recommendations: Vec<explained::Recommendation>,
     /// The worst messages, worst first, then those asked for; `taut explain` only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     worst: Vec<explained::Path>,
     /// Every explained message; `taut explain --all` only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     all: Vec<explained::Message>,
 }
 
