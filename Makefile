@@ -75,15 +75,18 @@ $(VENV)/.requirements: requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# The wheel carries the module, the binary, and what C and C++ build with: lay it in maturin's data folder first.
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* include/* share/*/* share/*/*/*)
+# The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
+# module is laid in maturin's data folder first.
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo build --release --locked -p taut -p taut-quad
-	install -m 755 target/release/taut-quad $(BIN)/taut-quad
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include
-	install -m 755 target/release/taut target/wheel-data/scripts/taut
+	install -m 755 target/release/taut target/release/taut-quad target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
 	cp -r share target/wheel-data/data/
+	mkdir -p target/wheel-data/data/share/taut
+	cp -r workloads target/wheel-data/data/share/taut/
+	cd target/wheel-data/data/share/taut/workloads && rm -rf tests quad/src quad/Cargo.toml && find . -name __pycache__ -prune -exec rm -r {} +
 	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	touch $@

@@ -2,7 +2,7 @@
 
 import argparse
 from importlib.metadata import PackageNotFoundError, files
-from pathlib import Path
+from pathlib import Path, PurePath
 
 # Option, the file that is looked for, what its folder is.
 FOLDERS = [
@@ -25,14 +25,15 @@ def main() -> None:
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder of a file that the wheel installed."""
+    """The folder of a file that the wheel installed, told by the end of its path."""
+    wanted = PurePath(name).parts
     try:
         installed = files("taut") or []
     except PackageNotFoundError:
         return None
     for file in installed:
         path = Path(str(file.locate())).resolve()
-        if file.name == name and path.exists():
+        if file.parts[-len(wanted) :] == wanted and path.exists():
             return path.parent
     return None
 

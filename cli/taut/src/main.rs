@@ -49,6 +49,7 @@ enum Command {
     Guard(commands::guard::Args),
     Diff(commands::diff::Args),
     Gate(Box<commands::gate::Args>),
+    Demo(commands::demo::Args),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Guard(args) => commands::guard::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Gate(args) => commands::gate::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
     };
     match done {
         Ok(done) => done.into(),

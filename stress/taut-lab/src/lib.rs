@@ -36,7 +36,7 @@ pub use file::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
     Watch,
 };
-pub use load::{Achieved, Flood, History, Load, Method, Reliability, worker};
+pub use load::{Achieved, Flood, History, Load, Method, Reliability, interpreter, worker};
 pub use machine::{Network, Pressure};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
 pub use objectives::Weights;

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod bus;
+pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod explain;

@@ -112,9 +112,9 @@ pub(crate) struct Package {
 pub(crate) const DDS: Package = Package { module: "cyclonedds", pip: "cyclonedds" };
 pub(crate) const ZENOH: Package = Package { module: "zenoh", pip: "eclipse-zenoh" };
 
-/// The interpreter for the helper: the one that was asked for, else the one beside this program (as in a virtual
-/// environment), else `python3`.
-pub(crate) fn interpreter(asked: Option<&Path>) -> PathBuf {
+/// The interpreter for a Python program of taut's: the one that was asked for, else the one beside this program (as in a
+/// virtual environment), else `python3`.
+pub fn interpreter(asked: Option<&Path>) -> PathBuf {
     let beside = || Some(std::env::current_exe().ok()?.parent()?.join("python")).filter(|path| path.exists());
     asked.map(Path::to_owned).or_else(beside).unwrap_or_else(|| "python3".into())
 }

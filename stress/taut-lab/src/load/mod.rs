@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Cpus;
 
-pub use flood::{Flood, History, Reliability};
-pub(crate) use flood::{Package, helper, interpreter, missing};
+pub use flood::{Flood, History, Reliability, interpreter};
+pub(crate) use flood::{Package, helper, missing};
 pub use running::Achieved;
 pub(crate) use running::{Loader, RunningLoad};
 pub use stress_ng::Method;

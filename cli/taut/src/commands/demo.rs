@@ -1,0 +1,70 @@
+//! `taut demo`: a robot's loop, recorded and reported. What there is to show is `taut.demo`, in Python, as the robots are.
+
+use std::{os::unix::process::CommandExt, path::PathBuf, process::Command};
+
+use anyhow::{Result, anyhow};
+
+use crate::exit::Done;
+
+/// Record a robot that comes with taut, report, and say what to ask next.
+///
+/// The robots are simulated, their control loops are not: real processes, sockets and locks. They need packages that
+/// taut does not: pip install 'taut[demo]'.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  taut demo\n  taut demo quad --duration 30")]
+pub struct Args {
+    /// Which robot.
+    #[arg(value_enum, default_value = "teleop")]
+    robot: Robot,
+    /// How long to record.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
+    duration: f64,
+    /// The recording [default: taut-demo-ROBOT.mcap].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Robot {
+    /// A small arm leads a large one; all nodes are threads of one interpreter.
+    Teleop,
+    /// A quadruped trots on twelve servos on four buses.
+    Quad,
+    /// An arm reaches over a wall; four processes over DDS.
+    Reach,
+}
+
+/// Says how to get the module where there is none.
+const START: &str = "
+import sys
+try:
+    from taut.demo import main
+except ModuleNotFoundError as missing:
+    print(f\"taut: demo: {sys.executable} has no module {missing.name}; pip install 'taut[demo]'\", file=sys.stderr)
+    sys.exit(2)
+main()
+";
+
+/// Becomes the interpreter that shows the robot.
+pub fn run(args: &Args) -> Result<Done> {
+    let robot = match args.robot {
+        Robot::Teleop => "teleop",
+        Robot::Quad => "quad",
+        Robot::Reach => "reach",
+    };
+    let python = taut_lab::interpreter(None);
+    let mut command = Command::new(&python);
+    command.args(["-c", START, robot]).arg(format!("--duration={}", args.duration));
+    if let Some(output) = &args.output {
+        command.arg("--output").arg(output);
+    }
+    let error = command.arg("--taut").arg(std::env::current_exe()?).exec();
+    Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut[demo]'", python.display()))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (1.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not within 1 and 3600 s".to_owned()),
+    }
+}

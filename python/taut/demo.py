@@ -1,0 +1,95 @@
+"""`taut demo`: a robot's loop, recorded and reported, from the wheel alone.
+
+The robots are the repository's workloads. The wheel brings them as data, under share/taut, so that nobody's `import workloads` changes.
+"""
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from taut.__main__ import folder_of
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A robot: what it is, what it needs beside taut, how it is run, and what to ask of its recording."""
+
+    about: str
+    modules: tuple[str, ...]
+    arguments: tuple[str, ...]
+    question: str
+
+
+SOURCE = "--arrangement source --receiver sdk --validator reject --guard naive --companions all"
+DEMOS = {
+    "teleop": Demo(
+        "a small arm leads a large one, 50 setpoints a second; all nodes are threads of one interpreter",
+        ("numpy",),
+        tuple(SOURCE.split()),
+        "explain {run} --suspect gil --suspect lock:sdk_lock",
+    ),
+    "quad": Demo(
+        "a quadruped trots on twelve simulated servos on four buses, 400 cycles a second",
+        ("numpy", "mujoco"),
+        (),
+        "explain {run} --worst 3",
+    ),
+    "reach": Demo(
+        "an arm reaches over a wall: planner, controller and client, four processes over DDS",
+        ("numpy", "mujoco", "ompl", "ruckig", "cyclonedds"),
+        (),
+        "explain {run} --suspect process:planner",
+    ),
+}
+SECONDS = 15.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="taut demo", description="Record a robot and report.")
+    parser.add_argument("robot", choices=DEMOS)
+    parser.add_argument("--duration", type=float, default=SECONDS, metavar="S")
+    parser.add_argument("--output", type=Path, metavar="RUN")
+    parser.add_argument("--taut", default="taut", metavar="PROGRAM")
+    asked = parser.parse_args()
+    sys.exit(show(asked.robot, asked.duration, asked.output or Path(f"taut-demo-{asked.robot}.mcap"), asked.taut))
+
+
+def show(robot: str, seconds: float, run: Path, taut: str) -> int:
+    """Records the robot, reports, and says what to ask next. Gives the exit code."""
+    demo = DEMOS[robot]
+    missing = [name for name in demo.modules if importlib.util.find_spec(name) is None]
+    workloads = folder_of_workloads()
+    if missing:
+        return refuse(f"demo {robot}: {sys.executable} has no {', '.join(missing)}; pip install 'taut[demo]'")
+    if workloads is None:
+        return refuse(f"demo {robot}: the robots came with no installed wheel; pip install 'taut[demo]'")
+    print(f"taut: {robot}: {demo.about}; {seconds:g} s", file=sys.stderr)
+    path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
+    program = [sys.executable, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
+    recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | {"PYTHONPATH": path})
+    # 1 is the robot's own verdict on its run, which the report tells better.
+    if recorded.returncode > 1:
+        return recorded.returncode
+    reported = subprocess.run([taut, "report", run])
+    page = run.with_suffix(".html")
+    print(f"\nNext:\n  taut {demo.question.format(run=run)}")
+    print(f"  taut report {run} --format html -o {page}\n  taut export perfetto {run}")
+    return reported.returncode
+
+
+def refuse(why: str) -> int:
+    print(f"taut: {why}", file=sys.stderr)
+    return 2
+
+
+def folder_of_workloads() -> Path | None:
+    """The folder that `workloads` is imported from: the checkout's, or where the wheel put it."""
+    checkout = Path(__file__).parents[2]
+    if (checkout / "workloads" / "teleop").is_dir():
+        return checkout
+    package = folder_of("share/taut/workloads/__init__.py")
+    return package.parent if package else None

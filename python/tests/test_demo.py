@@ -1,0 +1,54 @@
+"""`taut demo` ends with a report and three commands that work."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TAUT
+from taut import demo
+
+
+def taut(*words: object, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([TAUT, *map(str, words)], cwd=cwd, capture_output=True, text=True)
+
+
+def test_a_demo_ends_with_a_report_and_three_commands(tmp_path: Path) -> None:
+    done = taut("demo", "teleop", "--duration", "3", "-o", "run.mcap", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report, _, following = done.stdout.partition("\nNext:\n")
+    assert "follower.command_applied" in report
+    commands = [line.split()[1:] for line in following.splitlines()]
+    assert len(commands) == 3
+    for words in commands:
+        assert taut(*words, cwd=tmp_path).returncode == 0, words
+    assert (tmp_path / "run.html").exists() and (tmp_path / "run.pftrace").exists()
+
+
+def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None if name == "mujoco" else object())
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr(demo, "refuse", lambda why: said.append(why) or 2)
+    assert demo.show("quad", 1.0, tmp_path / "run.mcap", "taut") == 2
+    assert "no mujoco" in said[0] and "taut[demo]" in said[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_python_without_taut_says_so(tmp_path: Path) -> None:
+    shutil.copy(TAUT, tmp_path / "taut")  # with no python beside it
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.base_prefix}/bin/python3" -I "$@"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    done = subprocess.run([tmp_path / "taut", "demo"], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "pip install" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("robot", demo.DEMOS)
+def test_every_robot_is_a_workload(robot: str) -> None:
+    folder = demo.folder_of_workloads()
+    assert folder is not None and (folder / "workloads" / robot / "__main__.py").exists()
