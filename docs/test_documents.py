@@ -283,14 +283,6 @@ def test_commands_and_options_exist(page: str) -> None:
             assert option in options, f"{page}: `{name}` has no option {option}: {code}"
 
 
-def test_the_book_has_every_page() -> None:
-    nav = (ROOT / "mkdocs.yml").read_text()
-    for page in PAGES:
-        assert not page.startswith("docs/") or f" {page}\n" in nav, (
-            f"{page} is not in the book: add it to nav in mkdocs.yml"
-        )
-
-
 def test_the_readme_has_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     for name in COMMANDS:

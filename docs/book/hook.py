@@ -12,20 +12,33 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    root = Path(config.config_file_path).parent
+def pages() -> list[str]:
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    names = subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.split()
-    wanted = {path for name in names if (path := (root / name).resolve()).exists()}
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in names if (ROOT / name).exists()]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """A page of docs/ that nobody gave a place in the book stands at its end, as one that a benchmark has just written does."""
+    listed = (ROOT / "mkdocs.yml").read_text()
+    more = [name for name in pages() if name.startswith("docs/") and f" {name}\n" not in listed]
+    if more and config.nav is not None:
+        config.nav.append({"More": more})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    wanted = {(ROOT / name).resolve() for name in pages()}
     for page in sorted(wanted):
         for link in LINK.findall(page.read_text()):
-            if (linked := (page.parent / link).resolve()).is_file() and linked.is_relative_to(root):
+            if (linked := (page.parent / link).resolve()).is_file() and linked.is_relative_to(ROOT):
                 wanted.add(linked)
     for path in sorted(wanted):
-        files.append(File.generated(config, str(path.relative_to(root)), abs_src_path=str(path)))
+        files.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
     return files
 
 
