@@ -108,7 +108,7 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Unknown,
         "",
-        "record in the full tier (as root or with CAP_PERFMON) and look at the recording's notes for lost events",
+        "record kernel events (taut record as root or with CAP_PERFMON) and look at the recording's notes for lost ones",
     ),
 ];
 

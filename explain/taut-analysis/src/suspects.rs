@@ -204,7 +204,10 @@ fn verdict(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, excess: &[f6
     verdict.sentence = match suspect.is_seen(walker) {
         true => sentence(suspect, &verdict, waits.len(), ledger.tail.len()),
         false => {
-            format!("{} cannot be judged: this recording does not see it; record in the full tier", verdict.suspect)
+            format!(
+                "{} cannot be judged: this recording does not see it; only kernel events show it (the full tier of taut record)",
+                verdict.suspect
+            )
         }
     };
     verdict

@@ -93,7 +93,9 @@ pub(crate) fn sentence(explained: &Explained) -> String {
     sums.sort_by(|a, b| b.1.total_cmp(&a.1));
     match sums.first() {
         None | Some((Cause::Unknown, _)) => {
-            format!("what {tail} waited for is mostly unknown: record in the full tier to see it")
+            format!(
+                "what {tail} waited for is mostly unknown: only kernel events show it (the full tier of taut record)"
+            )
         }
         Some(_) => {
             let parts = sums.iter().take(3).filter(|(_, share)| *share >= 0.01);
@@ -377,7 +379,7 @@ mod tests {
         explained.causes[0].cause = Cause::Unknown;
         explained.paths[0].path.iter_mut().for_each(|piece| piece.cause = Cause::Unknown);
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
-        assert!(text.contains("record in the full tier") && text.lines().count() < 8, "{text}");
+        assert!(text.contains("only kernel events show it") && text.lines().count() < 8, "{text}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ function sentence(chain: Chain): string {
   if (quantile === null || messages === 0) return "There are too few messages for a tail.";
   const parts = byCause(chain.causes).filter((share) => share.tail_share >= 0.01).slice(0, 3);
   const tail = `the ${f.count(messages)} messages above ${f.quantile(quantile)} (${f.duration(limit_ns)})`;
-  if (parts[0] === undefined || parts[0].cause === "unknown") return `What ${tail} waited for is mostly unknown: record in the full tier to see it.`;
+  if (parts[0] === undefined || parts[0].cause === "unknown") return `What ${tail} waited for is mostly unknown: only kernel events show it (the full tier of taut record).`;
   return `What ${tail} have and usual ones have not: ${parts.map((share) => `${share.cause} ${f.percent(share.tail_share)}`).join(", ")}.`;
 }
 
