@@ -11,8 +11,8 @@ import taut
 ROOT = Path(__file__).parents[2]
 MOCK = Path(__file__).parent / "ros2_mock" / "cmake"
 PROGRAM = """
-    #include <stdio.h>
     #include "taut.h"
+    #include <stdio.h>
     int main(void) {
         for (uint64_t id = 0; id < 10; id++) { TAUT_STAMP("a", id); TAUT_STAMP("b", id); }
         printf("%d\\n", taut_attached());
