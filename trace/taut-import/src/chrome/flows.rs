@@ -12,10 +12,18 @@ const NEXT: u32 = 1 << 31;
 /// All flow events of a trace, by thread.
 #[derive(Default)]
 pub struct Flows {
-    threads: HashMap<u32, Vec<Flow>>,
+    threads: HashMap<u32, OfThread>,
     count: usize,
     /// Beyond [`MOST`].
     pub left_out: u64,
+}
+
+#[derive(Default)]
+struct OfThread {
+    /// In order of time once sorted.
+    flows: Vec<Flow>,
+    /// Places of those that bind to the next slice: who begins a slice must not walk over all others.
+    next: Vec<u32>,
 }
 
 /// One flow event, compact: millions of them must fit.
@@ -74,19 +82,23 @@ impl Flows {
             return;
         }
         self.count += 1;
-        self.threads.entry(thread).or_default().push(flow);
+        self.threads.entry(thread).or_default().flows.push(flow);
     }
 
     /// To be called once, between the two passes.
     pub fn sort(&mut self) {
-        self.threads.values_mut().for_each(|flows| flows.sort_unstable_by_key(|flow| (flow.time_ns, flow.id)));
+        for OfThread { flows, next } in self.threads.values_mut() {
+            flows.sort_unstable_by_key(|flow| (flow.time_ns, flow.id));
+            next.extend((0..).zip(&*flows).filter(|(_, flow)| flow.binding() == Binding::Next).map(|(at, _)| at));
+        }
     }
 
     /// A slice begins: flows that wait for one bind to it, unless one before it did.
     pub fn begins(&mut self, thread: u32, name: u32, time_ns: u64) {
-        let Some(flows) = self.threads.get_mut(&thread) else { return };
-        let until = flows.partition_point(|flow| flow.time_ns <= time_ns);
-        for flow in flows[..until].iter_mut().rev().filter(|flow| flow.binding() == Binding::Next) {
+        let Some(OfThread { flows, next }) = self.threads.get_mut(&thread) else { return };
+        let until = next.partition_point(|at| flows[*at as usize].time_ns <= time_ns);
+        for at in next[..until].iter().rev() {
+            let flow = &mut flows[*at as usize];
             let distance = time_ns - flow.time_ns;
             // One that has a nearer slice: those before it have one that is no farther than that.
             if flow.slice != NONE && flow.distance <= distance {
@@ -98,7 +110,7 @@ impl Flows {
 
     /// A slice is known from its begin to its end: flows within it bind to it, unless a shorter one encloses them.
     pub fn covers(&mut self, thread: u32, name: u32, begin_ns: u64, end_ns: u64) {
-        let Some(flows) = self.threads.get_mut(&thread) else { return };
+        let Some(OfThread { flows, .. }) = self.threads.get_mut(&thread) else { return };
         let from = flows.partition_point(|flow| flow.time_ns < begin_ns);
         let within = flows[from..].iter_mut().take_while(|flow| flow.time_ns <= end_ns);
         for flow in within.filter(|flow| flow.binding() == Binding::Enclosing) {
@@ -108,7 +120,7 @@ impl Flows {
 
     /// By thread, each in order of time.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Flow)> {
-        self.threads.iter().flat_map(|(thread, flows)| flows.iter().map(|flow| (*thread, flow)))
+        self.threads.iter().flat_map(|(thread, of)| of.flows.iter().map(|flow| (*thread, flow)))
     }
 }
 
