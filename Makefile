@@ -13,10 +13,10 @@ SOURCE := --arrangement source --receiver sdk --validator reject --guard naive -
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --companions all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-docs test-ray lint bench miri web fmt
+.PHONY: help setup demo docs test test-docs test-ray test-fleet lint bench miri web fmt
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup: $(BIN)/.taut ## Build everything into .venv; the command is .venv/bin/taut
 
@@ -40,6 +40,11 @@ test-docs: setup ## Run every command of the documents, the long ones too
 test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3"
 	$(BIN)/pytest stress/taut-lab/tests/test_ray.py
+
+test-fleet: setup ## Pass the tests of fleets on ClickHouse's engine and Spark; installs both, 1 GB, into .venv, and Java
+	scripts/machine fleet
+	$(BIN)/pip install --quiet --disable-pip-version-check "ibis-framework[clickhouse,pyspark]==12.*" "chdb==4.*" "pyspark==4.*"
+	$(BIN)/pytest python/tests/test_fleet_engines.py
 
 lint: setup ## Formatters, linters and types
 	cargo fmt --check
@@ -77,7 +82,7 @@ $(VENV)/.requirements: requirements-dev.txt
 
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* include/* share/*/* share/*/*/* workloads/*/*.py)
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo build --release --locked -p taut -p taut-quad
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include

@@ -50,6 +50,7 @@ enum Command {
     Diff(commands::diff::Args),
     Gate(Box<commands::gate::Args>),
     Demo(commands::demo::Args),
+    Fleet(commands::fleet::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => commands::diff::run(&args),
         Command::Gate(args) => commands::gate::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Fleet(args) => commands::fleet::run(&args),
     };
     match done {
         Ok(done) => done.into(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
     RecordBatchIterator, StringArray, UInt64Array, ffi_stream::FFI_ArrowArrayStream, types::Int32Type,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -261,7 +261,8 @@ fn array(values: Values) -> Result<ArrayRef, ArrowError> {
         Values::Id(all) => Arc::new(UInt64Array::from(all)),
         Values::Number(all) => Arc::new(Int32Array::from(all)),
         Values::Flag(all) => Arc::new(BooleanArray::from(all)),
-        Values::Text(texts) => {
+        Values::Day(all) => Arc::new(Date32Array::from(all)),
+        Values::Text(texts) | Values::Word(texts) => {
             let words = Arc::new(StringArray::from(texts.words));
             Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(texts.keys), words)?)
         }

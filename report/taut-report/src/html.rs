@@ -3,10 +3,10 @@
 
 use taut_analysis::{Analysis, Chain, Tracking};
 
-use crate::{Named, flame, json, words};
+use crate::{Named, flame, json, svg, words};
 
 const SCRIPT: &str = include_str!("../../web/dist/report.js");
-pub(crate) const STYLE: &str = include_str!("../../web/dist/report.css");
+const STYLE: &str = include_str!("../../web/dist/report.css");
 
 /// Beyond this many points the plot over time is thinned.
 const POINTS_MAX: usize = 20_000;
@@ -55,6 +55,19 @@ pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String 
          <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main id=\"report\"></main>\n\
          <noscript>This page draws itself with JavaScript; `taut {verb}` in a terminal does without.</noscript>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    )
+}
+
+/// A page of finished markup, without scripts; `style` is what it has beyond the report's own.
+pub(crate) fn drawn(title: &str, style: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {}</title>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}{}{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         </body>\n</html>\n",
+        escape(title),
+        svg::STYLE,
     )
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod doctor;
 pub mod export;
 pub mod flame;
+pub mod fleet;
 mod gate;
 mod guard;
 mod headline;
@@ -20,6 +21,7 @@ mod log;
 mod markdown;
 mod points;
 mod probe;
+mod svg;
 mod terminal;
 pub mod words;
 
@@ -34,6 +36,7 @@ pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
 };
+pub use fleet::{fleet_html, fleet_json, fleet_terminal};
 pub use gate::{
     BudgetsShown, GateShown, HistoryShown, Terms, budgets_json, budgets_junit, budgets_markdown, budgets_terminal,
     gate_headline, gate_html, gate_json, gate_junit, gate_markdown, gate_terminal, history_html, history_json,

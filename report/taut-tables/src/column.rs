@@ -28,6 +28,10 @@ pub enum Values {
     Flag(Vec<bool>),
     /// Words out of few; nothing to say is null.
     Text(Texts),
+    /// The same, where the empty word is a word, too.
+    Word(Texts),
+    /// Days since 1970-01-01.
+    Day(Vec<i32>),
 }
 
 /// Texts that repeat: each is kept once.
@@ -46,8 +50,11 @@ pub(crate) enum Value<'a> {
     Maybe(Option<u64>),
     Id(u64),
     Number(u64),
+    Signed(i32),
     Flag(bool),
     Text(&'a str),
+    Word(&'a str),
+    Day(i32),
 }
 
 impl Texts {
@@ -55,6 +62,10 @@ impl Texts {
         if word.is_empty() {
             return self.keys.push(None);
         }
+        self.push_word(word);
+    }
+
+    fn push_word(&mut self, word: &str) {
         let key = self.by_word.get(word).copied().unwrap_or_else(|| {
             let key = self.words.len() as i32;
             self.words.push(word.to_owned());
@@ -77,7 +88,8 @@ impl Column {
             Values::Id(_) => "uint64",
             Values::Number(_) => "int32",
             Values::Flag(_) => "bool",
-            Values::Text(_) => "dictionary of strings",
+            Values::Text(_) | Values::Word(_) => "dictionary of strings",
+            Values::Day(_) => "date32",
         }
     }
 
@@ -90,6 +102,8 @@ impl Column {
             Values::Number(_) => ("REQUIRED INT32", ""),
             Values::Flag(_) => ("REQUIRED BOOLEAN", ""),
             Values::Text(_) => ("OPTIONAL BYTE_ARRAY", " (STRING)"),
+            Values::Word(_) => ("REQUIRED BYTE_ARRAY", " (STRING)"),
+            Values::Day(_) => ("REQUIRED INT32", " (DATE)"),
         };
         format!("{kind} {}{annotation};", self.name)
     }
@@ -100,8 +114,11 @@ impl Column {
             (Values::Maybe(all), Value::Maybe(one)) => all.push(one.map(|one| one as i64)),
             (Values::Id(all), Value::Id(one)) => all.push(one),
             (Values::Number(all), Value::Number(one)) => all.push(i32::try_from(one).unwrap_or(i32::MAX)),
+            (Values::Number(all), Value::Signed(one)) => all.push(one),
             (Values::Flag(all), Value::Flag(one)) => all.push(one),
             (Values::Text(all), Value::Text(one)) => all.push(one),
+            (Values::Word(all), Value::Word(one)) => all.push_word(one),
+            (Values::Day(all), Value::Day(one)) => all.push(one),
             _ => unreachable!("column {:?} is of another kind", self.name),
         }
     }
@@ -111,9 +128,9 @@ impl Column {
             Values::Int(all) => all.len(),
             Values::Maybe(all) => all.len(),
             Values::Id(all) => all.len(),
-            Values::Number(all) => all.len(),
+            Values::Number(all) | Values::Day(all) => all.len(),
             Values::Flag(all) => all.len(),
-            Values::Text(all) => all.keys.len(),
+            Values::Text(all) | Values::Word(all) => all.keys.len(),
         }
     }
 
@@ -123,9 +140,9 @@ impl Column {
             Values::Int(all) => all.clear(),
             Values::Maybe(all) => all.clear(),
             Values::Id(all) => all.clear(),
-            Values::Number(all) => all.clear(),
+            Values::Number(all) | Values::Day(all) => all.clear(),
             Values::Flag(all) => all.clear(),
-            Values::Text(all) => all.keys.clear(),
+            Values::Text(all) | Values::Word(all) => all.keys.clear(),
         }
     }
 }

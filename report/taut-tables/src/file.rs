@@ -14,7 +14,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use crate::{Column, Table, Values};
+use crate::{Column, Table, Texts, Values};
 
 /// A row group of this length takes some megabytes.
 pub const ROWS_A_GROUP: usize = 1 << 17;
@@ -81,14 +81,17 @@ fn write<W: Write + Send>(group: &mut Group<'_, W>, values: &Values) -> Result<(
             let bits: Vec<i64> = all.iter().map(|id| *id as i64).collect();
             column::<Int64Type, W>(group, &bits, None)
         }
-        Values::Number(all) => column::<Int32Type, W>(group, all, None),
+        Values::Number(all) | Values::Day(all) => column::<Int32Type, W>(group, all, None),
         Values::Flag(all) => column::<BoolType, W>(group, all, None),
-        Values::Text(texts) => {
-            let words: Vec<ByteArray> = texts.words.iter().map(|word| ByteArray::from(word.as_str())).collect();
-            let known: Vec<ByteArray> = texts.keys.iter().flatten().map(|key| words[*key as usize].clone()).collect();
-            column::<ByteArrayType, W>(group, &known, Some(&levels(&texts.keys)))
-        }
+        Values::Text(texts) => column::<ByteArrayType, W>(group, &words(texts), Some(&levels(&texts.keys))),
+        Values::Word(texts) => column::<ByteArrayType, W>(group, &words(texts), None),
     }
+}
+
+/// Of the rows that have one.
+fn words(texts: &Texts) -> Vec<ByteArray> {
+    let words: Vec<ByteArray> = texts.words.iter().map(|word| ByteArray::from(word.as_str())).collect();
+    texts.keys.iter().flatten().map(|key| words[*key as usize].clone()).collect()
 }
 
 /// 1 where there is a value.

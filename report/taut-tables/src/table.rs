@@ -7,9 +7,9 @@ use crate::column::{Column, Texts, Value, Values};
 /// A table by columns of equal length.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// "messages", "hops", "causes" or "thread_states".
+    /// "messages", "hops", "causes" or "thread_states"; "fleet" of [`crate::Histograms`].
     pub name: &'static str,
-    /// In the order of docs/export.md.
+    /// In the order of docs/export.md or docs/fleet.md.
     pub columns: Vec<Column>,
 }
 
@@ -18,7 +18,7 @@ pub struct Table {
 pub struct Tables([Table; 4]);
 
 impl Table {
-    fn new(name: &'static str, columns: Vec<Column>) -> Table {
+    pub(crate) fn new(name: &'static str, columns: Vec<Column>) -> Table {
         Table { name, columns }
     }
 
@@ -32,7 +32,7 @@ impl Table {
         self.columns.iter_mut().for_each(Column::clear);
     }
 
-    fn push<'v>(&mut self, values: impl IntoIterator<Item = Value<'v>>) {
+    pub(crate) fn push<'v>(&mut self, values: impl IntoIterator<Item = Value<'v>>) {
         let mut columns = self.columns.iter_mut();
         values.into_iter().for_each(|value| columns.next().expect("a column for each value").push(value));
         debug_assert!(columns.next().is_none(), "a value for each column");

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod flame;
+pub mod fleet;
 pub mod gate;
 pub mod guard;
 pub mod import;

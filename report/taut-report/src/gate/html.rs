@@ -3,14 +3,10 @@
 use taut_gate::Plot;
 
 use super::{GateShown, plot, rows, sentences};
-use crate::html::{STYLE, escape};
+use crate::html::{drawn, escape};
 
 /// What the page has beyond the report's own style.
 const OWN_STYLE: &str = "
-svg.gate { width: 100%; height: auto; display: block; font-size: 12px; }
-svg.gate text { fill: var(--quiet); } svg.gate .grid { stroke: var(--grid); }
-svg.gate .curve { fill: none; stroke-width: 2.5; } svg.gate .curve.a { stroke: var(--line-1); } svg.gate .curve.b { stroke: var(--line-2); }
-svg.gate circle { fill: var(--line-1); }
 .key b.a { color: var(--line-1); } .key b.b { color: var(--line-2); }
 td.worse { color: var(--bad); font-weight: 600; } td.better { color: var(--good); font-weight: 600; }
 td.words { text-align: left; white-space: normal; }
@@ -59,14 +55,7 @@ pub fn gate_html(shown: &GateShown<'_>) -> String {
 
 /// A page of finished markup.
 pub(super) fn document(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         </body>\n</html>\n",
-        escape(title)
-    )
+    drawn(title, OWN_STYLE, body)
 }
 
 fn picture(title: &str, a: &Plot, b: &Plot) -> String {

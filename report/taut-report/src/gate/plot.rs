@@ -1,17 +1,11 @@
-//! Pictures of a gate as SVG: both distributions on one pair of axes, and a history with its changes. Drawn here, not in the browser:
-//! they must look the same in an archive of build results, where scripts are often forbidden.
+//! Pictures of a gate as SVG: both distributions on one pair of axes, and a history with its changes.
 
 use taut_gate::Plot;
 
-use crate::words;
-
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 260.0;
-/// Room for the labels below and to the left.
-const FOOT: f64 = 34.0;
-const LEFT: f64 = 64.0;
-/// Where the curves end: half of the last label's width before the edge.
-const RIGHT: f64 = WIDTH - 26.0;
+use crate::{
+    svg::{FOOT, HEIGHT, LEFT, RIGHT, open, rule, text, text_width, ticks},
+    words,
+};
 
 /// The share of messages that took longer than so much, A and B on one plot; both axes logarithmic, so that the tail is seen.
 pub(super) fn beyond(a: &Plot, b: &Plot) -> String {
@@ -99,15 +93,6 @@ pub(super) fn history(
     svg + "</svg>"
 }
 
-/// 1, 2, 5 of each decade; fewer where these would be crowded.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let first = low.log10().floor() as i32;
-    let last = high.log10().ceil() as i32;
-    let steps: &[f64] = if last - first > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-    let all = (first..=last).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
-    all.filter(|ns| (low..=high).contains(ns)).collect()
-}
-
 /// The quantile that a share beyond it stands for.
 fn quantile(decade: i32) -> String {
     match decade {
@@ -115,21 +100,4 @@ fn quantile(decade: i32) -> String {
         1 | 2 => words::quantile(1.0 - 10f64.powi(-decade)),
         _ => format!("p99.{}", "9".repeat(decade as usize - 2)),
     }
-}
-
-fn open(title: &str) -> String {
-    format!("<svg role=\"img\" viewBox=\"0 -8 {WIDTH} {}\" class=\"gate\"><title>{title}</title>", HEIGHT + 8.0)
-}
-
-fn rule(x1: f64, y1: f64, x2: f64, y2: f64) -> String {
-    format!("<line class=\"grid\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>")
-}
-
-/// At most, at the size that the page's style gives.
-fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 8.0
-}
-
-fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }

@@ -1,12 +1,12 @@
-// The pages of a gate and of a history in a real browser, from the samples that `cargo test -p taut-report` writes. They are to look
-// the same in an archive of build results, where scripts are often forbidden.
+// The pages of a gate, of a history and of a fleet in a real browser, from the samples that `cargo test -p taut-report` writes. They
+// are to look the same in an archive of build results, where scripts are often forbidden.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { open } from "../browser.mjs";
 
-const pages = { worse: 2, history: 1 };
-const path = (name) => new URL(`../../../target/gate-${name}.html`, import.meta.url).pathname;
+const pages = { "gate-worse": 2, "gate-history": 1, "fleet-report": 2, "fleet-worst": 1, "fleet-compare": 1 };
+const path = (name) => new URL(`../../../target/${name}.html`, import.meta.url).pathname;
 const sessions = [];
 
 before(() => Object.keys(pages).forEach((name) => assert.ok(existsSync(path(name)), `${path(name)} is missing: run cargo test -p taut-report first`)));
@@ -23,14 +23,14 @@ test("they show their plots without scripts, errors or the network, in light and
     assert.ok(!readFileSync(path(name), "utf8").includes("<script"), name);
     for (const dark of [false, true]) {
       const { page, trouble } = await opened(name, { dark });
-      assert.equal(await page.locator("svg.gate").count(), plots);
+      assert.equal(await page.locator("svg.drawn").count(), plots);
       assert.deepEqual(trouble, []);
     }
   }
 });
 
 test("both distributions lie on one plot, told apart by colours that their names have", async () => {
-  const { page } = await opened("worse");
+  const { page } = await opened("gate-worse");
   assert.match(await page.locator(".headline").textContent(), /^WORSE: read → plan, work p50/);
   const figure = page.locator("figure").first();
   const colours = async (of, what) => figure.locator(of).evaluate((e, what) => getComputedStyle(e)[what], what);
@@ -43,7 +43,7 @@ test("no label of a plot leaves it or covers another", async () => {
   for (const name of Object.keys(pages)) {
     for (const width of [390, 1200]) {
       const { page } = await opened(name, { width });
-      const overlaps = await page.evaluate(() => [...document.querySelectorAll("svg.gate")].flatMap((svg) => {
+      const overlaps = await page.evaluate(() => [...document.querySelectorAll("svg.drawn")].flatMap((svg) => {
         const outer = svg.getBoundingClientRect();
         const boxes = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
         const out = boxes.filter(([, box]) => box.left < outer.left - 1 || box.right > outer.right + 1 || box.bottom > outer.bottom + 1);

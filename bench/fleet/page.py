@@ -1,0 +1,145 @@
+"""What `bench/fleet/run` found, as docs/fleet-proof.md."""
+
+import os
+import platform
+from dataclasses import dataclass, field
+
+import duckdb
+
+from bench.fleet import made
+
+HOURS_A_YEAR = 365 * 24
+HOURS_A_WEEK = 7 * 24
+WEEKS_A_YEAR = 52
+# An answer that one waits for.
+BEARABLE_S = 600
+
+
+@dataclass
+class Measured:
+    """A question to a fleet."""
+
+    took_s: float
+    peak_mb: float
+    failed: str = ""
+
+    def __str__(self) -> str:
+        return f"failed: {self.failed[:120]}" if self.failed else f"{self.took_s:.1f} s, {self.peak_mb / 1000:.1f} GB"
+
+
+@dataclass
+class Found:
+    robots: int
+    hours: int
+    """Of all robots, that were generated as such."""
+    hour_rows: float = 0
+    hour_bytes: float = 0
+    file_bytes: float = 0
+    """Of one run by itself."""
+    week_rows: float = 0
+    week_bytes: float = 0
+    hours_asked: dict[str, Measured] = field(default_factory=dict)
+    merge: Measured = field(default_factory=lambda: Measured(0, 0, "not asked"))
+    merge_rows: int = 0
+    weeks_asked: dict[int, dict[str, Measured]] = field(default_factory=dict)
+    memory: list[tuple[int, Measured]] = field(default_factory=list)
+    stopped: str = ""
+
+
+def written(found: Found, quick: bool, took_s: float) -> str:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    a_run = found.hour_rows / found.robots
+    lines = [
+        "# How large a fleet one machine can look after",
+        f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
+        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Files that were just written may still be in the system's memory when "
+        "they are read. Each question is asked once, in a fresh process, Python's start included.",
+    ]
+    if quick:
+        lines.append("**This is the quick form, with few robots and weeks: it says nothing of a fleet's size.**")
+    lines += [
+        f"The fleet: {found.robots:,} robots with one chain of four hops at 100 Hz. Every hour's result is added, for a year: "
+        f"{found.robots * HOURS_A_YEAR / 1e6:.1f} million runs. They are made by DuckDB (`bench/fleet/made.py`), not recorded: an hour fills "
+        f"{a_run:.0f} buckets in {len(made.PLACES)} places (the whole way, hops, their causes). Revision v2 reaches robot after robot in the first two months.",
+        "## Size",
+        sizes(found, a_run),
+        f"A year of hours is more than this machine's disk; it is extrapolated from {found.hours} hours of all robots, and the year of weeks from "
+        f"{max(found.weeks_asked)}. A week merged has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours and answers the "
+        "same to the last digit, which `python/tests/test_fleet.py` holds. `taut fleet merge` itself, of a day of hours of some robots "
+        f"({found.merge_rows / 1e6:.1f} million rows): {found.merge}.",
+        "## Questions",
+        questions(found),
+    ]
+    if found.stopped:
+        lines.append(f"Generation stopped {found.stopped}.")
+    limits = [[f"{megabytes} MB", str(asked)] for megabytes, asked in found.memory]
+    lines += [
+        "The report over all of them with less memory for DuckDB, which then spills to disk:",
+        table(["limit", "report: time, memory of the process"], limits),
+        "## Where the embedded engine ends",
+        ends(found),
+    ]
+    return "\n\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def sizes(found: Found, a_run: float) -> str:
+    def row(what: str, rows: float, size: float) -> list[str]:
+        return [what, short(rows), short(size) + "B", f"{size / rows:.1f} B"]
+
+    weeks, runs = max(found.weeks_asked), found.robots * HOURS_A_YEAR
+    rows = [
+        row("a run, in its own file", a_run, found.file_bytes),
+        row("an hour of all robots, in one file", found.hour_rows, found.hour_bytes),
+        row("a week of all robots, merged", found.week_rows, found.week_bytes),
+        row(f"**generated**: {weeks} weeks, merged", found.week_rows * weeks, found.week_bytes * weeks),
+        row("*a year of weeks, extrapolated*", found.week_rows * WEEKS_A_YEAR, found.week_bytes * WEEKS_A_YEAR),
+        row(
+            "*a year of hours, extrapolated, in files of an hour*",
+            found.hour_rows * HOURS_A_YEAR,
+            found.hour_bytes * HOURS_A_YEAR,
+        ),
+        row("*the same in files of a run*", a_run * runs, found.file_bytes * runs),
+    ]
+    return table(["", "rows", "bytes", "a row"], rows)
+
+
+def questions(found: Found) -> str:
+    names = dict.fromkeys(name for asked in found.weeks_asked.values() for name in asked)
+    head = [f"{weeks} weeks, {short(found.week_rows * weeks)} rows" for weeks in found.weeks_asked]
+    rows = [[name, *(str(asked.get(name, "–")) for asked in found.weeks_asked.values())] for name in names]
+    hours = f"{found.hours} hours of all robots, {short(found.hour_rows * found.hours)} rows"
+    unmerged = [[name, str(asked)] for name, asked in found.hours_asked.items()]
+    return table(["merged weeks", *head], rows) + "\n\n" + table(["not merged", hours], unmerged)
+
+
+def ends(found: Found) -> str:
+    weeks = max(found.weeks_asked)
+    rate = found.week_rows * weeks / found.weeks_asked[weeks]["report"].took_s
+    hour_rate = found.hour_rows * found.hours / found.hours_asked["report"].took_s
+    year_s = found.week_rows * WEEKS_A_YEAR / rate
+    days = BEARABLE_S * hour_rate / (found.hour_rows * 24)
+    runs = found.robots * HOURS_A_YEAR
+    return "\n".join(
+        [
+            f"- **Merged weeks.** A report reads {short(rate)} rows a second here: a year of {found.robots:,} robots takes {year_s:.0f} s and "
+            f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks: an answer within "
+            f"{BEARABLE_S // 60} minutes ends at {BEARABLE_S / year_s:.1f} such fleets or years.",
+            f"- **Hours that nobody merged.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
+            f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. Before that it ends by files: {short(runs)} of them in a year. There a table of a "
+            "ClickHouse server or Spark takes over, with the same questions; or one merges every night.",
+            "- **Memory.** What a question needs grows with its answer (robots × places × buckets), not with the rows that it reads; the table above says how far it can "
+            "be held down.",
+        ]
+    )
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def short(n: float) -> str:
+    """12.3 M"""
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n:.0f} "

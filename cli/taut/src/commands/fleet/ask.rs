@@ -1,0 +1,290 @@
+//! `taut fleet report|worst|compare|merge`: the questions are Ibis expressions in Python (`python/taut/fleet`); this starts them and shows
+//! what they answer.
+
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use indicatif::ProgressBar;
+use taut_report::{
+    fleet::{Answer, Merged},
+    fleet_html, fleet_json, fleet_terminal, words,
+};
+
+use crate::{exit::Done, output};
+
+/// Loads the package, or says in one line how to get it.
+const START: &str = "
+import sys
+try:
+    from taut.fleet.__main__ import main
+except ModuleNotFoundError as error:
+    python = sys.executable
+    print(f\"taut: a fleet's figures need Python's taut with Ibis and DuckDB ({error}); get them: {python} -m pip install 'taut[fleet]'\", file=sys.stderr)
+    sys.exit(2)
+sys.exit(main())
+";
+
+/// How late, over all robots: chain by chain, hop by hop, cause by cause, week by week.
+#[derive(clap::Args)]
+pub struct Report {
+    #[command(flatten)]
+    asked: Asked,
+    /// Only this revision.
+    #[arg(long, value_name = "TEXT")]
+    revision: Option<String>,
+}
+
+/// The robots that are late the most, and at which hop and for which cause they are.
+#[derive(clap::Args)]
+pub struct Worst {
+    #[command(flatten)]
+    asked: Asked,
+    /// Only this revision.
+    #[arg(long, value_name = "TEXT")]
+    revision: Option<String>,
+    /// Rank by this hop, "from → to" as the report has it [default: the whole way].
+    #[arg(long, value_name = "HOP")]
+    hop: Option<String>,
+    /// Rank by the time that this cause took, a word like gil or preempted [default: all time].
+    #[arg(long, value_name = "CAUSE")]
+    cause: Option<String>,
+    /// Rank by this figure.
+    #[arg(long, value_enum, default_value_t = Figure::P99)]
+    figure: Figure,
+    /// How many robots to show.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: u32,
+}
+
+/// A revision against another, hop by hop, cause by cause; intervals have robots as their unit.
+#[derive(clap::Args)]
+pub struct Compare {
+    #[command(flatten)]
+    asked: Asked,
+    /// A revision.
+    #[arg(value_name = "A")]
+    a: String,
+    /// What is held against it.
+    #[arg(value_name = "B")]
+    b: String,
+    /// What A and B are.
+    #[arg(long, value_enum, default_value_t = By::Revision)]
+    by: By,
+}
+
+/// Merge each robot's runs by day, week or month: fewer, larger files, the same figures.
+#[derive(clap::Args)]
+pub struct Merge {
+    /// The fleet's folder.
+    #[arg(value_name = "DIR")]
+    place: PathBuf,
+    /// The folder for the merged fleet. Periods that are there already are made anew.
+    #[arg(long, value_name = "DIR2")]
+    into: PathBuf,
+    /// How long a period is.
+    #[arg(long, value_enum, default_value_t = Period::Week)]
+    by: Period,
+    #[command(flatten)]
+    days: Days,
+}
+
+#[derive(clap::Args)]
+struct Days {
+    /// Only from this day on, like 2026-11-22.
+    #[arg(long, value_name = "DATE")]
+    since: Option<String>,
+    /// Only up to this day.
+    #[arg(long, value_name = "DATE")]
+    until: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct Asked {
+    /// The fleet's folder; or with --engine clickhouse a server's table, clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE.
+    #[arg(value_name = "DIR")]
+    place: String,
+    /// Who adds up.
+    #[arg(long, value_enum, default_value_t = Engine::Duckdb)]
+    engine: Engine,
+    #[command(flatten)]
+    days: Days,
+    /// Only this chain.
+    #[arg(long, value_name = "CHAIN")]
+    chain: Option<String>,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// Write to a file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Engine {
+    /// In this process; the default.
+    Duckdb,
+    /// A server's table, or its engine in this process (chdb).
+    Clickhouse,
+    /// The session that Spark's own configuration names.
+    Spark,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Figure {
+    P50,
+    P90,
+    P99,
+    P999,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Revision,
+    Robot,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Period {
+    Day,
+    Week,
+    Month,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables that fit 100 columns.
+    Terminal,
+    /// For scripts; docs/schemas/fleet.schema.json has the fields.
+    Json,
+    /// One self-contained page with plots.
+    Html,
+}
+
+pub fn report(args: &Report) -> Result<Done> {
+    shown(&args.asked, asked("report", &args.asked).option("revision", args.revision.as_deref()))
+}
+
+pub fn worst(args: &Worst) -> Result<Done> {
+    let question = asked("worst", &args.asked)
+        .option("revision", args.revision.as_deref())
+        .option("hop", args.hop.as_deref())
+        .option("cause", args.cause.as_deref())
+        .option("figure", Some(&word(args.figure)))
+        .option("limit", Some(&args.limit.to_string()));
+    shown(&args.asked, question)
+}
+
+pub fn compare(args: &Compare) -> Result<Done> {
+    let question = asked("compare", &args.asked).option("by", Some(&word(args.by)));
+    shown(&args.asked, question.plain(&[&args.a, &args.b]))
+}
+
+pub fn merge(args: &Merge) -> Result<Done> {
+    let [place, into] = [&args.place, &args.into].map(|path| path.display().to_string());
+    let question = Question::new("merge")
+        .days(&args.days)
+        .option("into", Some(&into))
+        .option("by", Some(&word(args.by)))
+        .plain(&[&place]);
+    let answer = match question.answered("merging")? {
+        Ok(answer) => answer,
+        Err(done) => return Ok(done),
+    };
+    let Merged { files, rows, first, last } = serde_json::from_slice(&answer).with_context(another_version)?;
+    let (files, rows) = (words::quantity(files, "file"), words::quantity(rows, "row"));
+    eprintln!("wrote {into}: {files} of {first} to {last}, {rows}");
+    Ok(Done::Fine)
+}
+
+fn asked(verb: &str, asked: &Asked) -> Question {
+    Question::new(verb)
+        .days(&asked.days)
+        .option("engine", Some(&word(asked.engine)))
+        .option("chain", asked.chain.as_deref())
+        .plain(&[&asked.place])
+}
+
+fn shown(asked: &Asked, question: Question) -> Result<Done> {
+    let answer = match question.answered(&format!("asking {}", asked.place))? {
+        Ok(answer) => answer,
+        Err(done) => return Ok(done),
+    };
+    let answer: Answer = serde_json::from_slice(&answer).with_context(another_version)?;
+    let path = asked.output.as_deref();
+    let text = match asked.format {
+        Format::Terminal => fleet_terminal(&answer, output::style(path)),
+        Format::Json => format!("{:#}\n", fleet_json(&answer)),
+        Format::Html => fleet_html(&answer),
+    };
+    output::write(&text, path)?;
+    if let Some(path) = path {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(Done::Fine)
+}
+
+fn another_version() -> &'static str {
+    "Python's taut is of another version than this program; install both from one wheel"
+}
+
+fn word(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// The words of `python -m taut.fleet`.
+struct Question {
+    options: Vec<String>,
+    plain: Vec<String>,
+}
+
+impl Question {
+    fn new(verb: &str) -> Question {
+        Question { options: vec![verb.to_owned()], plain: Vec::new() }
+    }
+
+    fn option(mut self, name: &str, value: Option<&str>) -> Question {
+        // In one word, so that a value may begin with "-".
+        self.options.extend(value.map(|value| format!("--{name}={value}")));
+        self
+    }
+
+    fn days(self, days: &Days) -> Question {
+        self.option("since", days.since.as_deref()).option("until", days.until.as_deref())
+    }
+
+    fn plain(mut self, values: &[&str]) -> Question {
+        self.plain.extend(values.iter().map(|value| (*value).to_owned()));
+        self
+    }
+
+    /// What Python prints; or how the command ends, when Python has said why there is nothing.
+    fn answered(self, what: &str) -> Result<Result<Vec<u8>, Done>> {
+        let beside = || Some(std::env::current_exe().ok()?.parent()?.join("python")).filter(|path| path.exists());
+        let python = beside().unwrap_or_else(|| "python3".into());
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        let ran = Command::new(&python)
+            .args(["-c", START])
+            .args(&self.options)
+            .arg("--")
+            .args(&self.plain)
+            .stdin(Stdio::null())
+            .output();
+        bar.finish_and_clear();
+        let ran =
+            ran.with_context(|| format!("{}: does not start; a fleet's figures need Python", python.display()))?;
+        eprint!("{}", String::from_utf8_lossy(&ran.stderr));
+        match ran.status.code() {
+            Some(0) => Ok(Ok(ran.stdout)),
+            Some(code) => Ok(Err(Done::Forwarded(code as u8))),
+            None => bail!("{}: was killed ({})", python.display(), ran.status),
+        }
+    }
+}

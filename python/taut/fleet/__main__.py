@@ -1,0 +1,83 @@
+"""`python -m taut.fleet`: answers as JSON on stdout. `taut fleet` runs this and makes tables and pages of it."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from taut.fleet import merge
+from taut.fleet.engines import ENGINES, NoFleet
+from taut.fleet.expressions import QUANTILES
+from taut.fleet.questions import checked_day, open
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        answer = answered(arguments)
+    except NoFleet as error:
+        print(f"taut: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        # What an engine says of itself is a page; its first line tells.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        print(f"taut: {arguments.place}: {type(error).__name__}: {lines[0] if lines else 'no reason'}", file=sys.stderr)
+        return 2
+    json.dump(answer, sys.stdout, ensure_ascii=False)
+    print()
+    return 0
+
+
+def answered(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.verb == "merge":
+        for day in (arguments.since, arguments.until):
+            if day is not None:
+                checked_day(day)
+        return merge.merge(arguments.place, arguments.into, arguments.by, arguments.since, arguments.until)
+    fleet = open(
+        arguments.place,
+        engine=arguments.engine,
+        since=arguments.since,
+        until=arguments.until,
+        chain=arguments.chain,
+        revision=getattr(arguments, "revision", None),
+    )
+    if arguments.verb == "report":
+        return fleet.report()
+    if arguments.verb == "worst":
+        return fleet.worst(hop=arguments.hop, cause=arguments.cause, figure=arguments.figure, limit=arguments.limit)
+    return fleet.compare(arguments.a, arguments.b, by=arguments.by)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m taut.fleet", description="Ask a fleet; the answer is JSON.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("place", help="a folder that `taut fleet add` filled, or clickhouse://HOST:8123/DATABASE/TABLE")
+    place.add_argument("--since", help="first day, like 2026-11-22")
+    place.add_argument("--until", help="last day")
+    asked = argparse.ArgumentParser(add_help=False, parents=[place])
+    asked.add_argument("--engine", choices=ENGINES, default="duckdb")
+    asked.add_argument("--chain")
+    one = argparse.ArgumentParser(add_help=False, parents=[asked])
+    one.add_argument("--revision")
+    verbs.add_parser("report", parents=[one])
+    worst = verbs.add_parser("worst", parents=[one])
+    worst.add_argument("--hop", default="")
+    worst.add_argument("--cause", default="")
+    worst.add_argument("--figure", choices=list(QUANTILES), default="p99")
+    worst.add_argument("--limit", type=int, default=10)
+    compare = verbs.add_parser("compare", parents=[asked])
+    compare.add_argument("a")
+    compare.add_argument("b")
+    compare.add_argument("--by", choices=["revision", "robot"], default="revision")
+    merged = verbs.add_parser("merge", parents=[place])
+    merged.add_argument("--into", required=True)
+    merged.add_argument("--by", choices=list(merge.PERIODS), default="week")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Where the rows are and who reckons: an Ibis table for each engine. All that differs between engines is in this file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlparse
+
+import ibis
+import ibis.expr.types as ir
+
+ENGINES = ("duckdb", "clickhouse", "spark")
+# What `taut fleet add` writes, in docs/fleet.md's order.
+COLUMNS = [
+    "date",
+    "robot",
+    "run",
+    "revision",
+    "chain",
+    "position",
+    "hop",
+    "cause",
+    "bucket",
+    "low_ns",
+    "high_ns",
+    "count",
+]
+
+
+class NoFleet(ValueError):
+    """There is no answer; the one line says why."""
+
+
+def rows(place: str, engine: str, since: str | None, until: str | None) -> ir.Table:
+    """The histogram rows of a folder or of a server's table. The columns are the files' own, never the folders' names: every engine
+    guesses the types of those in its own way, and robot 007 is not robot 7."""
+    engines: dict[str, Callable[[str, str | None, str | None], ir.Table]] = {
+        "duckdb": duckdb,
+        "clickhouse": clickhouse,
+        "spark": spark,
+    }
+    table = engines[engine](place, since, until)
+    for column in COLUMNS:
+        if column not in table.columns:
+            raise NoFleet(f"{place}: is no fleet: it has no column {column!r}; `taut fleet add` makes one")
+    if since:
+        table = table.filter(table["date"] >= ibis.date(since))
+    if until:
+        table = table.filter(table["date"] <= ibis.date(until))
+    return table
+
+
+def duckdb(place: str, since: str | None, until: str | None) -> ir.Table:
+    files = [f"{day}/**/*.parquet" for day in days(place, since, until)]
+    return ibis.duckdb.connect().read_parquet(files, hive_partitioning=False)
+
+
+def clickhouse(place: str, since: str | None, until: str | None) -> ir.Table:
+    """A server's table, clickhouse://USER:PASSWORD@HOST:PORT/DATABASE/TABLE; a folder is read by the same engine in this process."""
+    try:
+        import clickhouse_connect
+    except ModuleNotFoundError as error:
+        raise missing("clickhouse-connect chdb", error) from error
+    if "://" in place:
+        *database, table = urlparse(place).path.strip("/").split("/")
+        if len(database) != 1 or not table:
+            raise NoFleet(f"{place}: name the table: clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE")
+        server = ibis.connect(place.rsplit("/", 1)[0])
+        return server.table(table)
+    days(place, since, until)
+    try:
+        client = clickhouse_connect.get_client(interface="chdb")
+    except ImportError as error:
+        raise missing("chdb", error) from error
+    engine = ibis.clickhouse.from_connection(client)
+    files = f"{Path(place).resolve()}/date=*/**/*.parquet".replace("\\", "\\\\").replace("'", "\\'")
+    engine.raw_sql(f"CREATE OR REPLACE VIEW taut_fleet AS SELECT * FROM file('{files}', 'Parquet')")
+    return engine.table("taut_fleet")
+
+
+def spark(place: str, since: str | None, until: str | None) -> ir.Table:
+    """The session that is there, as in a notebook or under spark-submit; else one in this process."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise missing("pyspark", error) from error
+    if "://" not in place:
+        days(place, since, until)
+        place = str(Path(place).resolve())
+    session = SparkSession.getActiveSession()
+    if session is None:
+        quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+        builder = SparkSession.builder.appName("taut fleet")
+        for key, value in quiet.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+    # Files of all depths: so Spark takes no columns from the folders' names.
+    frame = session.read.parquet(place, recursiveFileLookup=True, pathGlobFilter="*.parquet")
+    frame.createOrReplaceTempView("taut_fleet")
+    return ibis.pyspark.connect(session).table("taut_fleet")
+
+
+def days(folder: str, since: str | None, until: str | None) -> list[Path]:
+    """The folders of the days in question; of a merged fleet those of its weeks."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise NoFleet(f"{folder}: no such folder; `taut fleet add RUN --into {folder} --robot NAME` makes it")
+    all_days = sorted(path for path in root.glob("date=*") if path.is_dir() and next(path.rglob("*.parquet"), None))
+    if not all_days:
+        raise NoFleet(f"{folder}: holds no fleet (date=…/robot=…/….parquet); `taut fleet add` writes one")
+    wanted = [day for day in all_days if (since or "") <= day.name.removeprefix("date=") <= (until or "9999")]
+    if not wanted:
+        first, last = all_days[0].name, all_days[-1].name
+        raise NoFleet(f"{folder}: no run between {since or '…'} and {until or '…'}; there are {first} to {last}")
+    return wanted
+
+
+def missing(packages: str, error: Exception) -> NoFleet:
+    return NoFleet(f"this engine needs a package that is not here ({error}); get it: pip install {packages}")
