@@ -43,7 +43,7 @@ test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .ve
 
 test-fleet: setup ## Pass the tests of fleets on ClickHouse's engine and Spark; installs both, 1 GB, into .venv, and Java
 	scripts/machine fleet
-	$(BIN)/pip install --quiet --disable-pip-version-check "ibis-framework[clickhouse,pyspark]==12.*" "chdb==4.*" "pyspark==4.*"
+	$(BIN)/pip install --quiet --disable-pip-version-check "ibis-framework[clickhouse,pyspark]==12.*" "clickhouse-connect>=1.12,<2" "chdb==4.*" "pyspark==4.*"
 	$(BIN)/pytest python/tests/test_fleet_engines.py
 
 lint: setup ## Formatters, linters and types

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import taut.fleet
+from taut.fleet.__main__ import main
 
 from bench.fleet import made
 
@@ -64,3 +65,20 @@ def test_days_are_chosen_alike_and_a_missing_one_is_seen(folder: Path, answers: 
     )
     assert theirs.extents == ours.extents
     assert theirs.extents[0]["messages"] < answers["report"]["messages"]
+
+
+def test_fleets_of_one_process_are_kept_apart(folder: Path, tmp_path: Path) -> None:
+    made.partitioned(made.Fleet(2, date(2026, 10, 2), runs=1, hours=24, messages_an_hour=1000), tmp_path)
+    for engine in ("clickhouse", "spark"):
+        many, few = (taut.fleet.open(str(place), engine=engine) for place in (folder, tmp_path))
+        assert [fleet.report()["robots"] for fleet in (many, few)] == [14, 2], engine
+
+
+def test_a_server_that_is_not_there_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = "clickhouse://me:secret@127.0.0.1:1/robots/fleet"
+    monkeypatch.setattr("sys.argv", ["taut.fleet", "report", place, "--engine", "clickhouse"])
+    assert main() == 2
+    said = capsys.readouterr()
+    assert said.out == "" and len(said.err.splitlines()) == 1 and "secret" not in said.err

@@ -23,7 +23,8 @@ def main() -> int:
     except Exception as error:
         # What an engine says of itself is a page; its first line tells.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        print(f"taut: {arguments.place}: {type(error).__name__}: {lines[0] if lines else 'no reason'}", file=sys.stderr)
+        why = lines[0] if lines else "no reason"
+        print(f"taut: {without_password(arguments.place)}: {type(error).__name__}: {why}", file=sys.stderr)
         return 2
     json.dump(answer, sys.stdout, ensure_ascii=False)
     print()
@@ -49,6 +50,10 @@ def answered(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.verb == "worst":
         return fleet.worst(hop=arguments.hop, cause=arguments.cause, figure=arguments.figure, limit=arguments.limit)
     return fleet.compare(arguments.a, arguments.b, by=arguments.by)
+
+
+def without_password(place: str) -> str:
+    return f"{place.split('://')[0]}://{place.rsplit('@', 1)[1]}" if "://" in place and "@" in place else place
 
 
 def parser() -> argparse.ArgumentParser:

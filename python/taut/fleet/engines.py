@@ -1,6 +1,7 @@
 """Where the rows are and who reckons: an Ibis table for each engine. All that differs between engines is in this file."""
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -23,6 +24,8 @@ COLUMNS = [
     "high_ns",
     "count",
 ]
+# Of views: an engine that a process has once may be asked for several fleets.
+NAMES = (f"taut_fleet_{number}" for number in count())
 
 
 class NoFleet(ValueError):
@@ -72,8 +75,9 @@ def clickhouse(place: str, since: str | None, until: str | None) -> ir.Table:
         raise missing("chdb", error) from error
     engine = ibis.clickhouse.from_connection(client)
     files = f"{Path(place).resolve()}/date=*/**/*.parquet".replace("\\", "\\\\").replace("'", "\\'")
-    engine.raw_sql(f"CREATE OR REPLACE VIEW taut_fleet AS SELECT * FROM file('{files}', 'Parquet')")
-    return engine.table("taut_fleet")
+    name = next(NAMES)
+    engine.raw_sql(f"CREATE VIEW {name} AS SELECT * FROM file('{files}', 'Parquet')")
+    return engine.table(name)
 
 
 def spark(place: str, since: str | None, until: str | None) -> ir.Table:
@@ -94,8 +98,9 @@ def spark(place: str, since: str | None, until: str | None) -> ir.Table:
         session = builder.getOrCreate()
     # Files of all depths: so Spark takes no columns from the folders' names.
     frame = session.read.parquet(place, recursiveFileLookup=True, pathGlobFilter="*.parquet")
-    frame.createOrReplaceTempView("taut_fleet")
-    return ibis.pyspark.connect(session).table("taut_fleet")
+    name = next(NAMES)
+    frame.createOrReplaceTempView(name)
+    return ibis.pyspark.connect(session).table(name)
 
 
 def days(folder: str, since: str | None, until: str | None) -> list[Path]:

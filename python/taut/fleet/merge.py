@@ -2,6 +2,8 @@
 
 import os
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,13 +33,23 @@ def merge(folder: str, into: str, by: str, since: str | None = None, until: str 
     for first, days in sorted(periods.items()):
         table = con.read_parquet([f"{day}/**/*.parquet" for day in days], hive_partitioning=False)
         target = Path(into) / f"date={first}" / "merged.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(".partial")
         merged = expressions.coarser(table, PERIODS[by]).order_by(ORDER)
-        con.to_parquet(merged, partial, compression="zstd")
-        rows += con.raw_sql(f"SELECT num_rows FROM parquet_file_metadata({quoted(partial)})").fetchone()[0]
-        os.replace(partial, target)
+        with whole_or_not_at_all(target) as partial:
+            con.to_parquet(merged, partial, compression="zstd")
+            rows += con.raw_sql(f"SELECT num_rows FROM parquet_file_metadata({quoted(partial)})").fetchone()[0]
     return {"files": len(periods), "rows": rows, "first": str(min(periods)), "last": str(max(periods))}
+
+
+@contextmanager
+def whole_or_not_at_all(target: Path) -> Iterator[Path]:
+    """Where to write what takes the target's place when all of it is there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    try:
+        yield partial
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def first_day(folder: Path, by: str) -> date:

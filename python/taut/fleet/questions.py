@@ -215,7 +215,7 @@ def told(of: Change) -> Row:
 
 
 def collected(table: ir.Table) -> list[Row]:
-    """The engine's answer. A failure of its own is told by its last words."""
+    """The engine's answer."""
     rows: list[Row] = table.to_pyarrow().to_pylist()
     return rows
 
