@@ -57,15 +57,11 @@ def twice_the_time(rows: ir.Table) -> ir.Value:
     return rows["count"].cast("decimal(38, 0)") * (rows["low_ns"] + rows["high_ns"])
 
 
-def extents(rows: ir.Table, by: list[str]) -> ir.Table:
-    """For each `by`: how many robots and messages, from when to when."""
+def presence(rows: ir.Table) -> ir.Table:
+    """For each chain, revision and robot: how many messages, from when to when."""
     rows = whole(rows)
-    figures = {
-        "robots": rows["robot"].nunique(),
-        "messages": rows["count"].sum(),
-        "first": rows["date"].min(),
-        "last": rows["date"].max(),
-    }
+    figures = {"messages": rows["count"].sum(), "first": rows["date"].min(), "last": rows["date"].max()}
+    by = ["chain", "revision", "robot"]
     return rows.group_by(by).agg(**figures).order_by(by)
 
 

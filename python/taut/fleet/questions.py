@@ -57,27 +57,29 @@ class Fleet:
             raise NoFleet(f"{about['place']}: {self.why_nothing(rows, chain, revision)}")
 
     @cached_property
+    def presence(self) -> list[Row]:
+        """For each chain, revision and robot: messages, first and last day."""
+        return collected(expressions.presence(self.rows))
+
+    @cached_property
     def extents(self) -> list[Row]:
         """For each chain: robots, messages, first and last day; the busiest chain first."""
-        return sorted(
-            collected(expressions.extents(self.rows, ["chain"])), key=lambda of: (-of["messages"], of["chain"])
-        )
+        return sorted(extents(self.presence, "chain"), key=lambda of: (-of["messages"], of["chain"]))
 
     def report(self) -> Row:
         """How late, over all robots: chain by chain, hop by hop, cause by cause, week by week, revision by revision."""
-        places = by_place(collected(expressions.distributions(self.rows, PLACE)))
-        weeks = by_place(collected(expressions.distributions(expressions.weekly(self.rows), ["week", *PLACE])))
-        ways = expressions.distributions(expressions.whole(self.rows), ["chain", "revision"])
-        revisions = {(row["chain"], row["revision"]): row for row in collected(ways)}
-        extents = collected(expressions.extents(self.rows, ["chain", "revision"]))
-        everybody = collected(expressions.extents(self.rows.mutate(all=ibis.literal(1)), ["all"]))[0]
+        merged = here(expressions.merged(expressions.weekly(self.rows), ["week", "revision", *PLACE]))
+        places = by_place(collected(expressions.distributions(merged, PLACE)))
+        weeks = by_place(collected(expressions.distributions(merged, ["week", *PLACE])))
+        ways = collected(expressions.distributions(expressions.whole(merged), ["chain", "revision"]))
+        revisions = {(row["chain"], row["revision"]): row for row in ways}
         robots = self.by_robot("", "", None)
         chains = []
         for chain in self.extents:
             name = chain["chain"]
             of_revisions = [
                 extent(of) | {"revision": of["revision"], "figures": figures(revisions[name, of["revision"]])}
-                for of in extents
+                for of in extents(self.presence, "chain", "revision")
                 if of["chain"] == name
             ]
             chains.append(
@@ -89,7 +91,7 @@ class Fleet:
                     "places": [place(places, weeks, name, *where) for where in wheres(places, name)],
                 }
             )
-        return self.document("fleet-report") | extent(everybody) | {"chains": chains}
+        return self.document("fleet-report") | extent(extents(self.presence)[0]) | {"chains": chains}
 
     def worst(self, *, hop: str = "", cause: str = "", figure: str = "p99", limit: int = 10) -> Row:
         """Robots by a figure of one chain, the busiest unless the fleet was opened with one; and what is special about each."""
@@ -114,12 +116,13 @@ class Fleet:
         for row in collected(expressions.distributions(theirs, ["robot", *PLACE])):
             details[row["robot"]].append(row)
         runs = defaultdict(list)
-        for row in collected(expressions.extents(theirs, ["robot", "revision"])):
-            runs[row["robot"]].append(row)
+        for row in self.presence:
+            if row["chain"] == name:
+                runs[row["robot"]].append(row)
         everybody = collected(expressions.distributions(rows, PLACE))
         return (
             self.document("fleet-worst")
-            | {key: value for key, value in extent(chain).items() if key != "messages"}
+            | {"robots": len(robots), "first": str(chain["first"]), "last": str(chain["last"])}
             | {"chain": name, "hop": hop, "cause": cause, "figure": figure}
             | {"too_few": len(robots) - len(ranked), "median": middle(ranked, figure)}
             | {
@@ -140,29 +143,31 @@ class Fleet:
 
     def compare(self, a: str, b: str, *, by: str = "revision") -> Row:
         """Revision B against revision A (or robot against robot): hop by hop, cause by cause; intervals by robots."""
+        if a == b:
+            raise NoFleet(f"A and B are both {a!r}: name two that differ")
         rows = self.rows
         column = rows[by]
         rows = rows.filter(column.isin([a, b])).mutate(side=ibis.ifelse(column == a, "a", "b"))
-        extents = {(of["side"], of["chain"]): of for of in collected(expressions.extents(rows, ["side", "chain"]))}
+        sides = {
+            (side, of["chain"]): of
+            for side, name in (("a", a), ("b", b))
+            for of in extents([row for row in self.presence if row[by] == name], "chain")
+        }
         for side, name in (("a", a), ("b", b)):
-            if not any(of == side for of, _ in extents):
-                names = [row[by] for row in collected(expressions.extents(self.rows, [by]))]
+            if not any(of == side for of, _ in sides):
+                names = sorted({row[by] for row in self.presence})
                 listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
                 raise NoFleet(f"{self.about['place']}: no {by} {name!r}; there are {listed}")
-        places = {
-            side: by_place(
-                row for row in collected(expressions.distributions(rows, ["side", *PLACE])) if row["side"] == side
-            )
-            for side in "ab"
-        }
+        merged = collected(expressions.distributions(rows, ["side", *PLACE]))
+        places = {side: by_place(row for row in merged if row["side"] == side) for side in "ab"}
         robots = Robots(rows) if by == "revision" else None
         chains = []
         for name in [of["chain"] for of in self.extents]:
-            if ("a", name) in extents and ("b", name) in extents:
+            if ("a", name) in sides and ("b", name) in sides:
                 both = {where: None for side in "ab" for where in wheres(places[side], name)}
                 compared = [compared_place(places, robots, name, *where) for where in sorted(both)]
-                sides = {side: extent(extents[side, name]) for side in "ab"}
-                chains.append({"chain": name} | sides | {"places": compared})
+                how_much = {side: extent(sides[side, name]) for side in "ab"}
+                chains.append({"chain": name} | how_much | {"places": compared})
         if not chains:
             raise NoFleet(f"{self.about['place']}: {a} and {b} have no chain in common")
         return self.document("fleet-compare") | {"by": by, "a": a, "b": b, "chains": chains}
@@ -177,7 +182,7 @@ class Fleet:
         return {"schema_version": SCHEMA_VERSION, "kind": kind} | self.about
 
     def why_nothing(self, rows: ir.Table, chain: str | None, revision: str | None) -> str:
-        known = collected(expressions.extents(rows, ["chain", "revision"]))
+        known = collected(expressions.presence(rows))
         chains, revisions = sorted({row["chain"] for row in known}), sorted({row["revision"] for row in known})
         if not known:
             return "holds no message that went all the way through a chain in that time"
@@ -218,6 +223,28 @@ def collected(table: ir.Table) -> list[Row]:
     """The engine's answer."""
     rows: list[Row] = table.to_pyarrow().to_pylist()
     return rows
+
+
+def here(table: ir.Table) -> ir.Table:
+    """The engine's answer as a table to ask on: it is small, and its engine may be far."""
+    return ibis.memtable(table.to_pyarrow())
+
+
+def extents(presence: list[Row], *by: str) -> list[Row]:
+    """For each `by`: robots, messages, first and last day."""
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in presence:
+        groups[tuple(row[column] for column in by)].append(row)
+    return [
+        dict(zip(by, key, strict=True))
+        | {
+            "robots": len({row["robot"] for row in rows}),
+            "messages": sum(row["messages"] for row in rows),
+            "first": min(row["first"] for row in rows),
+            "last": max(row["last"] for row in rows),
+        }
+        for key, rows in groups.items()
+    ]
 
 
 Places = dict[tuple[str, int, str, str], list[Row]]

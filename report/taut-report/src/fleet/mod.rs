@@ -200,7 +200,7 @@ pub struct Worst {
     /// What was asked.
     #[serde(flatten)]
     pub about: About,
-    /// Robots that have the chain.
+    /// Robots that have what is ranked.
     pub robots: u64,
     /// First day.
     pub first: String,
