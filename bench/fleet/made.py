@@ -57,7 +57,7 @@ def select(fleet: Fleet, first_run: int = 0) -> str:
             SELECT robot_nr, run_nr,
                    (hash(robot_nr, 1) % 25)::INT - 12 AS shift,
                    robot_nr % 97 = 13 AS is_bad,
-                   run_nr >= {begin} + hash(robot_nr, 2) % {max(end - begin, 1)} AS is_new
+                   run_nr >= {begin} + (hash(robot_nr, 2) % {max(end - begin, 1)})::BIGINT AS is_new
             FROM range({fleet.robots}) a(robot_nr), range({first_run}, {fleet.runs}) b(run_nr)
         ), shifted AS (
             SELECT robot_nr, run_nr, is_new, place, weight,
