@@ -49,6 +49,7 @@ class Found:
 def written(found: Found, quick: bool, took_s: float) -> str:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     a_run = found.hour_rows / found.robots
+    hours = counted(found.hours, "hour")
     lines = [
         "# How large a fleet one machine can look after",
         f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
@@ -63,7 +64,7 @@ def written(found: Found, quick: bool, took_s: float) -> str:
         f"{a_run:.0f} buckets in {len(made.PLACES)} places (the whole way, hops, their causes). Revision v2 reaches robot after robot in the first two months.",
         "## Size",
         sizes(found, a_run),
-        f"A year of hours is more than this machine's disk; it is extrapolated from {found.hours} hours of all robots, and the year of weeks from "
+        f"A year of hours is more than this machine's disk; it is extrapolated from {hours} of all robots, and the year of weeks from "
         f"{max(found.weeks_asked)}. A week merged has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours and answers the "
         "same to the last digit, which `python/tests/test_fleet.py` holds. `taut fleet merge` itself, of a day of hours of some robots "
         f"({found.merge_rows / 1e6:.1f} million rows): {found.merge}.",
@@ -105,9 +106,9 @@ def sizes(found: Found, a_run: float) -> str:
 
 def questions(found: Found) -> str:
     names = dict.fromkeys(name for asked in found.weeks_asked.values() for name in asked)
-    head = [f"{weeks} weeks, {short(found.week_rows * weeks)} rows" for weeks in found.weeks_asked]
+    head = [f"{counted(weeks, 'week')}, {short(found.week_rows * weeks)} rows" for weeks in found.weeks_asked]
     rows = [[name, *(str(asked.get(name, "–")) for asked in found.weeks_asked.values())] for name in names]
-    hours = f"{found.hours} hours of all robots, {short(found.hour_rows * found.hours)} rows"
+    hours = f"{counted(found.hours, 'hour')} of all robots, {short(found.hour_rows * found.hours)} rows"
     unmerged = [[name, str(asked)] for name, asked in found.hours_asked.items()]
     return table(["merged weeks", *head], rows) + "\n\n" + table(["not merged", hours], unmerged)
 
@@ -135,6 +136,10 @@ def ends(found: Found) -> str:
 
 def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def counted(n: int, thing: str) -> str:
+    return f"{n} {thing}" + ("s" if n != 1 else "")
 
 
 def short(n: float) -> str:

@@ -197,7 +197,7 @@ class Robots:
     def __init__(self, rows: ir.Table) -> None:
         self.values: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
         whole_time = rows.filter(rows["cause"] == "")
-        messages = {}
+        messages: dict[tuple[Any, ...], int] = {}
         for row in collected(expressions.distributions(whole_time, ["side", "robot", *PLACE])):
             messages[row["side"], row["robot"], row["chain"], row["position"]] = row["n"]
             for figure in QUANTILES:
