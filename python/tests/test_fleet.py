@@ -15,6 +15,7 @@ import pytest
 import taut.fleet
 from taut.fleet import NoFleet
 from taut.fleet.intervals import change, median_interval
+from taut.fleet.merge import merge
 
 from bench.fleet import made
 
@@ -49,11 +50,9 @@ def way(robot: str, ns: int, count: int, revision: str = "v1", day: str = "2026-
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """14 robots over three weeks, with a bad robot and an upgrade in the middle."""
+    """14 robots over three weeks, a result every third day, with a bad robot and an upgrade in the middle."""
     folder = tmp_path_factory.mktemp("fleet")
-    made.partitioned(
-        made.Fleet(14, date(2026, 10, 5), runs=21, hours=24, messages_an_hour=1000, rollout=(7, 16)), folder
-    )
+    made.partitioned(made.Fleet(14, date(2026, 10, 5), runs=7, hours=72, messages_an_hour=400, rollout=(2, 6)), folder)
     return folder
 
 
@@ -105,7 +104,7 @@ def test_times_are_whole_though_a_years_nanoseconds_do_not_fit_64_bits(tmp_path:
 def test_a_report_has_every_week_hop_cause_and_revision(fleet: Path) -> None:
     report = taut.fleet.open(str(fleet)).report()
     (chain,) = report["chains"]
-    assert (report["robots"], report["first"], report["last"]) == (14, "2026-10-05", "2026-10-25")
+    assert (report["robots"], report["first"], report["last"]) == (14, "2026-10-05", "2026-10-23")
     assert [place["hop"] for place in chain["places"]] == ["", *dict.fromkeys(hop for _, hop, *_ in made.PLACES if hop)]
     assert [week["week"] for week in chain["places"][0]["weeks"]] == ["2026-10-05", "2026-10-12", "2026-10-19"]
     assert sum(week["figures"]["n"] for week in chain["places"][0]["weeks"]) == report["messages"]
@@ -116,7 +115,7 @@ def test_a_report_has_every_week_hop_cause_and_revision(fleet: Path) -> None:
 
 
 def test_the_worst_robot_is_told_with_its_hop_and_cause(fleet: Path) -> None:
-    worst = taut.fleet.open(str(fleet)).worst(limit=3)
+    worst = taut.fleet.open(str(fleet), revision="v1").worst(limit=3)
     first = worst["ranked"][0]
     assert first["robot"] == "robot-00013"
     assert first["stands_out_by_hop"]["hop"] == "plan → send"
@@ -145,25 +144,24 @@ def test_two_robots_have_no_interval(fleet: Path) -> None:
 
 
 def test_a_merged_fleet_answers_the_same(fleet: Path, tmp_path: Path) -> None:
-    merged = subprocess.run(
-        [TAUT, "fleet", "merge", fleet, "--into", tmp_path / "weeks"], capture_output=True, text=True
-    )
-    assert merged.returncode == 0 and "3 files of 2026-10-05 to 2026-10-19" in merged.stderr, merged.stderr
-    assert len(list((tmp_path / "weeks").rglob("*.parquet"))) == 3
+    weeks = tmp_path / "weeks"
+    assert merge(str(fleet), str(weeks), "week")["files"] == len(list(weeks.rglob("*"))) // 2 == 3
 
     def answers(folder: Path) -> list[Row]:
         opened = taut.fleet.open(str(folder))
         opened.about["place"] = ""
         return [without_days(opened.report()), without_days(opened.worst()), without_days(opened.compare("v1", "v2"))]
 
-    assert answers(tmp_path / "weeks") == answers(fleet)
-    # Again, of one week: it is made anew from all of its days.
-    before = (tmp_path / "weeks/date=2026-10-19/merged.parquet").read_bytes()
-    again = [TAUT, "fleet", "merge", fleet, "--into", tmp_path / "weeks", "--since", "2026-10-25"]
-    assert "1 file of 2026-10-19" in subprocess.run(again, capture_output=True, text=True, check=True).stderr
-    assert len((tmp_path / "weeks/date=2026-10-19/merged.parquet").read_bytes()) == len(before)
-    itself = subprocess.run([TAUT, "fleet", "merge", fleet, "--into", fleet], capture_output=True, text=True)
-    assert itself.returncode == 2 and "cannot merge a fleet into itself" in itself.stderr
+    assert answers(weeks) == answers(fleet)
+    # Again, of one day's week: it is made anew from all of its days.
+    before = (weeks / "date=2026-10-19/merged.parquet").stat()
+    command = [TAUT, "fleet", "merge", fleet, "--into", weeks, "--since", "2026-10-23"]
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "1 file of 2026-10-19" in again.stderr
+    after = (weeks / "date=2026-10-19/merged.parquet").stat()
+    assert after.st_ino != before.st_ino and after.st_size == before.st_size
+    with pytest.raises(NoFleet, match="cannot merge a fleet into itself"):
+        merge(str(fleet), f"{weeks}/../../{fleet.name}", "week")
 
 
 def without_days(of: Any) -> Any:
@@ -175,7 +173,7 @@ def without_days(of: Any) -> Any:
 
 def test_days_are_chosen_without_opening_the_others(fleet: Path) -> None:
     report = taut.fleet.open(str(fleet), since="2026-10-07", until="2026-10-08").report()
-    assert (report["first"], report["last"]) == ("2026-10-07", "2026-10-08")
+    assert (report["first"], report["last"]) == ("2026-10-08", "2026-10-08")
 
 
 def test_robot_007_is_not_robot_7(tmp_path: Path) -> None:
@@ -238,19 +236,22 @@ def test_robots_are_compared_with_themselves_where_they_can_be() -> None:
 
 
 def test_the_command_prints_tables_json_by_its_schema_and_pages(fleet: Path, tmp_path: Path) -> None:
-    asked = {"report": [], "worst": ["--limit", "3"], "compare": ["v1", "v2"]}
-    for verb, more in asked.items():
-        command = [TAUT, "fleet", verb, fleet, *more]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert "plan → send" in shown.stdout and max(map(len, shown.stdout.splitlines())) <= 100
-        answer = subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True)
-        assert json.loads(answer.stdout)["kind"] == f"fleet-{verb}"
-        (tmp_path / f"{verb}.json").write_text(answer.stdout)
-        subprocess.run([*command, "--format", "html", "-o", tmp_path / f"{verb}.html"], check=True, capture_output=True)
-        assert (tmp_path / f"{verb}.html").read_text().endswith("</html>\n")
-    schema = ROOT / "docs/schemas/fleet.schema.json"
-    check = [sys.executable, "-m", "check_jsonschema", "--schemafile", schema, *tmp_path.glob("*.json")]
-    assert subprocess.run(check, capture_output=True, text=True).returncode == 0
+    opened = taut.fleet.open(str(fleet))
+    answers = {"report": opened.report(), "worst": opened.worst(), "compare": opened.compare("v1", "v2")}
+    for verb, answer in answers.items():
+        (tmp_path / f"{verb}.json").write_text(json.dumps(answer))
+    printed = subprocess.run(
+        [TAUT, "fleet", "worst", fleet, "--format", "json"], capture_output=True, check=True
+    ).stdout
+    assert json.loads(printed) == answers["worst"]
+    check = [sys.executable, "-m", "check_jsonschema", "--schemafile", ROOT / "docs/schemas/fleet.schema.json"]
+    checked = subprocess.run([*check, *tmp_path.glob("*.json")], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    shown = subprocess.run([TAUT, "fleet", "worst", fleet], capture_output=True, text=True, check=True).stdout
+    assert "plan → send" in shown and max(map(len, shown.splitlines())) <= 100
+    page = tmp_path / "page.html"
+    subprocess.run([TAUT, "fleet", "worst", fleet, "--format", "html", "-o", page], check=True, capture_output=True)
+    assert page.read_text().endswith("</html>\n")
 
 
 def test_a_recording_is_added_and_asked_for(run: Path, tmp_path: Path) -> None:
