@@ -97,9 +97,7 @@ fn compare(compare: &Compare) -> String {
     out + &format!("<p class=\"aside\">{}</p>\n", escape(&sentences::unit(compare)))
 }
 
-type Lines<'a> = [(&'a str, Vec<(&'a str, Option<super::Bounds>)>)];
-
-fn figure(title: &str, lines: &Lines<'_>) -> String {
+fn figure(title: &str, lines: &[trend::Line<'_>]) -> String {
     let svg = trend::weeks(title, lines);
     if svg.is_empty() {
         return String::new();

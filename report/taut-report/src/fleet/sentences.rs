@@ -280,8 +280,8 @@ pub(super) fn bounds(of: Option<Bounds>) -> String {
 pub(super) fn bounds_of(of: Bounds) -> String {
     // So many digits that 1.1 % are seen.
     let digits = match of.up_to_ns {
-        ..100_000 => 4,
-        ..100_000_000 => 3,
+        0..100_000 => 4,
+        100_000..100_000_000 => 3,
         _ => 1,
     };
     let [above, up_to] = [of.above_ns, of.up_to_ns].map(|ns| format!("{:.digits$}", ns as f64 / 1e6));

@@ -10,8 +10,11 @@ use crate::{
 /// The colours that a picture has.
 pub(super) const LINES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Lines over weeks, each with its name; the axis of time is logarithmic. Weeks without the figure leave a gap.
-pub(super) fn weeks(title: &str, lines: &[(&str, Vec<(&str, Option<Bounds>)>)]) -> String {
+/// A name, and a figure week by week.
+pub(super) type Line<'a> = (&'a str, Vec<(&'a str, Option<Bounds>)>);
+
+/// Lines over weeks; the axis of time is logarithmic. Weeks without the figure leave a gap.
+pub(super) fn weeks(title: &str, lines: &[Line<'_>]) -> String {
     let mut names: Vec<&str> = lines.iter().flat_map(|(_, line)| line.iter().map(|(week, _)| *week)).collect();
     names.sort_unstable();
     names.dedup();
@@ -67,7 +70,7 @@ pub(super) fn weeks(title: &str, lines: &[(&str, Vec<(&str, Option<Bounds>)>)]) 
 }
 
 /// p50, p99, p99.9 of a place.
-pub(super) fn figures(place: &Place) -> Vec<(&'static str, Vec<(&str, Option<Bounds>)>)> {
+pub(super) fn figures(place: &Place) -> Vec<Line<'_>> {
     [("p50", "p50"), ("p99", "p99"), ("p99.9", "p999")]
         .into_iter()
         .map(|(name, key)| (name, place.weeks.iter().map(|week| (week.week.as_str(), week.figures.of(key))).collect()))
@@ -75,7 +78,7 @@ pub(super) fn figures(place: &Place) -> Vec<(&'static str, Vec<(&str, Option<Bou
 }
 
 /// The p99 of the hops that take most time.
-pub(super) fn hops(places: &[Place]) -> Vec<(&str, Vec<(&str, Option<Bounds>)>)> {
+pub(super) fn hops(places: &[Place]) -> Vec<Line<'_>> {
     let mut hops: Vec<&Place> = places.iter().filter(|place| place.position > 0).collect();
     hops.sort_by(|a, b| b.time_share.unwrap_or(0.0).total_cmp(&a.time_share.unwrap_or(0.0)));
     hops.truncate(LINES.len());
