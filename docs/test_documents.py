@@ -46,7 +46,7 @@ SHORTER = [
     (r"taut probe(?=.*--vary)(?!.*--rounds)", "taut probe --rounds 1"),
 ]
 # Commands whose exit code 1 says what they found.
-VERDICT = re.compile(r"\btaut (doctor|gate|guard|lab)\b")
+VERDICT = re.compile(r"\btaut (doctor|gate|guard|lab)\b|\bworkloads\.")
 REFUSED = "not permitted here"
 # Files in $samples, made by these commands there.
 SAMPLES = """
