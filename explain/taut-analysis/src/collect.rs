@@ -286,7 +286,8 @@ impl Analyzer {
             .flat_map(|(_, line)| processes_of(line, messages, context, &self.objects))
             .collect();
         let mut refused = Vec::new();
-        for (chain, line) in chains.iter_mut().zip(lines) {
+        let explained = if wanted.only_rows { 0 } else { chains.len() };
+        for (chain, line) in chains.iter_mut().zip(lines).take(explained) {
             refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes));
         }
         if let Some(row) = row {

@@ -68,11 +68,21 @@ pub struct Wanted {
     pub budgets: bool,
     /// Whether every message's time is wanted, the program's apart from the machine's.
     pub sides: bool,
+    /// Whether only rows are wanted, and nothing is explained.
+    pub only_rows: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { worst: 10, messages: Vec::new(), from_ns: None, suspects: Vec::new(), budgets: false, sides: false }
+        Wanted {
+            worst: 10,
+            messages: Vec::new(),
+            from_ns: None,
+            suspects: Vec::new(),
+            budgets: false,
+            sides: false,
+            only_rows: false,
+        }
     }
 }
 

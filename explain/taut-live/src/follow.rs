@@ -15,16 +15,19 @@ use taut_analysis::DeclaredChain;
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::Tail;
 
-use crate::{State, keep::Keeping, turn::Turner};
+use crate::{Guard, State, keep::Keeping, turn::Turner};
 
 /// Between two looks at the file.
 const LOOK: Duration = Duration::from_millis(100);
 /// What happened so long ago is in the file: rings and kernel are drained every 20 ms, chunks closed after 200 ms.
 const LAG_NS: u64 = 600_000_000;
-/// A turn may take one part in so many of the time between two turns.
-const SHARE: u32 = 100;
+/// A turn may take one part in so many of a core between two turns.
+const SHARE: u32 = 60;
 /// Between turns at most.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
+
+/// What a speed guard in the robot says of itself.
+const GUARD: [&str; 3] = ["guard.armed", "guard.trip", "guard.false_trip"];
 
 /// What is followed, and how.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub struct Following {
     pub turn: Duration,
     /// Whether to begin with the last seconds; else with the recording's first.
     pub is_late: bool,
+    /// Whether it is wanted whose time the tail was: a third of the work.
+    pub has_tail: bool,
     /// Whether nobody wants the file: what is read of it gives its room back.
     pub eat: bool,
 }
@@ -59,11 +64,13 @@ pub struct Follower {
 /// The file cannot be opened, or there can be no thread.
 pub fn follow(following: Following, state: Arc<Mutex<State>>) -> std::io::Result<Follower> {
     let file = File::options().read(true).write(following.eat).open(&following.path)?;
+    let tail = file.try_clone()?;
     let (requests, asked) = mpsc::channel();
     let shared = Arc::clone(&state);
     let body = move || {
+        let _sentinel = Sentinel(&shared);
         taut_capture::give_way();
-        let mut thread = Thread::new(following, file, &shared);
+        let mut thread = Thread::new(following, file, tail, &shared);
         if let Err(failure) = thread.run(&asked) {
             lock(&shared).failure = Some(failure);
         }
@@ -92,9 +99,26 @@ impl Drop for Follower {
     }
 }
 
+/// Of the whole process: the analysis has threads of its own. What others do meanwhile is little.
+fn processor_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// A panic of another thread leaves a state that is old, not one that is wrong.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whoever waits for the thread must not wait for one that is gone.
+struct Sentinel<'a>(&'a Mutex<State>);
+
+impl Drop for Sentinel<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(self.0).failure = Some("the analysis failed: a defect of taut".to_owned());
+        }
+    }
 }
 
 struct Thread<'a> {
@@ -103,23 +127,27 @@ struct Thread<'a> {
     file: File,
     turner: Turner,
     state: &'a Mutex<State>,
+    opened_ns: u64,
     /// Up to which messages are counted; 0 before the first turn.
     until_ns: u64,
     eaten: u64,
+    /// When the file grew last.
+    grew: Instant,
 }
 
 impl<'a> Thread<'a> {
-    fn new(following: Following, file: File, state: &'a Mutex<State>) -> Thread<'a> {
+    fn new(following: Following, file: File, tail: File, state: &'a Mutex<State>) -> Thread<'a> {
         let since_ns = if following.is_late { realtime_ns().saturating_sub(crate::turn::HORIZON_NS) } else { 0 };
-        let tail = file.try_clone().expect("a descriptor");
         Thread {
-            turner: Turner::new(following.chains.clone()),
+            turner: Turner::new(following.chains.clone(), following.has_tail),
             following,
             tail: Tail::new(tail, since_ns),
             file,
             state,
+            opened_ns: monotonic_ns(),
             until_ns: 0,
             eaten: 0,
+            grew: Instant::now(),
         }
     }
 
@@ -128,7 +156,9 @@ impl<'a> Thread<'a> {
         loop {
             let failed = |error: taut_recording::Error| format!("{}: {error}", self.following.path.display());
             let turner = &mut self.turner;
-            self.tail.read(&mut |time_ns, record| turner.take(time_ns, record)).map_err(failed)?;
+            if self.tail.read(&mut |time_ns, record| turner.take(time_ns, record)).map_err(failed)? {
+                self.grew = Instant::now();
+            }
             self.eat();
             let is_over = self.tail.ending().is_some();
             if is_over || Instant::now() >= next {
@@ -152,23 +182,28 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Returns how long it took.
+    /// Returns the processor time that it took.
     fn turn(&mut self) -> Duration {
         let Some(info) = self.tail.info().cloned() else { return Duration::ZERO };
         let now_ns = self.tail.ending().map_or_else(|| monotonic_ns().saturating_sub(LAG_NS), |e| e.end_monotonic_ns);
         if self.until_ns == 0 {
-            let late_ns = self.following.turn.as_nanos() as u64;
-            self.until_ns =
-                if self.following.is_late { now_ns.saturating_sub(late_ns) } else { info.start_monotonic_ns };
+            self.until_ns = if self.following.is_late { self.opened_ns } else { info.start_monotonic_ns };
         }
         if now_ns <= self.until_ns {
             return Duration::ZERO;
         }
-        let began = Instant::now();
-        self.turner.turn(&info, now_ns, || lock(self.state), self.until_ns);
-        lock(self.state).damaged_chunks = self.tail.damaged();
+        let began_ns = processor_ns();
+        let [armed, trips, false_trips] = GUARD.map(|signal| self.tail.values_of(signal));
+        let state = || {
+            let mut state = lock(self.state);
+            state.damaged_chunks = self.tail.damaged();
+            state.guard = Guard { is_armed: armed > 0, trips, false_trips };
+            state.silent_ns = self.grew.elapsed().as_nanos() as u64;
+            state
+        };
+        self.turner.turn(&info, now_ns, state, self.until_ns);
         self.until_ns = now_ns;
-        began.elapsed()
+        Duration::from_nanos(processor_ns() - began_ns)
     }
 
     /// Gives back the room of what is read, whole pages of it. A file system that cannot do so keeps it all.

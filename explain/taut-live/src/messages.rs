@@ -9,10 +9,13 @@ use crate::{
     state::{Figures, Hop},
 };
 
-/// Messages that were counted, with the moments of their last stamps.
+/// Messages that were counted, by id, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
+/// chain they are of, so a chain that is found anew counts nobody twice.
 #[derive(Default)]
 pub struct Counted {
-    ends: HashMap<(String, u64), u64>,
+    ends: HashMap<u64, u64>,
+    /// What ended before the first turn is not of this stretch, and may be cut.
+    begins_ns: Option<u64>,
 }
 
 impl Counted {
@@ -21,19 +24,26 @@ impl Counted {
         self.ends.retain(|_, end_ns| *end_ns >= before_ns);
     }
 
+    /// The first turn begins here; later ones do not change it.
+    pub fn begin(&mut self, since_ns: u64) {
+        self.begins_ns.get_or_insert(since_ns);
+    }
+
     /// Whether this message ended by `until_ns` and was not counted before.
     fn is_new(&mut self, message: &MessageRow<'_>, until_ns: u64) -> bool {
         if message.outcome == "in_flight" || message.end_ns > until_ns {
             return false;
         }
-        // Rows come chain after chain, and there are few chains: the key is a name so that it outlives the window.
-        let end_ns = self.ends.entry((message.chain.to_owned(), message.id)).or_insert(0);
+        let end_ns = self.ends.entry(message.id).or_insert(0);
         // What is left of a message in a later window does not begin after the end that it had.
-        let is_new = message.start_ns > *end_ns;
+        let is_new = message.start_ns > *end_ns && self.begins_ns.is_none_or(|begins_ns| message.end_ns > begins_ns);
         *end_ns = message.end_ns.max(*end_ns);
         is_new
     }
 }
+
+/// By tid: "comm/tid", and ns by state.
+pub type Threads = HashMap<i32, (String, BTreeMap<&'static str, u64>)>;
 
 /// Takes a window's rows.
 pub struct Rows<'a> {
@@ -43,8 +53,8 @@ pub struct Rows<'a> {
     chains: HashMap<String, Rowed>,
     /// The message that hops and causes are now of, if it counts.
     current: Option<Current>,
-    /// By tid: "comm/tid", and ns by state within the turn.
-    pub threads: HashMap<i32, (String, BTreeMap<&'static str, u64>)>,
+    /// What threads did within the turn.
+    pub threads: Threads,
 }
 
 /// What a chain's messages came to; hops are known by their points until the chain is.

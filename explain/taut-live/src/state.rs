@@ -22,6 +22,8 @@ pub struct State {
     pub ending: Option<Ending>,
     /// Why nothing more will come, when that is not the recording's end.
     pub failure: Option<String>,
+    /// For how long the file has not grown: a recorder that lives adds to it each second.
+    pub silent_ns: u64,
     /// CLOCK_MONOTONIC up to which messages are counted.
     pub until_ns: u64,
     /// Turns so far.

@@ -1,13 +1,13 @@
 //! A turn: the last seconds go through the analysis of a report, and what is new goes into the [`State`].
 
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
 use taut_analysis::{Analyzer, Config, DeclaredChain, Explained, Wanted};
 use taut_recording::{Info, Record, Tier};
 
 use crate::{
     keep::Keeping,
-    messages::{Counted, Rows},
+    messages::{Counted, Rows, Threads},
     state::{Chain, Figures, RECENT_NS, State, Thread},
     window::Window,
 };
@@ -19,6 +19,7 @@ const ENOUGH_MESSAGES: u64 = 10;
 
 /// Takes in a stream's records and turns them into a [`State`].
 pub struct Turner {
+    has_tail: bool,
     window: Window,
     counted: Counted,
     /// Declared, or found in an earlier turn.
@@ -26,21 +27,22 @@ pub struct Turner {
     declared: usize,
     processor: taut_capture::ThreadTimes,
     pub(crate) keeping: Option<Keeping>,
-    /// Stamps read before the last turn.
-    stamps: u64,
+    /// Stamps read before the last turn, if there was one.
+    stamps: Option<u64>,
 }
 
 impl Turner {
-    /// With the chains that the user declares.
-    pub fn new(declared: Vec<DeclaredChain>) -> Turner {
+    /// With the chains that the user declares; `has_tail` whether [`Chain::explained`] is wanted.
+    pub fn new(declared: Vec<DeclaredChain>, has_tail: bool) -> Turner {
         Turner {
+            has_tail,
             window: Window::default(),
             counted: Counted::default(),
             declared: declared.len(),
             followed: declared,
             processor: taut_capture::ThreadTimes::default(),
             keeping: None,
-            stamps: 0,
+            stamps: None,
         }
     }
 
@@ -68,33 +70,12 @@ impl Turner {
     ) {
         let began = Instant::now();
         self.window.forget(since_ns.saturating_sub(HORIZON_NS));
+        self.counted.begin(since_ns);
         self.counted.forget(since_ns.saturating_sub(2 * HORIZON_NS));
-        let explain = Wanted { worst: 0, ..Wanted::default() };
-        let followed = self.followed.clone();
-        let mut analyzer = Analyzer::new(Config { followed, explain, ..Config::default() });
-        self.window.feed(&mut analyzer);
-        let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
-        let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut |row| rows.take(row));
-        // Nobody stamped, or not yet.
-        let chains = analysis.map(|analysis| analysis.chains).unwrap_or_default();
-        let mut turned: Vec<(taut_analysis::Chain, Vec<String>, Figures)> = Vec::new();
-        for chain in chains {
-            let points: Vec<String> = chain.points.iter().map(|point| point.name.clone()).collect();
-            let figures = rows.figures(&chain.name, &points, chain.deadline_ns);
-            turned.push((chain, points, figures));
-        }
-        let mut threads = rows.threads;
+        let (chains, mut threads) = self.analyse(info, since_ns, until_ns);
+        chains.iter().for_each(|turned| self.follow(turned));
         if info.tier == Tier::Stamps {
-            let of_tree = self.window.all_recorded().map(|thread| (thread.pid, thread.tid));
-            threads =
-                self.processor.read(of_tree).into_iter().map(|(tid, states)| (tid, (String::new(), states))).collect();
-            for (tid, (name, _)) in &mut threads {
-                let comm = self.window.recorded(*tid).map_or("", |thread| thread.comm.as_str());
-                *name = format!("{comm}/{tid}");
-            }
-        }
-        for (chain, points, _) in &turned {
-            self.follow(chain, points);
+            threads = self.threads_of_proc();
         }
         let span_ns = until_ns.saturating_sub(since_ns);
         let turn_ns = began.elapsed().as_nanos() as u64;
@@ -102,17 +83,46 @@ impl Turner {
         let state = &mut *state;
         state.info = Some(info.clone());
         (state.until_ns, state.turns, state.turn_ns) = (until_ns, state.turns + 1, turn_ns);
-        let before = std::mem::replace(&mut self.stamps, self.window.stamps);
+        // The first turn may have read what was before it.
+        let before = self.stamps.replace(self.window.stamps).unwrap_or(self.window.stamps);
         state.stamps_per_s = (self.window.stamps - before) as f64 * 1e9 / span_ns.max(1) as f64;
         (state.stamps, state.kernel_events) = (self.window.stamps, self.window.kernel_events);
-        (state.telemetry, state.lost, state.guard) = (self.window.telemetry, self.window.lost, self.window.guard);
+        (state.telemetry, state.lost) = (self.window.telemetry, self.window.lost);
         state.keeping = self.keeping.as_ref().map(Keeping::told);
-        take_chains(state, turned, span_ns);
+        take_chains(state, chains, span_ns);
         take_threads(state, threads);
     }
 
+    fn analyse(&mut self, info: &Info, since_ns: u64, until_ns: u64) -> (Vec<Turned>, Threads) {
+        let explain = Wanted { worst: 0, only_rows: !self.has_tail, ..Wanted::default() };
+        let followed = self.followed.clone();
+        let mut analyzer = Analyzer::new(Config { followed, explain, ..Config::default() });
+        self.window.feed(&mut analyzer);
+        let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
+        let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut |row| rows.take(row));
+        // An error says that nobody stamped in these seconds.
+        let chains = analysis.map(|analysis| analysis.chains).unwrap_or_default();
+        let turned = |chain: taut_analysis::Chain| {
+            let points: Vec<String> = chain.points.iter().map(|point| point.name.clone()).collect();
+            let figures = rows.figures(&chain.name, &points, chain.deadline_ns);
+            Turned { chain, points, figures }
+        };
+        (chains.into_iter().map(turned).collect(), rows.threads)
+    }
+
+    /// What threads did, where no kernel events say it.
+    fn threads_of_proc(&mut self) -> Threads {
+        let of_tree = self.window.all_recorded().map(|thread| (thread.pid, thread.tid));
+        let read = self.processor.read(of_tree);
+        let named = |(tid, states)| {
+            let comm = self.window.recorded(tid).map_or("", |thread| thread.comm.as_str());
+            (tid, (format!("{comm}/{tid}"), states))
+        };
+        read.into_iter().map(named).collect()
+    }
+
     /// Remembers a chain's points, or forgets them when most of its messages go elsewhere by now.
-    fn follow(&mut self, chain: &taut_analysis::Chain, points: &[String]) {
+    fn follow(&mut self, Turned { chain, points, .. }: &Turned) {
         let known = self.followed.iter().position(|followed| followed.name == chain.name);
         let elsewhere = chain.branches.iter().any(|branch| 2 * branch.messages > chain.messages);
         match known {
@@ -120,7 +130,7 @@ impl Turner {
             None if !elsewhere && chain.end_to_end.distribution.n >= ENOUGH_MESSAGES => {
                 self.followed.push(DeclaredChain {
                     name: chain.name.clone(),
-                    points: points.to_vec(),
+                    points: points.clone(),
                     deadline_ns: chain.deadline_ns,
                 });
             }
@@ -129,14 +139,21 @@ impl Turner {
     }
 }
 
-fn take_chains(state: &mut State, turned: Vec<(taut_analysis::Chain, Vec<String>, Figures)>, span_ns: u64) {
+/// A chain of a turn, with what is new of it.
+struct Turned {
+    chain: taut_analysis::Chain,
+    points: Vec<String>,
+    figures: Figures,
+}
+
+fn take_chains(state: &mut State, turned: Vec<Turned>, span_ns: u64) {
     let until_ns = state.until_ns;
     // Who was silent was so for as long as the others spoke.
-    for silent in state.chains.iter_mut().filter(|known| turned.iter().all(|(chain, ..)| chain.name != known.name)) {
+    for silent in state.chains.iter_mut().filter(|known| turned.iter().all(|turned| turned.chain.name != known.name)) {
         silent.recent.push_back((until_ns, span_ns, Figures::default()));
         silent.explained = Explained::default();
     }
-    for (chain, points, figures) in turned {
+    for Turned { chain, points, figures } in turned {
         let at = state.chains.iter().position(|known| known.name == chain.name).unwrap_or_else(|| {
             state.chains.push(Chain { name: chain.name.clone(), ..Chain::default() });
             state.chains.len() - 1
@@ -159,7 +176,7 @@ fn take_chains(state: &mut State, turned: Vec<(taut_analysis::Chain, Vec<String>
     state.chains.sort_by(|a, b| b.total.messages().cmp(&a.total.messages()).then_with(|| a.name.cmp(&b.name)));
 }
 
-fn take_threads(state: &mut State, turned: std::collections::HashMap<i32, (String, BTreeMap<&'static str, u64>)>) {
+fn take_threads(state: &mut State, turned: Threads) {
     let until_ns = state.until_ns;
     for (tid, (name, states)) in turned {
         let at = state.threads.iter().position(|known| known.tid == tid).unwrap_or_else(|| {

@@ -6,7 +6,7 @@ use taut_analysis::Analyzer;
 use taut_clock::{ClockPair, Counter};
 use taut_recording::{Kind, LostWhat, Object, PlainChannel, Record, StampBatch, Thread};
 
-use crate::state::{Guard, Lost};
+use crate::state::Lost;
 
 /// A batch is kept for so long beyond the window: its rows reach from its time on.
 const BATCH_NS: u64 = 1_000_000_000;
@@ -34,8 +34,6 @@ pub struct Window {
     pub telemetry: u64,
     /// Sums.
     pub lost: Lost,
-    /// From values.
-    pub guard: Guard,
 }
 
 impl Window {
@@ -44,7 +42,6 @@ impl Window {
         match record {
             Record::Stamps(batch) => {
                 self.stamps += batch.ticks.len() as u64;
-                self.values(&batch);
                 self.locks.extend(only_locks(&batch));
                 self.locks.drain(..self.locks.len().saturating_sub(MOST_KNOWN));
                 self.recent.push_back((time_ns, Record::Stamps(batch)));
@@ -96,7 +93,10 @@ impl Window {
     /// Gives everything to an analyzer.
     pub fn feed(&self, analyzer: &mut Analyzer) {
         self.known().iter().for_each(|record| analyzer.record(record));
-        self.recent.iter().for_each(|(_, record)| analyzer.record(record));
+        // Names may lie in the file behind the stamps that have them: such stamps wait for a later turn.
+        let named = self.names.last_key_value().map_or(0, |(id, _)| *id);
+        let is_named = |record: &Record| !matches!(record, Record::Stamps(batch) if highest_name(batch) > named);
+        self.recent.iter().filter(|(_, record)| is_named(record)).for_each(|(_, record)| analyzer.record(record));
     }
 
     /// What a recording that begins now has to be told first.
@@ -123,18 +123,13 @@ impl Window {
     pub fn all_recorded(&self) -> impl Iterator<Item = &Thread> {
         self.threads.values().filter(|thread| thread.recorded)
     }
+}
 
-    fn values(&mut self, batch: &StampBatch) {
-        let values = batch.kind.iter().zip(&batch.point).filter(|(kind, _)| **kind == Kind::Value as u8);
-        for (_, point) in values {
-            match self.names.get(point).map(String::as_str) {
-                Some("guard.armed") => self.guard.is_armed = true,
-                Some("guard.trip") => self.guard.trips += 1,
-                Some("guard.false_trip") => self.guard.false_trips += 1,
-                _ => {}
-            }
-        }
-    }
+/// Recorders number names in the order in which they come.
+fn highest_name(batch: &StampBatch) -> u32 {
+    let reasons = batch.kind.iter().zip(&batch.value).filter(|(kind, _)| **kind == Kind::Outcome as u8);
+    let reasons = reasons.map(|(_, value)| *value as u32);
+    batch.point.iter().copied().chain(reasons).max().unwrap_or(0)
 }
 
 fn only_locks(batch: &StampBatch) -> Option<StampBatch> {

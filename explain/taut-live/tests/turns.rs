@@ -55,7 +55,7 @@ struct Stream {
 
 impl Stream {
     fn new(declared: Vec<DeclaredChain>) -> Stream {
-        let mut turner = Turner::new(declared);
+        let mut turner = Turner::new(declared, true);
         for (id, name) in (1..).zip(NAMES) {
             turner.take(START_NS, Record::Name(Name { id, name: name.into() }));
         }
@@ -121,6 +121,47 @@ fn a_chain_keeps_its_points_while_nobody_gets_through() {
     let total = &state.chains[0].total;
     assert_eq!(total.outcomes, [("applied".into(), 100), ("speed_limit".into(), 500)].into());
     assert_eq!((total.hops[0].delay.count(), total.hops[1].delay.count()), (600, 100));
+}
+
+#[test]
+fn a_chain_that_goes_on_further_is_found_anew_and_nobody_counts_twice() {
+    let mut stream = Stream::new(Vec::new());
+    for n in 0..1000u64 {
+        let start_ns = START_NS + n * 10 * MS;
+        let mut rows = vec![(start_ns, n, 1, false), (start_ns + MS, n, 2, false)];
+        if n >= 400 {
+            rows.push((start_ns + 2 * MS, n, 3, false));
+        }
+        stream.turner.take(start_ns, stamps(7, &rows));
+        if n % 100 == 99 {
+            stream.turn(start_ns + 5 * MS);
+        }
+    }
+    let state = stream.state();
+    let names: Vec<&str> = state.chains.iter().map(|chain| chain.name.as_str()).collect();
+    assert!(names.contains(&"sensor.read → plan.done") && names.contains(&"sensor.read → arm.written"), "{names:?}");
+    assert_eq!(state.chains.iter().map(|chain| chain.total.messages()).sum::<u64>(), 1000);
+}
+
+#[test]
+fn stamps_wait_for_their_names() {
+    let mut stream = Stream::new(Vec::new());
+    let late = |n: u64, start_ns| stamps(7, &[(start_ns, n, 6, false), (start_ns + MS, n, 7, false)]);
+    for n in 0..200u64 {
+        let start_ns = START_NS + n * 10 * MS;
+        stream.turner.take(start_ns, late(n, start_ns));
+        if n == 99 {
+            stream.turn(start_ns + 5 * MS);
+            assert!(stream.state().chains.is_empty());
+            for (id, name) in [(6, "imu.read"), (7, "imu.used")] {
+                stream.turner.take(start_ns, Record::Name(Name { id, name: name.into() }));
+            }
+        }
+    }
+    stream.turn(START_NS + 2 * SECOND_NS);
+    let state = stream.state();
+    let [chain] = &state.chains[..] else { panic!("{:?}", state.chains) };
+    assert_eq!((chain.name.as_str(), chain.total.way.count()), ("imu.read → imu.used", 200));
 }
 
 #[test]
@@ -231,8 +272,14 @@ fn a_recording_is_followed_to_its_end_and_what_is_eaten_gives_its_room_back() {
     std::fs::write(&path, padded).unwrap();
     let before = std::fs::metadata(&path).unwrap().blocks();
     let state = Arc::new(Mutex::new(State::default()));
-    let following =
-        Following { path: path.clone(), chains: Vec::new(), turn: Duration::from_millis(1), is_late: false, eat: true };
+    let following = Following {
+        path: path.clone(),
+        chains: Vec::new(),
+        turn: Duration::from_millis(1),
+        is_late: false,
+        has_tail: false,
+        eat: true,
+    };
     let follower = follow(following, Arc::clone(&state)).unwrap();
     let is_over = || follower.state().ending.is_some() || follower.state().failure.is_some();
     while !is_over() {
@@ -251,7 +298,14 @@ fn what_is_no_recording_fails_with_the_file_s_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.mcap");
     std::fs::write(&path, vec![7; 4096]).unwrap();
-    let following = Following { path, chains: Vec::new(), turn: Duration::from_millis(1), is_late: true, eat: false };
+    let following = Following {
+        path,
+        chains: Vec::new(),
+        turn: Duration::from_millis(1),
+        is_late: true,
+        has_tail: true,
+        eat: false,
+    };
     let state = Arc::new(Mutex::new(State::default()));
     let follower = follow(following, state).unwrap();
     while follower.state().failure.is_none() {

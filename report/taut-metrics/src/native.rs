@@ -150,3 +150,30 @@ fn histogram(spread: &Spread) -> Histogram {
     }
     histogram
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_deltas_read_back_as_the_buckets() {
+        let mut spread = Spread::default();
+        [0, 1, 1_000, 1_000, 1_015, 5_000_000, 5_000_000, 5_000_000].into_iter().for_each(|ns| spread.record(ns));
+        let histogram = histogram(&spread);
+        let (mut index, mut count, mut read) = (0, 0, Vec::new());
+        let mut deltas = histogram.positive_delta.iter();
+        for span in &histogram.positive_span {
+            index += span.offset();
+            for _ in 0..span.length() {
+                count += deltas.next().unwrap();
+                read.push((index - 1, count as u64));
+                index += 1;
+            }
+        }
+        assert_eq!(deltas.next(), None);
+        assert_eq!(read, spread.buckets().collect::<Vec<_>>());
+        assert!(histogram.positive_span.len() >= 3, "neighbours share a span, others do not");
+        assert_eq!((histogram.zero_count(), histogram.sample_count()), (1, 8));
+        assert!(histogram.zero_threshold() < BUCKETS.bounds(-1).0, "0 and nothing else is below the buckets");
+    }
+}

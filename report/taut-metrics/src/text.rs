@@ -87,3 +87,27 @@ fn escaped(text: &str, quotes: bool) -> String {
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
     if quotes { text.replace('"', "\\\"") } else { text }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_label_or_a_help_ends_its_line() {
+        let labels = vec![("chain", "a\"b\\c\nd".to_owned())];
+        let help = "one\ntwo \"three\"";
+        let values = Values::Counter(vec![(labels, 7)]);
+        let family = [Family { name: "taut_x", help, unit: "", values }];
+        let sample = "taut_x_total{chain=\"a\\\"b\\\\c\\nd\"} 7\n";
+        let head = "# HELP taut_x_total one\\ntwo \"three\"\n# TYPE taut_x_total counter\n";
+        assert_eq!(text(&family, false), format!("{head}{sample}"));
+        let head = "# HELP taut_x one\\ntwo \\\"three\\\"\n# TYPE taut_x counter\n";
+        assert_eq!(text(&family, true), format!("{head}{sample}# EOF\n"));
+    }
+
+    #[test]
+    fn classic_bounds_are_round_and_ascend() {
+        assert_eq!((CLASSIC[0], CLASSIC[1], CLASSIC[2], CLASSIC[21]), (1_000, 2_000, 5_000, 10_000_000_000));
+        assert!(CLASSIC.is_sorted());
+    }
+}

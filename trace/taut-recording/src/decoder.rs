@@ -24,6 +24,8 @@ pub struct Decoder {
     pub plain: Descriptions,
     /// Messages by channel that have no schema.
     pub nameless: BTreeMap<u16, u64>,
+    /// Values by channel: views, of which only the number is taken.
+    pub values: BTreeMap<u16, u64>,
 }
 
 /// Takes a record with its log time.
@@ -84,6 +86,7 @@ impl Decoder {
         }
         // Values are views of what the raw stamps hold.
         if plain::is_view(known) {
+            *self.values.entry(channel).or_default() += 1;
             return;
         }
         let log_time_ns = log_time_ns(body);

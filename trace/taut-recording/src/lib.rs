@@ -25,5 +25,5 @@ pub use error::Error;
 pub use reader::{Contents, info, read};
 pub use records::*;
 pub use recover::{Recovered, copy, recover};
-pub use tail::Tail;
+pub use tail::{Tail, is_finished};
 pub use writer::{Compression, FORMAT_VERSION, Writer};

@@ -16,17 +16,33 @@ const RECORD_HEAD: usize = 9;
 const CHUNK_HEAD: usize = 25;
 /// A chunk's times are those of its batches' first rows; their last ones are no more than this later.
 const BATCH_NS: u64 = 1_000_000_000;
+/// For so long after the start stamps are read whoever wants them: locks get their names then.
+const EARLY_NS: u64 = 60_000_000_000;
 /// Of the file's head, to see whose it is.
 const HEAD_BYTES: usize = 1024;
 /// The data are over: index and footer follow.
 const DATA_END: u8 = 0x0f;
+
+/// Whether a recording was closed: nothing more will come.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_finished(file: &File) -> std::io::Result<bool> {
+    let mut end = [0; MAGIC.len()];
+    let at = file.metadata()?.len().checked_sub(end.len() as u64);
+    // A file that is just being made begins with what one that is closed ends with.
+    match at.filter(|at| *at > 0) {
+        Some(at) => file.read_exact_at(&mut end, at).map(|()| end == MAGIC),
+        None => Ok(false),
+    }
+}
 
 /// A recording that grows.
 pub struct Tail {
     file: File,
     /// Up to here it is read.
     at: u64,
-    /// Stamps and kernel events of chunks that end before this log time are not wanted.
+    /// Kernel events and most stamps of chunks that end before this log time are not wanted.
     since_ns: u64,
     decoder: Decoder,
     is_checked: bool,
@@ -36,8 +52,8 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// From the start of the file; but stamps and kernel events only from chunks that reach beyond the log time
-    /// `since_ns` (CLOCK_REALTIME), so that an hour's recording is caught up with at once.
+    /// From the start of the file; but kernel events, and stamps behind the first minute, only from chunks that reach
+    /// beyond the log time `since_ns` (CLOCK_REALTIME), so that an hour's recording is caught up with at once.
     pub fn new(file: File, since_ns: u64) -> Tail {
         Tail {
             file,
@@ -80,6 +96,15 @@ impl Tail {
     /// How it ended, once it has.
     pub fn ending(&self) -> Option<&Ending> {
         self.decoder.contents.ending.as_ref()
+    }
+
+    /// How many values this signal has had since the start, whatever was left out.
+    pub fn values_of(&self, signal: &str) -> u64 {
+        let is_it = |number: &u16| {
+            let topic = self.decoder.plain.channel(*number).map_or("", |channel| channel.topic.as_str());
+            topic.strip_prefix("/value/") == Some(signal)
+        };
+        self.decoder.values.iter().filter(|(number, _)| is_it(number)).map(|(_, count)| count).sum()
     }
 
     /// Chunks left out because they failed their checksum.
@@ -147,7 +172,11 @@ impl Tail {
         }
         let mut id = [0; 2];
         self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
-        Ok([Channel::Stamps as u16, Channel::Kernel as u16].contains(&u16::from_le_bytes(id)))
+        Ok(match Channel::from_id(u16::from_le_bytes(id)) {
+            Some(Channel::Kernel) => true,
+            Some(Channel::Stamps) => end_ns > self.decoder.contents.info.start_realtime_ns.saturating_add(EARLY_NS),
+            _ => false,
+        })
     }
 
     fn chunk(&mut self, bytes: usize, sink: &mut dyn FnMut(u64, Record)) -> Result<(), Error> {

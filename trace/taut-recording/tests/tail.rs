@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Write};
 
-use taut_recording::{Ending, Error, Info, Name, Record, StampBatch, Tail, Writer, read};
+use taut_recording::{Ending, Error, Info, Name, Record, StampBatch, Tail, Writer, is_finished, read};
 
 const START_NS: u64 = 1_000_000_000;
 const REALTIME_NS: u64 = 1_700_000_000_000_000_000;
@@ -71,17 +71,38 @@ fn everything_comes_once_while_it_is_written() {
 }
 
 #[test]
-fn a_late_follower_gets_the_names_of_before_but_not_its_stamps() {
+fn a_late_follower_gets_what_was_named_at_the_start_and_the_last_stamps() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.mcap");
-    write(&path, 20, || {});
+    write(&path, 120, || {});
     let mut seen = Vec::new();
-    let mut tail = Tail::new(File::open(&path).unwrap(), REALTIME_NS + 15_000_000_000);
+    let mut tail = Tail::new(File::open(&path).unwrap(), REALTIME_NS + 115_000_000_000);
     tail.read(&mut |time_ns, record| seen.push((time_ns, record))).unwrap();
     assert!(seen.iter().any(|(_, record)| matches!(record, Record::Name(name) if name.name == "arm.read")));
     let ids = ids(&seen);
-    assert_eq!(ids.last(), Some(&199));
-    assert!((130..=150).contains(&ids[0]), "begins with {}", ids[0]);
+    assert_eq!((ids[0], ids.last()), (0, Some(&1199)));
+    let left_out: Vec<u64> = ids.windows(2).filter(|pair| pair[1] != pair[0] + 1).flatten().copied().collect();
+    assert!(matches!(left_out[..], [590..620, 1130..1150]), "{left_out:?}");
+}
+
+#[test]
+fn values_are_counted_by_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    let mut writer = Writer::create(&path, &info()).unwrap();
+    for (id, name) in [(1, "guard.armed"), (2, "guard.trip")] {
+        writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+    }
+    for point in [1, 2, 2] {
+        let Record::Stamps(batch) = batch(1, &[START_NS]) else { unreachable!() };
+        let value = vec![1.5f64.to_bits()];
+        writer.write(&Record::Stamps(StampBatch { kind: vec![5], point: vec![point], value, ..batch })).unwrap();
+    }
+    writer.finish(&Ending { end_monotonic_ns: START_NS + 1, ..Ending::default() }).unwrap();
+    let mut tail = Tail::new(File::open(&path).unwrap(), 0);
+    tail.read(&mut |_, _| {}).unwrap();
+    assert_eq!(["guard.armed", "guard.trip", "trip"].map(|signal| tail.values_of(signal)), [1, 2, 0]);
+    assert!(is_finished(&File::open(&path).unwrap()).unwrap());
 }
 
 #[test]

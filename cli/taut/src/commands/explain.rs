@@ -73,10 +73,9 @@ pub fn run(args: &Args) -> Result<Done> {
         // The messages asked for stand for themselves.
         worst: args.worst.unwrap_or(if args.message.is_empty() { WORST } else { 0 }),
         messages: args.message.clone(),
-        from_ns: None,
         suspects: args.suspect.clone(),
         budgets: args.all,
-        sides: false,
+        ..Wanted::default()
     };
     let name = args.recording.display().to_string();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;

@@ -18,3 +18,4 @@ pub mod probe;
 pub mod record;
 pub mod recover;
 pub mod report;
+pub mod top;

@@ -73,6 +73,7 @@ impl Metrics {
                 chains: config::load(args.config.as_deref())?.chains,
                 turn: TURN,
                 is_late: false,
+                has_tail: false,
                 eat: args.no_file,
             }),
             false => None,

@@ -1,0 +1,184 @@
+//! What stands on a terminal of 80 × 24, and what keys make of it.
+
+use std::collections::BTreeMap;
+
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    crossterm::event::{KeyCode, KeyEvent, KeyModifiers},
+    style::{Color, Modifier},
+};
+use taut_analysis::{Cause, CauseShare, Culprit, Explained};
+use taut_live::{Chain, Figures, Guard, Hop, Lost, Spread, State, Thread};
+use taut_recording::{Info, Tier};
+use taut_top::{Action, Focus, Page, View, draw};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn spread(values: impl IntoIterator<Item = u64>) -> Spread {
+    let mut spread = Spread::default();
+    values.into_iter().for_each(|ns| spread.record(ns));
+    spread
+}
+
+fn hop(slow_ns: u64, causes: &[(Cause, u64)]) -> Hop {
+    let delay = spread((0..2000).map(|n| 100_000 + n * 50 + if n % 50 == 0 { slow_ns } else { 0 }));
+    let causes = causes.iter().map(|(cause, ns)| (*cause, spread([*ns]))).collect();
+    Hop { delay, causes }
+}
+
+fn chain(name: &str, points: &[&str], hops: Vec<Hop>, outcomes: &[(&str, u64)]) -> Chain {
+    let figures = Figures {
+        way: spread((0..2000).map(|n| 400_000 + n * 100 + if n % 50 == 0 { 7_000_000 } else { 0 })),
+        outcomes: outcomes.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect(),
+        hops,
+        ..Figures::default()
+    };
+    Chain {
+        name: name.into(),
+        points: points.iter().map(|point| (*point).to_owned()).collect(),
+        total: figures.clone(),
+        recent: [(60 * SECOND_NS, 4 * SECOND_NS, figures)].into(),
+        ..Chain::default()
+    }
+}
+
+fn thread(tid: i32, comm: &str, running: u64, preempted: u64, blocked: u64) -> Thread {
+    let states = [("running", running), ("preempted", preempted), ("blocked", blocked)];
+    let states: BTreeMap<&str, u64> = states.into_iter().map(|(word, ms)| (word, ms * 1_000_000)).collect();
+    Thread { tid, name: format!("{comm}/{tid}"), recent: [(60 * SECOND_NS, states)].into() }
+}
+
+/// A teleoperation loop that is preempted now and then, and a second chain.
+fn state() -> State {
+    let share = |cause, detail: &str, tail_share| CauseShare {
+        cause,
+        detail: detail.into(),
+        tail_share,
+        ..CauseShare::default()
+    };
+    let hops = vec![
+        hop(0, &[(Cause::Work, 900), (Cause::Syscall, 100)]),
+        hop(6_000_000, &[(Cause::Preempted, 700), (Cause::Work, 300)]),
+        hop(0, &[(Cause::Io, 1000)]),
+    ];
+    let points = ["leader.read", "map.converted", "follower.received", "follower.applied"];
+    let mut loop_chain =
+        chain("leader.read → follower.applied", &points, hops, &[("applied", 2000), ("speed_limit", 40), ("stale", 8)]);
+    loop_chain.explained = Explained {
+        tail_messages: 20,
+        tail_quantile: Some(0.99),
+        causes: vec![share(Cause::Preempted, "", 0.81), share(Cause::Lock, "sdk_lock", 0.19)],
+        hops: vec![
+            Vec::new(),
+            vec![share(Cause::Preempted, "", 0.8), share(Cause::Lock, "sdk_lock", 0.19)],
+            Vec::new(),
+        ],
+        culprits: vec![Culprit { kind: "thread".into(), name: "stress-ng/977".into(), ..Culprit::default() }],
+        ..Explained::default()
+    };
+    let imu = chain("imu.read → imu.used", &["imu.read", "imu.used"], vec![hop(0, &[])], &[("applied", 800)]);
+    let start_monotonic_ns = SECOND_NS;
+    State {
+        info: Some(Info { tier: Tier::Full, start_monotonic_ns, ..Info::default() }),
+        until_ns: 3_725 * SECOND_NS + start_monotonic_ns,
+        turns: 3,
+        stamps_per_s: 12_000.4,
+        lost: Lost { stamps: 1234, ..Lost::default() },
+        guard: Guard { is_armed: true, trips: 2, false_trips: 1 },
+        chains: vec![loop_chain, imu],
+        threads: vec![thread(4242, "python3", 600, 50, 350), thread(4250, "servo", 100, 300, 600)],
+        ..State::default()
+    }
+}
+
+fn picture(state: &State, view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state, view, "run.mcap, process 4242")).unwrap();
+    terminal
+}
+
+fn text(terminal: &Terminal<TestBackend>) -> String {
+    let buffer = terminal.backend().buffer();
+    let row = |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..buffer.area.height).map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn press(view: &mut View, state: &State, keys: &[KeyCode]) -> Action {
+    keys.iter().map(|code| view.key(KeyEvent::new(*code, KeyModifiers::NONE), state)).last().unwrap()
+}
+
+#[test]
+fn the_overview_on_80_by_24() {
+    insta::assert_snapshot!(text(&picture(&state(), &View::default(), 80, 24)));
+}
+
+#[test]
+fn a_hop_on_80_by_24() {
+    let (mut view, state) = (View::default(), state());
+    press(&mut view, &state, &[KeyCode::Enter, KeyCode::Down, KeyCode::Enter]);
+    assert_eq!((view.focus, view.page, view.hop), (Focus::Hops, Page::Hop, 1));
+    insta::assert_snapshot!(text(&picture(&state, &view, 80, 24)));
+    press(&mut view, &state, &[KeyCode::Esc]);
+    assert_eq!(view.page, Page::Overview);
+}
+
+#[test]
+fn a_thread_on_80_by_24() {
+    let (mut view, state) = (View::default(), state());
+    press(&mut view, &state, &[KeyCode::Tab, KeyCode::Tab, KeyCode::Down, KeyCode::Enter]);
+    assert_eq!((view.page, view.thread), (Page::Thread, 4250));
+    insta::assert_snapshot!(text(&picture(&state, &view, 80, 24)));
+}
+
+#[test]
+fn the_help_on_80_by_24() {
+    let (mut view, state) = (View::default(), state());
+    press(&mut view, &state, &[KeyCode::Char('?')]);
+    insta::assert_snapshot!(text(&picture(&state, &view, 80, 24)));
+    // Any key closes it, and does nothing else.
+    assert_eq!(press(&mut view, &state, &[KeyCode::Char('q')]), Action::None);
+    assert!(!view.is_help);
+}
+
+#[test]
+fn keys_sort_pause_and_ask() {
+    let (mut view, state) = (View::default(), state());
+    assert_eq!(view.chains(&state)[0].name, "leader.read → follower.applied");
+    press(&mut view, &state, &[KeyCode::Char('s'); 3]);
+    assert_eq!(view.chains(&state)[0].name, "imu.read → imu.used");
+    // What was chosen stays chosen in another order.
+    press(&mut view, &state, &[KeyCode::Down, KeyCode::Char('s')]);
+    assert_eq!(view.chain(&state).unwrap().name, "leader.read → follower.applied");
+    press(&mut view, &state, &[KeyCode::Char(' ')]);
+    assert!(view.is_paused && text(&picture(&state, &view, 120, 24)).contains("PAUSED"));
+    assert_eq!(press(&mut view, &state, &[KeyCode::Char('r')]), Action::Keep);
+    assert_eq!(press(&mut view, &state, &[KeyCode::Char('q')]), Action::Quit);
+    assert_eq!(view.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL), &state), Action::Quit);
+}
+
+#[test]
+fn no_size_is_too_small_and_no_state_too_empty() {
+    let empty = State { info: Some(Info::default()), ..State::default() };
+    for state in [State::default(), empty, state()] {
+        for (width, height) in [(1, 1), (10, 3), (40, 10), (80, 24), (300, 100)] {
+            for page in [Page::Overview, Page::Hop, Page::Thread] {
+                for is_help in [false, true] {
+                    let view = View { page, is_help, hop: 7, ..View::default() };
+                    picture(&state, &view, width, height);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colours_bold_does() {
+    let has = |has_colour, what: &dyn Fn(&ratatui::buffer::Cell) -> bool| {
+        let view = View { has_colour, ..View::default() };
+        picture(&state(), &view, 80, 24).backend().buffer().content.iter().any(what)
+    };
+    assert!(has(true, &|cell| cell.fg == Color::Red));
+    assert!(!has(false, &|cell| cell.fg != Color::Reset));
+    assert!(has(false, &|cell| cell.modifier.contains(Modifier::BOLD)));
+}
