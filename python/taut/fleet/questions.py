@@ -205,7 +205,7 @@ class Robots:
                     self.values[row["side"], row["chain"], row["hop"], "", figure][row["robot"]] = row[f"{figure}_high"]
         causes = rows.filter(rows["cause"] != "")
         for row in collected(expressions.times(causes, ["side", "robot", *PLACE])):
-            n = messages.get((row["side"], row["robot"], row["chain"], row["position"]), row["n"])
+            n: int = messages.get((row["side"], row["robot"], row["chain"], row["position"])) or row["n"]
             key = (row["side"], row["chain"], row["hop"], row["cause"], "mean")
             self.values[key][row["robot"]] = time_ns(row) / n
 
