@@ -136,6 +136,23 @@ def test_a_comparison_finds_what_the_revision_changed_and_nothing_else(fleet: Pa
     assert gil["by_robots"]["mean"]["low"] > 1.3 and gil["b"]["mean_ns"] > gil["a"]["mean_ns"]
 
 
+def test_a_hop_that_moved_in_its_chain_is_the_same_hop(tmp_path: Path) -> None:
+    rows = [way("a", 9, 50), way("a", 9, 50, "v2", "2026-10-12")]
+    rows += [
+        ("2026-10-05", "a", "v1", "arm", 1, "x → y", "", 5, 50),
+        ("2026-10-12", "a", "v2", "arm", 2, "x → y", "", 7, 50),
+    ]
+    rows += [("2026-10-12", "a", "v2", "arm", 1, "w → x", "", 2, 50)]
+    fleet = taut.fleet.open(str(write(tmp_path / "f", rows)))
+    places = fleet.compare("v1", "v2")["chains"][0]["places"]
+    assert [(place["hop"], place["a"] is not None) for place in places] == [
+        ("", True),
+        ("w → x", False),
+        ("x → y", True),
+    ]
+    assert [place["figures"]["n"] for place in fleet.report()["chains"][0]["places"]] == [100, 50, 100]
+
+
 def test_two_robots_have_no_interval(fleet: Path) -> None:
     compare = taut.fleet.open(str(fleet)).compare("robot-00001", "robot-00013", by="robot")
     place = compare["chains"][0]["places"][0]

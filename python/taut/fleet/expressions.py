@@ -7,8 +7,8 @@ bucket in which its rank lies, so that it has two bounds, and they are the same 
 import ibis
 import ibis.expr.types as ir
 
-# A place of a chain: the whole way (position 0) or a hop, all of its time (cause "") or a cause's.
-PLACE = ["chain", "position", "hop", "cause"]
+# A place of a chain: the whole way (hop "") or a hop, all of its time (cause "") or a cause's. Its position may differ between revisions.
+PLACE = ["chain", "hop", "cause"]
 BUCKET = ["bucket", "low_ns", "high_ns"]
 # Names of the quantiles, and how many of 1000 are at or below.
 QUANTILES = {"p50": 500, "p90": 900, "p99": 990, "p999": 999}
@@ -22,8 +22,8 @@ def whole(rows: ir.Table) -> ir.Table:
 
 
 def merged(rows: ir.Table, by: list[str]) -> ir.Table:
-    """One histogram for each `by`."""
-    return rows.group_by([*by, *BUCKET]).agg(count=rows["count"].sum())
+    """One histogram for each `by`, and its first position in the chain."""
+    return rows.group_by([*by, *BUCKET]).agg(count=rows["count"].sum(), position=rows["position"].min())
 
 
 def distributions(rows: ir.Table, by: list[str]) -> ir.Table:
@@ -34,6 +34,7 @@ def distributions(rows: ir.Table, by: list[str]) -> ir.Table:
     upto = count.sum().over(ibis.cumulative_window(group_by=by, order_by="bucket"))
     table = table.mutate(upto=upto, n=count.sum().over(ibis.window(group_by=by)))
     figures: dict[str, ir.Value] = {
+        "position": table["position"].min(),
         "n": table["n"].max(),
         "max_low": table["low_ns"].max(),
         "max_high": table["high_ns"].max(),
@@ -73,5 +74,5 @@ def weekly(rows: ir.Table) -> ir.Table:
 def coarser(rows: ir.Table, period: str) -> ir.Table:
     """The same fleet with the runs of a robot and period ("D", "W", "M") merged. No figure changes by it; the runs' names go."""
     rows = rows.mutate(date=rows["date"].truncate(period), run=ibis.literal(""))
-    by = ["date", "robot", "run", "revision", *PLACE, *BUCKET]
-    return merged(rows, [column for column in by if column not in BUCKET]).select([*by, "count"])
+    by = ["date", "robot", "run", "revision", "chain", "position", "hop", "cause", *BUCKET]
+    return rows.group_by(by).agg(count=rows["count"].sum())

@@ -88,7 +88,7 @@ class Fleet:
                     "chain": name,
                     "revisions": sorted(of_revisions, key=lambda of: (of["first"], of["last"], of["revision"])),
                     "robots_p99": spread([row for row in robots if row["chain"] == name], "p99"),
-                    "places": [place(places, weeks, name, *where) for where in wheres(places, name)],
+                    "places": [place(places, weeks, name, *where) for where in wheres(name, places)],
                 }
             )
         return self.document("fleet-report") | extent(extents(self.presence)[0]) | {"chains": chains}
@@ -164,8 +164,8 @@ class Fleet:
         chains = []
         for name in [of["chain"] for of in self.extents]:
             if ("a", name) in sides and ("b", name) in sides:
-                both = {where: None for side in "ab" for where in wheres(places[side], name)}
-                compared = [compared_place(places, robots, name, *where) for where in sorted(both)]
+                both = wheres(name, places["a"], places["b"])
+                compared = [compared_place(places, robots, name, *where) for where in both]
                 how_much = {side: extent(sides[side, name]) for side in "ab"}
                 chains.append({"chain": name} | how_much | {"places": compared})
         if not chains:
@@ -199,13 +199,13 @@ class Robots:
         whole_time = rows.filter(rows["cause"] == "")
         messages: dict[tuple[Any, ...], int] = {}
         for row in collected(expressions.distributions(whole_time, ["side", "robot", *PLACE])):
-            messages[row["side"], row["robot"], row["chain"], row["position"]] = row["n"]
+            messages[row["side"], row["robot"], row["chain"], row["hop"]] = row["n"]
             for figure in QUANTILES:
                 if is_carried(row, figure):
                     self.values[row["side"], row["chain"], row["hop"], "", figure][row["robot"]] = row[f"{figure}_high"]
         causes = rows.filter(rows["cause"] != "")
         for row in collected(expressions.times(causes, ["side", "robot", *PLACE])):
-            n: int = messages.get((row["side"], row["robot"], row["chain"], row["position"])) or row["n"]
+            n: int = messages.get((row["side"], row["robot"], row["chain"], row["hop"])) or row["n"]
             key = (row["side"], row["chain"], row["hop"], row["cause"], "mean")
             self.values[key][row["robot"]] = time_ns(row) / n
 
@@ -247,33 +247,38 @@ def extents(presence: list[Row], *by: str) -> list[Row]:
     ]
 
 
-Places = dict[tuple[str, int, str, str], list[Row]]
+Places = dict[tuple[str, str, str], list[Row]]
 
 
 def by_place(rows: Iterable[Row]) -> Places:
     places: Places = defaultdict(list)
     for row in rows:
-        places[row["chain"], row["position"], row["hop"], row["cause"]].append(row)
+        places[row["chain"], row["hop"], row["cause"]].append(row)
     return places
 
 
-def wheres(places: Places, chain: str) -> list[tuple[int, str]]:
-    """Position and hop, in order."""
-    return sorted({(position, hop) for name, position, hop, _ in places if name == chain})
+def wheres(chain: str, *sides: Places) -> list[tuple[int, str]]:
+    """Position and hop, in order; where sides differ in a hop's position, the first one counts."""
+    positions: dict[str, int] = {}
+    for places in sides:
+        for (name, hop, _), rows in places.items():
+            if name == chain:
+                positions[hop] = min([positions.get(hop, rows[0]["position"]), *(row["position"] for row in rows)])
+    return sorted((position, hop) for hop, position in positions.items())
 
 
-def causes_of(places: Places, chain: str, position: int, hop: str) -> list[str]:
+def causes_of(places: Places, chain: str, hop: str) -> list[str]:
     """Those that took most first."""
-    found = [key for key in places if key[:3] == (chain, position, hop) and key[3]]
-    return [key[3] for key in sorted(found, key=lambda key: (-time_ns(places[key][0]), key[3]))]
+    found = [key for key in places if key[:2] == (chain, hop) and key[2]]
+    return [key[2] for key in sorted(found, key=lambda key: (-time_ns(places[key][0]), key[2]))]
 
 
 def place(places: Places, weeks: Places, chain: str, position: int, hop: str) -> Row:
     def of(cause: str) -> Row:
-        key = (chain, position, hop, cause)
+        key = (chain, hop, cause)
         here = places[key][0] if key in places else None
-        whole = places[chain, position, hop, ""]
-        whole_weeks = {row["week"]: row for row in weeks[chain, position, hop, ""]}
+        whole = places[chain, hop, ""]
+        whole_weeks = {row["week"]: row for row in weeks[chain, hop, ""]}
         trend = [
             {
                 "week": str(day(row["week"])),
@@ -284,14 +289,13 @@ def place(places: Places, weeks: Places, chain: str, position: int, hop: str) ->
         ]
         return {"figures": figures(here), "mean_ns": mean_ns(here, whole), "weeks": trend}
 
-    way = places[chain, 0, "", ""]
+    way = places[chain, "", ""]
     causes = [
-        {"cause": cause, "time_share": share(places[chain, position, hop, cause], places[chain, position, hop, ""])}
-        | of(cause)
-        for cause in causes_of(places, chain, position, hop)
+        {"cause": cause, "time_share": share(places[chain, hop, cause], places[chain, hop, ""])} | of(cause)
+        for cause in causes_of(places, chain, hop)
     ]
     return (
-        {"position": position, "hop": hop, "time_share": share(places[chain, position, hop, ""], way)}
+        {"position": position, "hop": hop, "time_share": share(places[chain, hop, ""], way)}
         | of("")
         | {"causes": causes}
     )
@@ -301,13 +305,13 @@ def compared_place(sides: dict[str, Places], robots: Robots | None, chain: str, 
     def of(cause: str, wanted: list[str]) -> Row:
         found: Row = {}
         for side, places in sides.items():
-            rows = places.get((chain, position, hop, cause), [])
-            whole = places.get((chain, position, hop, ""), [])
+            rows = places.get((chain, hop, cause), [])
+            whole = places.get((chain, hop, ""), [])
             found[side] = {"figures": figures(rows[0]), "mean_ns": mean_ns(rows[0], whole)} if rows else None
         changes = {figure: robots.change(chain, hop, cause, figure) if robots else None for figure in wanted}
         return found | {"by_robots": changes}
 
-    causes = {cause: None for places in sides.values() for cause in causes_of(places, chain, position, hop)}
+    causes = {cause: None for places in sides.values() for cause in causes_of(places, chain, hop)}
     return (
         {"position": position, "hop": hop}
         | of("", list(QUANTILES))
