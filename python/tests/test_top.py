@@ -110,6 +110,12 @@ def robot(folder: Path, recorded: bool = True) -> Iterator["subprocess.Popen[str
         assert process.wait() == 0
 
 
+def child(tmux: Tmux) -> int:
+    """What the shell runs."""
+    shell = tmux("display-message", "-p", "#{pane_pid}").strip()
+    return int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
+
+
 def is_given_back(tmux: Tmux) -> Callable[[], None]:
     """Remembers the terminal's settings; what it returns holds the terminal against them."""
 
@@ -192,10 +198,22 @@ def test_a_signal_gives_the_terminal_back(tmp_path: Path, tmux: Tmux, how: signa
         # By the session's note of its recorder.
         tmux.type(f"{TAUT} top --session session", "Enter")
         tmux.wait_for("plan.made → arm.done")
-        shell = tmux("display-message", "-p", "#{pane_pid}").strip()
-        pid = int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
-        os.kill(pid, how)
+        os.kill(child(tmux), how)
         check()
+
+
+def test_it_goes_with_its_terminal(tmp_path: Path, tmux: Tmux) -> None:
+    with robot(tmp_path):
+        tmux.type(f"{TAUT} top --session session", "Enter")
+        tmux.wait_for("plan.made → arm.done")
+        process = Path(f"/proc/{child(tmux)}")
+        tmux("respawn-pane", "-k")
+        for _ in range(100):
+            if not process.exists():
+                return
+            time.sleep(0.1)
+        os.kill(int(process.name), signal.SIGKILL)
+        raise AssertionError("taut top outlives its terminal")
 
 
 def test_the_end_of_the_recording_is_said(tmp_path: Path, tmux: Tmux) -> None:

@@ -13,6 +13,10 @@ use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event, KeyEventKind},
 };
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use taut_live::{Follower, State};
 
@@ -43,6 +47,8 @@ pub fn run(follower: &Follower, title: &str, keep_at: &mut dyn FnMut() -> std::p
     let asked = Arc::new(AtomicBool::new(false));
     let mut hooks = Vec::new();
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        // Who asks twice is not waited for any longer.
+        hooks.push(signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?);
         hooks.push(signal_hook::flag::register(signal, Arc::clone(&asked))?);
     }
     // Also sees that a panic gives the terminal back before it says what happened.
@@ -81,7 +87,12 @@ fn show(
             is_new = false;
         }
         let until = Instant::now() + LOOK;
-        while event::poll(until.saturating_duration_since(Instant::now()))? {
+        loop {
+            match wait(until.saturating_duration_since(Instant::now()))? {
+                Waited::Gone => return Ok(Ended::Asked),
+                Waited::Nothing => break,
+                Waited::Event => {}
+            }
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match view.key(key, &state) {
                     Action::Quit => return Ok(Ended::Asked),
@@ -96,6 +107,29 @@ fn show(
         }
     }
     Ok(Ended::Asked)
+}
+
+enum Waited {
+    Event,
+    Nothing,
+    /// There is no terminal any more: the window was closed, the connection lost.
+    Gone,
+}
+
+/// Waits for a key or another size. The library is asked only where it has something to read: of a terminal that is gone
+/// it reads for ever (crossterm 0.29).
+fn wait(span: Duration) -> io::Result<Waited> {
+    let stdin = io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+    let span = Timespec::try_from(span).expect("less than a second");
+    match rustix::event::poll(&mut terminal, Some(&span)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Ok(Waited::Gone);
+    }
+    Ok(if event::poll(Duration::ZERO)? { Waited::Event } else { Waited::Nothing })
 }
 
 /// The state, if it is another one.
