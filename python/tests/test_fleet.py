@@ -284,8 +284,10 @@ def test_a_recording_is_added_and_asked_for(run: Path, tmp_path: Path) -> None:
     assert chain["messages"] == expected["end_to_end"]["n"]
     ends = [expected["end_to_end"], *expected["hops"]]
     for place, exact in zip(chain["places"], ends, strict=True):
-        bucket = place["figures"]["p50"]
-        assert place["figures"]["n"] == exact["n"] and bucket["above_ns"] < exact["p50_ns"] <= bucket["up_to_ns"]
+        bucket, median = place["figures"]["p50"], exact["p50_ns"]
+        # A report names no median that lies in one of a few bursts, as a busy machine has them.
+        assert median is None or bucket["above_ns"] < median <= bucket["up_to_ns"]
+        assert place["figures"]["n"] == exact["n"]
         assert place["figures"]["max"]["above_ns"] < exact["max_ns"] <= place["figures"]["max"]["up_to_ns"]
     causes = [cause for place in chain["places"][1:] for cause in place["causes"]]
     assert causes and all(0 <= cause["time_share"] <= 1.01 for cause in causes)
