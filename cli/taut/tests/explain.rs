@@ -249,7 +249,7 @@ fn one_chain_is_chosen_by_its_name_or_its_beginning() {
 #[test]
 fn without_kernel_events_one_sentence_says_what_it_takes() {
     let text = Folder::new().text(&["stamps.mcap"]);
-    assert!(text.contains("mostly unknown: only kernel events show it"), "{text}");
+    assert!(text.contains("mostly unknown: only kernel events"), "{text}");
     assert!(!text.contains("guilty") && text.lines().count() < 20, "{text}");
 }
 
