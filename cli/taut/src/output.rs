@@ -40,6 +40,12 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
     keep(file, path).with_context(cannot)
 }
 
+/// A folder for what is not kept, in memory if possible: what is read is given back at once.
+pub fn unkept(prefix: &str) -> Result<tempfile::TempDir> {
+    let builder = || tempfile::Builder::new().prefix(prefix).to_owned();
+    builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir()).context("a place for what is not kept")
+}
+
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.
 pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::fs::File>) -> Result<()>) -> Result<()> {
     let cannot = || format!("{}: cannot write", folder.display());

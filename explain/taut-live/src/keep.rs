@@ -37,21 +37,7 @@ impl Keeping {
 
     /// Takes a record of the stream; `time_ns` is that of its first row.
     pub fn take(&mut self, time_ns: u64, record: &Record) {
-        match record {
-            Record::Stamps(batch) => self.ending.stamps += batch.ticks.len() as u64,
-            Record::Kernel(batch) => self.ending.kernel_events += batch.time_ns.len() as u64,
-            Record::Message(_) => self.ending.telemetry += 1,
-            Record::Lost(lost) => {
-                let sum = match lost.what {
-                    taut_recording::LostWhat::Stamps => &mut self.ending.lost_stamps,
-                    taut_recording::LostWhat::KernelEvents => &mut self.ending.lost_kernel_events,
-                    taut_recording::LostWhat::Telemetry => &mut self.ending.lost_telemetry,
-                    taut_recording::LostWhat::Samples => &mut self.ending.lost_samples,
-                };
-                *sum += lost.count;
-            }
-            _ => {}
-        }
+        self.ending.count(record);
         self.write(record);
         if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.flush_due(time_ns)) {
             self.fail(&error);

@@ -512,7 +512,6 @@ impl Recording {
         let fresh = self.session.as_mut().map(|s| s.names().take_fresh()).unwrap_or_default();
         fresh.into_iter().for_each(|name| self.write(&Record::Name(name)));
         for batch in drained.batches {
-            self.ending.stamps += batch.ticks.len() as u64;
             self.write(&Record::Stamps(batch));
         }
         for (place, count) in drained.lost {
@@ -532,7 +531,6 @@ impl Recording {
         }
         for batch in batches {
             self.threads.notice(&batch);
-            self.ending.kernel_events += batch.time_ns.len() as u64;
             self.write(&Record::Kernel(batch));
         }
         for (place, count) in source.lost() {
@@ -567,7 +565,6 @@ impl Recording {
         for record in records {
             if let Record::Profile(batch) = record {
                 self.threads.notice_sampled(batch, is_of_tree);
-                self.ending.samples += batch.time_ns.len() as u64;
             }
             self.write(record);
         }
@@ -575,14 +572,6 @@ impl Recording {
     }
 
     fn lost(&mut self, what: LostWhat, place: String, count: u64) {
-        let total = match what {
-            LostWhat::Stamps => &mut self.ending.lost_stamps,
-            LostWhat::KernelEvents => &mut self.ending.lost_kernel_events,
-            LostWhat::Telemetry => &mut self.ending.lost_telemetry,
-            LostWhat::Samples => &mut self.ending.lost_samples,
-        };
-        // A counter in foreign memory may say anything.
-        *total = total.saturating_add(count);
         self.write(&Record::Lost(Lost { time_ns: monotonic_ns(), what, place, count }));
     }
 
@@ -599,6 +588,7 @@ impl Recording {
     }
 
     fn write(&mut self, record: &Record) {
+        self.ending.count(record);
         self.with_writer(|writer| writer.write(record));
     }
 

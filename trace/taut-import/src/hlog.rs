@@ -17,8 +17,8 @@ use crate::{
     Error, Imported, Unit,
     error::Trouble,
     histogram,
-    lines::{Line, Lines},
-    writing::{Import, Row},
+    lines::{self, Filling, Format},
+    writing::Row,
 };
 
 /// The head line of every version of the format.
@@ -40,48 +40,34 @@ const THREAD: (i32, i32) = (1, 1);
 /// It is no such log, of another version, or the recording cannot be written. Then there is no recording.
 pub fn import(source: impl Read, unit: Unit, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<Imported, Error> {
     let mut log = Log {
-        to,
+        filling: Filling::new(to, "hlog"),
         unit_ns: unit.ns(),
         base: None,
         start: None,
-        import: None,
         tags: BTreeMap::new(),
         deserializer: Deserializer::new(),
-        early: Vec::new(),
         is_coarser: false,
     };
-    let mut lines = Lines::new(source, progress);
-    while let Some(Line { number, text, is_ended }) = lines.next()? {
-        let taken = match text {
-            Some([]) => continue,
-            Some(text) => log.line(text, number),
-            None => Err(Trouble::Damage("is too long".to_owned())),
-        };
-        match taken {
-            Ok(()) => {}
-            Err(Trouble::Fatal(error)) => return Err(error),
-            Err(Trouble::Damage(_)) if !is_ended => log.damage(format!("line {number}, the last, is torn")),
-            Err(Trouble::Damage(why)) => log.damage(format!("line {number} {why}")),
-        }
-    }
+    lines::read(source, progress, &mut log)?;
     log.finish()
 }
 
-struct Log<'a> {
-    to: &'a Path,
+struct Log {
+    filling: Filling,
     unit_ns: u64,
     base: Option<Duration>,
     start: Option<Duration>,
-    import: Option<Import>,
     tags: BTreeMap<String, Hdr<u64>>,
     deserializer: Deserializer,
-    /// Damage from before the first interval.
-    early: Vec<String>,
     /// Whether a histogram had more digits than are kept.
     is_coarser: bool,
 }
 
-impl Log<'_> {
+impl Format for Log {
+    fn filling(&mut self) -> &mut Filling {
+        &mut self.filling
+    }
+
     fn line(&mut self, text: &[u8], number: u64) -> Result<(), Trouble> {
         if let Some(version) = text.strip_prefix(FORMAT) {
             return match version {
@@ -123,7 +109,9 @@ impl Log<'_> {
             Some(Err(_)) => Err(Trouble::Damage("is neither a comment nor an interval".to_owned())),
         }
     }
+}
 
+impl Log {
     fn unpacked(&mut self, encoded: &str) -> Result<Hdr<u64>, Trouble> {
         let damaged = |why: String| Trouble::Damage(format!("has no readable histogram ({why})"));
         let packed =
@@ -140,15 +128,7 @@ impl Log<'_> {
 
     fn interval(&mut self, tag: &str, start: Duration, end: Duration, of: &Hdr<u64>) -> Result<(), Trouble> {
         let (start_ns, end_ns) = (self.since_1970(start)?, self.since_1970(end)?);
-        let import = match &mut self.import {
-            Some(import) => import,
-            none => {
-                let import = none.insert(Import::begin(self.to, "hlog", start_ns)?);
-                self.early.drain(..).for_each(|damage| import.damage(damage));
-                import.thread(THREAD.0, THREAD.1, "intervals", "hlog")?;
-                import
-            }
-        };
+        let import = self.filling.at(start_ns)?;
         if !self.tags.contains_key(tag) {
             if self.tags.len() >= MOST_TAGS {
                 return Err(Error::TooMany { what: format!("more than {MOST_TAGS} tags") }.into());
@@ -157,6 +137,9 @@ impl Log<'_> {
             let empty = Hdr::<u64>::new(of.sigfig().clamp(2, MOST_DIGITS));
             let empty = empty.map_err(|error| Trouble::Damage(format!("has no usable histogram ({error})")))?;
             self.tags.insert(tag.to_owned(), empty);
+            if self.tags.len() == 1 {
+                import.thread(THREAD.0, THREAD.1, "intervals", "hlog")?;
+            }
         }
         self.is_coarser |= of.sigfig() > MOST_DIGITS;
         let Some(all) = self.tags.get_mut(tag) else { return Ok(()) };
@@ -180,19 +163,11 @@ impl Log<'_> {
         ns.map(|ns| ns as u64).ok_or_else(|| Trouble::Damage("has a time beyond 2262".to_owned()))
     }
 
-    fn damage(&mut self, sentence: String) {
-        match &mut self.import {
-            Some(import) => import.damage(sentence),
-            None if self.early.len() < 10 => self.early.push(sentence),
-            None => {}
-        }
-    }
-
     fn finish(self) -> Result<Imported, Error> {
-        let Some(mut import) = self.import else {
-            let why = self.early.into_iter().next().map_or(String::new(), |why| format!("; {why}"));
-            return Err(Error::Empty(format!("no intervals{why}")));
-        };
+        let mut import = self.filling.end().map_err(|first| {
+            let why = first.map_or(String::new(), |why| format!("; {why}"));
+            Error::Empty(format!("no intervals{why}"))
+        })?;
         for (tag, of) in &self.tags {
             import.histogram(histogram::durations(named(tag), self.unit_ns, of))?;
         }

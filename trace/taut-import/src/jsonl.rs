@@ -14,8 +14,8 @@ use taut_recording::Kind;
 use crate::{
     Error, Imported, Unit,
     error::Trouble,
-    lines::{Line, Lines},
-    writing::{Import, Row},
+    lines::{self, Filling, Format},
+    writing::Row,
 };
 
 /// Keys that people use, the documented one first.
@@ -37,26 +37,9 @@ const COARSE_S: f64 = 1e9;
 /// # Errors
 /// It holds no stamps, or the recording cannot be written. Then there is no recording.
 pub fn import(source: impl Read, unit: Unit, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<Imported, Error> {
-    let mut trace = Trace { to, unit, import: None, threads: HashMap::new(), early: Vec::new(), coarse: false };
-    let mut lines = Lines::new(source, progress);
-    while let Some(Line { number, text, is_ended }) = lines.next()? {
-        let taken = match text {
-            Some([]) => continue,
-            Some(text) => {
-                if number == 1 {
-                    refuse_others(text)?;
-                }
-                trace.line(text, number)
-            }
-            None => Err(Trouble::Damage("is too long".to_owned())),
-        };
-        match taken {
-            Ok(()) => {}
-            Err(Trouble::Fatal(error)) => return Err(error),
-            Err(Trouble::Damage(_)) if !is_ended => trace.damage(format!("line {number}, the last, is torn")),
-            Err(Trouble::Damage(why)) => trace.damage(format!("line {number} {why}")),
-        }
-    }
+    let filling = Filling::new(to, "jsonl");
+    let mut trace = Trace { filling, unit, threads: HashMap::new(), coarse: false };
+    lines::read(source, progress, &mut trace)?;
     trace.finish()
 }
 
@@ -72,19 +55,23 @@ fn refuse_others(first: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-struct Trace<'a> {
-    to: &'a Path,
+struct Trace {
+    filling: Filling,
     unit: Unit,
-    import: Option<Import>,
     /// Threads by name, and those by number that were told of.
     threads: HashMap<(i32, String), i32>,
-    /// Damage from before the first stamp.
-    early: Vec<String>,
     coarse: bool,
 }
 
-impl Trace<'_> {
+impl Format for Trace {
+    fn filling(&mut self) -> &mut Filling {
+        &mut self.filling
+    }
+
     fn line(&mut self, text: &[u8], number: u64) -> Result<(), Trouble> {
+        if number == 1 {
+            refuse_others(text)?;
+        }
         let object: Map<String, Value> = serde_json::from_slice(text)
             .map_err(|error| Trouble::Damage(format!("is no JSON object ({})", reason(&error))))?;
         let many = MANY.iter().find_map(|key| object.get(*key).filter(|value| value.is_object() || value.is_array()));
@@ -93,7 +80,9 @@ impl Trace<'_> {
             None => self.stamp(&object),
         }
     }
+}
 
+impl Trace {
     /// `{"id": 17, "point": "leader.read", "t": 12.345}`, or an outcome or a value in the point's place.
     fn stamp(&mut self, object: &Map<String, Value>) -> Result<(), Trouble> {
         let time_ns = self.time_in(object)?;
@@ -105,7 +94,7 @@ impl Trace<'_> {
         }
         let id = IDS.iter().find_map(|key| object.get(*key)).map(id_of);
         let thread = self.thread(object, time_ns)?;
-        let import = self.begin(time_ns)?;
+        let import = self.filling.at(time_ns)?;
         let point = point.map_or(Ok(0), |point| import.name(point))?;
         let row = Row { time_ns, id: id.unwrap_or(0), point, value: 0 };
         match (outcome, value, id) {
@@ -154,7 +143,7 @@ impl Trace<'_> {
             return Err(Trouble::Damage("has no stamps".to_owned()));
         };
         let thread = self.thread(object, passes[0].0)?;
-        let import = self.begin(passes[0].0)?;
+        let import = self.filling.at(passes[0].0)?;
         for (time_ns, point) in passes {
             let point = import.name(point)?;
             import.stamp(thread, Kind::Stamp, Row { time_ns, id, point, value: 0 })?;
@@ -208,39 +197,17 @@ impl Trace<'_> {
         let tid = tid.unwrap_or(FIRST_TID + self.threads.len() as i32);
         let name = name.to_owned();
         self.threads.insert(key, tid);
-        self.begin(time_ns)?.thread(pid, tid, if name.is_empty() { "thread" } else { &name }, "")?;
+        self.filling.at(time_ns)?.thread(pid, tid, if name.is_empty() { "thread" } else { &name }, "")?;
         Ok((pid, tid))
     }
 
-    fn begin(&mut self, start_ns: u64) -> Result<&mut Import, Error> {
-        Ok(match &mut self.import {
-            Some(import) => import,
-            none => {
-                let import = none.insert(Import::begin(self.to, "jsonl", start_ns)?);
-                self.early.drain(..).for_each(|damage| import.damage(damage));
-                import
-            }
-        })
-    }
-
-    fn damage(&mut self, sentence: String) {
-        match &mut self.import {
-            Some(import) => import.damage(sentence),
-            // Whoever names the wrong file is told of its first lines.
-            None if self.early.len() < 10 => self.early.push(sentence),
-            None => {}
-        }
-    }
-
     fn finish(self) -> Result<Imported, Error> {
-        let Some(mut import) = self.import else {
-            return Err(match self.early.into_iter().next() {
-                Some(why) => Error::Instead(format!(
-                    "holds no stamps as JSON lines ({why}); a line is like {{\"id\": 17, \"point\": \"read\", \"t\": 12.5}}"
-                )),
-                None => Error::Empty("no lines".to_owned()),
-            });
-        };
+        let mut import = self.filling.end().map_err(|first| match first {
+            Some(why) => Error::Instead(format!(
+                "holds no stamps as JSON lines ({why}); a line is like {{\"id\": 17, \"point\": \"read\", \"t\": 12.5}}"
+            )),
+            None => Error::Empty("no lines".to_owned()),
+        })?;
         if self.coarse {
             import.note(
                 "times are floats of seconds since 1970, which step by 0.24 µs; write whole nanoseconds (\"t_ns\") to see finer"

@@ -1,11 +1,91 @@
 //! A text file line by line, of which none may ask for more memory than a line needs.
 
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use crate::{Error, error::Trouble, writing::Import};
 
 /// A longer line is no line of a log.
 const MOST_BYTES: u64 = 8 << 20;
 /// How often progress is told.
 const TOLD_BYTES: u64 = 1 << 20;
+
+/// Sentences of damage that are kept of what precedes the first row.
+const MOST_EARLY: usize = 10;
+
+/// A format that has one thing a line.
+pub(crate) trait Format {
+    /// Takes a line that is not empty.
+    fn line(&mut self, text: &[u8], number: u64) -> Result<(), Trouble>;
+    /// Where what it takes goes to.
+    fn filling(&mut self) -> &mut Filling;
+}
+
+/// Hands a file's lines to their format. What is wrong with one is damage, said with its number.
+///
+/// # Errors
+/// The file cannot be read, or a line makes the whole of it useless.
+pub(crate) fn read(source: impl Read, progress: &mut dyn FnMut(u64), format: &mut impl Format) -> Result<(), Error> {
+    let mut lines = Lines::new(source, progress);
+    while let Some(Line { number, text, is_ended }) = lines.next()? {
+        let taken = match text {
+            Some([]) => continue,
+            Some(text) => format.line(text, number),
+            None => Err(Trouble::Damage("is too long".to_owned())),
+        };
+        match taken {
+            Ok(()) => {}
+            Err(Trouble::Fatal(error)) => return Err(error),
+            Err(Trouble::Damage(_)) if !is_ended => {
+                format.filling().damage(format!("line {number}, the last, is torn"));
+            }
+            Err(Trouble::Damage(why)) => format.filling().damage(format!("line {number} {why}")),
+        }
+    }
+    Ok(())
+}
+
+/// A recording that begins with the first row, whose time is its start.
+pub(crate) struct Filling {
+    to: PathBuf,
+    kind: &'static str,
+    import: Option<Import>,
+    /// Damage from before the first row: whoever names the wrong file is told of its first lines.
+    early: Vec<String>,
+}
+
+impl Filling {
+    pub fn new(to: &Path, kind: &'static str) -> Filling {
+        Filling { to: to.to_owned(), kind, import: None, early: Vec::new() }
+    }
+
+    /// The recording, begun at `start_ns` if it is not yet.
+    pub fn at(&mut self, start_ns: u64) -> Result<&mut Import, Error> {
+        Ok(match &mut self.import {
+            Some(import) => import,
+            none => {
+                let import = none.insert(Import::begin(&self.to, self.kind, start_ns)?);
+                self.early.drain(..).for_each(|damage| import.damage(damage));
+                import
+            }
+        })
+    }
+
+    pub fn damage(&mut self, sentence: String) {
+        match &mut self.import {
+            Some(import) => import.damage(sentence),
+            None if self.early.len() < MOST_EARLY => self.early.push(sentence),
+            None => {}
+        }
+    }
+
+    /// The recording, or, of one that never began, the first that was wrong.
+    pub fn end(self) -> Result<Import, Option<String>> {
+        self.import.ok_or_else(|| self.early.into_iter().next())
+    }
+}
 
 /// The lines of a file.
 pub(crate) struct Lines<'a, R> {

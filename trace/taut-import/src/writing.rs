@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use taut_recording::{Ending, Histogram, Info, Kind, LostWhat, Name, Record, StampBatch, Thread, Writer};
+use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch, Thread, Writer};
 
 use crate::Error;
 
@@ -144,7 +144,6 @@ impl Import {
 
     /// Takes a stamp. `point` and, for an outcome, `value` are numbers of names.
     pub fn stamp(&mut self, thread: (i32, i32), kind: Kind, row: Row) -> Result<(), Error> {
-        self.done.stamps += 1;
         self.saw(row.time_ns);
         let (pid, tid) = thread;
         let batch = self.pending.entry(thread).or_insert_with(|| StampBatch {
@@ -167,13 +166,6 @@ impl Import {
 
     /// Takes a record as it is: a batch of stamps or kernel events, a name with its number, a loss.
     pub fn record(&mut self, record: &Record) -> Result<(), Error> {
-        match record {
-            Record::Stamps(batch) => self.done.stamps += batch.ticks.len() as u64,
-            Record::Kernel(batch) => self.ending.kernel_events += batch.time_ns.len() as u64,
-            Record::Lost(lost) if lost.what == LostWhat::KernelEvents => self.ending.lost_kernel_events += lost.count,
-            Record::Lost(lost) if lost.what == LostWhat::Stamps => self.ending.lost_stamps += lost.count,
-            _ => {}
-        }
         self.write(record)
     }
 
@@ -235,7 +227,6 @@ impl Import {
         }
         let ending = Ending {
             end_monotonic_ns: self.end_ns,
-            stamps: self.done.stamps,
             telemetry: self.done.messages,
             reason: "imported".to_owned(),
             notes,
@@ -247,6 +238,7 @@ impl Import {
             }
             self.done.file_bytes = writer.finish(&ending)?;
         }
+        self.done.stamps = ending.stamps;
         self.done.duration_ns = self.end_ns - self.start_ns;
         std::fs::rename(&self.partial, &self.to)
             .map_err(|source| taut_recording::Error::Io { path: self.to.clone(), source })?;
@@ -260,6 +252,7 @@ impl Import {
     }
 
     fn write(&mut self, record: &Record) -> Result<(), Error> {
+        self.ending.count(record);
         Ok(self.writer.as_mut().map_or(Ok(()), |writer| writer.write(record))?)
     }
 }

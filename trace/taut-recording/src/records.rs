@@ -468,3 +468,24 @@ pub struct Ending {
     /// What one must know to trust the figures, a sentence each: an importer's findings.
     pub notes: Vec<String>,
 }
+
+impl Ending {
+    /// Adds what a record holds, or says is lost.
+    pub fn count(&mut self, record: &Record) {
+        let (total, count) = match record {
+            Record::Stamps(batch) => (&mut self.stamps, batch.ticks.len() as u64),
+            Record::Kernel(batch) => (&mut self.kernel_events, batch.time_ns.len() as u64),
+            Record::Message(_) => (&mut self.telemetry, 1),
+            Record::Profile(batch) => (&mut self.samples, batch.time_ns.len() as u64),
+            Record::Lost(lost) => match lost.what {
+                LostWhat::Stamps => (&mut self.lost_stamps, lost.count),
+                LostWhat::KernelEvents => (&mut self.lost_kernel_events, lost.count),
+                LostWhat::Telemetry => (&mut self.lost_telemetry, lost.count),
+                LostWhat::Samples => (&mut self.lost_samples, lost.count),
+            },
+            _ => return,
+        };
+        // A counter in foreign memory may say anything.
+        *total = total.saturating_add(count);
+    }
+}

@@ -16,7 +16,7 @@ use taut_live::{Following, State};
 use taut_report::words;
 use taut_top::Ended;
 
-use crate::{config, exit::Done};
+use crate::{config, exit::Done, output};
 
 /// Between two turns at least.
 const TURN: Duration = Duration::from_secs(1);
@@ -141,8 +141,7 @@ struct Own {
 
 impl Own {
     fn start(pid: i32, session: Option<&Path>) -> Result<Subject> {
-        let builder = || tempfile::Builder::new().prefix("taut-top-").to_owned();
-        let folder = builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir()).context("a place to record")?;
+        let folder = output::unkept("taut-top-")?;
         let (output, said) = (folder.path().join("live.mcap"), folder.path().join("said"));
         let mut command = Command::new(std::env::current_exe().context("this program")?);
         command.args(["record", "--quiet", "--compression", "none", "--pid"]).arg(pid.to_string());

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use taut_live::{Follower, Following, State};
 use taut_metrics::{Pusher, Server};
 
-use crate::config;
+use crate::{config, output};
 
 /// Between two turns: scrapes come each 10 s or so.
 const TURN: Duration = Duration::from_secs(2);
@@ -61,7 +61,7 @@ impl Metrics {
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
         let pusher = args.otlp.as_ref().map(push);
-        let unwanted = args.no_file.then(unkept).transpose()?;
+        let unwanted = args.no_file.then(|| output::unkept("taut-live-")).transpose()?;
         if let Some(folder) = &unwanted {
             options.output = folder.path().join("live.mcap");
             options.compression = taut_recording::Compression::None;
@@ -116,11 +116,4 @@ impl Metrics {
 fn address_of(address: &str) -> String {
     let port = address.strip_prefix(':').unwrap_or(address);
     if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { address.to_owned() }
-}
-
-/// In memory if possible: what is read is given back at once.
-fn unkept() -> Result<tempfile::TempDir> {
-    let builder = || tempfile::Builder::new().prefix("taut-live-").to_owned();
-    let made = builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir());
-    made.context("a place for what is not kept")
 }
