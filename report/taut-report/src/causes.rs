@@ -5,8 +5,8 @@ use comfy_table::CellAlignment;
 use taut_analysis::{Cause, Chain, Culprit, Explained, MessagePath, State};
 
 use crate::{
-    Named, Style,
-    terminal::{bar, indent, table, wrap},
+    Named, Style, points,
+    terminal::{bar, indent, short_chains, table, wrap},
     words,
 };
 
@@ -27,7 +27,13 @@ pub struct Asked<'a> {
 /// What `taut explain` prints.
 pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(named.name));
-    for chain in &named.analysis.chains {
+    let is_asked = asked.suspects || !asked.messages.is_empty();
+    let (told, listed) = if is_asked {
+        (named.analysis.chains.iter().collect(), Vec::new())
+    } else {
+        points::told_and_listed(named.analysis)
+    };
+    for chain in told {
         out += &format!("\n{}\n", style.bold(&chain.name));
         if asked.suspects {
             out += &format!("\n{}", verdicts(&chain.explained, style));
@@ -35,6 +41,7 @@ pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
         out += &section(chain, style, if asked.suspects { Form::WithoutVerdicts } else { Form::Whole });
         out += &messages(chain, asked, style);
     }
+    out += &short_chains(&listed, style);
     for note in &named.analysis.notes {
         out += &format!("\n{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
     }

@@ -1,6 +1,6 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained, Histogram, Point};
+use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained, Histogram, Hop, Point};
 use taut_stats::Distribution;
 
 use crate::{
@@ -18,9 +18,11 @@ pub fn markdown(named: Named<'_>) -> String {
     for damage in &analysis.damage {
         out += &format!("> **Damaged:** {damage}\n\n");
     }
-    for chain in &analysis.chains {
+    let (told, listed) = points::told_and_listed(analysis);
+    for chain in told {
         out += &section(chain);
     }
+    out += &short_chains(&listed);
     out += &periods(analysis);
     out += &histograms(analysis);
     out += &signals(analysis);
@@ -38,6 +40,13 @@ pub fn markdown(named: Named<'_>) -> String {
         out += &format!("\n- {note}\n");
     }
     out
+}
+
+fn short_chains(chains: &[&Chain]) -> String {
+    let hops = chains.iter().flat_map(|chain| chain.hops.iter().map(move |hop| (chain, hop)));
+    let row =
+        |(chain, hop): (&&Chain, &Hop)| (format!("{} → {}", hop.from, hop.to), points::hop_row(chain, hop).join(" | "));
+    table(&points::SHORT_CHAINS, hops.map(row))
 }
 
 fn periods(analysis: &Analysis) -> String {

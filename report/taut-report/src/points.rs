@@ -1,6 +1,6 @@
-//! Rows of two tables: periods of points, and distributions that came without messages.
+//! Rows of three tables: hops of short chains, periods of points, and distributions that came without messages.
 
-use taut_analysis::{Analysis, Histogram, Point, Quantile};
+use taut_analysis::{Analysis, Cause, Chain, Histogram, Hop, Point, Quantile};
 
 use crate::words;
 
@@ -8,6 +8,36 @@ use crate::words;
 pub(crate) const PERIODS: [&str; 8] = ["period (ms) at", "n", "Hz", "p50", "p99", "max", "jitter p99", "gaps"];
 /// Heads of the columns of [`histogram_row`].
 pub(crate) const HISTOGRAMS: [&str; 9] = ["of (ms)", "n", "min", "p50", "p90", "p99", "p99.9", "max", "beyond"];
+
+/// Heads of the columns of [`hop_row`].
+pub(crate) const SHORT_CHAINS: [&str; 7] = ["hop (ms)", "n", "p50", "p95", "p99", "max", "not passed"];
+/// So many short chains are a list, like the topics of a bag, and no story each.
+const LIST_MIN: usize = 4;
+const SHORT_MAX: usize = 2;
+
+/// The chains that have a section each, and the short ones that are lines of one table, since nothing but delays is known of them.
+pub(crate) fn told_and_listed(analysis: &Analysis) -> (Vec<&Chain>, Vec<&Chain>) {
+    let is_short = |chain: &&Chain| {
+        let is_blind = chain.explained.causes.iter().all(|share| share.cause == Cause::Unknown);
+        let is_bare = chain.deadline_ns.is_none() && chain.startup.is_none() && chain.branches.is_empty();
+        let ended = &chain.outcomes;
+        chain.hops.len() <= SHORT_MAX
+            && !chain.declared
+            && is_blind
+            && is_bare
+            && ended.dropped.is_empty()
+            && ended.double == 0
+    };
+    let (listed, told): (Vec<&Chain>, Vec<&Chain>) = analysis.chains.iter().partition(is_short);
+    if listed.len() < LIST_MIN { (analysis.chains.iter().collect(), Vec::new()) } else { (told, listed) }
+}
+
+/// A hop's figures, its name apart; at the end the chain's messages that did not pass it.
+pub(crate) fn hop_row(chain: &Chain, hop: &Hop) -> [String; 6] {
+    let d = &hop.delay.distribution;
+    let [p50, p95, p99, max] = [d.p50_ns, d.p95_ns, d.p99_ns, d.max_ns].map(words::milliseconds);
+    [words::count(d.n), p50, p95, p99, max, words::count(chain.messages.saturating_sub(d.n))]
+}
 
 /// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops.
 pub(crate) fn ends(analysis: &Analysis) -> Vec<&Point> {
@@ -80,5 +110,27 @@ mod tests {
         let mut analysis = crate::sample::teleop();
         analysis.points.push(Point { name: "once".into(), messages: 1, ..Point::default() });
         assert!(ends(&analysis).iter().all(|point| point.name != "once"));
+    }
+
+    #[test]
+    fn many_short_chains_are_lines_of_one_table() {
+        let mut analysis = crate::sample::teleop();
+        let mut short = analysis.chains[0].clone();
+        short.hops.truncate(1);
+        (short.declared, short.deadline_ns, short.startup) = (false, None, None);
+        short.branches.clear();
+        short.explained = taut_analysis::Explained::default();
+        short.hops[0].delay.distribution.n = short.messages - 7;
+        short.outcomes = taut_analysis::Outcomes { applied: short.messages - 7, in_flight: 7, ..Default::default() };
+        analysis.chains.extend(std::iter::repeat_n(short, LIST_MIN));
+        let (told, listed) = told_and_listed(&analysis);
+        assert_eq!((told.len(), listed.len()), (1, LIST_MIN));
+        assert_eq!(hop_row(listed[0], &listed[0].hops[0])[5], "7");
+        let named = crate::Named { name: "run.mcap", analysis: &analysis };
+        let text = crate::terminal(named, crate::Style::default());
+        assert!(text.contains("Short chains") && text.matches("messages ended so").count() == 1, "{text}");
+        assert!(crate::markdown(named).contains("| hop (ms) | n | p50 | p95 | p99 | max | not passed |"));
+        analysis.chains.pop();
+        assert!(told_and_listed(&analysis).1.is_empty());
     }
 }

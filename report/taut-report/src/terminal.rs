@@ -28,9 +28,11 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for damage in &analysis.damage {
         out += &format!("{} {}\n", style.bold("damaged:"), wrap(damage, 89));
     }
-    for chain in &analysis.chains {
+    let (told, listed) = points::told_and_listed(analysis);
+    for chain in told {
         out += &section(chain, style);
     }
+    out += &short_chains(&listed, style);
     out += &periods(analysis, style);
     out += &histograms(analysis, style);
     if !analysis.signals.is_empty() {
@@ -101,6 +103,24 @@ fn section(chain: &Chain, style: Style) -> String {
             &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));
     }
     out
+}
+
+/// Chains of which nothing but delays is known.
+pub(crate) fn short_chains(chains: &[&Chain], style: Style) -> String {
+    if chains.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&points::SHORT_CHAINS);
+    for chain in chains {
+        for hop in &chain.hops {
+            table.add_row([hop_name(&hop.from, &hop.to)].into_iter().chain(points::hop_row(chain, hop)));
+        }
+    }
+    format!(
+        "\n{}\n\n{}  What the slow ones waited for only kernel events show.\n",
+        style.bold("Short chains"),
+        indent(&table)
+    )
 }
 
 /// How steadily messages came, where they enter and leave.
