@@ -38,7 +38,8 @@ test-docs: setup ## Run every command of the documents, the long ones too
 	TAUT_DOCS_ALL=1 $(BIN)/pytest docs/test_documents.py
 
 test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3"
+	@# Ray looks for OpenTelemetry, and takes the part of it that our tests need for the whole.
+	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3" opentelemetry-sdk opentelemetry-exporter-prometheus
 	$(BIN)/pytest stress/taut-lab/tests/test_ray.py
 
 test-fleet: setup ## Pass the tests of fleets on ClickHouse's engine and Spark; installs both, 1 GB, into .venv, and Java

@@ -48,7 +48,7 @@ def page(results: dict, command: str) -> str:
         findings(scenarios, results["breaking"]),
         breaking(results["breaking"]),
         what_helps(modes),
-        failures(scenarios, results["recordings"]),
+        failures(scenarios, results["breaking"], results["recordings"]),
         causes(results["recordings"]),
         profiles(results["flames"]),
     ]
@@ -274,7 +274,7 @@ def reached(found: dict) -> str:
     return f"**Between {number(low)} and {number(high)} {found['unit']}** of all publishers together. "
 
 
-def failures(scenarios: dict[str, dict], recordings: list[dict]) -> str:
+def failures(scenarios: dict[str, dict], breaking: dict, recordings: list[dict]) -> str:
     """Each way in which trials failed, with the cause that a recorded trial of the same scenario had that failed the same way."""
     text = """
 ## Why trials failed
@@ -283,10 +283,10 @@ For each way to fail: what `taut explain` finds in the recorded trials of the sa
 
 """
     rows = []
-    for name, scenario in scenarios.items():
-        for one in scenario["misfortunes"]:
-            if one["status"] == "invalid":
-                continue
+    misfortunes = [(name, one) for name, scenario in scenarios.items() for one in scenario["misfortunes"]]
+    misfortunes += [(breaking["asked"]["scenario"], one) for one in breaking.get("misfortunes", [])]
+    for name, one in misfortunes:
+        if one["status"] != "invalid":
             same = [r for r in recordings if r["scenario"] == name and r["status"] == one["status"]]
             found = [cause for cause in map(cause_of, same) if cause]
             why = "; ".join(dict.fromkeys(found)) or (

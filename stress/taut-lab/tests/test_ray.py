@@ -40,7 +40,7 @@ python = "{python}"
 address = "{address}"
 [trial]
 command = ["{python}", "trial.py", "{shared}"]
-timeout_s = 100
+timeout_s = 300
 report = "json"
 [metrics.here]
 [[scenario]]

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use taut_live::{Follower, Following, State};
 use taut_metrics::{Pusher, Server};
 
