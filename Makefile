@@ -12,11 +12,15 @@ SECONDS_DEMO ?= 55
 SOURCE := --arrangement source --receiver sdk --validator reject --guard naive --companions all
 RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --companions all
 
+# The C library is in the binaries where there is one to put in (libc.a: libc6-dev, glibc-static), so that a copy runs on any
+# machine of this architecture.
+STATIC := $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-docs test-ray test-fleet lint bench miri web fmt
+.PHONY: help setup demo dist docs check-aarch64 test test-docs test-ray test-fleet lint bench miri web fmt
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 setup: $(BIN)/.taut ## Build everything into .venv; the command is .venv/bin/taut
 
@@ -58,6 +62,13 @@ fmt: setup ## Format all code
 	cargo fmt
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
+dist: setup ## Lay a release's files into target/dist, and try the binary on a bare root
+	scripts/dist
+
+check-aarch64: web ## Check all code for 64-bit Arm, with a cross compiler for what is C
+	scripts/machine aarch64
+	scripts/check-aarch64
+
 miri: ## Look for undefined behaviour in the guard with Miri, where a nightly toolchain has it
 	scripts/miri
 
@@ -84,10 +95,11 @@ $(VENV)/.requirements: requirements-dev.txt
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
-	cargo build --release --locked -p taut -p taut-quad
+	cargo rustc --release --locked -p taut -- $(STATIC)
+	cargo rustc --release --locked -p taut-quad -- $(STATIC)
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include
-	install -m 755 target/release/taut target/release/taut-quad target/wheel-data/scripts/
+	install -s -m 755 target/release/taut target/release/taut-quad target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut

@@ -1,4 +1,4 @@
-"""The workflows that the documentation hands out, held against the schemas of the services that run them; that their commands
+"""The workflows that the documentation hands out, and the one that makes releases, held against the schemas of the services that run them; that their commands
 run is a test of the command's (`cli/taut/tests/gate.rs`)."""
 
 import subprocess
@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+RELEASE = "../../.github/workflows/release.yml"
+TOOLS = "../../.github/actions/tools/action.yml"
 SERVICES = [("github.yml", "vendor.github-workflows"), ("gitlab.yml", "vendor.gitlab-ci")]
+OURS = [(RELEASE, "vendor.github-workflows"), (TOOLS, "vendor.github-actions")]
 
 
 def check(file: Path, schema: str) -> subprocess.CompletedProcess[str]:
@@ -16,7 +19,7 @@ def check(file: Path, schema: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(("file", "schema"), SERVICES)
+@pytest.mark.parametrize(("file", "schema"), SERVICES + OURS)
 def test_a_workflow_is_what_its_service_reads(file: str, schema: str) -> None:
     checked = check(HERE / file, schema)
     assert checked.returncode == 0, checked.stdout + checked.stderr

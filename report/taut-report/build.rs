@@ -3,7 +3,8 @@
 use std::path::Path;
 
 fn main() {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/dist");
+    // A link to web/dist here; the files themselves in the published crate.
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle");
     for file in ["report.js", "report.css"] {
         let path = dist.join(file);
         println!("cargo::rerun-if-changed={}", path.display());

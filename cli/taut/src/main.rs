@@ -4,6 +4,8 @@ mod commands;
 mod config;
 mod exit;
 mod input;
+#[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
+mod names;
 mod output;
 #[cfg(test)]
 mod reference;
@@ -52,9 +54,12 @@ enum Command {
     Gate(Box<commands::gate::Args>),
     Demo(commands::demo::Args),
     Fleet(commands::fleet::Args),
+    Completions(commands::completions::Args),
 }
 
 fn main() -> ExitCode {
+    #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
+    names::by_files_and_dns();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => commands::gate::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Fleet(args) => commands::fleet::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
     };
     match done {
         Ok(done) => done.into(),

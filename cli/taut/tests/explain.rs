@@ -7,7 +7,9 @@ use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use serde_json::Value;
 use taut_clock::Counter;
-use taut_recording::{Ending, Info, KernelBatch, KernelEvent, Kind, Name, Record, StampBatch, Thread, Tier, Writer};
+use taut_recording::{
+    Architecture, Ending, Info, KernelBatch, KernelEvent, Kind, Name, Record, StampBatch, Thread, Tier, Writer,
+};
 
 const MESSAGES: u64 = 2000;
 const PERIOD_NS: u64 = 20_000_000;
@@ -35,7 +37,7 @@ impl Folder {
 
     /// Each message is read, waits 50 µs for the lock, computes, and is written 3 ms later, unless the hog ran 5 ms.
     fn record(&self, name: &str, tier: Tier) {
-        let info = Info { tier, ..Info::default() };
+        let info = Info { tier, system_calls: Architecture::HERE.word().into(), ..Info::default() };
         let mut writer = Writer::create(&self.path(name), &info).unwrap();
         for (id, name) in [(1, "a.read"), (2, "a.written"), (3, "sdk_lock")] {
             writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();

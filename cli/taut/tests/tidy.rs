@@ -1,4 +1,5 @@
-//! Tidiness is a test: dependencies point one way, and no document names a file that is gone.
+//! Tidiness is a test: dependencies point one way, crates are ready to be published, one version stands everywhere, and no
+//! document names a file that is gone.
 
 use std::{
     collections::BTreeSet,
@@ -17,20 +18,14 @@ fn root() -> PathBuf {
 
 #[test]
 fn dependencies_point_up_the_stream() {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
+    let packages = packages();
     let stage = |package: &serde_json::Value| {
         let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap());
         let folder = manifest.strip_prefix(root()).unwrap().iter().next().unwrap().to_str().unwrap().to_owned();
         ORDER.iter().position(|s| *s == folder).unwrap_or_else(|| panic!("{folder}/ is not a stage; see ORDER"))
     };
     let find = |name: &str| packages.iter().find(|p| p["name"] == name);
-    for package in packages {
+    for package in &packages {
         for dependency in package["dependencies"].as_array().unwrap() {
             // Tests may look anywhere; what ships may not.
             if dependency["kind"] == "dev" {
@@ -46,6 +41,79 @@ fn dependencies_point_up_the_stream() {
                 ORDER[stage(target)],
             );
         }
+    }
+}
+
+/// What cargo says of the workspace's packages.
+fn packages() -> Vec<serde_json::Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn is_published(package: &serde_json::Value) -> bool {
+    package["publish"].is_null()
+}
+
+#[test]
+fn published_crates_are_ready_for_it() {
+    let packages = packages();
+    let kept: BTreeSet<&str> = ["taut-allocations", "taut-conformance", "taut-python", "taut-quad"].into();
+    let apart = packages.iter().filter(|p| !is_published(p)).map(|p| p["name"].as_str().unwrap());
+    assert_eq!(apart.collect::<BTreeSet<_>>(), kept, "the crates that nobody but this repository has a use for");
+    for package in packages.iter().filter(|package| is_published(package)) {
+        let name = package["name"].as_str().unwrap();
+        for field in ["description", "license", "repository", "readme", "rust_version"] {
+            assert!(package[field].as_str().is_some_and(|text| !text.is_empty()), "{name}: no {field}");
+        }
+        // The registry's rules.
+        let keywords: Vec<&str> = package["keywords"].as_array().unwrap().iter().map(|k| k.as_str().unwrap()).collect();
+        let is_good = |word: &&str| {
+            word.len() <= 20
+                && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-+".contains(c))
+        };
+        assert!((1..=5).contains(&keywords.len()) && keywords.iter().all(is_good), "{name}: keywords {keywords:?}");
+        assert!((1..=5).contains(&package["categories"].as_array().unwrap().len()), "{name}: categories");
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let Some(ours) = packages.iter().find(|p| p["name"] == dependency["name"]) else { continue };
+            let wants = dependency["req"].as_str().unwrap();
+            let is_left_out = dependency["kind"] == "dev" && wants == "*";
+            let is_there = is_published(ours) && wants == format!("^{}", ours["version"].as_str().unwrap());
+            assert!(is_there || is_left_out, "{name}: what crates.io has it cannot be built of: {}", ours["name"]);
+        }
+    }
+}
+
+#[test]
+fn every_place_says_one_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(packages().iter().all(|package| package["version"] == version));
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    for (file, line) in [
+        ("share/cmake/taut/taut-config-version.cmake", format!("set(PACKAGE_VERSION \"{version}\")")),
+        ("share/pkgconfig/taut.pc", format!("Version: {version}")),
+    ] {
+        assert!(read(file).lines().any(|l| l == line), "{file} has no line {line:?}");
+    }
+    let manifest = read("Cargo.toml");
+    let ours = manifest.lines().filter(|line| line.starts_with("taut-") && line.contains("version"));
+    ours.for_each(|line| assert!(line.contains(&format!("version = \"{version}\"")), "Cargo.toml: {line}"));
+    // As in keepachangelog.com: what is to come first, then releases, the newest first, in groups of these names.
+    let changelog = read("CHANGELOG.md");
+    let mut headings = changelog.lines().filter(|line| line.starts_with("## "));
+    assert_eq!(headings.next(), Some("## [Unreleased]"));
+    for heading in headings {
+        let (release, date) = heading.split_once("] - ").unwrap_or_else(|| panic!("CHANGELOG.md: {heading}"));
+        assert!(release.starts_with("## [") && date.len() == 10, "CHANGELOG.md: {heading}");
+    }
+    let groups = ["### Added", "### Changed", "### Deprecated", "### Removed", "### Fixed", "### Security"];
+    for group in changelog.lines().filter(|line| line.starts_with("### ")) {
+        assert!(groups.contains(&group), "CHANGELOG.md: {group}");
     }
 }
 

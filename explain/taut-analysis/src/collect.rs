@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
-use taut_recording::{Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
+use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
 
 use crate::{
     Analysis, Config, Error, Row, Totals, Trips, explain, figures,
@@ -98,6 +98,8 @@ pub(crate) struct Context {
     pub tids: Vec<i32>,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Whose numbers the system calls have; `None`: of a machine that this taut knows nothing of.
+    pub architecture: Option<Architecture>,
 }
 
 impl Context {
@@ -201,6 +203,7 @@ impl Analyzer {
             names: std::mem::take(&mut self.names),
             start_ns,
             end_ns,
+            architecture: architecture(&info),
         };
         let totals = Totals {
             duration_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
@@ -266,7 +269,7 @@ impl Analyzer {
         row: Option<&mut dyn FnMut(Row<'_>)>,
     ) -> Result<Vec<String>, Error> {
         let events = std::mem::take(&mut self.events).sorted();
-        let machine = Machine::replay(&events, &self.kernel_losses);
+        let machine = Machine::replay(&events, &self.kernel_losses, context.architecture);
         drop(events);
         let futexes = Futexes::of(&machine, &self.objects);
         let mut names = Names::default();
@@ -449,6 +452,11 @@ fn inversions(chain: &crate::Chain) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+/// Whose numbers the system calls have: x86_64's where the recording does not say.
+fn architecture(info: &Info) -> Option<Architecture> {
+    if info.system_calls.is_empty() { Some(Architecture::X86_64) } else { Architecture::from_word(&info.system_calls) }
+}
+
 /// Sentences that a reader must know to trust the figures.
 fn notes(
     info: &Info,
@@ -476,6 +484,12 @@ fn notes(
     }
     if info.tier != Tier::Full && !info.tier_reason.is_empty() {
         notes.push(info.tier_reason.clone());
+    }
+    if totals.kernel_events > 0 && architecture(info).is_none() {
+        notes.push(format!(
+            "the system calls have the numbers of {:?}, which this taut does not know: waits in them are unknown",
+            info.system_calls
+        ));
     }
     if totals.clock_error_ns.is_none() {
         notes.push(

@@ -237,7 +237,7 @@ impl Walker<'_> {
             let in_call = call.filter(|x| x.0 <= now).and(calls.get(c));
             let next = [interrupt, call, fault].into_iter().flatten().flat_map(|(start, end)| [start, end]);
             let until = next.filter(|x| *x > now).min().unwrap_or(to).min(to);
-            let delivers = in_call.is_some_and(|x| Call::of(x.number) == Call::Send);
+            let delivers = in_call.is_some_and(|x| x.id.kind() == Call::Send);
             let (cause, detail) = if let Some(x) =
                 interrupt.filter(|x| x.0 <= now && !(delivers && interrupts[i].kind == 1)).map(|_| &interrupts[i])
             {
@@ -248,7 +248,7 @@ impl Walker<'_> {
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
                 (Cause::PageFault, String::new())
             } else if let Some(call) = in_call {
-                (Cause::Syscall, Call::name(call.number))
+                (Cause::Syscall, call.id.name())
             } else {
                 (Cause::Work, String::new())
             };
@@ -343,7 +343,7 @@ impl Walker<'_> {
         if segment.state == State::Stopped {
             return self.is(Cause::Stopped, String::new(), tid, from, to, 0, hop);
         }
-        let kind = call.map(|call| Call::of(call.number));
+        let kind = call.map(|call| call.id.kind());
         if segment.state == State::Uninterruptible {
             return self.uninterruptible(tid, timeline, &segment, waker, from, to, hop);
         }
@@ -372,7 +372,9 @@ impl Walker<'_> {
                 self.is(Cause::Io, place, tid, from, to, 0, hop)
             }
             Some(Call::Sleep) => self.is(Cause::Sleep, String::new(), tid, from, to, 0, hop),
-            Some(Call::Sync) => self.is(Cause::Disk, Call::name(call.map_or(0, |c| c.number)), tid, from, to, 0, hop),
+            Some(Call::Sync) => {
+                self.is(Cause::Disk, call.map_or(String::new(), |c| c.id.name()), tid, from, to, 0, hop)
+            }
             _ => self.is(Cause::Unknown, String::new(), tid, from, to, 0, hop),
         }
     }
@@ -398,7 +400,7 @@ impl Walker<'_> {
         if let Some(other) = self.thread_waker(waker).filter(|o| self.objects.is_recorded(*o) && *o != tid) {
             return Wait::For(other);
         }
-        let detail = call.map_or(String::new(), |call| Call::name(call.number));
+        let detail = call.map_or(String::new(), |call| call.id.name());
         self.is(Cause::Disk, detail, tid, from, to, 0, hop)
     }
 
@@ -460,16 +462,16 @@ impl Walker<'_> {
         }
         let calls = &self.machine.threads.get(&wake.other)?.calls;
         let call = call_at(calls, wake.start_ns)?;
-        (Call::of(call.number) == Call::Send).then_some(wake.other)
+        (call.id.kind() == Call::Send).then_some(wake.other)
     }
 
     fn place(&self, call: Option<&crate::kernel::SystemCall>, pid: i32, time_ns: u64) -> String {
         let Some(call) = call else { return String::new() };
-        match Call::of(call.number) {
+        match call.id.kind() {
             Call::Data | Call::Send | Call::Sync => {
-                format!("{} {}", Call::name(call.number), self.objects.descriptor(pid, call.arg0, time_ns))
+                format!("{} {}", call.id.name(), self.objects.descriptor(pid, call.arg0, time_ns))
             }
-            _ => Call::name(call.number),
+            _ => call.id.name(),
         }
     }
 

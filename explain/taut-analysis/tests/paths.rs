@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, Wanted};
 use taut_clock::Counter;
-use taut_recording::{Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch, Thread};
+use taut_recording::{
+    Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch, Thread,
+};
 
 const US: u64 = 1_000;
 /// Interruptible and uninterruptible sleep, stopped, and "preempted", as `prev_state` has them.
@@ -28,11 +30,13 @@ struct Scene {
     names: Vec<String>,
     threads: Vec<Thread>,
     lost: Vec<Lost>,
+    info: Info,
 }
 
 impl Scene {
     fn new() -> Scene {
-        let mut scene = Scene::default();
+        let info = Info { system_calls: Architecture::HERE.word().into(), ..Info::default() };
+        let mut scene = Scene { info, ..Scene::default() };
         for tid in [10, 11, 12] {
             scene.thread(10, tid, "robot", true);
         }
@@ -121,7 +125,7 @@ impl Scene {
             }));
         }
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
-        analyzer.finish_by_row(Info::default(), None, Vec::new(), 0, row).unwrap()
+        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, row).unwrap()
     }
 
     fn explained(&self) -> Explained {
@@ -284,6 +288,21 @@ fn a_mutex_is_known_by_its_name_or_else_its_address() {
     let verdicts = scene.explained().verdicts;
     assert_eq!(verdicts[0].suspect, "lock:sdk_lock");
     assert_eq!(scene.path()[3], is(50, Cause::Wakeup, ""));
+}
+
+#[test]
+fn a_call_has_its_number_on_the_recorded_machine() {
+    let of = |architecture: &str, futex: i64| {
+        let mut scene = futex_wait(WAIT);
+        scene.info.system_calls = architecture.into();
+        let calls = [KernelEvent::SyscallEnter, KernelEvent::SyscallExit];
+        scene.events.iter_mut().filter(|event| calls.contains(&event.2)).for_each(|event| event.5[0] = futex);
+        scene.path()[2].clone()
+    };
+    let lock = is(399, Cause::Lock, "0x1010");
+    assert_eq!([of("x86_64", 202), of("", 202), of("aarch64", 98)], [lock.clone(), lock.clone(), lock]);
+    assert_ne!(of("aarch64", 202).1, Cause::Lock);
+    assert_ne!(of("vax", 202).1, Cause::Lock);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use taut_analysis::{Analysis, Chain, Tracking};
 
 use crate::{Named, flame, json, svg, words};
 
-const SCRIPT: &str = include_str!("../../web/dist/report.js");
-const STYLE: &str = include_str!("../../web/dist/report.css");
+const SCRIPT: &str = include_str!("../bundle/report.js");
+const STYLE: &str = include_str!("../bundle/report.css");
 
 /// Beyond this many points the plot over time is thinned.
 const POINTS_MAX: usize = 20_000;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use taut_clock::{monotonic_ns, realtime_ns};
-use taut_recording::Info;
+use taut_recording::{Architecture, Info};
 
 use crate::{kernel::Chosen, proc::line};
 
@@ -48,7 +48,12 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
         directory: std::env::current_dir().map_or(String::new(), |d| d.display().to_string()),
         host: line("/proc/sys/kernel/hostname"),
         kernel: format!("{} {}", line("/proc/sys/kernel/osrelease"), line("/proc/sys/kernel/version")),
-        cpu: [of_cpuinfo("model name"), of_cpuinfo("Model")].into_iter().find(|m| !m.is_empty()).unwrap_or_default(),
+        system_calls: Architecture::HERE.word().to_owned(),
+        // The kernel names no model of an Arm CPU; its board's device tree names the board.
+        cpu: [of_cpuinfo("model name"), of_cpuinfo("Model"), line("/proc/device-tree/model").replace('\0', "")]
+            .into_iter()
+            .find(|m| !m.is_empty())
+            .unwrap_or_default(),
         cpus,
         git_revision: git_revision(),
         tier: kernel.tier,

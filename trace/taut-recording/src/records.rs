@@ -417,6 +417,8 @@ pub struct Info {
     pub host: String,
     /// `uname -r -v -m`.
     pub kernel: String,
+    /// Whose numbers the system calls have, an [`Architecture`](crate::Architecture)'s word; empty: x86_64's.
+    pub system_calls: String,
     /// CPU model and number of CPUs.
     pub cpu: String,
     /// Number of online CPUs.

@@ -192,7 +192,13 @@ fn fetch_ahead(place: *const Record) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(16).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch never faults, and reads and writes nothing.
+    unsafe {
+        let ahead = place.wrapping_add(16);
+        core::arch::asm!("prfm pstl1keep, [{}]", in(reg) ahead, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = place;
 }
 

@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod bus;
+pub mod completions;
 pub mod demo;
 pub mod diff;
 pub mod doctor;

@@ -79,11 +79,11 @@ impl Futexes {
 }
 
 pub(crate) fn is_wait(call: &SystemCall) -> bool {
-    Call::of(call.number) == Call::Futex && matches!(call.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
+    call.id.kind() == Call::Futex && matches!(call.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
 }
 
 fn is_wake(call: &SystemCall) -> bool {
-    Call::of(call.number) == Call::Futex && matches!(call.arg1 & OPERATION, WAKE | WAKE_BITSET)
+    call.id.kind() == Call::Futex && matches!(call.arg1 & OPERATION, WAKE | WAKE_BITSET)
 }
 
 /// Stretches from the first call's start to the last one's end, of calls that follow each other closely.

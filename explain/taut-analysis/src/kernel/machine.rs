@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use taut_recording::KernelEvent;
+use taut_recording::{Architecture, KernelEvent};
 
 use super::{
+    calls::CallNumbers,
     events::Event,
     timeline::{CLOSE_FAULTS_NS, Segment, State, SystemCall, Timeline, Timer},
 };
@@ -89,6 +90,7 @@ const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 #[derive(Default)]
 struct Replay {
     machine: Machine,
+    numbers: CallNumbers,
     /// Of each CPU: interrupts begun and not ended.
     nested: Vec<Vec<Interrupt>>,
     /// Of each CPU: when its tick is due.
@@ -100,9 +102,10 @@ struct Replay {
 }
 
 impl Machine {
-    /// `events` in order of time; `lost` are (CPU, when the loss was noticed), in any order.
-    pub fn replay(events: &[Event], lost: &[(u16, u64)]) -> Machine {
-        let mut replay = Replay::default();
+    /// `events` in order of time; `lost` are (CPU, when the loss was noticed), in any order; `architecture` is whose
+    /// numbers the system calls have.
+    pub fn replay(events: &[Event], lost: &[(u16, u64)], architecture: Option<Architecture>) -> Machine {
+        let mut replay = Replay { numbers: CallNumbers::of(architecture), ..Replay::default() };
         replay.machine.start_ns = events.first().map_or(0, |e| e.time_ns);
         replay.machine.end_ns = events.last().map_or(0, |e| e.time_ns);
         for event in events {
@@ -247,17 +250,21 @@ impl Replay {
         match kind {
             Some(SchedSwitch) => self.switch(event),
             Some(SchedWaking | SchedWakeupNew) => self.wake(event),
-            Some(SyscallEnter) => self.thread(event.tid).calls.push(SystemCall {
-                start_ns: time,
-                end_ns: u64::MAX,
-                number: event.arg0 as i32,
-                result: 0,
-                arg0: event.arg1 as u64,
-                arg1: event.arg2 as u32 as u64,
-            }),
+            Some(SyscallEnter) => {
+                let id = self.numbers.id(event.arg0);
+                self.thread(event.tid).calls.push(SystemCall {
+                    start_ns: time,
+                    end_ns: u64::MAX,
+                    id,
+                    result: 0,
+                    arg0: event.arg1 as u64,
+                    arg1: event.arg2 as u32 as u64,
+                });
+            }
             Some(SyscallExit) => {
+                let id = self.numbers.id(event.arg0);
                 let open = self.thread(event.tid).calls.last_mut();
-                if let Some(call) = open.filter(|c| c.end_ns == u64::MAX && i64::from(c.number) == event.arg0) {
+                if let Some(call) = open.filter(|c| c.end_ns == u64::MAX && c.id == id) {
                     call.end_ns = time;
                     call.result = event.arg1 as i32;
                 }

@@ -1,5 +1,4 @@
-//! What numbers mean: threads' names and processes, registered locks, CPython's runtime, descriptors,
-//! system calls.
+//! What numbers mean: threads' names and processes, registered locks, CPython's runtime, descriptors.
 
 use std::collections::HashMap;
 
@@ -21,25 +20,6 @@ struct Lock {
     address: u64,
     size: u64,
     name: String,
-}
-
-/// What a thread does in a system call, as far as waiting goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
-    Futex,
-    /// Sleeps for a time asked for.
-    Sleep,
-    /// Waits for, or moves, data of the descriptor in its first argument.
-    Data,
-    /// Sends data: a softirq that runs meanwhile delivers it.
-    Send,
-    /// Waits for one of several descriptors, or for a time.
-    Poll,
-    /// Makes a file durable.
-    Sync,
-    /// Waits for a child.
-    Child,
-    Other,
 }
 
 impl Objects {
@@ -145,64 +125,3 @@ impl Objects {
         format!("fd {fd} ({})", then.name)
     }
 }
-
-impl Call {
-    pub fn of(number: i32) -> Call {
-        CALLS.iter().find(|(n, _, _)| *n == i64::from(number)).map_or(Call::Other, |(_, call, _)| *call)
-    }
-
-    /// The call's name, or its number.
-    pub fn name(number: i32) -> String {
-        let known = CALLS.iter().find(|(n, _, _)| *n == i64::from(number));
-        known.map_or_else(|| format!("system call {number}"), |(_, _, name)| (*name).to_owned())
-    }
-}
-
-/// Calls in which a thread of a control loop waits.
-const CALLS: &[(i64, Call, &str)] = &[
-    (libc::SYS_futex, Call::Futex, "futex"),
-    (449, Call::Futex, "futex_waitv"),
-    (454, Call::Futex, "futex_wake"),
-    (455, Call::Futex, "futex_wait"),
-    (libc::SYS_nanosleep, Call::Sleep, "nanosleep"),
-    (libc::SYS_clock_nanosleep, Call::Sleep, "clock_nanosleep"),
-    (libc::SYS_read, Call::Data, "read"),
-    (libc::SYS_readv, Call::Data, "readv"),
-    (libc::SYS_pread64, Call::Data, "pread64"),
-    (libc::SYS_preadv, Call::Data, "preadv"),
-    (libc::SYS_recvfrom, Call::Data, "recvfrom"),
-    (libc::SYS_recvmsg, Call::Data, "recvmsg"),
-    (libc::SYS_recvmmsg, Call::Data, "recvmmsg"),
-    (libc::SYS_accept, Call::Data, "accept"),
-    (libc::SYS_accept4, Call::Data, "accept4"),
-    (libc::SYS_connect, Call::Send, "connect"),
-    (libc::SYS_flock, Call::Data, "flock"),
-    (libc::SYS_ioctl, Call::Data, "ioctl"),
-    (libc::SYS_openat, Call::Other, "openat"),
-    (libc::SYS_write, Call::Send, "write"),
-    (libc::SYS_writev, Call::Send, "writev"),
-    (libc::SYS_pwrite64, Call::Send, "pwrite64"),
-    (libc::SYS_pwritev, Call::Send, "pwritev"),
-    (libc::SYS_sendto, Call::Send, "sendto"),
-    (libc::SYS_sendmsg, Call::Send, "sendmsg"),
-    (libc::SYS_sendmmsg, Call::Send, "sendmmsg"),
-    (libc::SYS_ppoll, Call::Poll, "ppoll"),
-    (libc::SYS_pselect6, Call::Poll, "pselect6"),
-    (libc::SYS_epoll_pwait, Call::Poll, "epoll_pwait"),
-    (441, Call::Poll, "epoll_pwait2"),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_poll, Call::Poll, "poll"),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_select, Call::Poll, "select"),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_epoll_wait, Call::Poll, "epoll_wait"),
-    (libc::SYS_fsync, Call::Sync, "fsync"),
-    (libc::SYS_fdatasync, Call::Sync, "fdatasync"),
-    (libc::SYS_msync, Call::Sync, "msync"),
-    (libc::SYS_sync_file_range, Call::Sync, "sync_file_range"),
-    (libc::SYS_sync, Call::Sync, "sync"),
-    (libc::SYS_wait4, Call::Child, "wait4"),
-    (libc::SYS_waitid, Call::Child, "waitid"),
-    (libc::SYS_sched_yield, Call::Other, "sched_yield"),
-    (426, Call::Poll, "io_uring_enter"),
-];

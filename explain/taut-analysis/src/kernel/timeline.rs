@@ -1,5 +1,7 @@
 //! One thread's life: its states, system calls, page faults and armed timers, each in order of time.
 
+use super::CallId;
+
 /// What a thread did when.
 #[derive(Default)]
 pub(crate) struct Timeline {
@@ -54,7 +56,7 @@ pub(crate) enum State {
 pub(crate) struct SystemCall {
     pub start_ns: u64,
     pub end_ns: u64,
-    pub number: i32,
+    pub id: CallId,
     pub result: i32,
     pub arg0: u64,
     pub arg1: u64,

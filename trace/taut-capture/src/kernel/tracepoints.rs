@@ -1,7 +1,7 @@
 //! The list of tracepoints a depth asks for, and how a raw record becomes a row.
 //! A table: one line per tracepoint says which event it is and which fields are its arguments.
 
-use taut_recording::KernelEvent;
+use taut_recording::{Architecture, KernelEvent};
 
 use super::Depth;
 use super::format::{self, Format};
@@ -63,55 +63,11 @@ const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("cpu_frequency", CpuFrequency, [Field("state"), Field("cpu_id"), None]),
 ];
 
-/// System calls in which a thread of a control loop waits, with their numbers on this machine.
-/// Named ones, because every other call then leaves no record. Those that a kernel lacks are passed over.
-const SYSTEM_CALLS: &[(&str, i64)] = &[
-    ("futex", libc::SYS_futex),
-    ("futex_waitv", 449),
-    ("futex_wake", 454),
-    ("futex_wait", 455),
-    ("read", libc::SYS_read),
-    ("write", libc::SYS_write),
-    ("readv", libc::SYS_readv),
-    ("writev", libc::SYS_writev),
-    ("recvfrom", libc::SYS_recvfrom),
-    ("recvmsg", libc::SYS_recvmsg),
-    ("recvmmsg", libc::SYS_recvmmsg),
-    ("sendto", libc::SYS_sendto),
-    ("sendmsg", libc::SYS_sendmsg),
-    ("sendmmsg", libc::SYS_sendmmsg),
-    ("pread64", libc::SYS_pread64),
-    ("pwrite64", libc::SYS_pwrite64),
-    ("preadv", libc::SYS_preadv),
-    ("pwritev", libc::SYS_pwritev),
-    ("ioctl", libc::SYS_ioctl),
-    ("flock", libc::SYS_flock),
-    ("wait4", libc::SYS_wait4),
-    ("waitid", libc::SYS_waitid),
-    ("sync", libc::SYS_sync),
-    ("syncfs", libc::SYS_syncfs),
-    ("msync", libc::SYS_msync),
-    ("sync_file_range", libc::SYS_sync_file_range),
-    ("ppoll", libc::SYS_ppoll),
-    ("pselect6", libc::SYS_pselect6),
-    ("epoll_pwait", libc::SYS_epoll_pwait),
-    ("epoll_pwait2", 441),
-    ("clock_nanosleep", libc::SYS_clock_nanosleep),
-    ("nanosleep", libc::SYS_nanosleep),
-    ("accept", libc::SYS_accept),
-    ("accept4", libc::SYS_accept4),
-    ("connect", libc::SYS_connect),
-    ("fsync", libc::SYS_fsync),
-    ("fdatasync", libc::SYS_fdatasync),
-    ("openat", libc::SYS_openat),
-    ("io_uring_enter", 426),
-    #[cfg(target_arch = "x86_64")]
-    ("poll", libc::SYS_poll),
-    #[cfg(target_arch = "x86_64")]
-    ("select", libc::SYS_select),
-    #[cfg(target_arch = "x86_64")]
-    ("epoll_wait", libc::SYS_epoll_wait),
-];
+/// Those that are asked for by name, because every other call then leaves no record. Those that a kernel lacks are passed
+/// over; a thread that spins with `sched_yield` would fill the buffers.
+fn system_calls() -> impl Iterator<Item = (&'static str, u16)> {
+    Architecture::HERE.system_calls().filter(|(name, _)| *name != "sched_yield")
+}
 
 /// Tracepoints of all tasks that `depth` asks for and this kernel has.
 pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
@@ -152,7 +108,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
         event,
         arguments,
     };
-    let calls = SYSTEM_CALLS.iter().flat_map(|(name, _)| {
+    let calls = system_calls().flat_map(|(name, _)| {
         [
             call("enter", name, SyscallEnter, [CallNumber, CallParameter(0), CallParameter(1)]),
             call("exit", name, SyscallExit, [CallNumber, Field("ret"), None]),
@@ -179,7 +135,7 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
 
 /// The kernel's filter that lets only the wanted system calls through the raw tracepoints.
 pub fn raw_filter() -> String {
-    SYSTEM_CALLS.iter().map(|(_, number)| format!("id=={number}")).collect::<Vec<_>>().join("||")
+    system_calls().map(|(_, number)| format!("id=={number}")).collect::<Vec<_>>().join("||")
 }
 
 fn page_fault() -> Tracepoint {
@@ -303,6 +259,8 @@ impl BoundArgument {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -312,6 +270,60 @@ mod tests {
         \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;\n\
         \tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;\n\
         \tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;\n";
+
+    #[test]
+    fn system_calls_have_the_numbers_of_the_c_library() {
+        let theirs = [
+            ("futex", libc::SYS_futex),
+            ("nanosleep", libc::SYS_nanosleep),
+            ("clock_nanosleep", libc::SYS_clock_nanosleep),
+            ("read", libc::SYS_read),
+            ("readv", libc::SYS_readv),
+            ("pread64", libc::SYS_pread64),
+            ("preadv", libc::SYS_preadv),
+            ("recvfrom", libc::SYS_recvfrom),
+            ("recvmsg", libc::SYS_recvmsg),
+            ("recvmmsg", libc::SYS_recvmmsg),
+            ("accept", libc::SYS_accept),
+            ("accept4", libc::SYS_accept4),
+            ("connect", libc::SYS_connect),
+            ("flock", libc::SYS_flock),
+            ("ioctl", libc::SYS_ioctl),
+            ("openat", libc::SYS_openat),
+            ("write", libc::SYS_write),
+            ("writev", libc::SYS_writev),
+            ("pwrite64", libc::SYS_pwrite64),
+            ("pwritev", libc::SYS_pwritev),
+            ("sendto", libc::SYS_sendto),
+            ("sendmsg", libc::SYS_sendmsg),
+            ("sendmmsg", libc::SYS_sendmmsg),
+            #[cfg(target_arch = "x86_64")]
+            ("poll", libc::SYS_poll),
+            ("ppoll", libc::SYS_ppoll),
+            #[cfg(target_arch = "x86_64")]
+            ("select", libc::SYS_select),
+            ("pselect6", libc::SYS_pselect6),
+            #[cfg(target_arch = "x86_64")]
+            ("epoll_wait", libc::SYS_epoll_wait),
+            ("epoll_pwait", libc::SYS_epoll_pwait),
+            ("epoll_pwait2", libc::SYS_epoll_pwait2),
+            ("io_uring_enter", libc::SYS_io_uring_enter),
+            ("fsync", libc::SYS_fsync),
+            ("fdatasync", libc::SYS_fdatasync),
+            ("msync", libc::SYS_msync),
+            ("sync", libc::SYS_sync),
+            ("syncfs", libc::SYS_syncfs),
+            ("sync_file_range", libc::SYS_sync_file_range),
+            ("wait4", libc::SYS_wait4),
+            ("waitid", libc::SYS_waitid),
+            ("sched_yield", libc::SYS_sched_yield),
+            ("futex_waitv", libc::SYS_futex_waitv),
+        ];
+        // Younger than the C library's list.
+        let ours = Architecture::HERE.system_calls().filter(|(name, _)| !["futex_wake", "futex_wait"].contains(name));
+        let ours: BTreeMap<_, _> = ours.map(|(name, number)| (name, i64::from(number))).collect();
+        assert_eq!(ours, BTreeMap::from(theirs));
+    }
 
     fn decoder() -> Decoder {
         let mut decoder = Decoder::default();

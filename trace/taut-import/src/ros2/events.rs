@@ -4,6 +4,10 @@
 //! `ros2:*` is ros2_tracing's from 1.0 (Foxy) to 8 (Lyrical and Rolling); `ros2_caret:*` CARET's, which says again what was
 //! said before its recording began; `dds:*` of the instrumented DDS implementations. Kernel events are LTTng's.
 
+use std::sync::LazyLock;
+
+use taut_recording::Architecture;
+
 use crate::ctf::Wanted;
 
 /// What an event says.
@@ -183,54 +187,11 @@ const KERNEL: &[Row] = &[
     ("lttng_statedump_process_state", What::Kernel(Kernel::Process), &["tid", "pid", "name"]),
 ];
 
-/// System calls by name, with their number on this machine: those in which a thread waits, or wakes another.
-pub(super) const CALLS: &[(&str, i64)] = &[
-    ("futex", libc::SYS_futex),
-    ("futex_waitv", 449),
-    ("futex_wake", 454),
-    ("futex_wait", 455),
-    ("nanosleep", libc::SYS_nanosleep),
-    ("clock_nanosleep", libc::SYS_clock_nanosleep),
-    ("read", libc::SYS_read),
-    ("readv", libc::SYS_readv),
-    ("pread64", libc::SYS_pread64),
-    ("preadv", libc::SYS_preadv),
-    ("recvfrom", libc::SYS_recvfrom),
-    ("recvmsg", libc::SYS_recvmsg),
-    ("recvmmsg", libc::SYS_recvmmsg),
-    ("accept", libc::SYS_accept),
-    ("accept4", libc::SYS_accept4),
-    ("connect", libc::SYS_connect),
-    ("flock", libc::SYS_flock),
-    ("ioctl", libc::SYS_ioctl),
-    ("openat", libc::SYS_openat),
-    ("write", libc::SYS_write),
-    ("writev", libc::SYS_writev),
-    ("pwrite64", libc::SYS_pwrite64),
-    ("pwritev", libc::SYS_pwritev),
-    ("sendto", libc::SYS_sendto),
-    ("sendmsg", libc::SYS_sendmsg),
-    ("sendmmsg", libc::SYS_sendmmsg),
-    ("ppoll", libc::SYS_ppoll),
-    ("pselect6", libc::SYS_pselect6),
-    ("epoll_pwait", libc::SYS_epoll_pwait),
-    ("epoll_pwait2", 441),
-    #[cfg(target_arch = "x86_64")]
-    ("poll", libc::SYS_poll),
-    #[cfg(target_arch = "x86_64")]
-    ("select", libc::SYS_select),
-    #[cfg(target_arch = "x86_64")]
-    ("epoll_wait", libc::SYS_epoll_wait),
-    ("fsync", libc::SYS_fsync),
-    ("fdatasync", libc::SYS_fdatasync),
-    ("msync", libc::SYS_msync),
-    ("sync_file_range", libc::SYS_sync_file_range),
-    ("sync", libc::SYS_sync),
-    ("wait4", libc::SYS_wait4),
-    ("waitid", libc::SYS_waitid),
-    ("sched_yield", libc::SYS_sched_yield),
-    ("io_uring_enter", 426),
-];
+/// Whose numbers an imported recording's system calls have; a trace names them.
+pub(super) const NUMBERED: Architecture = Architecture::X86_64;
+
+/// System calls by name, with their numbers.
+pub(super) static CALLS: LazyLock<Vec<(&str, u16)>> = LazyLock::new(|| NUMBERED.system_calls().collect());
 
 /// What a call is about: a futex's address, a descriptor. Some pollers have neither.
 const CALL_FIELDS: &[&str] = &["uaddr|fd|fildes|sockfd|epfd", "op"];

@@ -111,8 +111,8 @@ impl Kernel {
                 let (tid, pid) = (thread(0), thread(1));
                 return self.name(tid, Some(pid), event.text(2), source.time_ns, to);
             }
-            What::Enter(call) => (KernelEvent::SyscallEnter, [CALLS[call].1, signed(0), signed(1)]),
-            What::Exit(call) => (KernelEvent::SyscallExit, [CALLS[call].1, signed(0), 0]),
+            What::Enter(call) => (KernelEvent::SyscallEnter, [i64::from(CALLS[call].1), signed(0), signed(1)]),
+            What::Exit(call) => (KernelEvent::SyscallExit, [i64::from(CALLS[call].1), signed(0), 0]),
             What::Init(_) | What::Ros(_) => return Ok(()),
         };
         match what {

@@ -103,6 +103,7 @@ fn info(traces: &Traces, system: &System, start_ns: u64) -> Info {
     Info {
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
         host: traces.host().to_owned(),
+        system_calls: events::NUMBERED.word().to_owned(),
         tier,
         kernel_source: source.to_owned(),
         tier_reason: reason.to_owned(),

@@ -1,0 +1,138 @@
+//! What a thread does in a system call, as far as waiting goes; by the numbers of the recording's machine.
+
+use taut_recording::Architecture;
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Futex,
+    /// Sleeps for a time asked for.
+    Sleep,
+    /// Waits for, or moves, data of the descriptor in its first argument.
+    Data,
+    /// Sends data: a softirq that runs meanwhile delivers it.
+    Send,
+    /// Waits for one of several descriptors, or for a time.
+    Poll,
+    /// Makes a file durable.
+    Sync,
+    /// Waits for a child.
+    Child,
+    Other,
+}
+
+/// Calls in which a thread of a control loop waits.
+const CALLS: &[(&str, Call)] = &[
+    ("futex", Call::Futex),
+    ("futex_waitv", Call::Futex),
+    ("futex_wake", Call::Futex),
+    ("futex_wait", Call::Futex),
+    ("nanosleep", Call::Sleep),
+    ("clock_nanosleep", Call::Sleep),
+    ("read", Call::Data),
+    ("readv", Call::Data),
+    ("pread64", Call::Data),
+    ("preadv", Call::Data),
+    ("recvfrom", Call::Data),
+    ("recvmsg", Call::Data),
+    ("recvmmsg", Call::Data),
+    ("accept", Call::Data),
+    ("accept4", Call::Data),
+    ("connect", Call::Send),
+    ("flock", Call::Data),
+    ("ioctl", Call::Data),
+    ("openat", Call::Other),
+    ("write", Call::Send),
+    ("writev", Call::Send),
+    ("pwrite64", Call::Send),
+    ("pwritev", Call::Send),
+    ("sendto", Call::Send),
+    ("sendmsg", Call::Send),
+    ("sendmmsg", Call::Send),
+    ("poll", Call::Poll),
+    ("ppoll", Call::Poll),
+    ("select", Call::Poll),
+    ("pselect6", Call::Poll),
+    ("epoll_wait", Call::Poll),
+    ("epoll_pwait", Call::Poll),
+    ("epoll_pwait2", Call::Poll),
+    ("io_uring_enter", Call::Poll),
+    ("fsync", Call::Sync),
+    ("fdatasync", Call::Sync),
+    ("msync", Call::Sync),
+    ("sync", Call::Sync),
+    ("syncfs", Call::Sync),
+    ("sync_file_range", Call::Sync),
+    ("wait4", Call::Child),
+    ("waitid", Call::Child),
+    ("sched_yield", Call::Other),
+];
+
+/// Which system call: its place in [`CALLS`], or the complement of the number of one that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallId(i32);
+
+impl CallId {
+    pub fn kind(self) -> Call {
+        self.known().map_or(Call::Other, |(_, kind)| *kind)
+    }
+
+    /// The call's name, or its number.
+    pub fn name(self) -> String {
+        self.known().map_or_else(|| format!("system call {}", !self.0), |(name, _)| (*name).to_owned())
+    }
+
+    fn known(self) -> Option<&'static (&'static str, Call)> {
+        CALLS.get(usize::try_from(self.0).ok()?)
+    }
+}
+
+/// What each number means.
+#[derive(Default)]
+pub(crate) struct CallNumbers(Vec<CallId>);
+
+impl CallNumbers {
+    /// `None`: nobody's that are known; each call then goes by its number.
+    pub fn of(architecture: Option<Architecture>) -> CallNumbers {
+        let mut ids = Vec::new();
+        for (name, number) in architecture.iter().flat_map(|a| a.system_calls()) {
+            let Some(place) = CALLS.iter().position(|(known, _)| *known == name) else { continue };
+            let number = usize::from(number);
+            ids.extend((ids.len()..=number).map(|number| CallId(!(number as i32))));
+            ids[number] = CallId(place as i32);
+        }
+        CallNumbers(ids)
+    }
+
+    pub fn id(&self, number: i64) -> CallId {
+        let known = usize::try_from(number).ok().and_then(|number| self.0.get(number));
+        known.copied().unwrap_or(CallId(!(number as i32).max(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_means_what_it_means_on_its_machine() {
+        let x86 = CallNumbers::of(Some(Architecture::X86_64));
+        let arm = CallNumbers::of(Some(Architecture::Aarch64));
+        assert_eq!((x86.id(202).kind(), x86.id(202).name()), (Call::Futex, "futex".into()));
+        assert_eq!((arm.id(98).kind(), arm.id(98).name()), (Call::Futex, "futex".into()));
+        assert_eq!((arm.id(202).kind(), arm.id(202).name()), (Call::Data, "accept".into()));
+        assert_eq!((arm.id(7).kind(), arm.id(7).name()), (Call::Other, "system call 7".into()));
+        assert_eq!(CallNumbers::of(None).id(202).name(), "system call 202");
+        assert_eq!(x86.id(-1), x86.id(i64::MIN));
+    }
+
+    #[test]
+    fn all_that_is_recorded_is_known_here() {
+        for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+            let numbers = CallNumbers::of(Some(architecture));
+            for (name, number) in architecture.system_calls() {
+                assert_eq!(numbers.id(number.into()).name(), name);
+            }
+        }
+    }
+}
