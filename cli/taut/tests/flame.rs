@@ -23,6 +23,7 @@ int main(void) {
 
 /// As a just-in-time compiler does: code in memory of no file, and its name in /tmp/perf-PID.map. The code is
 /// push %rbp; mov %rsp, %rbp; mov $10000000, %ecx; dec %ecx; jnz -4; pop %rbp; ret.
+#[cfg(target_arch = "x86_64")]
 const COMPILER: &str = r#"
 #include <stdio.h>
 #include <string.h>
