@@ -126,7 +126,7 @@ def marks(folder: Path, text: str) -> list[str]:
                     print(word, name)
     """
     session = folder / "session"
-    session.mkdir()
+    session.mkdir(0o700)
     text = textwrap.dedent(read) + textwrap.dedent(text) + "\ntold()\n"
     done = program(folder, text, session, TAUT_SESSION=str(session), TAUT_RING_RECORDS="128")
     assert done.returncode == 0, done.stderr

@@ -95,7 +95,7 @@ def robot(folder: Path, recorded: bool = True) -> Iterator["subprocess.Popen[str
     """A robot in a session, recorded into run.mcap or not."""
     (folder / "robot.py").write_text(textwrap.dedent(PROGRAM))
     session = folder / "session"
-    session.mkdir()
+    session.mkdir(0o700)
     command = [sys.executable, str(folder / "robot.py")]
     if recorded:
         command = [str(TAUT), "record", "-q", "-o", str(folder / "run.mcap"), "--session", str(session), "--", *command]

@@ -94,7 +94,11 @@ fn main() -> ExitCode {
         Ok(done) => done.into(),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            let text = if cli.verbose { format!("{error:?}") } else { format!("{error:#}") };
+            // One line, whatever the name of a file or what is in it.
+            let text = match cli.verbose {
+                true => format!("{error:?}"),
+                false => taut_recording::printable(format!("{error:#}")),
+            };
             eprintln!("taut: {text}");
             ExitCode::from(exit::code_of(&error))
         }

@@ -15,12 +15,42 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
     match path {
         None => {
             let mut stdout = std::io::stdout().lock();
-            stdout.write_all(text.as_bytes())?;
+            let is_seen = stdout.is_terminal();
+            stdout.write_all(if is_seen { harmless(text) } else { text.to_owned() }.as_bytes())?;
             stdout.flush()?;
         }
         Some(path) => file(path, |out| Ok(out.write_all(text.as_bytes())?))?,
     }
     Ok(())
+}
+
+/// What a terminal may be given: text, ends of lines, and our own colours. Names from foreign files may hold anything else;
+/// those of recordings were made harmless where they were read, and this is for all the others.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let kept = colour(rest);
+        out.push_str(&rest[..kept]);
+        if kept == 0
+            && let Some(c) = rest.chars().next()
+        {
+            out.extend(c.escape_default());
+            rest = &rest[c.len_utf8()..];
+        } else {
+            rest = &rest[kept..];
+        }
+    }
+    out + rest
+}
+
+/// Length of the sequence that sets a colour, if the text begins with one.
+fn colour(text: &str) -> usize {
+    let digits = text.strip_prefix("\x1b[").unwrap_or("");
+    let end = digits.find(|c: char| !c.is_ascii_digit() && c != ';');
+    end.filter(|end| digits[*end..].starts_with('m')).map_or(0, |end| "\x1b[".len() + end + 1)
 }
 
 /// Has a result written to a temporary neighbour of `path`, which takes its place when all of it is there; "-" is stdout.
@@ -84,4 +114,16 @@ pub fn style(path: Option<&Path>) -> Style {
 /// Somebody downstream has read enough: that is success.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_text_and_colours_and_nothing_else() {
+        assert_eq!(harmless("\x1b[1;31mred\x1b[0m\tgrün\n"), "\x1b[1;31mred\x1b[0m\tgrün\n");
+        let said = harmless("a\x1b[2Jb\x1b]0;title\x07\r\u{9b}2J\x1b");
+        assert_eq!(said, r"a\u{1b}[2Jb\u{1b}]0;title\u{7}\r\u{9b}2J\u{1b}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `taut record` and `taut recover` as processes, around real commands.
 
 use std::{
+    os::unix::{fs::DirBuilderExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -162,7 +163,7 @@ fn a_duration_ends_the_command() {
 #[test]
 fn a_running_process_can_be_attached_to() {
     let bench = Bench::new();
-    std::fs::create_dir(bench.path("session")).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(bench.path("session")).unwrap();
     let mut robot = Command::new("./robot")
         .args(["1000000000", "100"])
         .env("TAUT_SESSION", bench.path("session"))
@@ -245,6 +246,95 @@ fn what_cannot_be_recorded_is_one_line_and_no_file() {
         .assert()
         .code(2)
         .stderr(line("no/such/folder.mcap"));
+}
+
+/// Of everything below a folder.
+fn modes(folder: &Path) -> Vec<(String, u32)> {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| (e.file_name().to_string_lossy().into_owned(), e.metadata().unwrap().mode() & 0o777)).collect()
+}
+
+#[test]
+fn session_and_rings_are_private_whatever_the_umask_is() {
+    let bench = Bench::new();
+    // From within, since the session goes with its recorder.
+    let look = "stat -c %a $TAUT_SESSION > modes; ./robot 1000000 100 & sleep 0.3; stat -c %a $TAUT_SESSION/* >> modes; kill $!";
+    let mut command = Command::new(cargo_bin!("taut"));
+    command.args(["record", "-q", "--tier", "stamps", "--", "bash", "-c", look]).current_dir(bench.folder.path());
+    // SAFETY: one system call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::umask(0);
+            Ok(())
+        });
+    }
+    assert!(command.status().is_ok());
+    let said = std::fs::read_to_string(bench.path("modes")).unwrap();
+    assert_eq!(said.lines().next(), Some("700"));
+    assert!(said.lines().count() > 2 && said.lines().skip(1).all(|mode| mode == "600"), "{said}");
+}
+
+#[test]
+fn a_session_that_others_may_enter_is_refused_in_one_line() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let session = bench.path("session");
+    std::fs::create_dir(&session).unwrap();
+    std::fs::set_permissions(&session, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let one_line =
+        |text: &'static str| predicate::str::contains(text).and(predicate::function(|e: &str| e.lines().count() == 1));
+    bench
+        .taut(&["record", "--session", "session", "--", "./robot", "10"])
+        .assert()
+        .code(2)
+        .stderr(one_line("lets others in (mode 0777); chmod 700 session"));
+    assert!(!bench.path("taut-run.mcap").exists() && modes(&session).is_empty());
+    let mut robot = Command::new("./robot")
+        .args(["1000000000", "100"])
+        .env("TAUT_SESSION", &session)
+        .current_dir(bench.folder.path())
+        .spawn()
+        .unwrap();
+    wait_until("stamping", || !modes(&session).is_empty());
+    let pid = robot.id().to_string();
+    let refused = bench.taut(&["record", "--pid", &pid, "--duration", "0.1"]).assert().code(2);
+    robot.kill().unwrap();
+    robot.wait().unwrap();
+    refused.stderr(one_line("lets others in"));
+}
+
+#[test]
+fn names_of_files_and_points_cannot_forge_lines_or_write_on_the_screen() {
+    let bench = Bench::new();
+    let robot = r#"
+#include "taut.h"
+int main(void) {
+  for (uint64_t id = 1; id <= 50; id++) {
+    TAUT_STAMP("a\n0 messages were late\x1b[2J", id);
+    TAUT_STAMP("b<script>\xff\x9b", id);
+    taut_outcome(id, "why\r\ttaut: fine");
+  }
+  return 0;
+}
+"#;
+    std::fs::write(bench.path("hostile.c"), robot).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.arg("-I").arg(include).args(["hostile.c", "-o", "hostile", "-pthread"]).current_dir(bench.folder.path());
+    assert!(gcc.status().unwrap().success());
+    // A file of a session that is none, and whose name is a message of ours.
+    let script = "printf x > \"$TAUT_SESSION/1-0\ntaut: all is well.taut\"; ./hostile; sleep 0.2";
+    let recorded = bench.taut(&["record", "--tier", "stamps", "--", "sh", "-c", script]).output().unwrap();
+    let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    assert!(said.contains(r"1-0\ntaut: all is well.taut: shorter than a header"), "{said}");
+    for form in ["terminal", "markdown"] {
+        let shown = bench.taut(&["report", "taut-run.mcap", "--format", form]).output().unwrap();
+        let text = String::from_utf8(shown.stdout).unwrap();
+        assert!(text.contains(r"a\n0 messages were late"), "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("0 messages")), "{text}");
+    }
 }
 
 #[test]

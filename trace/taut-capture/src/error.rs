@@ -42,6 +42,14 @@ pub enum Error {
         /// What the file system said.
         source: std::io::Error,
     },
+    /// A session directory into which others may put rings.
+    #[error("session directory {path}: {why}")]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is or who may enter, and the remedy.
+        why: String,
+    },
     /// A forced tier or kernel source.
     #[error(transparent)]
     Kernel(#[from] crate::kernel::Error),

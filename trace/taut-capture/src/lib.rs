@@ -1,6 +1,7 @@
 //! The recorder: fills a recording with what a process tree stamps (`rings`) and what the kernel saw
 //! (`kernel`). It runs beside the robot, never in it. Only this crate knows perf, ftrace and /proc.
 
+mod cut;
 mod error;
 mod info;
 pub mod kernel;
@@ -23,6 +24,8 @@ mod threads;
 
 pub use error::Error;
 pub use kernel::Depth;
+#[doc(hidden)]
+pub use kernel::fuzzing;
 pub use profile::{Profiling, Scope};
 pub use record::{Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};

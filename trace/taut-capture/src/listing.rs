@@ -1,13 +1,17 @@
 //! The files of a directory, listed only when there may be new ones.
 
 use std::{
-    fs,
-    path::PathBuf,
+    collections::HashSet,
+    fs, io,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 /// A directory's time stamp is of the kernel's coarse clock, and two changes within one of its ticks look like one.
 const SETTLED: Duration = Duration::from_millis(100);
+
+/// Entries that are looked at; more are in no session, but somebody may make them.
+const ENTRIES_MAX: usize = 1 << 15;
 
 /// A directory that is looked at again and again.
 pub struct Listing {
@@ -16,20 +20,37 @@ pub struct Listing {
     settled: Option<SystemTime>,
 }
 
+/// What a directory holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub paths: HashSet<PathBuf>,
+    /// Whether there are more.
+    pub is_cut: bool,
+}
+
 impl Listing {
     pub fn new(directory: PathBuf) -> Listing {
         Listing { directory, settled: None }
     }
 
-    /// Its paths; none when nothing was added or removed since the last time.
-    pub fn paths(&mut self) -> Vec<PathBuf> {
-        let changed = fs::metadata(&self.directory).and_then(|metadata| metadata.modified()).ok();
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its paths; `None` when nothing was added or removed since the last time.
+    ///
+    /// # Errors
+    /// The directory is gone.
+    pub fn look(&mut self) -> io::Result<Option<Listed>> {
+        let changed = fs::metadata(&self.directory)?.modified().ok();
         if changed.is_some() && changed == self.settled {
-            return Vec::new();
+            return Ok(None);
         }
         let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
         self.settled = changed.filter(|_| age.is_some_and(|age| age >= SETTLED));
-        fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+        let mut entries = fs::read_dir(&self.directory)?.flatten().map(|entry| entry.path());
+        let paths = entries.by_ref().take(ENTRIES_MAX).collect();
+        Ok(Some(Listed { paths, is_cut: entries.next().is_some() }))
     }
 }
 
@@ -43,20 +64,21 @@ mod tests {
         let mut listing = Listing::new(folder.path().to_owned());
         let file = folder.path().join("a");
         fs::write(&file, "").unwrap();
+        let all = || Some(Listed { paths: HashSet::from([file.clone()]), is_cut: false });
         // However fresh, a change is seen: the directory is not yet settled.
-        assert_eq!(listing.paths(), std::slice::from_ref(&file));
+        assert_eq!(listing.look().unwrap(), all());
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let change = |to| fs::File::open(folder.path()).unwrap().set_modified(to).unwrap();
         change(at(1_000));
-        assert_eq!(listing.paths(), std::slice::from_ref(&file));
-        assert_eq!(listing.paths(), [] as [PathBuf; 0]);
+        assert_eq!(listing.look().unwrap(), all());
+        assert_eq!(listing.look().unwrap(), None);
         change(at(1_001));
-        assert_eq!(listing.paths(), [file]);
+        assert_eq!(listing.look().unwrap(), all());
     }
 
     #[test]
-    fn a_directory_that_is_gone_has_no_files() {
+    fn a_directory_that_is_gone_is_an_error() {
         let mut listing = Listing::new("/no/such".into());
-        assert_eq!(listing.paths(), [] as [PathBuf; 0]);
+        assert_eq!(listing.look().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -47,6 +47,11 @@ struct Symbol {
 }
 
 impl Objects {
+    /// Forgets all processes but these.
+    pub fn keep(&mut self, pids: &[i32]) {
+        self.processes.retain(|pid, _| pids.binary_search(pid).is_ok());
+    }
+
     /// What is new about that process; a sentence when something had to be left out.
     pub fn scan(&mut self, pid: i32, now_ns: u64) -> (Vec<Object>, Option<String>) {
         let known = self.processes.entry(pid).or_default();
@@ -179,6 +184,10 @@ mod tests {
         let (again, _) = objects.scan(pid, 1 + LOOK_NS);
         assert!(again.iter().all(|o| o.start != pipe.as_raw_fd() as u64 || o.kind == ObjectKind::Gil));
         assert!(objects.scan(pid, 2 + LOOK_NS).0.is_empty(), "looked again too soon");
+        objects.keep(&[pid - 1, pid]);
+        assert_eq!(objects.processes.len(), 1);
+        objects.keep(&[]);
+        assert!(objects.processes.is_empty());
     }
 
     #[test]

@@ -107,6 +107,13 @@ pub fn bury_orphans(child: i32) {
     }
 }
 
+/// The real, effective, saved and file system's user of a process; `None` when it is gone.
+pub fn uids(pid: i32) -> Option<Vec<u32>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let uids = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    Some(uids.split_whitespace().filter_map(|uid| uid.parse().ok()).collect())
+}
+
 /// What is known of a thread; `None` when it is gone.
 pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> Option<Thread> {
     let folder = format!("/proc/{pid}/task/{tid}");
@@ -174,6 +181,7 @@ mod tests {
     fn this_process_is_known() {
         let pid = std::process::id() as i32;
         assert!(tree(pid).contains(&pid));
+        assert_eq!(uids(pid), Some(vec![rustix::process::geteuid().as_raw(); 4]));
         assert!(thread(pid, pid, true, 0).is_some_and(|t| t.start_time > 0 && !t.cmdline.is_empty()));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use taut_clock::{ClockPair, Counter, monotonic_ns};
-use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer};
+use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, printable};
 
 use crate::{
     Error, Target, info,
@@ -20,7 +20,7 @@ use crate::{
     recorders::Note,
     rings::{Drained, Session},
     samples::Sampler,
-    session::SessionDir,
+    session::{SessionDir, check_private},
     signals::{Signals, send},
     target::{Held, exit_code, session_of},
     telemetry::Channels,
@@ -41,8 +41,6 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PROGRESS_NS: u64 = 200_000_000;
 /// After SIGTERM at the end of `duration`, until SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
-/// At the end, for stamps that are still in the rings; processes that outlive the command may go on for ever.
-const LAST_DRAIN: Duration = Duration::from_millis(200);
 /// At the end, of the telemetry rings: enough for the largest, in case somebody goes on writing.
 const MOST_DRAINS: usize = 1000;
 /// Different sentences kept; a process that writes nonsense must not fill our memory with them.
@@ -191,6 +189,9 @@ fn record_process(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Recorded, Error> {
     let path = session_of(pid, options.session.as_deref())?;
+    if let Some(path) = &path {
+        check_private(path, proc::uids(pid).and_then(|uids| uids.get(1).copied()))?;
+    }
     let (session, no_stamps) = match &path {
         None => (None, Some("was started without TAUT_SESSION".to_owned())),
         Some(path) => match open_session(path, Session::open_late) {
@@ -229,6 +230,22 @@ pub fn give_way() {
             libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0);
         }
     }
+}
+
+/// A ring file takes a descriptor, and there is one for each process that stamps. The command is forked before this.
+fn open_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is not granted, those beyond are refused one by one, and that is told.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// A file that may grow no more (RLIMIT_FSIZE) is then an error of a write, as a full disk is, and not a SIGXFSZ. After
+/// the command was forked: what it ignores is its own business.
+fn outlive_limits() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 fn open_session(path: &Path, open: fn(&Path) -> std::io::Result<Session>) -> Result<Session, Error> {
@@ -307,6 +324,8 @@ impl Recording {
             None => None,
         };
         give_way();
+        open_many_files();
+        outlive_limits();
         let mut info: Info = info::gather(command, &options.taut_version, &chosen);
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
         info.facts.sort();
@@ -440,7 +459,7 @@ impl Recording {
             self.discover();
         }
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
-        let busy = drained.batches.iter().any(|batch| batch.ticks.len() > 32_768);
+        let busy = drained.has_more || drained.batches.iter().any(|batch| batch.ticks.len() > 32_768);
         self.take(drained);
         let busy = self.drain_telemetry() || busy;
         self.drain_kernel();
@@ -498,6 +517,8 @@ impl Recording {
         pids.sort_unstable();
         pids.dedup();
         pids.retain(|pid| *pid != own_pid());
+        self.objects.keep(&pids);
+        self.threads.forget_gone();
         for pid in pids {
             for thread in self.threads.scan(pid, now_ns) {
                 self.write(&Record::Thread(thread));
@@ -575,7 +596,9 @@ impl Recording {
         self.write(&Record::Lost(Lost { time_ns: monotonic_ns(), what, place, count }));
     }
 
+    /// Warnings name files and processes of others: they must not write on a terminal what they like.
     fn warn(&mut self, warning: String) {
+        let warning = printable(warning);
         if self.warnings.len() < MOST_WARNINGS && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -631,12 +654,13 @@ impl Recording {
         self.discover();
         self.scan(monotonic_ns());
         self.calibrate();
-        let until = Instant::now() + LAST_DRAIN;
+        // All that is in the rings now, however much that is; processes that outlive the command may go on for ever.
+        self.session.iter_mut().for_each(Session::seal);
         loop {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
             let done = drained.batches.is_empty();
             self.take(drained);
-            if done || Instant::now() >= until {
+            if done {
                 break;
             }
         }

@@ -3,8 +3,12 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::OpenOptionsExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -14,6 +18,8 @@ use crate::{owner, proc, session};
 const NAME: &str = "recorder";
 /// First line of a note.
 const VERSION: &str = "taut recorder 1";
+/// Longer than any path.
+const NOTE_BYTES: u64 = 1 << 16;
 
 /// A recording under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +45,7 @@ pub fn recorders() -> Vec<Recorder> {
 
 /// The one that records a session now.
 pub fn recorder_of(session: &Path) -> Option<Recorder> {
-    let bytes = fs::read(session.join(NAME)).ok()?;
+    let bytes = read(&session.join(NAME))?;
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let mut word = || std::str::from_utf8(lines.next()?).ok();
     let is_ours = word()? == VERSION;
@@ -50,6 +56,15 @@ pub fn recorder_of(session: &Path) -> Option<Recorder> {
     // A recorder in another container has a pid that says nothing here; that its note is there has to do.
     let is_alive = namespace? != owner::namespace_of("self") || proc::runs(pid, start_time);
     (is_ours && is_alive).then(|| Recorder { pid, subject, session: session.to_owned(), output })
+}
+
+/// The session may be somebody else's: neither a pipe nor a link nor an endless file is read.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    let mut bytes = Vec::new();
+    let is_file = file.metadata().ok()?.is_file();
+    file.take(NOTE_BYTES).read_to_end(&mut bytes).ok()?;
+    is_file.then_some(bytes)
 }
 
 /// A note that goes with its recorder.
@@ -67,9 +82,11 @@ impl Note {
             format!("{VERSION}\n{}\n{start_time}\n{}\n{subject}\n", std::process::id(), owner::namespace_of("self"));
         let text = [head.as_bytes(), output.as_os_str().as_bytes()].concat();
         let path = session.join(NAME);
-        // Whole or not at all: others read it at any time.
+        // Whole or not at all: others read it at any time. A new file, never one that lies there under this name: root may
+        // record into a session whose owner laid a link there.
         let partial = session.join(format!(".{NAME}-{}.tmp", std::process::id()));
-        fs::write(&partial, &text)?;
+        let _ = fs::remove_file(&partial);
+        File::options().write(true).create_new(true).mode(0o600).open(&partial)?.write_all(&text)?;
         fs::rename(&partial, &path)?;
         Ok(Note { path, text })
     }
@@ -78,7 +95,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         // Another recorder may have taken over a user's session since.
-        if fs::read(&self.path).is_ok_and(|text| text == self.text) {
+        if read(&self.path).is_some_and(|text| text == self.text) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -114,6 +131,28 @@ mod tests {
         drop(first);
         assert_eq!(recorder_of(folder.path()).unwrap().subject, 2);
         drop(second);
+        assert_eq!(recorder_of(folder.path()), None);
+    }
+
+    #[test]
+    fn a_note_is_private_and_never_written_through_a_link() {
+        use std::os::unix::fs::{MetadataExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, partial) = (folder.path().join("victim"), format!(".{NAME}-{}.tmp", std::process::id()));
+        fs::write(&victim, "kept").unwrap();
+        symlink(&victim, folder.path().join(partial)).unwrap();
+        let _note = Note::leave(folder.path(), 1, Path::new("a.mcap")).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert_eq!(fs::symlink_metadata(folder.path().join(NAME)).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_note_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join(NAME)).unwrap();
+        assert_eq!(recorder_of(folder.path()), None);
+        fs::remove_file(folder.path().join(NAME)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(folder.path().join(NAME)).status().unwrap().success());
         assert_eq!(recorder_of(folder.path()), None);
     }
 

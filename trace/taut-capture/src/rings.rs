@@ -27,11 +27,19 @@ const NAME_BYTES: usize = 120;
 const SLOT_BYTES: usize = 256;
 const OUTCOME: u8 = 4;
 /// More than any producer lays out; bounds what a damaged header can ask for.
-const SLOTS_MAX: u32 = 4096;
+const SLOTS_MAX: u32 = 256;
 const RING_RECORDS_MAX: u32 = 1 << 24;
-const NAMES_MAX: u32 = 1 << 20;
+const NAMES_MAX: u32 = 1 << 13;
 /// Stamps taken from one slot in one go, so that one busy thread does not starve the others.
 const BATCH_MAX: u64 = 65_536;
+/// Stamps taken in one drain from all files together, each having its share: they are held in memory, 29 bytes each.
+const DRAIN_MAX: u64 = 1 << 21;
+/// Batches in which somebody who attaches late looks for the names of locks; a thread names its locks once.
+const LATE_BATCHES_MAX: usize = 256;
+/// Ring files at a time. Those beyond are taken up when others are gone.
+const FILES_MAX: usize = 4096;
+/// Different names in a recording; a producer that makes up ever new ones must not fill our memory with them.
+const RECORDING_NAMES_MAX: usize = 1 << 16;
 
 const FREE: u32 = 0;
 const OPEN: u32 = 1;
@@ -42,13 +50,18 @@ const CLOSED: u32 = 2;
 pub struct Names {
     numbers: HashMap<String, u32>,
     fresh: Vec<Name>,
+    is_full: bool,
 }
 
 impl Names {
-    /// The number of a name, from 1.
+    /// The number of a name, from 1; 0 when there are too many.
     pub fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
+        }
+        if self.numbers.len() >= RECORDING_NAMES_MAX {
+            self.is_full = true;
+            return 0;
         }
         let id = self.numbers.len() as u32 + 1;
         self.numbers.insert(name.to_owned(), id);
@@ -73,6 +86,8 @@ pub struct Drained {
     pub lost_telemetry: Vec<(String, u64)>,
     /// Ring files that are not what the protocol says, with why; each is told once.
     pub refused: Vec<String>,
+    /// Whether a ring holds more than was taken.
+    pub has_more: bool,
 }
 
 /// A session directory and the ring files found in it.
@@ -81,6 +96,8 @@ pub struct Session {
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
     refused: HashSet<PathBuf>,
+    /// What was told already of the session as a whole.
+    told: HashSet<&'static str>,
     /// To hand out with the next drain.
     held: Drained,
     processes: usize,
@@ -98,6 +115,7 @@ impl Session {
             names: Names::default(),
             rings: HashMap::new(),
             refused: HashSet::new(),
+            told: HashSet::new(),
             held: Drained::default(),
             processes: 0,
         })
@@ -109,9 +127,18 @@ impl Session {
         let mut session = Session::open(directory)?;
         let mut held = Drained::default();
         session.discover(&mut held);
-        let mut earlier = Drained::default();
-        session.rings.values_mut().for_each(|ring| ring.drain_all(&mut session.names, &mut earlier));
-        held.batches.extend(earlier.batches.iter().filter_map(lock_names));
+        for ring in session.rings.values_mut() {
+            // Bounded, in case its process writes on.
+            for _ in 0..=ring.drains_to_empty() {
+                let mut earlier = Drained::default();
+                let taken = ring.drain(BATCH_MAX, &mut session.names, &mut earlier);
+                held.batches.extend(earlier.batches.iter().filter_map(lock_names));
+                held.batches.truncate(LATE_BATCHES_MAX);
+                if taken == 0 {
+                    break;
+                }
+            }
+        }
         session.held = held;
         Ok(session)
     }
@@ -131,11 +158,34 @@ impl Session {
         self.processes
     }
 
+    /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
+    /// Drains then come to an end, whoever goes on writing.
+    pub fn seal(&mut self) {
+        self.rings.values_mut().for_each(RingFile::seal);
+    }
+
     /// Looks for new ring files.
     pub fn discover(&mut self, drained: &mut Drained) {
-        for path in self.listing.paths() {
+        let listed = match self.listing.look() {
+            Ok(Some(listed)) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.tell("gone", drained, "is gone: what starts now is not recorded; what was there before is");
+                return;
+            }
+            _ => return,
+        };
+        if listed.is_cut {
+            self.tell("cut", drained, "holds more files than are looked at; processes may be missing");
+        }
+        // What is no longer there need not be remembered.
+        self.refused.retain(|path| listed.paths.contains(path));
+        for path in listed.paths {
             let is_ring = path.extension().is_some_and(|e| e == "taut");
             if !is_ring || self.rings.contains_key(&path) || self.refused.contains(&path) {
+                continue;
+            }
+            if self.rings.len() >= FILES_MAX {
+                self.tell("full", drained, "has more processes at a time than can be recorded; some are missing");
                 continue;
             }
             match RingFile::open(&path) {
@@ -154,16 +204,23 @@ impl Session {
     /// Takes what all rings hold.
     pub fn drain(&mut self) -> Drained {
         let mut drained = std::mem::take(&mut self.held);
+        let share = self.share();
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
-            if !ring.shared.is_whole() {
+            let is_whole = ring.shared.is_whole() && {
+                ring.drain_whole(share, names, &mut drained);
+                !ring.shared.is_cut()
+            };
+            if !is_whole {
                 drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
                 refused.insert(path.clone());
-                return false;
             }
-            ring.drain(names, &mut drained);
-            true
+            is_whole
         });
+        if self.names.is_full {
+            let why = format!("has more than {RECORDING_NAMES_MAX} different names; the others are missing");
+            self.tell("names", &mut drained, &why);
+        }
         drained
     }
 
@@ -171,6 +228,7 @@ impl Session {
     /// drained. To be called now and then, not in each round: it asks /proc.
     pub fn reap(&mut self) -> Drained {
         let mut drained = Drained::default();
+        let share = self.share();
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
             // A file that was cut short is told by `drain`.
@@ -182,7 +240,18 @@ impl Session {
                 ring.close_dead_slots();
                 return true;
             }
-            ring.drain_all(names, &mut drained);
+            let mut left = share;
+            while left > 0 {
+                let taken = ring.drain_whole(left, names, &mut drained);
+                if taken == 0 {
+                    break;
+                }
+                left = left.saturating_sub(taken);
+            }
+            // What is left is for the next time.
+            if left == 0 || ring.shared.is_cut() {
+                return true;
+            }
             if fs::remove_file(path).is_err() {
                 // It stays in the directory and must not be found anew.
                 refused.insert(path.clone());
@@ -190,6 +259,18 @@ impl Session {
             false
         });
         drained
+    }
+
+    /// Stamps that each file may give in one drain.
+    fn share(&self) -> u64 {
+        DRAIN_MAX / self.rings.len().max(1) as u64
+    }
+
+    /// Says once what is wrong with the session as a whole.
+    fn tell(&mut self, what: &'static str, drained: &mut Drained, why: &str) {
+        if self.told.insert(what) {
+            drained.refused.push(format!("session directory {} {why}", self.listing.directory().display()));
+        }
     }
 }
 
@@ -221,6 +302,8 @@ struct RingFile {
     /// Recording-wide numbers by the file's name ids, from 1.
     numbers: Vec<u32>,
     slots: Vec<Slot>,
+    /// The slot that is drained first: where the share was used up the last time.
+    first_slot: usize,
     lost_without_slot: u64,
     lost_names: u64,
     lost_telemetry: u64,
@@ -233,6 +316,8 @@ struct Slot {
     tail: u64,
     /// The lost counter as last seen.
     lost: u64,
+    /// Where to stop, once sealed.
+    end: Option<u64>,
     /// It stated more records than its ring has; told once.
     is_told: bool,
     /// Of a foreign namespace: generation and tid, and the host tid they stand for.
@@ -273,8 +358,10 @@ impl RingFile {
         let counter = u8::try_from(header.u32(12)).ok().and_then(Counter::from_number);
         let counter =
             counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", header.u32(12))))?;
+        let owner = Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32));
+        shared.check_owner(&owner)?;
         let mut ring = RingFile {
-            owner: Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32)),
+            owner,
             counter: counter as u8,
             slot_count: slot_count as usize,
             ring_records: u64::from(ring_records),
@@ -285,6 +372,7 @@ impl RingFile {
             ring_stride: stride,
             numbers: Vec::new(),
             slots: vec![Slot::default(); slot_count as usize],
+            first_slot: 0,
             lost_without_slot: 0,
             lost_names: 0,
             lost_telemetry: 0,
@@ -297,11 +385,29 @@ impl RingFile {
         Ok(ring)
     }
 
-    /// Takes what the slots hold; returns how many stamps that were.
-    fn drain(&mut self, names: &mut Names, drained: &mut Drained) -> u64 {
+    /// As `drain`, and nothing at all where the file was cut meanwhile: zeros are no stamps.
+    fn drain_whole(&mut self, most: u64, names: &mut Names, drained: &mut Drained) -> u64 {
+        let before = (drained.batches.len(), drained.lost.len(), drained.lost_telemetry.len());
+        let taken = self.drain(most, names, drained);
+        if !self.shared.is_cut() {
+            return taken;
+        }
+        drained.batches.truncate(before.0);
+        drained.lost.truncate(before.1);
+        drained.lost_telemetry.truncate(before.2);
+        0
+    }
+
+    /// Takes what the slots hold, `most` stamps at most; returns how many that were.
+    fn drain(&mut self, most: u64, names: &mut Names, drained: &mut Drained) -> u64 {
         let mut taken = 0;
-        for slot in 0..self.slot_count {
-            taken += self.drain_slot(slot, names, drained);
+        let first = self.first_slot;
+        for slot in (first..self.slot_count).chain(0..first) {
+            taken += self.drain_slot(slot, most - taken, names, drained);
+            if taken == most {
+                self.first_slot = (slot + 1) % self.slot_count;
+                break;
+            }
         }
         for (offset, what) in [(192, "no free slot"), (200, "name table full")] {
             let now = self.shared.u64(offset).load(Ordering::Relaxed);
@@ -320,22 +426,25 @@ impl RingFile {
         taken
     }
 
-    /// Takes everything that a process left which writes no more; bounded, in case it does.
-    fn drain_all(&mut self, names: &mut Names, drained: &mut Drained) {
-        for _ in 0..=self.ring_records.div_ceil(BATCH_MAX) {
-            if self.drain(names, drained) == 0 {
-                break;
-            }
+    fn seal(&mut self) {
+        for slot in 0..self.slot_count {
+            let head = self.shared.u64(self.slot(slot) + 64).load(Ordering::Acquire);
+            self.slots[slot].end = Some(head);
         }
     }
 
-    fn drain_slot(&mut self, slot: usize, names: &mut Names, drained: &mut Drained) -> u64 {
+    /// How many drains of [`BATCH_MAX`] stamps empty it, if nobody writes meanwhile.
+    fn drains_to_empty(&self) -> u64 {
+        (self.slot_count as u64 * self.ring_records).div_ceil(BATCH_MAX)
+    }
+
+    fn drain_slot(&mut self, slot: usize, most: u64, names: &mut Names, drained: &mut Drained) -> u64 {
         let at = self.slot(slot);
         // State before head: a slot seen closed has no more records than its head says.
         let state = self.shared.u32(at).load(Ordering::Acquire);
         let tail = self.slots[slot].tail;
         // SYNC POINT head
-        let head = self.shared.u64(at + 64).load(Ordering::Acquire);
+        let head = self.slots[slot].end.unwrap_or_else(|| self.shared.u64(at + 64).load(Ordering::Acquire));
         let waiting = head.wrapping_sub(tail);
         if waiting > self.ring_records {
             // No producer does this. Believe nothing of it, and go on from its head.
@@ -348,7 +457,8 @@ impl RingFile {
             self.consumed(slot, head);
             return 0;
         }
-        let take = waiting.min(BATCH_MAX);
+        let take = waiting.min(BATCH_MAX).min(most);
+        drained.has_more |= take < waiting;
         if take > 0 {
             let batch = self.copy(slot, tail, take, names);
             drained.batches.push(batch);
@@ -361,7 +471,7 @@ impl RingFile {
             let tid = self.host_tid(slot);
             drained.lost.push((format!("{}/{tid}", self.owner.pid), more));
         }
-        if state == CLOSED && take == waiting {
+        if state == CLOSED && take == waiting && self.slots[slot].end.is_none() {
             self.shared.u32(at).store(FREE, Ordering::Release);
         }
         take
@@ -419,6 +529,9 @@ impl RingFile {
         let mut bytes = [0; NAME_BYTES];
         // A published name is not written again.
         self.shared.copy(entry + 8, &mut bytes[..length]);
+        if self.shared.is_cut() {
+            return 0;
+        }
         let number = names.number(&String::from_utf8_lossy(&bytes[..length]));
         if self.numbers.len() <= index {
             self.numbers.resize(index + 1, 0);

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -42,6 +42,7 @@ impl SessionDir {
     fn of_user(path: &Path) -> Result<SessionDir, Error> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         let absolute = made.and_then(|()| fs::canonicalize(path));
+        check_private(path, None)?;
         let path = absolute.map_err(|source| Error::Session { path: path.to_owned(), source })?;
         Ok(SessionDir { path, ours: false, warning: None })
     }
@@ -74,12 +75,36 @@ impl Drop for SessionDir {
     }
 }
 
-/// Those that recorders made, wherever they did.
+/// Those that recorders of this user made, wherever they did.
 pub fn made() -> Vec<PathBuf> {
     let folders = [PathBuf::from(SHARED_MEMORY), std::env::temp_dir()];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     let is_ours = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
-    entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path()).collect()
+    let paths = entries.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
+    paths.filter(|path| check_private(path, None).is_ok()).collect()
+}
+
+/// Whoever may write into a session decides what is recorded, and whoever may look into it sees who stamps. So it must
+/// belong to who records, or to who is recorded, and be nobody else's to enter. What cannot be looked at is told later.
+pub fn check_private(path: &Path, recorded: Option<u32>) -> Result<(), Error> {
+    let us = rustix::process::geteuid().as_raw();
+    let is_trusted = |uid: u32| uid == us || Some(uid) == recorded;
+    let refuse = |why: String| Err(Error::NotPrivate { path: path.to_owned(), why });
+    // In a folder that everybody may write, a link to one of our own directories may be anybody's.
+    if let Ok(link) = fs::symlink_metadata(path)
+        && !is_trusted(link.uid())
+        && link.uid() != 0
+    {
+        return refuse(format!("belongs to user {}; name one of your own with --session", link.uid()));
+    }
+    let Ok(directory) = fs::metadata(path) else { return Ok(()) };
+    if !is_trusted(directory.uid()) {
+        return refuse(format!("belongs to user {}; name one of your own with --session", directory.uid()));
+    }
+    match directory.mode() & 0o777 {
+        mode if mode & 0o077 != 0 => refuse(format!("lets others in (mode {mode:04o}); chmod 700 {}", path.display())),
+        _ => Ok(()),
+    }
 }
 
 /// Never a directory that is there already: in a folder that everybody may write it could be anybody's.
@@ -128,6 +153,35 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         drop(session);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_user_s_directory_is_private_or_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = folder.path().join("session");
+        drop(SessionDir::new(Some(&wanted)).unwrap());
+        assert_eq!(fs::metadata(&wanted).unwrap().mode() & 0o777, 0o700);
+        let refusal = |path: &Path| SessionDir::new(Some(path)).err().map(|error| error.to_string());
+        for mode in [0o701, 0o710, 0o722, 0o755, 0o777, 0o1777] {
+            fs::set_permissions(&wanted, fs::Permissions::from_mode(mode)).unwrap();
+            let said = refusal(&wanted).unwrap();
+            assert!(said.contains("lets others in") && said.contains("chmod 700"), "{mode:o}: {said}");
+        }
+        fs::set_permissions(&wanted, fs::Permissions::from_mode(0o700)).unwrap();
+        let link = folder.path().join("link");
+        symlink(&wanted, &link).unwrap();
+        assert_eq!((refusal(&wanted), refusal(&link)), (None, None));
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give a directory to somebody else");
+            return;
+        }
+        std::os::unix::fs::lchown(&link, Some(12_345), None).unwrap();
+        assert!(refusal(&link).unwrap().contains("belongs to user 12345"), "a link that somebody laid");
+        std::os::unix::fs::chown(&wanted, Some(12_345), None).unwrap();
+        assert!(refusal(&wanted).unwrap().contains("belongs to user 12345"));
+        assert!(check_private(&wanted, Some(12_345)).is_ok(), "that of the process that is recorded");
+        assert!(check_private(&wanted, Some(1)).is_err());
     }
 
     #[test]

@@ -4,12 +4,14 @@
 use std::{
     fs::File,
     io,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
     sync::atomic::{AtomicU32, AtomicU64},
 };
 
 use memmap2::{MmapOptions, MmapRaw};
+
+use crate::{cut::Watched, owner::Owner, proc};
 
 /// What is laid out at least.
 pub const HEADER_BYTES: usize = 4096;
@@ -17,7 +19,10 @@ pub const HEADER_BYTES: usize = 4096;
 /// The file, mapped.
 pub struct Shared {
     file: File,
+    // Before the mapping: fields are dropped in their order.
+    watched: Watched,
     map: MmapRaw,
+    uid: u32,
 }
 
 /// The part of a header that is written once, before the file gets its name.
@@ -25,13 +30,30 @@ pub struct Header([u8; 80]);
 
 impl Shared {
     pub fn open(path: &Path) -> io::Result<Shared> {
-        let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        // Not waited for: what has this name may be a pipe.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() < HEADER_BYTES as u64 {
             return Err(bad("shorter than a header"));
         }
         let map = MmapOptions::new().map_raw(&file)?;
-        Ok(Shared { file, map })
+        let watched = Watched::new(map.as_ptr(), map.len())?;
+        Ok(Shared { file, watched, map, uid: metadata.uid() })
+    }
+
+    /// Refuses a process that the file's owner cannot speak for. A recorder that runs as root reads the sessions of others,
+    /// and must not say things of a third one's process because somebody's file names it.
+    pub fn check_owner(&self, owner: &Owner) -> io::Result<()> {
+        if !owner.is_found || self.uid == rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        match proc::uids(owner.pid) {
+            Some(uids) if !uids.contains(&self.uid) => {
+                Err(bad(&format!("it names process {}, which is another user's", owner.pid)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Bytes that are mapped.
@@ -39,10 +61,14 @@ impl Shared {
         self.map.len()
     }
 
-    /// Whether the file still is as long as it was: beyond its end the mapping ends too, with a SIGBUS.
-    /// (Whoever cuts it between this look and the read is the recorder's own user.)
+    /// Whether the file still is as long as it was.
     pub fn is_whole(&self) -> bool {
-        self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+        !self.is_cut() && self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+    }
+
+    /// Whether it was cut under a read, so that zeros were read.
+    pub fn is_cut(&self) -> bool {
+        self.watched.is_cut()
     }
 
     pub fn header(&self) -> Header {

@@ -4,7 +4,9 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs, io,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
     path::{Path, PathBuf},
     sync::atomic::Ordering,
 };
@@ -24,6 +26,13 @@ const SLOT_HEAD: usize = 16;
 const MOST_BYTES: usize = 1 << 20;
 const MOST_SLOTS: u32 = 1 << 20;
 const MOST_DESCRIPTION: usize = 1 << 20;
+/// Channels at a time. Those beyond are taken up when others are gone.
+const FILES_MAX: usize = 2048;
+/// Of a channel's name: a topic is made of it, and every plotting tool lists it.
+const NAME_BYTES: usize = 200;
+/// Different channels in a recording, and the bytes of all their schemas.
+const CHANNELS_MAX: usize = 4096;
+const DESCRIBED_MAX: usize = 64 << 20;
 /// Taken from one ring in one go, so that a busy one does not starve the others.
 const TAKE_BYTES: u64 = 4 << 20;
 
@@ -53,6 +62,9 @@ pub struct Channels {
     listing: Listing,
     files: HashMap<PathBuf, ChannelFile>,
     refused: HashSet<PathBuf>,
+    /// Channels of the recording so far, by a hash of name and schema, and the bytes of their schemas.
+    described: HashSet<u64>,
+    described_bytes: usize,
     /// A value, copied out of shared memory before it is looked at.
     value: Vec<u8>,
 }
@@ -61,7 +73,14 @@ impl Channels {
     /// Watches a session directory; `late` skips what its rings hold now.
     pub fn open(directory: &Path, late: bool) -> Channels {
         let (files, refused) = (HashMap::new(), HashSet::new());
-        let mut channels = Channels { listing: Listing::new(directory.to_owned()), files, refused, value: Vec::new() };
+        let mut channels = Channels {
+            listing: Listing::new(directory.to_owned()),
+            files,
+            refused,
+            described: HashSet::new(),
+            described_bytes: 0,
+            value: Vec::new(),
+        };
         if late {
             // What is refused here is refused and told again: nothing remembers it.
             channels.discover(&mut Vec::new());
@@ -74,12 +93,20 @@ impl Channels {
 
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
-        for path in self.listing.paths() {
+        // That the directory is gone is told by whoever looks for rings.
+        let Ok(Some(listed)) = self.listing.look() else { return };
+        self.refused.retain(|path| listed.paths.contains(path));
+        for path in listed.paths {
             let is_ours = path.extension().is_some_and(|e| e == "telemetry");
             if !is_ours || self.files.contains_key(&path) || self.refused.contains(&path) {
                 continue;
             }
-            match ChannelFile::open(&path) {
+            if self.files.len() >= FILES_MAX {
+                refused
+                    .push(format!("more than {FILES_MAX} telemetry channels at a time: the others are not recorded"));
+                continue;
+            }
+            match ChannelFile::open(&path).and_then(|file| self.describe(file)) {
                 Ok(file) => {
                     self.files.insert(path, file);
                 }
@@ -89,6 +116,26 @@ impl Channels {
                 }
             }
         }
+    }
+
+    /// A writer keeps what it knows of each channel, so there may not be any number of them. The same channel of another
+    /// process counts once.
+    fn describe(&mut self, file: ChannelFile) -> io::Result<ChannelFile> {
+        let mut hasher = DefaultHasher::new();
+        (&file.layout.name, &file.layout.schema).hash(&mut hasher);
+        if self.described.contains(&hasher.finish()) {
+            return Ok(file);
+        }
+        let bytes = self.described_bytes + file.layout.schema.len();
+        if self.described.len() >= CHANNELS_MAX || bytes > DESCRIBED_MAX {
+            return Err(bad(&format!(
+                "more than {CHANNELS_MAX} channels, or {} MiB of descriptions",
+                DESCRIBED_MAX >> 20
+            )));
+        }
+        self.described.insert(hasher.finish());
+        self.described_bytes = bytes;
+        Ok(file)
     }
 
     /// Writes what the rings hold, and removes the files that are done with.
@@ -105,6 +152,11 @@ impl Channels {
                 drained.failed = Some(error);
                 false
             });
+            if file.shared.is_cut() {
+                drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
+                refused.insert(path.clone());
+                return false;
+            }
             if is_done && fs::remove_file(path).is_err() {
                 // It stays in the directory and must not be found anew.
                 refused.insert(path.clone());
@@ -171,8 +223,13 @@ impl ChannelFile {
         let mut text = vec![0; described];
         shared.copy(HEADER_BYTES, &mut text);
         let layout = StructLayout::parse(&String::from_utf8_lossy(&text), value_bytes).map_err(|why| bad(&why))?;
+        if layout.name.len() > NAME_BYTES || layout.name.chars().any(char::is_control) {
+            return Err(bad(&format!("its name is longer than {NAME_BYTES} bytes or holds control characters")));
+        }
+        let owner = Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32));
+        shared.check_owner(&owner)?;
         let mut channel = ChannelFile {
-            owner: Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32)),
+            owner,
             is_dead: false,
             counter: counter as u8,
             value_bytes,
@@ -244,6 +301,10 @@ impl ChannelFile {
             // The producer finished the value before it published head.
             let [ticks, sequence] = self.shared.words(at);
             self.shared.copy(at + SLOT_HEAD, value);
+            if self.shared.is_cut() {
+                // Zeros are no values.
+                return Ok(false);
+            }
             // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
             self.last_ticks = ticks.max(self.last_ticks);
             let Some(time_ns) = writer.time_of(self.counter, self.last_ticks) else { return Ok(false) };

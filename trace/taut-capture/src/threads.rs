@@ -8,6 +8,8 @@ use crate::proc;
 
 /// Newcomers looked up in one round; at the start a whole machine is new.
 const LOOKUPS_MAX: usize = 64;
+/// So many may be known before it is asked who is gone; later twice as many as were left.
+const KNOWN_FIRST: usize = 8192;
 
 /// Threads as they were told last, and those whose name is still to be asked.
 #[derive(Default)]
@@ -16,6 +18,8 @@ pub struct Threads {
     /// Whether it belongs to the recorded tree, by tid.
     newcomers: HashMap<i32, bool>,
     recorded: usize,
+    /// How many may be known before it is asked who is gone.
+    most_known: usize,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -81,6 +85,16 @@ impl Threads {
     pub fn scan(&mut self, pid: i32, now_ns: u64) -> Vec<Thread> {
         let threads = proc::tids(pid).into_iter().filter_map(|tid| proc::thread(pid, tid, true, now_ns));
         threads.filter_map(|thread| self.remember(thread)).collect()
+    }
+
+    /// Forgets those that are gone, now and then: a program that starts a hundred processes a second must not fill our memory.
+    pub fn forget_gone(&mut self) {
+        if self.known.len() < self.most_known.max(KNOWN_FIRST) {
+            return;
+        }
+        // A thread's number leads somewhere too, though /proc does not list it.
+        self.known.retain(|tid, _| std::path::Path::new(&format!("/proc/{tid}")).exists());
+        self.most_known = 2 * self.known.len();
     }
 
     fn is_recorded(&self, tid: i32) -> bool {
@@ -157,6 +171,20 @@ mod tests {
         let mut newcomers: Vec<_> = threads.newcomers.into_iter().collect();
         newcomers.sort_unstable();
         assert_eq!(newcomers, [(11, true), (20, true)]);
+    }
+
+    #[test]
+    fn of_many_that_were_known_only_the_living_stay() {
+        let mut threads = Threads::default();
+        let us = std::process::id() as i32;
+        threads.remember(thread(us, 1, "test", true));
+        // No process has such a number.
+        (0..KNOWN_FIRST as i32 - 2).for_each(|n| drop(threads.remember(thread(i32::MAX - n, 1, "gone", true))));
+        threads.forget_gone();
+        assert_eq!(threads.known.len(), KNOWN_FIRST - 1, "few enough to be kept");
+        threads.remember(thread(7 << 24, 1, "gone", true));
+        threads.forget_gone();
+        assert_eq!(threads.known.keys().collect::<Vec<_>>(), [&us]);
     }
 
     #[test]

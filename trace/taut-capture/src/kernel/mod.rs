@@ -3,6 +3,8 @@
 
 mod format;
 mod ftrace;
+#[doc(hidden)]
+pub mod fuzzing;
 pub(crate) mod machine;
 mod own_switches;
 mod perf;

@@ -173,7 +173,7 @@ impl Drop for Ring {
 }
 
 /// The record at `at`, put together in `whole` when it wraps; `None` at the end and for a length that cannot be.
-fn record_at<'a>(data: &'a [u8], at: u64, until: u64, whole: &'a mut Vec<u8>) -> Option<Record<'a>> {
+pub(super) fn record_at<'a>(data: &'a [u8], at: u64, until: u64, whole: &'a mut Vec<u8>) -> Option<Record<'a>> {
     let left = until.checked_sub(at).filter(|&left| left >= 8)?;
     let start = (at % data.len() as u64) as usize;
     // Records are aligned to eight bytes, so that the header never wraps.

@@ -238,7 +238,8 @@ impl Argument {
             },
             Element(name, index) => {
                 let array = field(name)?;
-                let element = format::Field { offset: array.offset + index * 8, size: 8, ..array.clone() };
+                let element =
+                    format::Field { offset: array.offset.saturating_add(index * 8), size: 8, ..array.clone() };
                 (index * 8 + 8 <= array.size).then_some(BoundArgument::Field(element))?
             }
         };

@@ -39,6 +39,11 @@ impl fmt::Display for Profiling {
     }
 }
 
+/// For the fuzzer: whatever a ring may hold.
+pub(crate) fn fuzzing(record: &crate::kernel::perf_ring::Record<'_>) {
+    sampler::event(record);
+}
+
 /// Events wait so long for those of other CPUs, which may have been earlier.
 const HELD_NS: u64 = 20_000_000;
 /// What the kernel calls the library that it maps into every process.

@@ -170,7 +170,7 @@ fn setting(name: &str) -> Option<i64> {
 }
 
 /// The event that a record tells, and its time; `None` for others, and for what does not make sense.
-fn event(record: &Record<'_>) -> Option<(u64, Event)> {
+pub(super) fn event(record: &Record<'_>) -> Option<(u64, Event)> {
     match record.kind {
         bindings::PERF_RECORD_SAMPLE => sample(record),
         bindings::PERF_RECORD_MMAP2 => {

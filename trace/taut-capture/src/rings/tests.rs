@@ -400,6 +400,8 @@ fn headers_that_the_protocol_does_not_know_are_refused() {
     for (at, value) in [
         (20, 0),
         (20, SLOTS as u32 + 1),
+        (20, SLOTS_MAX + 1),
+        (28, NAMES_MAX + 1),
         (20, u32::MAX),
         (24, 63),
         (24, 0),
@@ -477,6 +479,163 @@ fn a_process_in_a_namespace_is_found_by_its_host_pid() {
 
 fn sleeper() -> Child {
     Command::new("sleep").arg("100").spawn().unwrap()
+}
+
+#[test]
+fn a_file_that_is_cut_and_grows_while_it_is_read_costs_only_itself() {
+    use std::sync::atomic::AtomicBool;
+    let [hostile, sound] = [Written::by_us(), Written::by(1)];
+    let both = hostile.folder.path();
+    sound.slot(0, 5, 0, 3);
+    fs::copy(&sound.path, both.join("1-0.taut")).unwrap();
+    let (over, kept) = (AtomicBool::new(false), hostile.path.clone());
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for length in [5000, LENGTH, 100, LENGTH, RINGS_AT, LENGTH] {
+                    hostile.file.set_len(length).unwrap();
+                }
+            }
+        });
+        let mut whole = 0;
+        for _ in 0..300 {
+            // Its header comes and goes with its length: sound for as long as nobody cuts it.
+            let mut session = Session::open(both).unwrap();
+            let mut drained = Drained::default();
+            session.discover(&mut drained);
+            for _ in 0..20 {
+                whole += session.drain().batches.iter().filter(|batch| batch.pid == 1).count();
+                session.reap();
+            }
+            fs::write(both.join("1-0.taut"), fs::read(&sound.path).unwrap()).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(whole, 300, "the other file's stamps, once by each consumer");
+    });
+    assert!(kept.exists());
+}
+
+#[test]
+fn indices_that_move_while_they_are_read_bring_no_more_than_the_ring_has() {
+    use std::sync::atomic::AtomicBool;
+    let file = Written::by_us();
+    (0..SLOTS).for_each(|slot| file.slot(slot, own_tid(), 0, RECORDS));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut n = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                // As an xorshift does: everything from small steps to halves of the range.
+                n = (n ^ n << 13).wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let at = SLOTS_AT + n % SLOTS * 256;
+                let value = if n & 64 == 0 { n >> 40 } else { n };
+                file.u64(at + [HEAD, TAIL, LOST, 0][(n >> 8) as usize % 4], value);
+            }
+        });
+        let mut session = file.session();
+        for _ in 0..3000 {
+            for batch in session.drain().batches {
+                assert!(batch.ticks.len() as u64 <= RECORDS);
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A sparse file that promises 64 slots of a million stamps each: 2 GiB if it were believed at once.
+#[test]
+fn a_promise_of_billions_is_taken_in_bearable_pieces() {
+    let (slots, records, rings) = (64_u32, 1_u32 << 20, 4096 + 4096 + 64 * 256);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("7-0.taut");
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let stride = u64::from(records) * 32;
+    file.set_len(rings + u64::from(slots) * stride).unwrap();
+    let put = |at: u64, bytes: &[u8]| file.write_all_at(bytes, at).unwrap();
+    put(0, MAGIC);
+    for (at, value) in [(8, 1), (12, 2), (16, std::process::id()), (20, slots), (24, records), (28, 32)] {
+        put(at, &value.to_le_bytes());
+    }
+    for (at, value) in [(48, 4096), (56, 8192), (64, rings), (72, stride)] {
+        put(at, &value.to_le_bytes());
+    }
+    for slot in 0..u64::from(slots) {
+        put(8192 + slot * 256, &OPEN.to_le_bytes());
+        put(8192 + slot * 256 + HEAD, &u64::from(records).to_le_bytes());
+    }
+    let mut session = Session::open(folder.path()).unwrap();
+    let mut drained = Drained::default();
+    session.discover(&mut drained);
+    assert_eq!(drained.refused, Vec::<String>::new());
+    let mut slots_seen = HashSet::new();
+    for _ in 0..3 {
+        let drained = session.drain();
+        let taken: usize = drained.batches.iter().map(|batch| batch.ticks.len()).sum();
+        assert!(taken as u64 <= DRAIN_MAX && drained.has_more);
+        let states = session.rings.values().next().unwrap();
+        slots_seen.extend((0..states.slot_count).filter(|slot| states.slots[*slot].tail > 0));
+    }
+    assert_eq!(slots_seen.len(), 64, "each gets its turn");
+}
+
+#[test]
+fn names_without_end_are_cut_off_and_that_is_told_once() {
+    let file = Written::by_us();
+    file.name(1, "the last straw");
+    file.slot(0, 77, 0, 1);
+    let mut session = file.session();
+    for n in 0..RECORDING_NAMES_MAX {
+        assert_eq!(session.names().number(&format!("name {n}")), n as u32 + 1);
+    }
+    let drained = session.drain();
+    assert_eq!(drained.batches[0].point, [0], "without a name, but not lost");
+    assert_eq!(drained.refused.len(), 1);
+    assert!(drained.refused[0].contains("more than 65536 different names"), "{:?}", drained.refused);
+    file.slot(0, 77, 1, 2);
+    assert_eq!(session.drain().refused, Vec::<String>::new());
+    assert_eq!(session.names().number("name 7"), 8, "those that are known stay");
+}
+
+#[test]
+fn a_session_that_is_gone_is_told_once_and_what_is_mapped_is_still_taken() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 2);
+    let mut session = file.session();
+    fs::remove_dir_all(file.folder.path()).unwrap();
+    let mut drained = Drained::default();
+    session.discover(&mut drained);
+    session.discover(&mut drained);
+    assert_eq!(drained.refused.len(), 1);
+    assert!(drained.refused[0].contains("is gone"), "{:?}", drained.refused);
+    assert_eq!(ids(&session.drain()), [0, 1]);
+}
+
+#[test]
+fn what_is_written_after_the_seal_is_not_taken() {
+    let file = Written::by_us();
+    file.slot(0, 77, 0, 3);
+    let mut session = file.session();
+    session.seal();
+    file.slot(0, 77, 3, 9);
+    file.u32(SLOTS_AT, CLOSED);
+    assert_eq!(ids(&session.drain()), [0, 1, 2]);
+    assert!(session.drain().batches.is_empty());
+    assert_eq!((file.state(0), file.at_slot(0, TAIL)), (CLOSED, 3), "the rest is the next consumer's");
+}
+
+/// Root may record into the session of somebody else, whose files must not speak for a third one's processes.
+#[test]
+fn a_file_that_names_another_users_process_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root reads the sessions of others");
+        return;
+    }
+    let file = Written::by_us();
+    std::os::unix::fs::chown(&file.path, Some(12_345), None).unwrap();
+    assert!(file.refusal().contains("another user's"));
+    let file = Written::by(4_194_304);
+    std::os::unix::fs::chown(&file.path, Some(12_345), None).unwrap();
+    assert_eq!(file.session().pids(), [4_194_304], "one that is gone may have been his");
 }
 
 /// Bytes where they hurt: mostly zero or small numbers, sometimes anything.

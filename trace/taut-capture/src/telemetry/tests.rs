@@ -207,6 +207,31 @@ fn a_file_that_was_cut_short_is_given_up() {
 }
 
 #[test]
+fn a_name_that_is_too_long_or_no_text_is_refused() {
+    let refused = |name: &str| Written::by(std::process::id(), &TEXT.replacen("arm", name, 1)).refusal();
+    for name in ["a\u{1b}[2J", "a\u{9b}", &"a".repeat(NAME_BYTES + 1)] {
+        assert!(refused(name).contains("control characters"), "{name:?}");
+    }
+}
+
+#[test]
+fn channels_without_end_are_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut channels = Channels::open(folder.path(), false);
+    let described = |name: &str| {
+        let file = Written::by(std::process::id(), &TEXT.replacen("arm", name, 1));
+        ChannelFile::open(&file.path).unwrap()
+    };
+    for n in 0..CHANNELS_MAX as u64 - 1 {
+        channels.described.insert(n);
+    }
+    assert!(channels.describe(described("last")).is_ok());
+    assert!(channels.describe(described("last")).is_ok(), "the same channel of another process");
+    let error = channels.describe(described("more")).err().unwrap();
+    assert!(error.to_string().contains("more than 4096 channels"), "{error}");
+}
+
+#[test]
 fn ticks_without_a_calibration_wait() {
     let Some(native) = [Counter::Tsc, Counter::Cntvct].into_iter().find(is_ours) else { return };
     let file = Written::by_us();
