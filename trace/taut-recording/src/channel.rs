@@ -5,10 +5,13 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
+use mcap::sans_io::{LinearReaderOptions, MessageReadEvent, MessageReader};
 use serde_json::Value;
 
 use crate::{Error, ros2msg::Schema};
 
+/// Of one record or chunk; recorders of ROS make them of some megabytes.
+const MOST_BYTES: usize = 192 << 20;
 /// Fields that an error names.
 const NAMED_MOST: usize = 30;
 
@@ -36,16 +39,12 @@ pub fn channel_numbers(
         .iter()
         .map(|field| pointer(field).ok_or_else(|| wrong(format!("{field:?} is no field; write a.b or a[0]"))))
         .collect::<Result<_, _>>()?;
-    let messages = mcap::MessageStream::new_with_options(bytes, mcap::read::Options::IgnoreEndMagic.into())
-        .map_err(|error| Error::Channel(error.to_string()))?;
     let mut forms: HashMap<u16, Form> = HashMap::new();
     let mut topics: Vec<String> = Vec::new();
     let mut told = Told::default();
     let mut values = vec![None; fields.len()];
     let mut is_met = vec![false; fields.len()];
-    for message in messages {
-        // What comes behind a tear is lost; what came before stands.
-        let Ok(message) = message else { break };
+    for message in messages(bytes) {
         let channel = &message.channel;
         if channel.topic != topic {
             if !topics.contains(&channel.topic) {
@@ -81,6 +80,26 @@ pub fn channel_numbers(
         }
         _ => Ok(told),
     }
+}
+
+/// A file's messages. What comes behind a tear is lost; what came before stands.
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = mcap::Message<'static>> {
+    // Without a limit room is made for whatever a length says.
+    let options = LinearReaderOptions::default().with_skip_end_magic(true).with_record_length_limit(MOST_BYTES);
+    let mut reader = MessageReader::new_with_options(options);
+    std::iter::from_fn(move || {
+        loop {
+            match reader.next_event()?.ok()? {
+                MessageReadEvent::Message(message) => return Some(message),
+                MessageReadEvent::ReadRequest(bytes) => {
+                    let (read, after) = rest.split_at(bytes.min(rest.len()));
+                    reader.insert(read.len()).copy_from_slice(read);
+                    reader.notify_read(read.len());
+                    rest = after;
+                }
+            }
+        }
+    })
 }
 
 /// How a channel's messages are read.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use memchr::memmem;
 
 use crate::{
+    printable::printable,
     reader::{split_record, string},
     records::PlainChannel,
     schemas::{Channel, VALUE_SCHEMA},
@@ -131,7 +132,9 @@ impl Descriptions {
     }
 
     /// What was known first stays: an id does not change its meaning.
-    fn insert(&mut self, channel: PlainChannel) {
+    fn insert(&mut self, mut channel: PlainChannel) {
+        channel.topic = printable(channel.topic);
+        channel.schema_name = printable(channel.schema_name);
         if Channel::from_id(channel.number).is_none() {
             self.channels.entry(channel.number).or_insert(channel);
         }

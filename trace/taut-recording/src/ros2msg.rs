@@ -7,11 +7,27 @@ use serde_json::{Map, Number, Value};
 use crate::cdr::Decoder;
 
 const DEEPEST: usize = 64;
+/// Structs within one message, by its schema alone.
+const MOST_VALUES: usize = 1 << 20;
+/// Elements of an array whose type takes no bytes: nobody needs more of those.
+const MOST_EMPTY: usize = 1000;
 
 /// A parsed schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
     types: HashMap<String, Vec<Field>>,
+    sizes: HashMap<String, Size>,
+}
+
+/// Of one value of a type.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Structs in it, itself too; elements of arrays without a fixed length count once.
+    values: usize,
+    /// Of structs in structs in it.
+    depth: usize,
+    /// Whether it takes no bytes.
+    is_empty: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -54,24 +70,47 @@ impl Schema {
                 types.entry(current.clone()).or_default().push(field);
             }
         }
-        let schema = Schema { types };
-        schema.check(OUTER, 0)?;
+        let mut schema = Schema { types, sizes: HashMap::new() };
+        schema.measure(OUTER, 0)?;
         Ok(schema)
     }
 
-    fn check(&self, of: &str, depth: usize) -> Result<(), String> {
+    /// Finds how large each type is, and refuses those that a few lines blow up: types that hold one another twice,
+    /// 64 deep, are more than any reader can walk through.
+    fn measure(&mut self, of: &str, depth: usize) -> Result<Size, String> {
         if depth > DEEPEST {
             return Err(format!("types more than {DEEPEST} deep"));
         }
-        for field in &self.types[of] {
-            if !is_primitive(&field.kind) {
-                if !self.types.contains_key(&field.kind) {
-                    return Err(format!("the type {:?} of {:?} is not defined", field.kind, field.name));
+        if let Some(known) = self.sizes.get(of) {
+            return Ok(*known);
+        }
+        let mut size = Size { values: 1, depth: 0, is_empty: true };
+        for at in 0..self.types[of].len() {
+            let Field { name, kind, many } = self.types[of][at].clone();
+            let one = match is_primitive(&kind) {
+                true => Size { values: 0, depth: 0, is_empty: false },
+                false if !self.types.contains_key(&kind) => {
+                    return Err(format!("the type {kind:?} of {name:?} is not defined"));
                 }
-                self.check(&field.kind, depth + 1)?;
+                false => self.measure(&kind, depth + 1)?,
+            };
+            let (count, is_empty) = match many {
+                Many::One => (1, one.is_empty),
+                Many::Fixed(count) => (count, one.is_empty || count == 0),
+                Many::Any => (1, false),
+            };
+            size.values = size.values.saturating_add(one.values.saturating_mul(count));
+            size.is_empty &= is_empty;
+            size.depth = size.depth.max(one.depth + usize::from(one.values > 0));
+            if depth + size.depth > DEEPEST {
+                return Err(format!("types more than {DEEPEST} deep"));
+            }
+            if size.values > MOST_VALUES {
+                return Err(format!("more than {MOST_VALUES} values of its types in one another"));
             }
         }
-        Ok(())
+        self.sizes.insert(of.to_owned(), size);
+        Ok(size)
     }
 
     /// Paths of the numbers and bools of a message, as plotting tools write them: `joint[2].position`; at most `most`. Of
@@ -83,7 +122,7 @@ impl Schema {
     }
 
     fn add_numbers(&self, of: &str, before: &str, most: usize, paths: &mut Vec<String>) {
-        for field in &self.types[of] {
+        for field in self.types[of].iter().filter(|field| field.kind != "string") {
             let count = match field.many {
                 Many::Fixed(count) => count,
                 Many::One | Many::Any => 1,
@@ -96,7 +135,7 @@ impl Schema {
                 let path = format!("{before}{}{index}", field.name);
                 if !is_primitive(&field.kind) {
                     self.add_numbers(&field.kind, &format!("{path}."), most, paths);
-                } else if field.kind != "string" {
+                } else {
                     paths.push(path);
                 }
             }
@@ -125,8 +164,9 @@ impl Schema {
     }
 
     fn many(&self, kind: &str, count: usize, from: &mut Decoder<'_>) -> Option<Value> {
-        // An element takes at least a byte, unless its type has no fields; nobody needs many of those.
-        if count > from.left() {
+        // An element takes at least a byte, or else it is empty.
+        let is_empty = self.sizes.get(kind).is_some_and(|size| size.is_empty);
+        if count > from.left() || is_empty && count > MOST_EMPTY {
             return None;
         }
         (0..count).map(|_| self.one(kind, from)).collect::<Option<Vec<_>>>().map(Value::Array)
@@ -195,4 +235,41 @@ fn is_primitive(kind: &str) -> bool {
             | "uint32"
             | "uint64"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Types of which each holds the next, as this line says.
+    fn nested(depth: usize, line: impl Fn(usize) -> String, last: &str) -> String {
+        let inner =
+            |n: usize| format!("===\nMSG: p/T{n}\n{}\n", if n == depth { last.to_owned() } else { line(n + 1) });
+        format!("{}\n{}", line(0), (0..=depth).map(inner).collect::<String>())
+    }
+
+    #[test]
+    fn a_few_lines_that_unfold_without_end_are_refused() {
+        let twice = |n: usize| format!("p/T{n} a\np/T{n} b");
+        assert!(Schema::parse(&nested(10, twice, "float64 x")).is_ok());
+        assert!(Schema::parse(&nested(40, twice, "float64 x")).unwrap_err().contains("1048576 values"));
+        let many = |n: usize| format!("p/T{n}[1000000] a");
+        assert!(Schema::parse(&nested(3, many, "")).unwrap_err().contains("values"));
+        let once = |n: usize| format!("p/T{n} a");
+        assert!(Schema::parse(&nested(62, once, "float64 x")).is_ok());
+        assert!(Schema::parse(&nested(70, once, "float64 x")).unwrap_err().contains("64 deep"));
+        // Type by type no deeper than that; together they are.
+        let chains = format!("{}{}", "p/T40 first\n", nested(90, once, "float64 x"));
+        assert!(Schema::parse(&chains).unwrap_err().contains("64 deep"));
+        assert!(Schema::parse("p/A a\n===\nMSG: p/A\np/A a\n").unwrap_err().contains("64 deep"));
+    }
+
+    #[test]
+    fn arrays_without_bytes_are_short() {
+        let schema = Schema::parse("string[18446744073709551615] s\np/E[] e\nfloat64[2] x\n===\nMSG: p/E\n").unwrap();
+        assert_eq!(schema.numbers(10), ["x[0]", "x[1]"]);
+        let schema = Schema::parse("p/E[] e\n===\nMSG: p/E\n").unwrap();
+        let message = |count: u32| [&[0, 1, 0, 0][..], &count.to_le_bytes(), &[0; 4000]].concat();
+        assert!(schema.decode(&message(1000)).is_some() && schema.decode(&message(1001)).is_none());
+    }
 }

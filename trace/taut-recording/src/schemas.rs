@@ -6,6 +6,7 @@ use taut_clock::{ClockPair, Counter, Ticks};
 use crate::{
     Ending, Frame, Histogram, Info, Lost, LostWhat, Name, Object, ObjectKind, ProfileBatch, Sample, Thread,
     cdr::{Decoder, Encoder},
+    printable::printable,
     records::{KernelBatch, Record, StampBatch},
 };
 
@@ -241,14 +242,14 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
             };
             Record::Clock(Counter::from_number(from.number()?)?, pair)
         }
-        Channel::Names => Record::Name(Name { id: from.number()?, name: from.string()? }),
+        Channel::Names => Record::Name(Name { id: from.number()?, name: printable(from.string()?) }),
         Channel::Threads => Record::Thread(Thread {
             time_ns: from.number()?,
             start_time: from.number()?,
             pid: from.number()?,
             tid: from.number()?,
-            comm: from.string()?,
-            cmdline: from.string()?,
+            comm: printable(from.string()?),
+            cmdline: printable(from.string()?),
             recorded: from.number::<u8>()? != 0,
         }),
         Channel::Objects => Record::Object(Object {
@@ -256,22 +257,22 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
             start: from.number()?,
             size: from.number()?,
             pid: from.number()?,
-            name: from.string()?,
+            name: printable(from.string()?),
             kind: ObjectKind::from_number(from.number()?)?,
         }),
         Channel::Lost => {
-            let (time_ns, count, place) = (from.number()?, from.number()?, from.string()?);
+            let (time_ns, count, place) = (from.number()?, from.number()?, printable(from.string()?));
             Record::Lost(Lost { time_ns, what: LostWhat::from_number(from.number()?), place, count })
         }
         Channel::Samples => {
-            Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: from.string()? })
+            Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: printable(from.string()?) })
         }
         Channel::Profile => Record::Profile(decode_profile(&mut from)?),
         Channel::Frames => Record::Frame(Frame {
             address: from.number()?,
             id: from.number()?,
-            module: from.string()?,
-            name: from.string()?,
+            module: printable(from.string()?),
+            name: printable(from.string()?),
         }),
         Channel::Histograms => Record::Histogram(decode_histogram(&mut from)?),
         Channel::Info => return serde_json::from_str(&from.string()?).ok().map(|i| Content::Info(Box::new(i))),
@@ -396,7 +397,7 @@ fn decode_histogram(from: &mut Decoder<'_>) -> Option<Histogram> {
     let (min, max) = (from.number()?, from.number()?);
     let (start, end): (Vec<u64>, Vec<u64>) = (from.sequence()?.collect(), from.sequence()?.collect());
     let count: Vec<u64> = from.sequence()?.collect();
-    let (name, unit, known) = (from.string()?, from.string()?, from.number::<u8>()?);
+    let (name, unit, known) = (printable(from.string()?), printable(from.string()?), from.number::<u8>()?);
     let ascends = start.iter().zip(&end).is_sorted_by(|a, b| a.1 < b.0) && start.iter().zip(&end).all(|(a, b)| a <= b);
     (ascends && start.len() == end.len() && end.len() == count.len()).then_some(Histogram {
         name,

@@ -1,7 +1,10 @@
 //! From the description of a struct (`docs/protocol.md`, "Telemetry") to a `ros2msg` schema, and from the struct's
 //! bytes in memory to CDR. Another process wrote both: every number is checked before it is used.
 
-use std::{collections::HashMap, fmt::Write};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
 
 /// More than any struct has; bounds what a hostile description can ask for.
 const MOST_TYPES: usize = 1000;
@@ -37,16 +40,18 @@ enum Operation {
     Text { from: usize, bytes: usize },
 }
 
-#[derive(Clone)]
 struct Type {
     name: String,
     bytes: usize,
     depth: usize,
     fields: Vec<Field>,
+    field_names: Unused,
     constants: Vec<(String, Number, i64)>,
+    constant_names: Unused,
+    /// What was said already, under whatever name.
+    known_constants: HashSet<(String, i64)>,
 }
 
-#[derive(Clone)]
 struct Field {
     name: String,
     kind: Kind,
@@ -145,6 +150,7 @@ struct Reading {
     name: String,
     types: Vec<Type>,
     by_name: HashMap<String, usize>,
+    type_names: Unused,
     /// Constants said since the last field, with the field they are of.
     constants: Vec<(String, String, i64)>,
 }
@@ -174,9 +180,18 @@ impl Reading {
         if bytes == 0 {
             return Err("a type without bytes".into());
         }
-        let name = unused(camel(said), "", |name| self.types.iter().any(|t| t.name == name));
+        let name = self.type_names.of(camel(said), "");
         self.by_name.insert(said.to_owned(), self.types.len());
-        self.types.push(Type { name, bytes, depth: 0, fields: Vec::new(), constants: Vec::new() });
+        self.types.push(Type {
+            name,
+            bytes,
+            depth: 0,
+            fields: Vec::new(),
+            field_names: Unused::default(),
+            constants: Vec::new(),
+            constant_names: Unused::default(),
+            known_constants: HashSet::new(),
+        });
         Ok(())
     }
 
@@ -202,13 +217,13 @@ impl Reading {
         for (of, name, value) in constants {
             let Kind::Number(number) = kind else { continue };
             let name = shout(&name);
-            if of != said || outer.constants.iter().any(|(known, _, v)| *known == name && *v == value) {
+            if of != said || !outer.known_constants.insert((name.clone(), value)) {
                 continue;
             }
-            let name = unused(name, "_", |name| outer.constants.iter().any(|(known, ..)| known == name));
+            let name = outer.constant_names.of(name, "_");
             outer.constants.push((name, number, value));
         }
-        let name = unused(snake(said), "_", |name| outer.fields.iter().any(|field| field.name == name));
+        let name = outer.field_names.of(snake(said), "_");
         let comment = comment.chars().filter(|c| !c.is_control()).collect();
         outer.fields.push(Field { name, kind, count, offset, comment });
         Ok(())
@@ -252,6 +267,9 @@ impl Program {
                 }
                 Kind::Struct(at) => {
                     for i in 0..count {
+                        // Also of types that hold nothing there may not be any number.
+                        self.encoded += 1;
+                        self.check()?;
                         self.add(types, &types[at], from + i * types[at].bytes)?;
                     }
                 }
@@ -353,10 +371,26 @@ pub fn shout(name: &str) -> String {
     snake(name).to_ascii_uppercase()
 }
 
-/// The name, with a number behind it where it is taken.
-pub fn unused(name: String, between: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    if !is_taken(&name) {
-        return name;
+/// Names that are taken, and where to look for a free one: a foreign description may say the same name a thousand times.
+#[derive(Default)]
+pub struct Unused {
+    taken: HashSet<String>,
+    next: HashMap<String, usize>,
+}
+
+impl Unused {
+    /// The name, with a number behind it where it is taken; it is taken then.
+    pub fn of(&mut self, name: String, between: &str) -> String {
+        if self.taken.insert(name.clone()) {
+            return name;
+        }
+        let next = self.next.entry(name.clone()).or_insert(2);
+        loop {
+            let other = format!("{name}{between}{next}");
+            *next += 1;
+            if self.taken.insert(other.clone()) {
+                return other;
+            }
+        }
     }
-    (2..).map(|n| format!("{name}{between}{n}")).find(|other| !is_taken(other)).unwrap_or(name)
 }

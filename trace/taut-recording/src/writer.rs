@@ -15,6 +15,7 @@ use crate::{
     Ending, Error, Info, Kind, plain,
     records::{KernelBatch, PlainChannel, Record, StampBatch},
     schemas::{self, Channel, Group, NUMBERED, VALUE_SCHEMA},
+    telemetry::Unused,
 };
 
 /// Version of the format; raised when an old reader would misread a new file.
@@ -72,6 +73,7 @@ pub struct Writer {
     /// By group: first those of [`Group`], then one for each plain channel.
     pending: Vec<Pending>,
     plain: Vec<Plain>,
+    topics: Unused,
     now_ns: u64,
     repeated_ns: u64,
     /// When the channels are said again.
@@ -79,6 +81,8 @@ pub struct Writer {
     synced_ns: u64,
     sequence: u32,
     names: HashMap<u32, String>,
+    /// Whether some are not yet in the file.
+    has_fresh_names: bool,
     views: HashMap<u32, View>,
     clocks: HashMap<u8, Vec<ClockPair>>,
 }
@@ -146,12 +150,14 @@ impl Writer {
             kernel: BTreeMap::new(),
             pending: Group::ALL.map(|_| Pending::default()).into(),
             plain: Vec::new(),
+            topics: Unused::default(),
             now_ns: start_ns,
             repeated_ns: start_ns,
             channels_due_ns: u64::MAX,
             synced_ns: start_ns,
             sequence: 0,
             names: HashMap::new(),
+            has_fresh_names: false,
             views: HashMap::new(),
             clocks: HashMap::new(),
         };
@@ -194,9 +200,8 @@ impl Writer {
             return Ok(plain.channel.number);
         }
         // Two schemas under one topic confuse every tool.
-        let is_taken = |topic: &str| self.plain.iter().any(|plain| plain.channel.topic == topic);
         let asked = topic.to_owned();
-        let topic = crate::telemetry::unused(asked.clone(), "_", is_taken);
+        let topic = self.topics.of(asked.clone(), "_");
         let schema_id = self.mcap.add_schema(schema_name, "ros2msg", schema.as_bytes());
         let schema_id = schema_id.map_err(|source| self.mcap_error(source))?;
         let number = self.mcap.add_channel(schema_id, &topic, "cdr", &BTreeMap::new());
@@ -374,6 +379,7 @@ impl Writer {
         match record {
             Record::Name(name) => {
                 self.names.insert(name.id, name.name.clone());
+                self.has_fresh_names = true;
             }
             Record::Clock(counter, pair) => {
                 let pairs = self.clocks.entry(*counter as u8).or_default();
@@ -492,6 +498,12 @@ impl Writer {
 
     /// Writes what a group has pending as one chunk.
     fn flush_group(&mut self, group: usize) -> Result<(), Error> {
+        if group == Group::Slow as usize {
+            self.has_fresh_names = false;
+        } else if self.has_fresh_names {
+            // A stamp in the file whose name died with the recorder would be nobody's.
+            self.flush_group(Group::Slow as usize)?;
+        }
         if group == Group::Stamps as usize {
             std::mem::take(&mut self.stamps).into_values().try_for_each(|batch| self.queue_stamps(batch))?;
         } else if group == Group::Kernel as usize {

@@ -423,6 +423,8 @@ proptest! {
         rows_in in proptest::collection::vec((any::<u64>(), 0u8..20, any::<u8>(), any::<i32>(), any::<(i64, i64, i64)>()), 0..100),
         text in ".{0,40}", numbers in any::<(u64, u32, i32, f64)>(),
     ) {
+        // What it comes back as at once, it comes back as.
+        let text = printable(text);
         let mut batch = KernelBatch { cpu: 3, ..KernelBatch::default() };
         for (time_ns, event, flags, tid, (arg0, arg1, arg2)) in rows_in {
             batch.time_ns.push(time_ns);

@@ -438,3 +438,17 @@ fn an_unknown_type_or_a_field_outside_its_struct_is_an_error_that_names_the_line
     }
     assert!(telemetry::StructLayout::parse("type\ta\t16\nfield\tx\tint8\t0\t0\t\n", 8).is_err());
 }
+
+#[test]
+fn a_description_that_unfolds_without_end_is_refused_and_equal_names_cost_little() {
+    // Structs without fields, which take no operation: a million of them, four thousand times.
+    let nothing = "type\tnothing\t1\ntype\tall\t1048576\n".to_owned();
+    let fields: String = (0..4000).map(|n| format!("field\tf{n}\tstruct nothing\t1048576\t0\t\n")).collect();
+    let error = telemetry::StructLayout::parse(&(nothing + &fields), 1 << 20).unwrap_err();
+    assert!(error.contains("more than a message may hold"), "{error}");
+    let same = "field\tx\tbool\t0\t0\t\n".repeat(20_000);
+    let constants: String = (0..20_000).map(|n| format!("constant\ty\tA\t{n}\n")).collect();
+    let text = format!("type\ta\t16\n{same}{constants}field\ty\tuint32\t0\t4\t\n");
+    let schema = telemetry::StructLayout::parse(&text, 16).unwrap().schema;
+    assert!(schema.contains("bool x_20000\n") && schema.contains("uint32 A_20000=19999\n"));
+}

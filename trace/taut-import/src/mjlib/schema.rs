@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use taut_recording::{
     cdr::Encoder,
-    telemetry::{camel, shout, snake, unused},
+    telemetry::{Unused, camel, shout, snake},
 };
 
 use super::bytes::Bytes;
@@ -131,7 +131,7 @@ impl Type {
         match self {
             Type::Object(fields) => texts.fields(&name, fields, &mut text),
             // A record that is no object is one with a single value.
-            other => texts.field(&name, "value", other, &mut text, &mut Vec::new()),
+            other => texts.field(&name, "value", other, &mut text, &mut Unused::default()),
         }
         for (inner, said) in &texts.done {
             // Writing to a String does not fail.
@@ -213,31 +213,28 @@ impl Type {
 /// The types that a record's text needs, being gathered.
 #[derive(Default)]
 struct Texts {
-    names: Vec<String>,
+    names: Unused,
     done: Vec<(String, String)>,
 }
 
 impl Texts {
     fn name(&mut self, wanted: &str) -> String {
-        let name = unused(camel(wanted), "", |name| self.names.iter().any(|known| known == name));
-        self.names.push(name.clone());
-        name
+        self.names.of(camel(wanted), "")
     }
 
     fn fields(&mut self, of: &str, fields: &[Field], text: &mut String) {
         if is_empty(fields) {
             text.push_str("uint8 structure_needs_at_least_one_member\n");
         }
-        let mut taken: Vec<String> = Vec::new();
+        let mut taken = Unused::default();
         for field in fields {
-            let name = unused(snake(&field.name), "_", |name| taken.iter().any(|known| known == name));
-            taken.push(name.clone());
+            let name = taken.of(snake(&field.name), "_");
             self.field(of, &name, &field.of, text, &mut taken);
         }
     }
 
     /// Adds the line of a field, after the constants that its numbers have.
-    fn field(&mut self, of: &str, name: &str, kind: &Type, text: &mut String, taken: &mut Vec<String>) {
+    fn field(&mut self, of: &str, name: &str, kind: &Type, text: &mut String, taken: &mut Unused) {
         if *kind == Type::Null {
             return;
         }
@@ -247,9 +244,8 @@ impl Texts {
         }
         if let Type::Enum(number, values) = inner {
             for (value, said) in values {
-                let constant = unused(shout(&format!("{name}_{said}")), "_", |c| taken.iter().any(|known| known == c));
+                let constant = taken.of(shout(&format!("{name}_{said}")), "_");
                 let _ = writeln!(text, "{} {constant}={value}", self.kind(of, name, number));
-                taken.push(constant);
             }
         }
         let comment = match kind {
@@ -282,7 +278,7 @@ impl Texts {
             Type::Map(values) => {
                 let list = self.inner(of, name, |texts, inner, text| {
                     text.push_str("string key\n");
-                    texts.field(inner, "value", values, text, &mut Vec::new());
+                    texts.field(inner, "value", values, text, &mut Unused::default());
                 });
                 format!("{list}[]")
             }
@@ -300,7 +296,9 @@ impl Texts {
     fn item(&mut self, of: &str, name: &str, kind: &Type) -> String {
         match kind {
             Type::Array(_) | Type::FixedArray(..) | Type::Map(_) | Type::Bytes => {
-                self.inner(of, name, |texts, inner, text| texts.field(inner, "items", kind, text, &mut Vec::new()))
+                self.inner(of, name, |texts, inner, text| {
+                    texts.field(inner, "items", kind, text, &mut Unused::default())
+                })
             }
             other => self.kind(of, name, other),
         }
