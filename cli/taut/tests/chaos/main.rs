@@ -1,0 +1,70 @@
+//! Whatever happens to a recorder, its producers, its disk and its session: what was acknowledged is in the file, and
+//! what is not in it was counted. `make test` runs a round of each kind; `bench/chaos/run` runs as many as asked for.
+
+mod oracle;
+mod round;
+mod stage;
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use round::{KINDS, Random};
+
+fn one(at: usize) {
+    let seed = now();
+    let (name, round) = KINDS[at];
+    // Shown when it fails.
+    eprintln!("{name}, seed {seed}");
+    round(&mut Random::with_seed(seed), "stamps");
+}
+
+macro_rules! rounds {
+    ($($at:literal $name:ident)*) => { $(#[test] fn $name() { one($at); })* };
+}
+
+rounds! {
+    0 producers_may_be_killed
+    1 a_recorder_may_be_killed
+    2 both_may_be_killed
+    3 a_disk_may_be_full
+    4 a_file_may_be_limited
+    5 the_clock_may_be_set
+    6 a_recorder_may_be_stopped
+    7 producers_may_be_stopped
+    8 there_may_be_200_threads
+    9 there_may_be_100_processes_a_second
+    10 the_session_may_be_removed
+}
+
+/// Many rounds, kinds and tiers by lot: `bench/chaos/run`.
+#[test]
+#[ignore = "minutes; bench/chaos/run runs it"]
+fn chaos_of_record() {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let (rounds, seed) = (number("TAUT_CHAOS_ROUNDS", 200), number("TAUT_CHAOS_SEED", now()));
+    let began = Instant::now();
+    let mut random = Random::with_seed(seed);
+    let mut sums = [(0_u64, oracle::Account::default()); KINDS.len()];
+    eprintln!("seed {seed}");
+    for n in 0..rounds {
+        // Each kind in turn, so that none is left out; what happens in it is by lot.
+        let at = (n % KINDS.len() as u64) as usize;
+        let tier = ["stamps", "best"][random.usize(0..2)];
+        let of_round = random.u64(..);
+        let (name, seconds) = (KINDS[at].0, began.elapsed().as_secs());
+        eprintln!("round {} of {rounds}: {name}, {tier} tier, seed {of_round}, {seconds} s", n + 1);
+        let account = KINDS[at].1(&mut Random::with_seed(of_round), tier);
+        let (count, sum) = &mut sums[at];
+        *count += 1;
+        sum.stamped += account.stamped;
+        sum.recorded += account.recorded;
+        sum.lost += account.lost;
+    }
+    println!("| what happened | rounds | stamped | in the file | counted as lost |\n|---|---|---|---|---|");
+    for ((name, _), (count, sum)) in KINDS.iter().zip(sums) {
+        println!("| {name} | {count} | {} | {} | {} |", sum.stamped, sum.recorded, sum.lost);
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
