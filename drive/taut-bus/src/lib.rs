@@ -3,6 +3,8 @@
 
 pub mod budget;
 pub mod cycle;
+#[doc(hidden)]
+pub use transport::fuzzing;
 pub mod servo;
 pub mod sim;
 pub mod transport;

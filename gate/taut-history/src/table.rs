@@ -1,6 +1,6 @@
 //! One row for each figure of each trial, and the same as Parquet.
 
-use std::sync::Arc;
+use std::{panic, sync::Arc};
 
 use bytes::Bytes;
 use parquet::{
@@ -126,7 +126,19 @@ fn texts(group: &mut Group<'_>, rows: &[Row], of: fn(&Row) -> &String) -> Result
 }
 
 /// The rows of a Parquet file.
+///
+/// # Errors
+/// It is no such file, or damaged.
 pub fn read(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
+    // The crate parquet (57) panics at some footers that are damaged.
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let read = panic::catch_unwind(|| decode(bytes));
+    panic::set_hook(before);
+    read.unwrap_or_else(|_| Err(ParquetError::General("its footer is damaged".into()).into()))
+}
+
+fn decode(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
     let file = SerializedFileReader::new(Bytes::from(bytes))?;
     let schema = parse_message_type(SCHEMA)?;
     let mut rows = Vec::new();

@@ -48,3 +48,17 @@ pub use search::{Broken, Edge, Outcome, Probe, break_it};
 pub use stamps::{Figure, Stamps};
 pub use sweep::{Grid, Sweep, grid};
 pub use trial::{Id, Status, Trial};
+
+/// For the fuzzer: what systems under test and earlier runs leave, as if anybody had written it.
+#[doc(hidden)]
+pub mod fuzzing {
+    /// The last line of a trial's output.
+    pub fn reported(stdout: &str) -> Result<(), String> {
+        crate::trial::reported(stdout).map(drop)
+    }
+
+    /// A run's manifest.
+    pub fn manifest(bytes: &[u8]) -> Result<(), String> {
+        crate::manifest::read(bytes).map(drop)
+    }
+}

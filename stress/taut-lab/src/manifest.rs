@@ -191,7 +191,7 @@ pub(crate) fn held(folder: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
     let mut header = None;
     let mut trials = Vec::new();
     for (at, line) in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {

@@ -4,6 +4,8 @@ mod address;
 mod cannelloni;
 mod error;
 mod fdcanusb;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lines;
 mod pty;
 mod socketcan;

@@ -1,0 +1,174 @@
+//! Writes something sound for each reader to begin with, into folders by their names: seeds FOLDER.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use taut_recording::{Ending, Info, Kind, Name, Record, StampBatch, Writer};
+
+fn main() {
+    let to = PathBuf::from(std::env::args().nth(1).expect("usage: seeds FOLDER"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let keep = |reader: &str, name: &str, bytes: &[u8]| {
+        assert!(taut_readers::named(reader).is_some(), "{reader}");
+        fs::create_dir_all(to.join(reader)).unwrap();
+        fs::write(to.join(reader).join(name), bytes).unwrap();
+    };
+    let copy = |reader: &str, path: &str| {
+        let bytes = fs::read(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        keep(reader, Path::new(path).file_name().unwrap().to_str().unwrap(), &bytes);
+    };
+    let recording = recording();
+    let records = records_of(&recording);
+    for reader in
+        ["read_recording", "follow_recording", "recording_log", "report_recording", "channel_numbers", "import_bag"]
+    {
+        keep(reader, "recording", &recording);
+        keep(reader, "records", &records);
+    }
+    for name in fs::read_dir(root.join("drive/taut-bus/src/budget/presets")).unwrap().flatten() {
+        copy("budget_file", &format!("drive/taut-bus/src/budget/presets/{}", name.file_name().to_string_lossy()));
+    }
+    for lab in [
+        "docs/samples/lab.toml",
+        "workloads/reach/break.toml",
+        "workloads/reach/modes.toml",
+        "workloads/reach/scenarios.toml",
+    ] {
+        copy("lab_file", lab);
+    }
+    let trace = "trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample/ust/uid/1000/64-bit";
+    for stream in ["ros2_1", "ros2_4", "ros2_6"] {
+        copy("import_ctf", &format!("{trace}/{stream}"));
+    }
+    let metadata = fs::read(root.join(trace).join("metadata")).unwrap();
+    keep("import_ctf", "metadata", &metadata[..metadata.len().min(8000)]);
+    keep("telemetry_description", "arm", DESCRIPTION);
+    keep(
+        "message_schema",
+        "arm",
+        b"float64[2] position\nuint64 cycle\np/Inner[] inner\n===\nMSG: p/Inner\nstring s\n\0\0\x01\0\0",
+    );
+    keep("session_note", "note", b"taut recorder 1\n4242\n1\n4026531836\n77\n/tmp/run.mcap");
+    keep(
+        "import_text",
+        "lines",
+        b"{\"t\":1.5,\"point\":\"arm.read\",\"id\":7}\n{\"t\":1.6,\"point\":\"arm.written\",\"id\":7}\n",
+    );
+    keep("import_text", "chrome", b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":1,\"dur\":2,\"pid\":1,\"tid\":1},{\"name\":\"b\",\"ph\":\"s\",\"id\":1,\"ts\":1,\"pid\":1,\"tid\":1}");
+    keep("import_text", "cyclictest", b"# Histogram\n000001 000002\n000002 000003\n# Total: 5\n");
+    keep("import_mjlib", "object", b"\x10\0\x01a\x07\x01b\x0a\0\0\0\0\x80?\x03abc");
+    keep("bus_lines", "lines", b"can send 8001 11001F01 BF\nrcv 0100 21000A e B F\nOK\nOK *BD\nERR unknown\n");
+    keep("bus_lines", "datagram", &[2, 0, 7, 0, 1, 0, 0, 1, 0, 2, 0xaa, 0xbb]);
+    keep(
+        "servo_frames",
+        "position",
+        &[0x80, 0x01, 0x00, 0x0a, 0x0c, 0x06, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x14, 0x04, 0, 0x13, 0x0d],
+    );
+    keep("kernel_events", "page", &page());
+    keep(
+        "lab_output",
+        "line",
+        b"ready\n{\"success\": false, \"status\": \"timeout\", \"reason\": \"late\", \"ask_ms\": 1.5}\n",
+    );
+    keep("guard_file", "guard", b"[guard]\nperiod_ms = 1.0\n\n[stream]\nname = \"arm\"\n");
+    let trial = taut_gate::Trial { revision: "r1".into(), chain: "arm".into(), duration_s: 2.5, ..Default::default() };
+    keep("gate_trials", "trial", &serde_json::to_vec(&trial).unwrap());
+    let row = |n: u32| taut_history::Row {
+        time_unix_s: f64::from(n),
+        revision: format!("r{n}"),
+        machine: "2 × a CPU".into(),
+        chain: "arm".into(),
+        hop: String::new(),
+        figure: "own.p50".into(),
+        value: f64::from(n % 3),
+    };
+    keep("gate_history", "history", &taut_history::write(&(0..9).map(row).collect::<Vec<_>>()).unwrap());
+    keep("interval_log", "log", INTERVALS);
+    for reader in ["session_rings", "session_telemetry"] {
+        // A word, then looks in each way.
+        keep(
+            reader,
+            "looks",
+            &[0, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 38, 0, 0, 7, 0, 0, 46, 0, 0, 5, 0, 2, 6, 0, 0],
+        );
+    }
+    keep("import_sqlite", "nothing", &[16, 0, 1, 1, 0, 64, 32, 32]);
+    keep("lab_manifest", "line", b"{\"lab\":{}}\n{\"trial\":{}}\n");
+}
+
+const DESCRIPTION: &[u8] = b"name\tarm\ntype\tinner_t\t8\nfield\tx\tfloat32\t2\t0\tm\ntype\tarm_t\t32\nconstant\tmode\tHOLD\t2\n\
+    field\tmode\tuint8\t0\t0\t\nfield\tok\tbool\t0\t1\t\nfield\tname\ttext6\t0\t2\t\nfield\tparts\tstruct inner_t\t2\t8\t\n\
+    field\tcycle\tuint64\t0\t24\t\n\0xyz";
+
+const INTERVALS: &[u8] = b"#[Histogram log format version 1.3]\n#[StartTime: 1.0 (seconds since epoch)]\n\
+    \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n\
+    0.1,1.0,2.0,HISTFAAAACJ4nJNpmSzMwMDAzAABMJoRTM6Y1mB/ACyScYIJAFfwBJ0=\n";
+
+/// A page of ftrace with two events of the format that its reader knows.
+fn page() -> Vec<u8> {
+    let mut events = Vec::new();
+    for n in 0..2_u32 {
+        // Sixteen words, so many ns later; the record's type, flags and pid, then its fields.
+        events.extend((16 | (5 + n) << 5).to_le_bytes());
+        events.extend([1, 0, 0, 0, 77, 0, 0, 0]);
+        events.extend([0; 56]);
+    }
+    let head = [1000_u64.to_le_bytes(), (events.len() as u64).to_le_bytes()].concat();
+    [head, events].concat()
+}
+
+/// A small recording of everything.
+fn recording() -> Vec<u8> {
+    let path = std::env::temp_dir().join(format!("taut-seeds-{}.mcap", std::process::id()));
+    let mut writer = Writer::create(&path, &Info::default()).unwrap();
+    for (id, name) in [(1, "arm.read"), (2, "arm.written"), (3, "applied")] {
+        writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
+    }
+    let n = 20_u64;
+    for (tid, point) in [(7, 1), (8, 2)] {
+        writer
+            .write(&Record::Stamps(StampBatch {
+                pid: 7,
+                tid,
+                counter: 2,
+                ticks: (0..n).map(|i| i * 1_000_000 + u64::from(point) * 300_000).collect(),
+                message_id: (0..n).collect(),
+                point: vec![point; n as usize],
+                kind: vec![Kind::Stamp as u8; n as usize],
+                value: vec![0; n as usize],
+            }))
+            .unwrap();
+    }
+    let channel = writer.channel("/a", "p/msg/A", "float64 x\n").unwrap();
+    for i in 0..3 {
+        writer
+            .message(channel, i * 1000, i as u32, |out| out.extend([0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]))
+            .unwrap();
+    }
+    writer.finish(&Ending::default()).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    bytes
+}
+
+/// The records of its first chunks, unpacked.
+fn records_of(recording: &[u8]) -> Vec<u8> {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let mut records = Vec::new();
+    for at in 0..recording.len() - 4 {
+        if recording[at..].starts_with(&MAGIC)
+            && let Ok(more) = zstd::bulk::decompress(&recording[at..frame_end(recording, at)], 1 << 20)
+        {
+            records.extend(more);
+        }
+    }
+    records
+}
+
+/// By the length that stands before a frame.
+fn frame_end(recording: &[u8], at: usize) -> usize {
+    let length = u64::from_le_bytes(recording[at - 8..at].try_into().unwrap());
+    (at + length as usize).min(recording.len())
+}

@@ -1,0 +1,167 @@
+//! Recordings, which come by mail as well as from our own recorder: read whole, followed, by channel, and all that reports
+//! make of them.
+
+use std::{fs::File, io::Cursor, ops::ControlFlow};
+
+use taut_analysis::{Analyzer, Config};
+use taut_recording::{
+    Record, Tail, channel_numbers, log::Log, read, recover, ros2msg::Schema, telemetry::StructLayout,
+};
+use taut_report::{Asked, Named, Style};
+
+use crate::{file, halves};
+
+/// As a whole file, and as the records inside a chunk whose length, compression and checksum are right, since no fuzzer
+/// guesses a checksum.
+pub fn whole(bytes: &[u8]) {
+    check(bytes);
+    check(&in_a_chunk(bytes));
+}
+
+fn check(bytes: &[u8]) {
+    let (mut stamps, mut kernel_events) = (0, 0);
+    let contents = read(bytes, &mut |record| match record {
+        Record::Stamps(batch) => {
+            let lengths = [batch.message_id.len(), batch.point.len(), batch.kind.len(), batch.value.len()];
+            assert_eq!(lengths, [batch.ticks.len(); 4]);
+            stamps += batch.ticks.len() as u64;
+        }
+        Record::Kernel(batch) => {
+            assert_eq!([batch.event.len(), batch.tid.len(), batch.arg2.len()], [batch.time_ns.len(); 3]);
+            kernel_events += batch.time_ns.len() as u64;
+        }
+        Record::Name(name) => assert!(!name.name.contains(char::is_control)),
+        Record::Thread(thread) => assert!(!(thread.comm + &thread.cmdline).contains(char::is_control)),
+        Record::Channel(channel) => assert!(!channel.topic.contains(char::is_control)),
+        _ => {}
+    });
+    let Ok(contents) = contents else { return };
+    assert_eq!((contents.stamps, contents.kernel_events), (stamps, kernel_events));
+    contents.damage.iter().for_each(|damage| assert!(!damage.to_string().is_empty()));
+    recovers(bytes, stamps, kernel_events);
+}
+
+/// What is recovered is whole, and all that could be read. One file in 64, because it goes by the disk.
+fn recovers(bytes: &[u8], stamps: u64, kernel_events: u64) {
+    if !crc32fast::hash(bytes).is_multiple_of(64) {
+        return;
+    }
+    let to = file("recovered.mcap");
+    let recovered = recover(bytes, &to).expect("what reads recovers");
+    assert_eq!((recovered.stamps, recovered.kernel_events), (stamps, kernel_events));
+    let clean = read(&std::fs::read(&to).expect("the clean file"), &mut |_| {}).expect("a recording");
+    std::fs::remove_file(&to).expect("the clean file is ours");
+    assert_eq!((clean.stamps, clean.kernel_events, clean.damage.len()), (stamps, kernel_events, 0));
+}
+
+fn in_a_chunk(records: &[u8]) -> Vec<u8> {
+    let compressed = zstd::bulk::compress(records, 1).expect("compresses");
+    let mut file = b"\x89MCAP0\r\n".to_vec();
+    file.push(0x06);
+    file.extend((44 + compressed.len() as u64).to_le_bytes());
+    file.extend([0; 16]);
+    file.extend((records.len() as u64).to_le_bytes());
+    file.extend(crc32fast::hash(records).to_le_bytes());
+    file.extend(b"\x04\0\0\0zstd");
+    file.extend((compressed.len() as u64).to_le_bytes());
+    file.extend(compressed);
+    file
+}
+
+/// A file that grows: its first half, then all of it.
+pub fn followed(bytes: &[u8]) {
+    let head = in_a_chunk(bytes);
+    // Whoever follows wants a kilobyte before it believes a head.
+    let grown = [&head[..], &[0; 1024], bytes].concat();
+    for whole in [bytes, &grown] {
+        let path = file("followed.mcap");
+        std::fs::write(&path, halves(whole).0).expect("the folder is ours");
+        let mut tail = Tail::new(File::open(&path).expect("it was written"), u64::from(bytes.len() as u32 % 2));
+        let mut after = 0;
+        for part in [halves(whole).0, whole] {
+            std::fs::write(&path, part).expect("the file is ours");
+            let read = tail.read(&mut |_, _| {});
+            assert!(tail.position() >= after && tail.position() <= part.len() as u64);
+            after = tail.position();
+            if let Err(error) = read {
+                assert!(!error.to_string().contains('\n'), "{error}");
+                break;
+            }
+        }
+        std::fs::remove_file(&path).expect("the file is ours");
+    }
+}
+
+/// One channel, one moment.
+pub fn log(bytes: &[u8]) {
+    for whole in [bytes, &in_a_chunk(bytes)] {
+        let Ok(mut log) = Log::open(Cursor::new(whole)) else { continue };
+        let span = log.span();
+        let numbers: Vec<u16> = log.channels().iter().map(|channel| channel.number).collect();
+        for number in numbers.into_iter().take(16) {
+            let mut count = 0;
+            let mut each = |message: taut_recording::log::Message<'_>| {
+                assert!(message.channel == number && span.contains(&message.log_time_ns));
+                count += 1;
+                if count < 1000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            let _ = log.read(number, span.clone(), &mut each);
+            let _ = log.read_back(number, span.clone(), &mut |_| ControlFlow::Break(()));
+        }
+        let _ = log.state_at(span.end, &mut |_| {});
+    }
+}
+
+/// All that reports make of it.
+pub fn reported(bytes: &[u8]) {
+    for whole in [bytes, &in_a_chunk(bytes)] {
+        let mut analyzer = Analyzer::new(Config::default());
+        let Ok(contents) = read(whole, &mut |record| analyzer.record(&record)) else { continue };
+        let damage = contents.damage.iter().map(ToString::to_string).collect();
+        let Ok(analysis) = analyzer.finish(contents.info, contents.ending, damage, whole.len() as u64) else {
+            continue;
+        };
+        let named = Named { name: "run.mcap", analysis: &analysis };
+        let page = taut_report::html(&[named]);
+        assert_eq!(page.matches("</script").count(), 2, "its data and its program, and nothing foreign");
+        taut_report::terminal(named, Style::default());
+        taut_report::markdown(named);
+        taut_report::explanation(named, Asked { messages: &[], suspects: false }, Style::default());
+        assert!(taut_report::json(&[named]).is_object());
+    }
+}
+
+/// Numbers out of a foreign file's messages, by their schema.
+pub fn numbers(bytes: &[u8]) {
+    for whole in [bytes, &in_a_chunk(bytes)] {
+        let told = channel_numbers(whole, "/a", &["x", "a.b[2]"], &mut |_, values| assert_eq!(values.len(), 2));
+        if let Err(error) = told {
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+}
+
+/// A description of a telemetry struct, a line with a zero byte behind it, and a value by it: what is accepted encodes to what
+/// its schema decodes.
+pub fn description(bytes: &[u8]) {
+    let at = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..at]);
+    let mut value = bytes[at..].get(1..).unwrap_or_default().to_vec();
+    // The size that it states, so that not most inputs end there.
+    let last = text.lines().rev().find_map(|line| line.strip_prefix("type\t")?.split('\t').nth(1)?.parse().ok());
+    value.resize(last.unwrap_or(8).clamp(1, 1 << 16), 0x55);
+    let Ok(layout) = StructLayout::parse(&text, value.len()) else { return };
+    let mut message = Vec::new();
+    layout.encode(&value, &mut message);
+    let Ok(schema) = Schema::parse(&layout.schema) else { return };
+    assert!(schema.decode(&message).is_some(), "{}", layout.schema);
+    schema.numbers(1000);
+}
+
+/// A schema, and a message by it.
+pub fn schema(bytes: &[u8]) {
+    let at = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let Ok(schema) = Schema::parse(&String::from_utf8_lossy(&bytes[..at])) else { return };
+    assert!(schema.numbers(1000).len() <= 1000);
+    schema.decode(&bytes[at..]);
+}

@@ -1,0 +1,63 @@
+//! Files that users write, share and keep: labs, budgets, guards, trials, histories; and what a system under test says.
+
+use std::path::Path;
+
+use taut_bus::budget::Budget;
+use taut_lab::Lab;
+
+/// Whatever is refused is refused in one line.
+fn one_line<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
+    match result {
+        Ok(read) => Some(read),
+        Err(error) => {
+            let said = error.to_string();
+            assert!(!said.is_empty() && !said.contains('\n'), "{said:?}");
+            None
+        }
+    }
+}
+
+/// A lab's TOML.
+pub fn lab(bytes: &[u8]) {
+    one_line(Lab::parse(&String::from_utf8_lossy(bytes), Path::new("lab.toml")));
+}
+
+/// The last line that a system under test wrote.
+pub fn lab_output(bytes: &[u8]) {
+    one_line(taut_lab::fuzzing::reported(&String::from_utf8_lossy(bytes)));
+}
+
+/// A manifest that an earlier run left.
+pub fn lab_manifest(bytes: &[u8]) {
+    one_line(taut_lab::fuzzing::manifest(bytes));
+}
+
+/// A cycle budget's TOML, and the forecast of what is accepted.
+pub fn budget(bytes: &[u8]) {
+    one_line(Budget::parse(&String::from_utf8_lossy(bytes), &[]));
+}
+
+/// A guard's TOML.
+pub fn guard(bytes: &[u8]) {
+    one_line(taut_replay::Config::parse(&String::from_utf8_lossy(bytes)));
+}
+
+/// Stored trials, a line each.
+pub fn trials(bytes: &[u8]) {
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Some(trial) = one_line(serde_json::from_slice::<taut_gate::Trial>(line)) else { continue };
+        taut_history::rows("r1", &[trial]);
+    }
+}
+
+/// A history, which is a Parquet file.
+pub fn history(bytes: &[u8]) {
+    if let Some(rows) = one_line(taut_history::read(bytes.to_vec())) {
+        taut_history::lines(&rows, &["own.p50".to_owned()]);
+    }
+}
+
+/// An HdrHistogram interval log.
+pub fn interval_log(bytes: &[u8]) {
+    one_line(taut_stats::hlog::read(bytes));
+}

@@ -1,0 +1,52 @@
+//! The inputs that fuzzing found worth keeping, through every reader again, without a fuzzer.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use taut_readers::{READERS, named};
+
+fn corpus() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
+}
+
+fn names(folder: &std::path::Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn what_was_kept_still_reads() {
+    for reader in READERS {
+        let folder = corpus().join(reader.name);
+        for name in names(&folder) {
+            // Shown when it fails.
+            eprintln!("{}/{name}", reader.name);
+            (reader.read)(&std::fs::read(folder.join(name)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_reader_bears_nothing_and_a_little_of_everything() {
+    for reader in READERS {
+        eprintln!("{}", reader.name);
+        for input in [&b""[..], b"\0", b"{", b"[[", b"\xff\xff\xff\xff\xff\xff\xff\xff", &[b'a'; 300]] {
+            (reader.read)(input);
+        }
+    }
+}
+
+#[test]
+fn every_corpus_is_some_readers_and_every_reader_has_one() {
+    let kept: BTreeSet<String> = names(&corpus());
+    assert!(kept.iter().all(|name| named(name).is_some()), "{kept:?}");
+    let missing: Vec<&str> = READERS.iter().map(|reader| reader.name).filter(|name| !kept.contains(*name)).collect();
+    assert!(missing.is_empty(), "without a seed: {missing:?}");
+}
+
+#[test]
+fn the_page_on_security_names_every_reader() {
+    let page = std::fs::read_to_string(corpus().join("../../SECURITY.md")).unwrap();
+    for reader in READERS {
+        assert!(page.contains(&format!("`{}`", reader.name)), "SECURITY.md says nothing of {}", reader.name);
+    }
+}
