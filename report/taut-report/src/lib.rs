@@ -26,6 +26,8 @@ mod terminal;
 pub mod words;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod sample;
 
 pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};

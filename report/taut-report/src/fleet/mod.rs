@@ -2,7 +2,7 @@
 
 mod html;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod sentences;
 mod terminal;
 mod trend;

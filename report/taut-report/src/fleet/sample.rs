@@ -3,7 +3,7 @@
 
 use super::Answer;
 
-pub(super) fn answers() -> [serde_json::Value; 3] {
+pub(crate) fn answers() -> [serde_json::Value; 3] {
     [include_str!("sample/report.json"), include_str!("sample/worst.json"), include_str!("sample/compare.json")]
         .map(|text| serde_json::from_str(text).unwrap())
 }
@@ -12,14 +12,14 @@ fn answer(at: usize) -> Answer {
     serde_json::from_value(answers()[at].clone()).unwrap()
 }
 
-pub(super) fn report() -> Answer {
+pub(crate) fn report() -> Answer {
     answer(0)
 }
 
-pub(super) fn worst() -> Answer {
+pub(crate) fn worst() -> Answer {
     answer(1)
 }
 
-pub(super) fn compare() -> Answer {
+pub(crate) fn compare() -> Answer {
     answer(2)
 }

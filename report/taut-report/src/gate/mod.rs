@@ -15,7 +15,7 @@ mod sentences;
 mod terminal;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use budgets::{BudgetsShown, budgets_markdown, budgets_terminal};
 pub use budgets_json::budgets_json;

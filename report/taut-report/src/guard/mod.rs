@@ -3,7 +3,7 @@
 mod html;
 mod json;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod sentences;
 mod terminal;
 

@@ -29,7 +29,7 @@ fn stream() -> Stream {
     Stream { name: "follower".into(), frames: frames.collect(), incomplete: 1 }
 }
 
-pub(super) fn with<T>(use_it: impl FnOnce(&GuardShown<'_>) -> T) -> T {
+pub(crate) fn with<T>(use_it: impl FnOnce(&GuardShown<'_>) -> T) -> T {
     let stream = stream();
     let config = Config::parse(
         "[guard]\nperiod_ns = 10_000_000\ntcp_limit_mm_s = 1000.0\n\

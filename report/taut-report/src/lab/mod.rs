@@ -4,7 +4,7 @@ mod check;
 mod html;
 mod json;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod terminal;
 mod words;
 

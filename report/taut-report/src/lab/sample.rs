@@ -26,16 +26,16 @@ name = "none"
 name = "flood"
 "#;
 
-pub(super) fn shown() -> LabShown<'static> {
+pub(crate) fn shown() -> LabShown<'static> {
     LabShown { file: Path::new("lab.toml"), folder: Path::new("out"), title: "an echo", seed: 1 }
 }
 
-pub(super) fn results() -> Results {
+pub(crate) fn results() -> Results {
     let lab = Lab::parse(LAB, Path::new("lab.toml")).unwrap();
     taut_lab::results(&lab, &trials(), "cgroup v1 cpuset")
 }
 
-pub(super) fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     (0..8).flat_map(|round| [trial(round, "none"), trial(round, "flood")]).collect()
 }
 
@@ -60,7 +60,7 @@ fn trial(round: u32, scenario: &str) -> Trial {
     .unwrap()
 }
 
-pub(super) fn broken() -> Broken {
+pub(crate) fn broken() -> Broken {
     let asked: Breaking = serde_json::from_value(serde_json::json!({
         "scenario": "flood", "vary": "rate_hz", "from": 250.0, "to": 8000.0
     }))

@@ -8,7 +8,7 @@ mod sentences;
 mod terminal;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use html::probe_html;
 pub use json::probe_json;
