@@ -37,7 +37,8 @@ SOURCE_FAILED_MS = "10.26 11.21 10.57 11.17 11.60 10.31 10.45 11.27 10.75 10.35"
 
 def page(results: dict, command: str) -> str:
     scenarios, modes = (
-        {scenario["name"]: scenario for scenario in results[lab]["scenarios"]} for lab in ("scenarios", "modes")
+        {scenario["name"]: scenario for scenario in (results[lab] or {}).get("scenarios", [])}
+        for lab in ("scenarios", "modes")
     )
     parts = [
         head(command),
@@ -239,6 +240,8 @@ def breaking(found: dict) -> str:
 
 def what_helps(modes: dict[str, dict]) -> str:
     """The source's future work: what a stack can change, under the flood that its planner takes."""
+    if not modes:
+        return ""
     text = """
 ## What helps
 
