@@ -1,15 +1,15 @@
 //! What the commands of a lab name: programs and files, by their hash, so that a run says what it ran.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use sha2::{Digest, Sha256};
 
-use crate::{Command, Lab};
+use crate::{Command, Error, Lab};
 
 /// SHA-256 by path, of every word of a command that is a file or a program in PATH.
 pub(crate) fn hashes(lab: &Lab) -> BTreeMap<String, String> {
@@ -19,7 +19,10 @@ pub(crate) fn hashes(lab: &Lab) -> BTreeMap<String, String> {
 }
 
 /// Files and folders below this one that another host needs: those that commands name, and those that the lab lists.
-pub(crate) fn to_send(lab: &Lab) -> Vec<PathBuf> {
+///
+/// # Errors
+/// One holds the folder that results go to, and would be sent with itself in it.
+pub(crate) fn to_send(lab: &Lab, results: &Path) -> Result<Vec<PathBuf>, Error> {
     let commands = lab.processes.iter().map(|process| &process.command).chain([&lab.trial.command]);
     let words = commands.flat_map(|command| match command {
         Command::Words(words) => words.clone(),
@@ -27,8 +30,27 @@ pub(crate) fn to_send(lab: &Lab) -> Vec<PathBuf> {
     });
     let all = words.map(PathBuf::from).chain(lab.files.iter().cloned());
     let is_below = |path: &PathBuf| path.is_relative() && path.components().all(|c| c.as_os_str() != "..");
-    let found: std::collections::BTreeSet<PathBuf> = all.filter(is_below).filter(|path| path.exists()).collect();
-    found.into_iter().collect()
+    let found: BTreeSet<PathBuf> = all.filter(is_below).filter(|path| path.exists()).collect();
+    let results = results.canonicalize().map_err(Error::file(results))?;
+    let mut sent = Vec::new();
+    for path in found {
+        let holds_results = path.canonicalize().is_ok_and(|path| results.starts_with(path));
+        let is_this_folder = !path.components().any(|c| matches!(c, Component::Normal(_)));
+        // A command's "." is where it runs, there as here.
+        if is_this_folder && !lab.files.contains(&path) {
+            continue;
+        }
+        if holds_results {
+            let problem = format!(
+                "{:?} is to be sent to other hosts, and holds {}, where results go; put them elsewhere with -o, or name less",
+                path.display().to_string(),
+                results.display()
+            );
+            return Err(Error::Start { place: "files".into(), problem });
+        }
+        sent.push(path);
+    }
+    Ok(sent)
 }
 
 /// The program that a word names, as a shell finds it.
@@ -70,6 +92,23 @@ pub(crate) fn sha256(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_not_sent_with_the_results_in_it() {
+        let results = tempfile::tempdir_in(".").unwrap();
+        let name = PathBuf::from(results.path().file_name().unwrap());
+        let of = |words: &[&str], files: &[&Path]| {
+            let text = format!(
+                "trials = 1\nfiles = {files:?}\n[trial]\ncommand = {words:?}\ntimeout_s = 1\n[[scenario]]\nname = \"none\""
+            );
+            to_send(&toml::from_str(&text).unwrap(), &name).map_err(|error| error.to_string())
+        };
+        // A command's "." is where it runs; the folder itself grew by its own archive until the disk was full.
+        assert_eq!(of(&["ls", ".", "src"], &[]).unwrap(), [PathBuf::from("src")]);
+        let said = of(&["ls"], &[Path::new(".")]).unwrap_err();
+        assert!(said.contains("files") && said.contains("-o"), "{said}");
+        assert!(of(&["ls"], &[&name]).is_err());
+    }
 
     #[test]
     fn programs_and_files_of_a_command_are_hashed() {

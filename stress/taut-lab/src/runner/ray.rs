@@ -56,7 +56,8 @@ pub(super) fn hosts<'a>(
 ) -> Result<Vec<OnRay<'a>>, Error> {
     let (helper, packed) = (folder.join("on_ray.py"), folder.join("sent.tar"));
     fs::write(&helper, PROGRAM).map_err(Error::file(&helper))?;
-    pack(order, program, &packed).map_err(Error::file(&packed))?;
+    let sent = inputs::to_send(order.lab, order.folder)?;
+    pack(order, program, &sent, &packed).map_err(Error::file(&packed))?;
     let words = [helper.as_os_str(), "hosts".as_ref(), cluster.address.as_ref(), cluster.resource.as_ref()];
     let words = words.map(OsString::from);
     let failed = |problem: String| Error::Start { place: "ray".into(), problem };
@@ -105,15 +106,15 @@ fn python(lab: &Lab) -> PathBuf {
 }
 
 /// This program, the lab and the files that it names.
-fn pack(order: &Order<'_>, program: &Path, packed: &Path) -> std::io::Result<()> {
+fn pack(order: &Order<'_>, program: &Path, sent: &[PathBuf], packed: &Path) -> std::io::Result<()> {
     let mut archive = tar::Builder::new(File::create(packed)?);
     archive.append_path_with_name(program, "taut")?;
     let mut header = tar::Header::new_gnu();
     header.set_size(order.file.1.len() as u64);
     header.set_mode(0o644);
     archive.append_data(&mut header, "lab.toml", order.file.1.as_bytes())?;
-    for sent in inputs::to_send(order.lab) {
-        if sent.is_dir() { archive.append_dir_all(&sent, &sent) } else { archive.append_path(&sent) }?;
+    for sent in sent {
+        if sent.is_dir() { archive.append_dir_all(sent, sent) } else { archive.append_path(sent) }?;
     }
     archive.finish()
 }

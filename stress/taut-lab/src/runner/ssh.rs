@@ -44,7 +44,7 @@ impl<'a> Ssh<'a> {
         std::fs::write(&lab, text).map_err(Error::file(&lab))?;
         let mut batch = format!("put {} {folder}/taut\nchmod 755 {folder}/taut\n", self.program.display());
         batch += &format!("put {} {folder}/lab.toml\n", lab.display());
-        for sent in inputs::to_send(self.order.lab) {
+        for sent in inputs::to_send(self.order.lab, self.order.folder)? {
             let mut folders: Vec<&Path> = sent.ancestors().skip(1).filter(|one| !one.as_os_str().is_empty()).collect();
             folders.reverse();
             for above in folders {
