@@ -1,6 +1,7 @@
 //! Where results go: stdout, or a file that is either whole or not there.
 
 use std::{
+    borrow::Cow,
     io::{BufWriter, ErrorKind, IsTerminal, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -16,7 +17,8 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
         None => {
             let mut stdout = std::io::stdout().lock();
             let is_seen = stdout.is_terminal();
-            stdout.write_all(if is_seen { harmless(text) } else { text.to_owned() }.as_bytes())?;
+            let text = if is_seen { Cow::Owned(harmless(text)) } else { Cow::Borrowed(text) };
+            stdout.write_all(text.as_bytes())?;
             stdout.flush()?;
         }
         Some(path) => file(path, |out| Ok(out.write_all(text.as_bytes())?))?,

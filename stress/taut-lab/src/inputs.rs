@@ -28,29 +28,22 @@ pub(crate) fn to_send(lab: &Lab, results: &Path) -> Result<Vec<PathBuf>, Error> 
         Command::Words(words) => words.clone(),
         Command::Line(line) => line.split_whitespace().map(str::to_owned).collect(),
     });
-    let all = words.map(PathBuf::from).chain(lab.files.iter().cloned());
+    // A command's "." is where it runs, there as here.
+    let is_in_here = |path: &PathBuf| path.components().any(|c| matches!(c, Component::Normal(_)));
+    let all = words.map(PathBuf::from).filter(is_in_here).chain(lab.files.iter().cloned());
     let is_below = |path: &PathBuf| path.is_relative() && path.components().all(|c| c.as_os_str() != "..");
     let found: BTreeSet<PathBuf> = all.filter(is_below).filter(|path| path.exists()).collect();
     let results = results.canonicalize().map_err(Error::file(results))?;
-    let mut sent = Vec::new();
-    for path in found {
-        let holds_results = path.canonicalize().is_ok_and(|path| results.starts_with(path));
-        let is_this_folder = !path.components().any(|c| matches!(c, Component::Normal(_)));
-        // A command's "." is where it runs, there as here.
-        if is_this_folder && !lab.files.contains(&path) {
-            continue;
-        }
-        if holds_results {
-            let problem = format!(
-                "{:?} is to be sent to other hosts, and holds {}, where results go; put them elsewhere with -o, or name less",
-                path.display().to_string(),
-                results.display()
-            );
-            return Err(Error::Start { place: "files".into(), problem });
-        }
-        sent.push(path);
+    let holds_results = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| results.starts_with(path));
+    if let Some(path) = found.iter().find(holds_results) {
+        let problem = format!(
+            "{:?} is to be sent to other hosts, and holds {}, where results go; put them elsewhere with -o, or name less",
+            path.display().to_string(),
+            results.display()
+        );
+        return Err(Error::Start { place: "files".into(), problem });
     }
-    Ok(sent)
+    Ok(found.into_iter().collect())
 }
 
 /// The program that a word names, as a shell finds it.
