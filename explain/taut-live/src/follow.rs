@@ -19,7 +19,7 @@ use crate::{Guard, State, keep::Keeping, turn::Turner};
 
 /// Between two looks at the file.
 const LOOK: Duration = Duration::from_millis(100);
-/// What happened so long ago is in the file: rings and kernel are drained every 20 ms, chunks closed after 200 ms.
+/// What happened so long ago is in the file: rings and kernel are drained every 40 ms, chunks closed after 200 ms.
 const LAG_NS: u64 = 600_000_000;
 /// A turn may take one part in so many of a core between two turns.
 const SHARE: u32 = 60;

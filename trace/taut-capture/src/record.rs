@@ -27,8 +27,8 @@ use crate::{
     threads::Threads,
 };
 
-/// Between two drains: no thread fills a ring of the usual size in this time, and a look costs 50 µs.
-const ROUND: Duration = Duration::from_millis(20);
+/// Between two drains: no thread fills a ring of the usual size in this time, and a look costs 100 µs of a cold cache.
+const ROUND: Duration = Duration::from_millis(40);
 /// Between two looks for new processes and threads.
 const SCAN_NS: u64 = 250_000_000;
 /// Between two looks for new ring files: a process may use up its thread slots before its file is known.
