@@ -6,7 +6,7 @@ use super::{Finding, InvalidReason, Judgement, Metric, Next, Plan, Verdict, judg
 ///
 /// The same procedure once more with `confirm_alpha`, Holm over the accused; `before` and `is_last` are as for
 /// [`judge`]. What is not confirmed was not enough evidence. The other metrics keep their verdicts. Where first and
-/// fresh pairs err independently, a wrong accusation survives with chance alpha times `confirm_alpha`.
+/// fresh pairs err independently, a wrong accusation survives with chance `accuse_alpha` times `confirm_alpha`.
 pub fn confirm(plan: &Plan, first: &Judgement, fresh: &[Metric], before: &[usize], is_last: bool) -> Judgement {
     let is_accused = |at: &usize| first.findings[*at].verdict == Verdict::Worse;
     let accused: Vec<usize> = (0..first.findings.len().min(fresh.len())).filter(is_accused).collect();

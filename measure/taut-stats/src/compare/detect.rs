@@ -221,8 +221,8 @@ mod tests {
         let of = |most| smallest_detectable(&Plan::default(), most, 0.05, &QUIET, 13, 1);
         assert!(of((40, 40)) < of((12, 12)) && of((40, 40)) < of((40, 5)));
         assert_eq!(of((40, 40)), of((70, 60)));
-        // 8 pairs reach a level of 2⁻⁸ and no less, which is more than 5 % by 13 metrics; 4 cannot confirm at 5 %.
-        assert_eq!((of((8, 40)), of((40, 4)), of((0, 0))), (None, None, None));
+        // 6 pairs reach a level of 2⁻⁶ and no less, which is more than 20 % by 13 metrics; 4 cannot confirm at 5 %.
+        assert_eq!((of((6, 40)), of((40, 4)), of((0, 0))), (None, None, None));
     }
 
     #[test]

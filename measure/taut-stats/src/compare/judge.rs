@@ -77,7 +77,7 @@ fn judge_columns(plan: &Plan, metrics: &[&Metric], columns: &[Vec<Pair>], alpha:
     let Some(weighed) = weighed else { return Vec::new() };
     let worse = holm(&weighed.iter().map(|w| w.shift.p_above(w.margin)).collect::<Vec<_>>());
     let better = holm(&weighed.iter().map(|w| w.shift.p_below(-w.margin)).collect::<Vec<_>>());
-    let final_alpha = plan.alpha / metrics.len() as f64;
+    let final_alpha = plan.accuse_alpha / metrics.len() as f64;
     weighed
         .iter()
         .zip(columns)
@@ -87,7 +87,7 @@ fn judge_columns(plan: &Plan, metrics: &[&Metric], columns: &[Vec<Pair>], alpha:
                 weighed.shift.p_above(-weighed.equivalence).max(weighed.shift.p_below(weighed.equivalence));
             let verdict = if p_worse <= alpha.against {
                 Verdict::Worse
-            } else if p_better <= alpha.against {
+            } else if p_better <= alpha.praise {
                 Verdict::Better
             } else if p_equivalent <= alpha.equivalent && weighed.shift.estimate().abs() <= weighed.margin {
                 Verdict::NoRelevantDifference
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(verdict(40, 0.3), Verdict::Worse);
         assert_eq!(verdict(40, -0.3), Verdict::Better);
         assert_eq!(verdict(40, 0.0), Verdict::NoRelevantDifference);
-        assert!(matches!(verdict(8, 0.08), Verdict::NotEnoughEvidence { more_pairs: Some(1..100) }));
+        assert!(matches!(verdict(8, 0.06), Verdict::NotEnoughEvidence { more_pairs: Some(1..100) }));
         assert_eq!(verdict(0, 0.0), Verdict::Invalid { reason: InvalidReason::NoPairs });
     }
 
@@ -217,7 +217,7 @@ mod tests {
         let plan = Plan::default();
         let next = |metrics: &[Metric], last| judge(&plan, metrics, &[], last).next;
         assert_eq!(next(&[scattered(8, 0.08)], false), Next::Continue { until_pairs: 14 });
-        assert_eq!(next(&[scattered(8, 0.08)], true), Next::Stop);
+        assert_eq!(next(&[scattered(8, 0.06)], true), Next::Stop);
         assert_eq!(next(&[scattered(40, 0.055)], false), Next::Stop);
         assert_eq!(next(&[scattered(40, 0.0)], false), Next::Stop);
         assert_eq!(next(&[scattered(16, 0.5)], false), Next::Confirm { until_pairs: 8 });
@@ -251,9 +251,11 @@ mod tests {
     proptest! {
         #[test]
         fn turned_round_worse_is_better(pairs in prop::collection::vec((50.0..200.0f64, 50.0..200.0f64), 8..40)) {
-            let one = judge(&Plan::default(), &[metric(Rule::default(), pairs.clone())], &[], true);
+            // Accusations are confirmed and praise is not: by default they have levels of their own.
+            let even = Plan { praise_alpha: Plan::default().accuse_alpha, ..Plan::default() };
+            let one = judge(&even, &[metric(Rule::default(), pairs.clone())], &[], true);
             let turned = pairs.into_iter().map(|(a, b)| (b, a));
-            let other = judge(&Plan::default(), &[metric(Rule::default(), turned)], &[], true);
+            let other = judge(&even, &[metric(Rule::default(), turned)], &[], true);
             let expected = match one.verdict {
                 Verdict::Worse => Verdict::Better,
                 Verdict::Better => Verdict::Worse,
@@ -289,7 +291,7 @@ mod tests {
         fn no_input_panics(pairs in prop::collection::vec(any::<Option<(f64, f64)>>(), 0..20), before in prop::collection::vec(0..50usize, 0..4)) {
             let pairs = pairs.into_iter().map(|p| p.map(|(a, b)| Pair { a, b })).collect();
             let one = Metric { rule: Rule::default(), pairs };
-            let nonsense = Plan { alpha: 7.0, equivalence_alpha: f64::NAN, looks: vec![], ..Plan::default() };
+            let nonsense = Plan { accuse_alpha: 7.0, praise_alpha: -1.0, equivalence_alpha: f64::NAN, looks: vec![], ..Plan::default() };
             for plan in [Plan::default(), nonsense] {
                 let judged = judge(&plan, std::slice::from_ref(&one), &before, false);
                 confirm(&plan, &judged, std::slice::from_ref(&one), &before, true);

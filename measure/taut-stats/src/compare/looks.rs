@@ -9,9 +9,11 @@ use super::{shift::standard_normal, signed_rank::SignedRank};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {
-    /// Chance that any metric is accused wrongly over all looks; a verdict against needs `confirm_alpha` as well. The
-    /// same again for praise, which nothing confirms.
-    pub alpha: f64,
+    /// Chance that any metric is accused wrongly over all looks. Easily done, since a verdict against needs
+    /// `confirm_alpha` as well: together they err with the product of both.
+    pub accuse_alpha: f64,
+    /// Chance that any metric is praised wrongly over all looks; nothing confirms praise.
+    pub praise_alpha: f64,
     /// Chance that a relevant difference is called none over all looks, for each metric.
     pub equivalence_alpha: f64,
     /// Confidence of printed intervals.
@@ -20,7 +22,7 @@ pub struct Plan {
     pub confirm_alpha: f64,
     /// Pairs at which to look, ascending; the last is the most that will be run.
     pub looks: Vec<usize>,
-    /// How `alpha` and `confirm_alpha` are spread over the looks. `equivalence_alpha` is spent as by Pocock, since most
+    /// How the levels above are spread over the looks. `equivalence_alpha` is spent as by Pocock, since most
     /// changes change nothing and should pass early.
     pub spending: Spending,
 }
@@ -28,7 +30,8 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
-            alpha: 0.05,
+            accuse_alpha: 0.2,
+            praise_alpha: 0.05,
             equivalence_alpha: 0.05,
             confidence: 0.95,
             confirm_alpha: 0.05,
@@ -67,8 +70,10 @@ impl Spending {
 /// The one-sided levels of one look.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LookAlpha {
-    /// For worse, over all metrics by Holm; the same for better.
+    /// For worse, over all metrics by Holm.
     pub against: f64,
+    /// For better, over all metrics by Holm.
+    pub praise: f64,
     /// For no relevant difference, each metric.
     pub equivalent: f64,
     /// For each side of an interval, at every look the same.
@@ -78,7 +83,7 @@ pub struct LookAlpha {
 impl Plan {
     /// How fresh pairs are judged.
     pub(super) fn of_confirmation(&self) -> Plan {
-        Plan { alpha: self.confirm_alpha, ..self.clone() }
+        Plan { accuse_alpha: self.confirm_alpha, ..self.clone() }
     }
 
     /// The most pairs before confirmation.
@@ -94,9 +99,13 @@ impl Plan {
     /// The levels of a look at this many pairs, after looks at `before`. The last look, planned or because time is up,
     /// may spend all that is left: when it comes must not depend on the figures.
     pub fn alpha_at(&self, before: &[usize], pairs: usize, is_last: bool, metrics: usize) -> LookAlpha {
-        let against = self.allotment((self.alpha, self.spending), metrics, before, pairs, is_last);
-        let equivalent = self.allotment((self.equivalence_alpha, Spending::Pocock), 1, before, pairs, is_last);
-        LookAlpha { against, equivalent, interval: (1.0 - self.confidence) / 2.0 }
+        let level = |alpha, spending, metrics| self.allotment((alpha, spending), metrics, before, pairs, is_last);
+        LookAlpha {
+            against: level(self.accuse_alpha, self.spending, metrics),
+            praise: level(self.praise_alpha, self.spending, metrics),
+            equivalent: level(self.equivalence_alpha, Spending::Pocock, 1),
+            interval: (1.0 - self.confidence) / 2.0,
+        }
     }
 
     /// What one look may spend: what is due by now less what the looks before really spent, T⁺ being discrete. Summing
@@ -157,7 +166,7 @@ mod tests {
                         really_spent(&SignedRank::new(pairs), against, metrics)
                     })
                     .sum();
-                assert!(spent <= plan.alpha && spent > 0.8 * plan.alpha, "{metrics} metrics: {spent}");
+                assert!(spent <= plan.accuse_alpha && spent > 0.8 * plan.accuse_alpha, "{metrics} metrics: {spent}");
             }
         }
     }
@@ -165,7 +174,7 @@ mod tests {
     #[test]
     fn a_look_that_could_not_accuse_spends_nothing() {
         let plan = Plan { looks: vec![4, 20], ..Plan::default() };
-        assert_eq!(plan.alpha_at(&[4], 20, true, 1).against, plan.alpha);
+        assert_eq!(plan.alpha_at(&[4], 20, true, 1).against, plan.accuse_alpha);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use taut_gate::{Budget, Gated, Most, Settings, Trial, Vote, budgets, gate, noise};
 use taut_report::{BudgetsShown, GateShown, Terms};
-use taut_stats::compare::{InvalidReason, Verdict};
+use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
 use crate::{
     config::{self, Gating},
@@ -258,13 +258,17 @@ pub fn compare(gating: &Gating, a: &[Trial], b: &[Trial]) -> Result<(Gated, Sett
 
 /// What a reader must know of a comparison of so few pairs.
 fn few_pairs(settings: &Settings, pairs: usize) -> Option<String> {
-    let fewest = taut_stats::compare::fewest_pairs(settings.plan.alpha);
+    let [accuse, confirm] = [settings.plan.accuse_alpha, settings.plan.confirm_alpha].map(fewest_pairs);
+    let is_enough = |pairs: usize| {
+        let most = Most::of(pairs);
+        most.accuse >= accuse && most.confirm >= confirm
+    };
     let what = if pairs == 1 { "pair" } else { "pairs" };
-    (pairs < 2 * fewest).then(|| {
+    (!is_enough(pairs)).then(|| {
+        let fewest = (accuse + confirm..).find(|pairs| is_enough(*pairs)).expect("both parts grow");
         format!(
-            "{pairs} {what}: a verdict needs {} trials of each side at least, to accuse and to confirm; one recording only \
-             describes",
-            2 * fewest
+            "{pairs} {what}: a verdict needs {fewest} trials of each side at least, to accuse and to confirm; one recording only \
+             describes"
         )
     })
 }
