@@ -15,8 +15,8 @@ use crate::{kernel::Chosen, proc::line};
 /// The command is held meanwhile; a large repository may take longer than that is worth.
 const GIT_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Facts of this machine and this run.
-pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info {
+/// Facts of this machine and this run. `git_revision`: see [`git_revision`], which takes a while.
+pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_revision: String) -> Info {
     let cpuinfo = line("/proc/cpuinfo");
     let of_cpuinfo = |key: &str| {
         let found = cpuinfo.lines().find(|l| l.starts_with(key)).and_then(|l| l.split_once(':'));
@@ -55,7 +55,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
             .find(|m| !m.is_empty())
             .unwrap_or_default(),
         cpus,
-        git_revision: git_revision(),
+        git_revision,
         tier: kernel.tier,
         kernel_source: kernel.kernel_source.clone(),
         tier_reason: kernel.tier_reason.clone(),
@@ -66,7 +66,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen) -> Info
 }
 
 /// `git describe --always --dirty`; empty outside a repository, without git, or when git takes too long.
-fn git_revision() -> String {
+pub fn git_revision() -> String {
     let mut git = Command::new("git");
     // Without optional locks: another git in the same repository must not fail because of us.
     git.args(["--no-optional-locks", "describe", "--always", "--dirty", "--tags"]);

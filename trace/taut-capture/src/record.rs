@@ -316,6 +316,8 @@ impl Recording {
             follow_existing_threads: matches!(options.target, Target::Pid(_)),
             depth: options.depth,
         };
+        // Git reads files while the kernel lets us wait for its rings: each takes a tenth of a second.
+        let git_revision = std::thread::spawn(info::git_revision);
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
             Some(profile) => {
@@ -326,7 +328,8 @@ impl Recording {
         give_way();
         open_many_files();
         outlive_limits();
-        let mut info: Info = info::gather(command, &options.taut_version, &chosen);
+        let mut info: Info =
+            info::gather(command, &options.taut_version, &chosen, git_revision.join().unwrap_or_default());
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
         info.facts.sort();
         let mut writer = Writer::create_compressed(&options.output, &info, options.compression)?;
