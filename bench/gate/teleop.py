@@ -5,10 +5,11 @@ teleop.py --seconds 1.2 --seed 7 --steps 30 [--slow 0.1 | --tail | --more 40]
 A trial of a second or two shall carry a tail, so the nodes publish at 250 Hz instead of 50. The arms tell their states at 100 Hz: some
 setpoints repeat the one before, and the validator lets them. The hand goes round in 20 s instead of half of one, so that no
 jitter looks like speeding: what is dropped has no latency. `--slow` and `--tail` give the validator more to do, which is what a
-gate is to find. Of a gate's time, starting is lost: so the arms are copies of
-this process, and start while it still does."""
+gate is to find. Of a gate's time, starting and ending are lost: so the arms are copies of this process, and start while it
+still does."""
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -105,6 +106,8 @@ def main() -> int:
     Slowed.slow, Slowed.tail = options.slow, options.tail
     safety.VALIDATORS["reject"] = Slowed
     result = system.run(system.Options(options.seconds), threading.Event())
+    # What ends now need not be searched for garbage.
+    gc.freeze()
     setpoints = result["setpoints"]
     assert isinstance(setpoints, dict)
     return 1 if setpoints["unexplained"] or result["failures"] else 0

@@ -1,9 +1,13 @@
-//! `gate_trial RECORDING`: the trial that a recording is, as a gate keeps it, and every message's time in µs, as JSON.
+//! `gate_trial RECORDING`: the trial that a recording is, as a gate keeps it, and every message's times, as JSON: end to end, and in
+//! each hop that does not vanish, so that another figure can be tried without recording again.
 
 use std::path::Path;
 
 use taut_analysis::{Analyzer, Config, Sides, Spent};
-use taut_gate::{Trial, Wanted};
+use taut_gate::{HopTimes, Trial, Wanted};
+
+/// Hops with less work, by the median, are left out of `messages`: they neither vote for a tail nor slow a message.
+const LEAST_WORK_NS: f64 = 5_000.0;
 
 fn main() {
     let path = std::env::args().nth(1).unwrap_or_default();
@@ -31,15 +35,37 @@ fn measure(path: &Path) -> Result<serde_json::Value, Box<dyn std::error::Error>>
     let sides = chain.and_then(|chain| chain.explained.sides.as_ref());
     let us = |of: fn(&Spent) -> u64| sides.map(|sides| times_us(sides, of)).unwrap_or_default();
     Ok(serde_json::json!({
-        "trial": trial,
         "total_us": us(|spent| spent.total_ns),
         "own_us": us(|spent| spent.total_ns - spent.machine_ns),
         "work_us": us(|spent| spent.work_ns),
+        "messages": sides.map(|sides| messages(sides, &trial)),
         "recording_bytes": length,
+        "trial": trial,
     }))
 }
 
 /// Of every message from the first to the last point, in order of their start.
 fn times_us(sides: &Sides, of: fn(&Spent) -> u64) -> Vec<u64> {
     sides.spent.chunks_exact(sides.hops.max(1)).map(|row| row.iter().map(of).sum::<u64>() / 1000).collect()
+}
+
+/// When each message started, in ms after the first, and by hop what it spent there: all of it and the machine's part in µs, work in
+/// tenths of a µs.
+fn messages(sides: &Sides, trial: &Trial) -> serde_json::Value {
+    let of_hop = |hop: usize, of: fn(&Spent) -> u64| -> Vec<u64> {
+        sides.spent.chunks_exact(sides.hops.max(1)).map(|row| of(&row[hop])).collect()
+    };
+    let hop = |(at, hop): (usize, &HopTimes)| {
+        hop.times.work.p50.filter(|work_ns| *work_ns >= LEAST_WORK_NS)?;
+        Some(serde_json::json!({
+            "hop": at,
+            "total_us": of_hop(at, |spent| spent.total_ns / 1000),
+            "machine_us": of_hop(at, |spent| spent.machine_ns / 1000),
+            "work_100ns": of_hop(at, |spent| spent.work_ns / 100),
+        }))
+    };
+    let first_ns = sides.start_ns.first().copied().unwrap_or(0);
+    let start_ms: Vec<u64> = sides.start_ns.iter().map(|at| (at - first_ns) / 1_000_000).collect();
+    let hops: Vec<serde_json::Value> = trial.hops.iter().enumerate().filter_map(hop).collect();
+    serde_json::json!({ "start_ms": start_ms, "hops": hops })
 }
