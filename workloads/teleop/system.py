@@ -48,6 +48,9 @@ def run(options: Options, stop: threading.Event) -> dict[str, object]:
     ledger = Ledger()
     with _arm("FR3", options, stop) as leader, _arm("FR20", options, stop) as follower:
         try:
+            # Both have been asked: they get ready at the same time.
+            for arm in (leader, follower):
+                arm.wait_for_state(5.0)
             return _teleoperate(options, stop, ledger, leader, follower)
         except TransportError as failure:
             raise processes.StartError(f"an arm stopped answering: {failure}") from failure
@@ -122,7 +125,7 @@ def _head(options: Options, ran_s: float) -> dict[str, object]:
 
 @contextmanager
 def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
-    """A controller process and the connected client to it, both ended on leaving."""
+    """A controller process and the client that has asked it for its states, both ended on leaving."""
     process = processes.start(name, options.wire, _folder(options))
 
     def hopeless() -> bool:
@@ -135,7 +138,6 @@ def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClie
             raise processes.StartError(f"cannot connect to the {name} controller: {failure}") from failure
         try:
             client.start()
-            client.wait_for_state(5.0)
             yield client
         finally:
             client.stop()
