@@ -68,7 +68,7 @@ class Collection:
                     break
                 line = self.turn(turn, steps)
                 with self.data.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+                    file.write(json.dumps(line, separators=(",", ":")) + "\n")
                 say(turn, line, until)
         if sys.stderr.isatty():
             print(file=sys.stderr)

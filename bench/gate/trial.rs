@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
-use taut_analysis::{Analyzer, Config, Sides, Spent};
+use taut_analysis::{Analysis, Analyzer, Config, Sides, Spent, probe_chain};
 use taut_gate::{HopTimes, Trial, Wanted};
 
 /// Hops with less work, by the median, are left out of `messages`: they neither vote for a tail nor slow a message.
 const LEAST_WORK_NS: f64 = 5_000.0;
+/// Wakes of the probe that are less late are left out of `late`.
+const LATE_NS: u64 = 100_000;
 
 fn main() {
     let path = std::env::args().nth(1).unwrap_or_default();
@@ -39,6 +41,7 @@ fn measure(path: &Path) -> Result<serde_json::Value, Box<dyn std::error::Error>>
         "own_us": us(|spent| spent.total_ns - spent.machine_ns),
         "work_us": us(|spent| spent.work_ns),
         "messages": sides.map(|sides| messages(sides, &trial)),
+        "late": sides.map(|sides| late(sides, &analysis)),
         "recording_bytes": length,
         "trial": trial,
     }))
@@ -49,7 +52,7 @@ fn times_us(sides: &Sides, of: fn(&Spent) -> u64) -> Vec<u64> {
     sides.spent.chunks_exact(sides.hops.max(1)).map(|row| row.iter().map(of).sum::<u64>() / 1000).collect()
 }
 
-/// When each message started, in ms after the first, and by hop what it spent there: all of it and the machine's part in µs, work in
+/// When each message started, in µs after the first, and by hop what it spent there: all of it and the machine's part in µs, work in
 /// tenths of a µs.
 fn messages(sides: &Sides, trial: &Trial) -> serde_json::Value {
     let of_hop = |hop: usize, of: fn(&Spent) -> u64| -> Vec<u64> {
@@ -64,8 +67,18 @@ fn messages(sides: &Sides, trial: &Trial) -> serde_json::Value {
             "work_100ns": of_hop(at, |spent| spent.work_ns / 100),
         }))
     };
-    let first_ns = sides.start_ns.first().copied().unwrap_or(0);
-    let start_ms: Vec<u64> = sides.start_ns.iter().map(|at| (at - first_ns) / 1_000_000).collect();
+    let start_us: Vec<u64> = sides.start_ns.iter().map(|at| (at - first_ns(sides)) / 1000).collect();
     let hops: Vec<serde_json::Value> = trial.hops.iter().enumerate().filter_map(hop).collect();
-    serde_json::json!({ "start_ms": start_ms, "hops": hops })
+    serde_json::json!({ "start_us": start_us, "hops": hops })
+}
+
+/// Late wakes of the probe beside the program: when they were due, in µs after the first message, and how late they were, in µs.
+fn late(sides: &Sides, analysis: &Analysis) -> Vec<(i64, u64)> {
+    let probe = probe_chain(analysis).into_iter().flat_map(|chain| &chain.series);
+    let due_us = |at: u64| (analysis.info.start_monotonic_ns + at) as i64 / 1000 - first_ns(sides) as i64 / 1000;
+    probe.filter(|(_, late)| *late >= LATE_NS).map(|(at, late)| (due_us(*at), late / 1000)).collect()
+}
+
+fn first_ns(sides: &Sides) -> u64 {
+    sides.start_ns.first().copied().unwrap_or(0)
 }
