@@ -15,6 +15,8 @@ const SHORTEST_NS: f64 = 100.0;
 const WORSE_MACHINE_ALPHA: f64 = 0.01;
 /// … and at this one it excuses what cannot be told from it: a hog is sure far beyond it, and chance must not excuse a program.
 const EXCUSED_ALPHA: f64 = 0.001;
+/// Shorter times do not vote: cold caches change them more than a program does, and each that votes makes the others harder to hear.
+const VOTE_MIN_NS: f64 = 5_000.0;
 /// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
 /// more is the program's.
 const COLD_CACHES: f64 = 0.1;
@@ -179,7 +181,8 @@ fn chosen(settings: &Settings, pairs: &[(Trial, Trial)]) -> (Vec<Subject>, Vec<(
     for vote in &settings.votes {
         let all = Subject::of(*vote, hops);
         let carried: Vec<Subject> = all.iter().copied().filter(|s| is_carried(settings, *s, pairs)).collect();
-        let matters: Vec<Subject> = carried.iter().copied().filter(|s| is_long(settings, *s, pairs)).collect();
+        let is_long = |s: &Subject| is_long(settings, *s, pairs, VOTE_MIN_NS);
+        let matters: Vec<Subject> = carried.iter().copied().filter(is_long).collect();
         let reason = match vote {
             _ if carried.len() == all.len() => None,
             Vote::Missed => Some("the chain has no deadline; give it one in taut.toml".to_owned()),
@@ -202,13 +205,13 @@ fn is_carried(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -
     carried > 0 && (sound - carried) * 5 <= sound
 }
 
-/// Whether a time can change by the smallest effect that counts, without more than doubling; and whether what is slow in it is more
-/// than the jitter of a few microseconds.
-fn is_long(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)]) -> bool {
+/// Whether a time is so long, and can change by the smallest effect that counts without more than doubling; and whether what is slow
+/// in it is more than the jitter of a few microseconds.
+fn is_long(settings: &Settings, subject: Subject, pairs: &[(Trial, Trial)], least_ns: f64) -> bool {
     let (subject, shortest_ns) = match subject.median_of_slow() {
         Some(median) => (median, SLOW_BY_NS as f64),
         None if subject.is_share() => return true,
-        None => (subject, settings.minimum_effect.absolute),
+        None => (subject, settings.minimum_effect.absolute.max(least_ns)),
     };
     let metric = metric(settings.rule(subject), subject, pairs);
     let mut longer: Vec<f64> = metric.pairs.iter().flatten().map(|pair| pair.a.max(pair.b)).collect();
@@ -319,7 +322,7 @@ fn described(settings: &Settings, pairs: &[(Trial, Trial)], voted: &[Subject]) -
     subjects
         .into_iter()
         .filter(|subject| !voted.contains(subject) && is_carried(settings, *subject, pairs))
-        .filter(|subject| is_long(settings, *subject, pairs))
+        .filter(|subject| is_long(settings, *subject, pairs, 0.0))
         .map(|subject| Described { subject, finding: alone(settings, settings.rule(subject), subject, pairs) })
         .collect()
 }
