@@ -75,7 +75,7 @@ fn messages(sides: &Sides, trial: &Trial) -> serde_json::Value {
 /// Late wakes of the probe beside the program: when they were due, in µs after the first message, and how late they were, in µs.
 fn late(sides: &Sides, analysis: &Analysis) -> Vec<(i64, u64)> {
     let probe = probe_chain(analysis).into_iter().flat_map(|chain| &chain.series);
-    let due_us = |at: u64| (analysis.info.start_monotonic_ns + at) as i64 / 1000 - first_ns(sides) as i64 / 1000;
+    let due_us = |at: u64| (analysis.totals.start_monotonic_ns + at) as i64 / 1000 - first_ns(sides) as i64 / 1000;
     probe.filter(|(_, late)| *late >= LATE_NS).map(|(at, late)| (due_us(*at), late / 1000)).collect()
 }
 
