@@ -15,7 +15,8 @@ const SHORTEST_NS: f64 = 100.0;
 const WORSE_MACHINE_ALPHA: f64 = 0.01;
 /// … and at this one it excuses what cannot be told from it: a hog is sure far beyond it, and chance must not excuse a program.
 const EXCUSED_ALPHA: f64 = 0.001;
-/// Shorter times do not vote: cold caches change them more than a program does, and each that votes makes the others harder to hear.
+/// Beside longer ones shorter times do not vote: cold caches change them more than a program does, and each that votes makes the
+/// others harder to hear.
 const VOTE_MIN_NS: f64 = 5_000.0;
 /// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
 /// more is the program's.
@@ -181,8 +182,11 @@ fn chosen(settings: &Settings, pairs: &[(Trial, Trial)]) -> (Vec<Subject>, Vec<(
     for vote in &settings.votes {
         let all = Subject::of(*vote, hops);
         let carried: Vec<Subject> = all.iter().copied().filter(|s| is_carried(settings, *s, pairs)).collect();
-        let is_long = |s: &Subject| is_long(settings, *s, pairs, VOTE_MIN_NS);
-        let matters: Vec<Subject> = carried.iter().copied().filter(is_long).collect();
+        let longer_than = |least_ns| -> Vec<Subject> {
+            carried.iter().copied().filter(|s| is_long(settings, *s, pairs, least_ns)).collect()
+        };
+        let long = longer_than(VOTE_MIN_NS);
+        let matters = if long.is_empty() { longer_than(0.0) } else { long };
         let reason = match vote {
             _ if carried.len() == all.len() => None,
             Vote::Missed => Some("the chain has no deadline; give it one in taut.toml".to_owned()),

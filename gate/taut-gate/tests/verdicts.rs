@@ -37,6 +37,14 @@ fn a_tenth_more_work_in_one_hop_is_worse_and_the_hop_is_named() {
 }
 
 #[test]
+fn short_hops_vote_where_none_is_longer() {
+    let short = with_work([2e3, 4e3, 3e3]);
+    let slower = |b: &Made| gated(&Settings::default(), &short, b, 1, 40).outcome;
+    assert_eq!(slower(&short).verdict, Verdict::NoRelevantDifference);
+    assert_eq!(slower(&with_work([2e3, 8e3, 3e3])).verdict, Verdict::Worse);
+}
+
+#[test]
 fn a_tail_that_medians_cannot_see_is_worse() {
     let outcome = verdict(&Made { one_in: 200, ..Made::default() });
     assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(1)));
