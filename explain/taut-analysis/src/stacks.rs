@@ -15,7 +15,8 @@ pub struct Profile {
     pub frames: u64,
     /// Those of them whose function nobody knows.
     pub unnamed: u64,
-    /// Samples by path: process, thread where it is called otherwise, functions from the outermost on, with `;` between.
+    /// Samples by path: process, thread where it is called otherwise, functions from the outermost on, with `;` between. Frames without
+    /// a name that follow each other in one file are one.
     pub folded: BTreeMap<String, u64>,
 }
 
@@ -74,7 +75,13 @@ impl Stacks {
             profile.unnamed += stack.iter().filter(|id| !is_named(id)).count() as u64 * count;
             let mut path = vec![of_process.clone()];
             path.extend((of_thread != of_process).then_some(of_thread));
-            path.extend(stack.iter().rev().map(|id| self.function(*id)));
+            for id in stack.iter().rev() {
+                let function = self.function(*id);
+                // Where frame pointers are missing, stacks go astray in one file for a hundred frames. That says it once.
+                if is_named(&id) || path.last() != Some(&function) {
+                    path.push(function);
+                }
+            }
             *profile.folded.entry(path.join(";")).or_default() += count;
         }
         profile
@@ -152,6 +159,18 @@ mod tests {
         let profile = stacks.profile(None);
         assert!(profile.folded.contains_key("robot;control;[unknown];[libddsc.so.0]"));
         assert_eq!((profile.frames, profile.unnamed), (5, 4));
+    }
+
+    #[test]
+    fn a_stack_that_went_astray_says_so_once_and_recursion_stays() {
+        let mut stacks = stacks();
+        let frame_of = vec![2, 2, 1, 1, 1, 2];
+        let batch = ProfileBatch { depth: vec![6], pid: vec![9], tid: vec![9], frame: frame_of, ..Default::default() };
+        stacks.record(&Record::Profile(batch));
+        stacks.record(&frame(1, "/usr/bin/python3.11", ""));
+        let profile = stacks.profile(None);
+        assert!(profile.folded.contains_key("thread 9;main;[python3.11];main;main"), "{:?}", profile.folded);
+        assert_eq!(profile.frames, 11);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A gate from its first pair to its verdict: looks, accusation, confirmation; then who did it.
 
 use taut_stats::compare::{
-    Finding, Judgement, Margin, Metric, Next, Pair, Rule, Scale, Shift, Verdict, confirm, judge,
+    Finding, Judgement, Margin, Metric, Next, Pair, Plan, Rule, Scale, Shift, Verdict, confirm, judge,
 };
 
 use crate::{
@@ -282,10 +282,11 @@ fn outcome(
     }
 }
 
-/// One figure by itself, at one look.
+/// One figure by itself, at one look. Nothing confirms what is found, so an accusation needs the level of praise.
 fn alone(settings: &Settings, rule: Rule, subject: Subject, pairs: &[(Trial, Trial)]) -> Finding {
     let metric = metric(rule, subject, pairs);
-    judge(&settings.plan, &[metric], &[], true).findings.remove(0)
+    let plan = Plan { accuse_alpha: settings.plan.praise_alpha, ..settings.plan.clone() };
+    judge(&plan, &[metric], &[], true).findings.remove(0)
 }
 
 /// What the machine did, by its part of the way and by the probe beside the program.

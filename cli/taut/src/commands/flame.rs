@@ -1,6 +1,9 @@
 //! `taut flame`: where CPU time went, from the stacks that `taut record --profile` sampled.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Profile, Stacks};
@@ -29,18 +32,24 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
+/// A picture is passed on: where its recording lay is nobody's business.
+fn file_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy()
+}
+
 /// Reads, folds, draws.
 pub fn run(args: &Args) -> Result<Done> {
     let read = |path: &Path| profile(path, args.process.as_deref()).with_context(|| path.display().to_string());
     let (first, mut is_whole) = read(&args.recording)?;
     let name = args.recording.display();
     let text = match &args.later {
-        None => flame::flame(&first, &name.to_string()),
+        None => flame::flame(&first, &file_name(&args.recording)),
         Some(path) => {
             let (later, is_later_whole) = read(path)?;
             is_whole &= is_later_whole;
             eprintln!("taut: {}: {}", path.display(), words::profile(&later));
-            flame::difference(&first, &later, &format!("{} against {name}", path.display()))
+            let title = format!("{} against {}", file_name(path), file_name(&args.recording));
+            flame::difference(&first, &later, &title)
         }
     };
     eprintln!("taut: {name}: {}", words::profile(&first));

@@ -127,7 +127,7 @@ struct Contents {
 
 impl Contents {
     fn chunk(&mut self, body: &[u8], at: u64, topics: &mut Topics) -> Result<(), Error> {
-        let Ok(Record::Chunk { header, data }) = mcap::parse_record(op::CHUNK, body) else {
+        let Some(Record::Chunk { header, data }) = parse(op::CHUNK, body) else {
             topics.damage(format!("the chunk at byte {at} has no readable head; it was left out"));
             return Ok(());
         };
@@ -155,7 +155,7 @@ impl Contents {
         if !matches!(opcode, op::HEADER | op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA) {
             return Ok(());
         }
-        let Ok(record) = mcap::parse_record(opcode, body) else {
+        let Some(record) = parse(opcode, body) else {
             topics.damage(format!("a record at byte {at} cannot be read; it was left out"));
             return Ok(());
         };
@@ -228,10 +228,72 @@ fn unpacked(header: &ChunkHeader, data: &[u8], at: u64) -> Result<Result<Vec<u8>
     })
 }
 
+/// A record, if its body is one. `mcap::parse_record` (0.26) gives a text as much memory as its length says: here it must lie within
+/// the record first.
+fn parse(opcode: u8, body: &[u8]) -> Option<Record<'_>> {
+    // What stands before the texts, how many there are, and whether a map of texts follows.
+    let (head, texts, has_map) = match opcode {
+        op::HEADER => (0, 2, false),
+        op::SCHEMA => (2, 2, false),
+        op::CHANNEL => (4, 2, true),
+        op::METADATA => (0, 1, true),
+        op::CHUNK => (28, 1, false),
+        _ => (0, 0, false),
+    };
+    let mut rest = body.get(head..)?;
+    for _ in 0..texts {
+        rest = sized(rest)?.1;
+    }
+    let mut map = if has_map { sized(rest)?.0 } else { &[] };
+    while !map.is_empty() {
+        map = sized(map)?.1;
+    }
+    mcap::parse_record(opcode, body).ok()
+}
+
+/// Bytes that follow their length, and what follows them.
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
 /// The first record: its opcode, its body, and what follows.
 fn split(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (opcode, rest) = bytes.split_first()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (body, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     Some((*opcode, body, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sized(bytes: &[u8]) -> Vec<u8> {
+        [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
+    }
+
+    #[test]
+    fn no_length_within_a_record_may_lie() {
+        let text = sized(b"abc");
+        let map = sized(&[text.clone(), text.clone()].concat());
+        let records = [
+            (op::HEADER, vec![], vec![text.clone(), text.clone()], vec![]),
+            (op::SCHEMA, vec![0; 2], vec![text.clone(), text.clone()], sized(b"text")),
+            (op::CHANNEL, vec![0; 4], vec![text.clone(), text.clone(), map.clone()], vec![]),
+            (op::METADATA, vec![], vec![text.clone(), map], vec![]),
+            (op::CHUNK, vec![0; 28], vec![text], vec![0; 8]),
+        ];
+        for (opcode, head, lengths, end) in records {
+            let body = [head.clone(), lengths.concat(), end].concat();
+            assert!(parse(opcode, &body).is_some(), "{opcode}");
+            let mut at = head.len();
+            for field in lengths {
+                let mut lie = body.clone();
+                lie[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+                assert!(parse(opcode, &lie).is_none(), "{opcode}: the length at {at}");
+                at += field.len();
+            }
+        }
+    }
 }
