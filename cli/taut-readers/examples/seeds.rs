@@ -94,7 +94,7 @@ fn main() {
             &[0, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 38, 0, 0, 7, 0, 0, 46, 0, 0, 5, 0, 2, 6, 0, 0],
         );
     }
-    keep("import_sqlite", "nothing", &[16, 0, 1, 1, 0, 64, 32, 32]);
+    keep("import_sqlite", "bag", &database()[16..]);
     keep("lab_manifest", "line", b"{\"lab\":{}}\n{\"trial\":{}}\n");
 }
 
@@ -117,6 +117,28 @@ fn page() -> Vec<u8> {
     }
     let head = [1000_u64.to_le_bytes(), (events.len() as u64).to_le_bytes()].concat();
     [head, events].concat()
+}
+
+/// A bag of rosbag2 with two messages, in the smallest pages that there are.
+fn database() -> Vec<u8> {
+    let path = std::env::temp_dir().join(format!("taut-seeds-{}.db3", std::process::id()));
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let statements = "PRAGMA page_size = 512; PRAGMA journal_mode = OFF;
+        CREATE TABLE schema(schema_version INTEGER PRIMARY KEY, ros_distro TEXT);
+        CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT, offered_qos_profiles TEXT,
+            type_description_hash TEXT);
+        CREATE TABLE message_definitions(id INTEGER PRIMARY KEY, topic_type TEXT, encoding TEXT, encoded_message_definition TEXT,
+            type_description_hash TEXT);
+        CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB);
+        INSERT INTO schema VALUES(4, 'jazzy');
+        INSERT INTO topics VALUES(1, '/a', 'a/msg/B', 'cdr', '', '');
+        INSERT INTO message_definitions VALUES(1, 'a/msg/B', 'ros2msg', 'std_msgs/Header header', '');
+        INSERT INTO messages VALUES(1, 1, 1000000000, x'000100000000000000000000'), (2, 1, 1100000000, x'000100000000000000000000');";
+    database.execute_batch(statements).unwrap();
+    drop(database);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    bytes
 }
 
 /// A small recording of everything.

@@ -251,6 +251,18 @@ fn every_type_of_the_format_comes_over() {
 }
 
 #[test]
+fn a_block_larger_than_anything_is_damage() {
+    let whole = robot(3, true);
+    for kind in 1..=4 {
+        let mut bytes = whole.clone();
+        // Its size, a varuint: all of 64 bits.
+        bytes.extend([&[kind][..], &[0xff; 9], &[1, 2, 3]].concat());
+        let (imported, _) = import(&bytes).unwrap();
+        assert_eq!((imported.messages, imported.damage.len()), (600, 1), "{:?}", imported.damage);
+    }
+}
+
+#[test]
 fn a_damaged_block_is_left_out_and_named() {
     let mut bytes = robot(3, true);
     let whole = import(&bytes).unwrap().0.messages;

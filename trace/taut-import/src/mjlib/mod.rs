@@ -125,7 +125,7 @@ impl<R: Read + Seek> Log<R> {
                 return Ok(None);
             };
             let head = [a, b].concat();
-            let end = start + head.len() as u64 + size;
+            let end = (start + head.len() as u64).saturating_add(size);
             if !(SCHEMA..=SEEK_MARKER).contains(&kind) || size > MOST_BLOCK || end > self.length {
                 let next = self.find_mark(start + 1)?;
                 let lost = next.unwrap_or(self.length);
@@ -154,7 +154,8 @@ impl<R: Read + Seek> Log<R> {
         }
         let looks_right = match (self.varuint()?, self.varuint()?) {
             (Some((kind, a)), Some((size, b))) => {
-                (SCHEMA..=SEEK_MARKER).contains(&kind) && end + (a.len() + b.len()) as u64 + size <= self.length
+                let body = end + (a.len() + b.len()) as u64;
+                (SCHEMA..=SEEK_MARKER).contains(&kind) && body.saturating_add(size) <= self.length
             }
             _ => false,
         };
