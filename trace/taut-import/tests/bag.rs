@@ -325,6 +325,29 @@ fn send_times_and_sequence_numbers_are_read_where_a_database_has_them() {
 }
 
 #[test]
+fn a_hostile_database_neither_runs_for_ever_nor_writes_lines_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bag.db3");
+    let refusal = || import_path(&path).err().unwrap().to_string();
+    database(&path, 4)
+        .execute_batch(
+            "ALTER TABLE messages RENAME TO real; CREATE VIEW messages AS WITH RECURSIVE n(topic_id, timestamp, data) AS \
+             (SELECT 1, 1, x'00' UNION ALL SELECT 1, timestamp + 1, x'00' FROM n) SELECT * FROM n",
+        )
+        .unwrap();
+    assert!(refusal().contains("it has no table \"messages\""), "{}", refusal());
+    std::fs::remove_file(&path).unwrap();
+    drop(database(&path, 4));
+    // SQLite cites the statement that it cannot read.
+    let bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(12).position(|window| window == b"CREATE TABLE").unwrap();
+    let mut torn = bytes;
+    torn[at..at + 12].copy_from_slice(b"CREATE `\nBLE");
+    std::fs::write(&path, torn).unwrap();
+    assert!(!refusal().contains('\n') && refusal().contains("malformed"), "{}", refusal());
+}
+
+#[test]
 fn a_folder_is_read_file_by_file_compressed_ones_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, path::Path};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use taut_recording::printable;
 
 use super::{
     schema::{self, Format},
@@ -44,8 +45,8 @@ fn describe(database: &Connection, topics: &mut Topics) -> Result<HashMap<i64, u
         }
     }
     topics.is_rosbag2 = true;
-    let version = database.query_row("SELECT schema_version FROM schema", [], |row| row.get::<_, i64>(0));
-    if let Ok(version) = version
+    if !columns(database, "schema").map_err(foreign)?.is_empty()
+        && let Ok(version) = database.query_row("SELECT schema_version FROM schema", [], |row| row.get::<_, i64>(0))
         && version > NEWEST
     {
         topics.note(format!(
@@ -96,7 +97,8 @@ fn messages(
             Ok(None) => break,
             Err(error) => {
                 topics.damage(format!(
-                    "the database is damaged behind its message {n} ({error}); what follows was left out"
+                    "the database is damaged behind its message {n} ({}); what follows was left out",
+                    said(&error)
                 ));
                 break;
             }
@@ -125,9 +127,13 @@ fn messages(
     Ok(())
 }
 
+/// Of a table; a view has none: it may be a program without an end.
 fn columns(database: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut columns = Vec::new();
-    each(database, &format!("SELECT name FROM pragma_table_info('{table}')"), |row| {
+    let query = format!(
+        "SELECT c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name = '{table}'"
+    );
+    each(database, &query, |row| {
         columns.push(row.get(0)?);
         Ok(())
     })?;
@@ -150,8 +156,13 @@ fn each(
 fn foreign(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure) => {
-            Error::Read(std::io::Error::other(error.to_string()))
+            Error::Read(std::io::Error::other(said(&error)))
         }
-        _ => Error::Foreign { kind: "rosbag2 database", why: error.to_string(), writer: "rosbag2" },
+        _ => Error::Foreign { kind: "rosbag2 database", why: said(&error), writer: "rosbag2" },
     }
+}
+
+/// SQLite cites what the file says.
+fn said(error: &rusqlite::Error) -> String {
+    printable(error.to_string())
 }
