@@ -134,9 +134,9 @@ impl Tail {
         if !reader::is_known_or_chunk(opcode) || opcode == CHUNK && bytes > MAX_CHUNK_BYTES as u64 {
             return Err(Error::Channel(format!("has no readable record at byte {}", self.at)));
         }
-        let Some(end) = self.at.checked_add(RECORD_HEAD as u64 + bytes).filter(|end| *end <= length) else {
-            return Ok(false);
-        };
+        // What it says of its length may be anything.
+        let end = bytes.checked_add(RECORD_HEAD as u64).and_then(|bytes| self.at.checked_add(bytes));
+        let Some(end) = end.filter(|end| *end <= length) else { return Ok(false) };
         self.is_over = opcode == DATA_END;
         if opcode == CHUNK && !self.is_old(end, length)? {
             self.chunk((end - self.at) as usize, sink)?;
