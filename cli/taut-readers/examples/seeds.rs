@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -27,6 +28,7 @@ fn main() {
         keep(reader, "recording", &recording);
         keep(reader, "records", &records);
     }
+    keep("import_bag", "lz4", &lz4(b"many many many many words"));
     for name in fs::read_dir(root.join("drive/taut-bus/src/budget/presets")).unwrap().flatten() {
         copy("budget_file", &format!("drive/taut-bus/src/budget/presets/{}", name.file_name().to_string_lossy()));
     }
@@ -117,6 +119,12 @@ fn page() -> Vec<u8> {
     }
     let head = [1000_u64.to_le_bytes(), (events.len() as u64).to_le_bytes()].concat();
     [head, events].concat()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A bag of rosbag2 with two messages, in the smallest pages that there are.

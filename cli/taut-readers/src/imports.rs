@@ -30,6 +30,7 @@ pub fn bag(bytes: &[u8]) {
     import_mcap(bytes);
     import_mcap(&[MAGIC, bytes].concat());
     import_mcap(&chunk(bytes));
+    import_mcap(&packed("lz4", 1 << 16, bytes));
     for encoding in ["ros2msg", "ros2idl", "ros1msg"] {
         import_mcap(&chunk(&described(encoding, bytes)));
     }
@@ -42,9 +43,14 @@ fn import_mcap(file: &[u8]) {
 }
 
 fn chunk(records: &[u8]) -> Vec<u8> {
-    let length = (records.len() as u64).to_le_bytes();
-    let crc = crc32fast::hash(records).to_le_bytes();
-    let body = [&[0; 16][..], &length, &crc, &[0; 4], &length, records].concat();
+    packed("", records.len() as u64, records)
+}
+
+/// A chunk without a checksum.
+fn packed(compression: &str, uncompressed: u64, bytes: &[u8]) -> Vec<u8> {
+    let name = [&(compression.len() as u32).to_le_bytes(), compression.as_bytes()].concat();
+    let length = (bytes.len() as u64).to_le_bytes();
+    let body = [&[0; 16][..], &uncompressed.to_le_bytes(), &[0; 4], &name, &length, bytes].concat();
     [MAGIC, &record(6, &body)].concat()
 }
 

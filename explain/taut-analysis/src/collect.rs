@@ -1,12 +1,13 @@
 //! Takes in the records of a file and hands them, on one clock, to what follows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use foldhash::HashMap;
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
 
 use crate::{
-    Analysis, Config, Error, Row, Totals, Trips, explain, figures,
+    Analysis, Config, Error, RowSink, Totals, Trips, explain, figures,
     histograms::Histograms,
     kernel::{Events, Futexes, Machine, Objects},
     line,
@@ -165,7 +166,7 @@ impl Analyzer {
         self.work_out(info, ending, damage, file_bytes, None)
     }
 
-    /// The same, and tells every message, hop, cause and thread state to `row` on the way: chain after chain, thread
+    /// The same, and tells every message, hop, cause and thread state to `sink` on the way: chain after chain, thread
     /// after thread, each in order of time.
     pub fn finish_by_row(
         self,
@@ -173,9 +174,9 @@ impl Analyzer {
         ending: Option<Ending>,
         damage: Vec<String>,
         file_bytes: u64,
-        row: &mut dyn FnMut(Row<'_>),
+        sink: &mut dyn RowSink,
     ) -> Result<Analysis, Error> {
-        self.work_out(info, ending, damage, file_bytes, Some(row))
+        self.work_out(info, ending, damage, file_bytes, Some(sink))
     }
 
     fn work_out(
@@ -184,7 +185,7 @@ impl Analyzer {
         ending: Option<Ending>,
         damage: Vec<String>,
         file_bytes: u64,
-        row: Option<&mut dyn FnMut(Row<'_>)>,
+        sink: Option<&mut dyn RowSink>,
     ) -> Result<Analysis, Error> {
         if self.all_stamps == 0 && self.telemetry.is_empty() && self.histograms.is_empty() {
             return Err(Error::Empty);
@@ -229,7 +230,7 @@ impl Analyzer {
         let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
-        let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context, row)?;
+        let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context, sink)?;
         // A probe beside a program comes last, however often it woke.
         chains.sort_by(|a, b| {
             let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
@@ -266,7 +267,7 @@ impl Analyzer {
         messages: &Messages,
         marks: &Marks,
         context: &Context,
-        row: Option<&mut dyn FnMut(Row<'_>)>,
+        mut sink: Option<&mut dyn RowSink>,
     ) -> Result<Vec<String>, Error> {
         let events = std::mem::take(&mut self.events).sorted();
         let machine = Machine::replay(&events, &self.kernel_losses, context.architecture);
@@ -289,15 +290,15 @@ impl Analyzer {
             .flat_map(|(_, line)| processes_of(line, messages, context, &self.objects))
             .collect();
         let mut refused = Vec::new();
-        let explained = if wanted.only_rows { 0 } else { chains.len() };
-        for (chain, line) in chains.iter_mut().zip(lines).take(explained) {
-            refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes));
+        for (chain, line) in chains.iter_mut().zip(lines) {
+            let sink: Option<&mut dyn RowSink> = match &mut sink {
+                Some(sink) => Some(&mut **sink),
+                None => None,
+            };
+            refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes, sink));
         }
-        if let Some(row) = row {
-            for (chain, line) in chains.iter().zip(lines) {
-                rows::of_chain(chain, messages, line, context, &mut walker, row);
-            }
-            rows::of_threads(&machine, &self.objects, row);
+        if let Some(sink) = sink {
+            rows::of_threads(&machine, &self.objects, sink);
         }
         // A suspect may be at home in one chain only; one that no chain knows is a mistake.
         for word in &wanted.suspects {
@@ -317,7 +318,7 @@ impl Analyzer {
 
     /// Each thread's stamps and marks; the stamps only if there are kernel events to read them with.
     fn marks(&mut self, context: &Context) -> Marks {
-        let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::new();
+        let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::default();
         if !self.events.is_empty() {
             for stamp in self.stamps.iter().filter(|s| s.point & OUTCOME == 0) {
                 let tid = context.tids[stamp.thread as usize];
@@ -325,7 +326,7 @@ impl Analyzer {
             }
         }
         let mappings = self.mappings();
-        let mut marks: HashMap<i32, Vec<Mark>> = HashMap::new();
+        let mut marks: HashMap<i32, Vec<Mark>> = HashMap::default();
         for mark in &self.marks {
             let ThreadKey { tid, pid, counter } = self.threads[mark.thread as usize];
             let name = context.name(mark.name);
@@ -420,7 +421,7 @@ impl Analyzer {
     }
 
     fn thread_names(&self) -> Vec<String> {
-        self.threads.iter().map(|key| self.objects.name(key.tid, u64::MAX)).collect()
+        self.threads.iter().map(|key| self.objects.name(key.tid, u64::MAX).into_owned()).collect()
     }
 }
 

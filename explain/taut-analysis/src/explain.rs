@@ -1,7 +1,7 @@
 //! Whose time it was: walks the critical path of every message of a chain, sums it up, and asks what the
 //! tail has that the usual messages have not.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{
     Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece, State,
@@ -11,6 +11,7 @@ use crate::{
     ledger::{Kind, Ledger},
     line::Line,
     messages::Messages,
+    rows::{RowSink, Teller},
     sides, suspects,
     walk::{Pass, Piece, Walker},
 };
@@ -84,7 +85,9 @@ impl Passage {
     }
 }
 
-/// Fills in `chain.explained`; without kernel events and marks, with one line that says so. Returns the suspects that this chain does not know.
+/// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
+/// events and marks, with one line that says so. Returns the suspects that this chain does not know.
+#[expect(clippy::too_many_arguments, reason = "what is looked at, what is looked with, and who is told")]
 pub(crate) fn explain(
     chain: &mut Chain,
     messages: &Messages,
@@ -93,24 +96,41 @@ pub(crate) fn explain(
     walker: &mut Walker<'_>,
     wanted: &Wanted,
     strangers: &[i32],
+    sink: Option<&mut dyn RowSink>,
 ) -> Vec<Error> {
     let columns = line.columns();
     let mut through: Vec<&[Stamp]> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
-    for stamps in rows(chain, messages, line) {
-        let Some(passage) = Passage::of(stamps, &columns, context) else { continue };
-        let pieces = if walker.is_blind() { passage.unknown() } else { passage.pieces(walker) };
-        match &mut sides {
-            Some(sides) if walker.is_blind() => {
-                sides.add(passage.start_ns(), &passage.unknown_by_hop(), walker, strangers);
-            }
-            Some(sides) => sides.add(passage.start_ns(), &pieces, walker, strangers),
-            None => {}
+    let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
+    let all = line.messages(messages);
+    let mut teller = sink.map(|sink| Teller::new(chain, &all, line, context, sink));
+    for (nth, (message, stamps)) in (0..).zip(all) {
+        let passage = Passage::partly(stamps, &columns, context);
+        let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
+        let counts = !wanted.only_rows && nth >= warm && passage.is_whole(line.points.len());
+        let row = match told {
+            Some(None) => continue,
+            None if !counts => continue,
+            told => told.flatten(),
+        };
+        let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
+        if let Some((teller, row)) = teller.as_mut().zip(row) {
+            teller.hops(&row, &passage, &pieces, walker);
         }
+        if !counts {
+            continue;
+        }
+        if let Some(sides) = &mut sides {
+            sides.add(passage.start_ns(), &pieces, walker, strangers);
+        }
+        let pieces = if walker.is_blind() { passage.unknown() } else { pieces };
         ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter());
         through.push(stamps);
+    }
+    if wanted.only_rows {
+        return Vec::new();
     }
     let limit = chain.end_to_end.distribution.highest_to_p99();
     ledger.close(limit.map(|(_, ns)| ns));
@@ -140,12 +160,6 @@ pub(crate) fn explain(
         .collect();
     chain.explained = explained;
     refused
-}
-
-/// The chain's messages without its start-up, in order of their start.
-fn rows<'a>(chain: &Chain, messages: &'a Messages, line: &Line) -> impl Iterator<Item = &'a [Stamp]> {
-    let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages as usize);
-    line.messages(messages).into_iter().map(|(_, stamps)| stamps).skip(warm)
 }
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
@@ -178,7 +192,7 @@ fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare
 
 /// Threads, processes, locks and interrupts that took time from the tail.
 fn culprits(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Culprit> {
-    let mut culprits: HashMap<(&'static str, String), Culprit> = HashMap::new();
+    let mut culprits: HashMap<(&'static str, String), Culprit> = HashMap::default();
     for at in &ledger.tail {
         let row = &ledger.rows[*at];
         let mut touched: Vec<(&'static str, String)> = Vec::new();
@@ -215,7 +229,7 @@ fn parties(kind: &Kind, walker: &Walker<'_>, time_ns: u64) -> Vec<(&'static str,
         _ => {}
     }
     if kind.other != 0 {
-        parties.push(("thread", walker.objects.name(kind.other, time_ns)));
+        parties.push(("thread", walker.objects.name(kind.other, time_ns).into_owned()));
         parties.push(("process", walker.objects.process(kind.other)));
     }
     parties
@@ -236,7 +250,7 @@ fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
 }
 
 fn budget(row: &crate::ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context) -> Budget {
-    let mut sums: HashMap<(Cause, u32), u64> = HashMap::new();
+    let mut sums: HashMap<(Cause, u32), u64> = HashMap::default();
     for (number, ns) in &row.amounts {
         let kind = &ledger.kinds[*number as usize];
         *sums.entry((kind.cause, kind.detail)).or_default() += ns;
@@ -272,14 +286,14 @@ fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Co
         lane: tids.iter().position(|tid| *tid == piece.tid).unwrap_or(0),
         cause: piece.cause,
         detail: walker.names.text(piece.detail).to_owned(),
-        by: if piece.other == 0 { String::new() } else { walker.objects.name(piece.other, piece.from_ns) },
+        by: if piece.other == 0 { String::new() } else { walker.objects.name(piece.other, piece.from_ns).into_owned() },
         note: piece.note.clone(),
     });
     let path = path.collect();
     let margin = passage.total_ns() / 10;
     let (from, to) = (passage.start_ns().saturating_sub(margin), passage.start_ns() + passage.total_ns() + margin);
     let lane = |tid: &i32| Lane {
-        thread: walker.objects.name(*tid, passage.start_ns()),
+        thread: walker.objects.name(*tid, passage.start_ns()).into_owned(),
         states: walker.machine.threads.get(tid).map_or(Vec::new(), |timeline| {
             let states = timeline.between(from, to);
             states.map(|(at, start, end)| (since(start), since(end), state(timeline.segments[at].state))).collect()

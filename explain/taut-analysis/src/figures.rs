@@ -1,7 +1,6 @@
 //! A chain's figures: delays of hops and of the whole way, periods at points, the tail.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use taut_stats::{Distribution, histogram, percentile_curve};
 
 use crate::{
@@ -194,7 +193,7 @@ pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context) -> 
 const GAP: (u64, u64) = (3, 2);
 
 fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
-    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::default();
     for stamp in table.rows.iter().flat_map(|(_, passes)| passes.iter()) {
         *threads.entry(stamp.point).or_default().entry(stamp.thread).or_default() += 1;
     }
@@ -243,7 +242,7 @@ fn by_count(counts: Option<&HashMap<u32, u64>>) -> Vec<u32> {
 }
 
 fn branches(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Branch> {
-    let mut seen: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
+    let mut seen: HashMap<u32, HashMap<u32, u64>> = HashMap::default();
     for (_, passes) in &table.rows {
         let mut after = 0;
         for stamp in *passes {

@@ -1,7 +1,7 @@
 //! The time of a chain's messages in one table: a row for each message, an amount for each kind of piece.
 //! All questions about the tail are sums over it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{Cause, walk::Piece};
 
@@ -88,14 +88,14 @@ impl Ledger {
     /// Sums of the tail by group, and by how much each tail message exceeds the usual one in each.
     pub fn groups<G: Copy + Eq + std::hash::Hash + Ord>(&self, group: impl Fn(&Kind) -> G) -> Groups<G> {
         let of: Vec<G> = self.kinds.iter().map(group).collect();
-        let mut usual: HashMap<G, f64> = HashMap::new();
+        let mut usual: HashMap<G, f64> = HashMap::default();
         for (group, ns) in of.iter().zip(&self.usual) {
             *usual.entry(*group).or_default() += ns;
         }
         let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
-        let mut lines: HashMap<G, Line<G>> = HashMap::new();
+        let mut lines: HashMap<G, Line<G>> = HashMap::default();
         for at in &self.tail {
-            let mut sums: HashMap<G, u64> = HashMap::new();
+            let mut sums: HashMap<G, u64> = HashMap::default();
             for (kind, ns) in &self.rows[*at].amounts {
                 *sums.entry(of[*kind as usize]).or_default() += ns;
             }

@@ -35,7 +35,7 @@ pub use collect::Analyzer;
 pub use explained::*;
 pub use histograms::{Histogram, Quantile};
 pub use result::*;
-pub use rows::{CauseRow, HopRow, MessageRow, Row, StateRow};
+pub use rows::{CauseRow, HopRow, MessageRow, Row, RowSink, StateRow};
 pub use signals::{Signal, Tracking};
 pub use stacks::{Profile, Stacks};
 pub use telemetry::{Gaps, Telemetry};

@@ -1,6 +1,6 @@
 //! Which points make a chain: declared, or the line that most messages follow.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use crate::{
     Config, DeclaredChain, Error,
@@ -55,7 +55,7 @@ struct Follow {
 pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Lines, Error> {
     let paths = paths(messages, context);
     let families = families(&paths);
-    let mut known: HashMap<&str, Vec<u32>> = HashMap::new();
+    let mut known: HashMap<&str, Vec<u32>> = HashMap::default();
     for (id, name) in context.names.iter().filter(|(id, _)| families.iter().any(|family| family.contains(id))) {
         known.entry(name).or_default().push(*id);
     }
@@ -133,7 +133,7 @@ fn hint(point: &str, known: &HashMap<&str, Vec<u32>>) -> String {
 /// Every distinct path with how many messages took it.
 fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<u32>, Follow> {
     let applied = context.names.iter().find(|(_, name)| *name == "applied").map(|(id, _)| *id);
-    let mut paths: HashMap<Vec<u32>, Follow> = HashMap::new();
+    let mut paths: HashMap<Vec<u32>, Follow> = HashMap::default();
     let mut path = Vec::new();
     for (message, passes) in messages.iter() {
         path.clear();
@@ -197,7 +197,7 @@ fn end_point<'a>(paths: impl Iterator<Item = (&'a [u32], u64)>) -> Option<u32> {
     let mut paths: Vec<_> = paths.filter(|(_, n)| *n > 0).collect();
     paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     let total: u64 = paths.iter().map(|(_, n)| n).sum();
-    let mut ends: HashMap<u32, u64> = HashMap::new();
+    let mut ends: HashMap<u32, u64> = HashMap::default();
     let mut so_far = 0;
     for (at, (path, n)) in paths.iter().enumerate() {
         *ends.entry(*path.last()?).or_default() += n;

@@ -1,7 +1,6 @@
 //! What each thread stamped when: which message it handled, which work and which lock it was at.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use taut_recording::Kind;
 
 /// Stamps and marks of each thread in order of time.
@@ -50,6 +49,11 @@ impl Marks {
     /// Whether stamps are told by thread.
     pub fn has_stamps(&self) -> bool {
         !self.stamps.is_empty()
+    }
+
+    /// Whether waits for any lock are marked.
+    pub fn has_locks(&self) -> bool {
+        !self.locks.is_empty()
     }
 
     /// Whether waits for that lock are marked.
@@ -121,15 +125,14 @@ impl Marks {
     /// Strictly between.
     fn between(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[Stamped] {
         let Some(stamps) = self.stamps.get(&tid) else { return &[] };
-        let first = stamps.partition_point(|s| s.time_ns <= from_ns);
-        let last = stamps.partition_point(|s| s.time_ns < to_ns);
-        &stamps[first..last.max(first)]
+        let after = &stamps[stamps.partition_point(|s| s.time_ns <= from_ns)..];
+        &after[..after.partition_point(|s| s.time_ns < to_ns)]
     }
 }
 
 fn lock_waits(marks: &[Mark]) -> Vec<LockWait> {
     let mut waits = Vec::new();
-    let mut since: HashMap<&str, u64> = HashMap::new();
+    let mut since: HashMap<&str, u64> = HashMap::default();
     for mark in marks {
         match mark.kind {
             Kind::LockWait => {

@@ -1,6 +1,6 @@
 //! Texts by number: details repeat thousands of times.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Number 0 is the empty text.
 pub(crate) struct Names {
@@ -10,7 +10,7 @@ pub(crate) struct Names {
 
 impl Default for Names {
     fn default() -> Names {
-        Names { by_text: HashMap::from([(String::new(), 0)]), texts: vec![String::new()] }
+        Names { by_text: HashMap::from_iter([(String::new(), 0)]), texts: vec![String::new()] }
     }
 }
 

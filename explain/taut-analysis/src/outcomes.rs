@@ -1,7 +1,6 @@
 //! Where messages ended, so that the account balances.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use taut_stats::Distribution;
 
 use crate::{
@@ -74,7 +73,7 @@ pub(crate) struct Account<'a> {
 
 impl<'a> Account<'a> {
     pub fn new(fates: Fates<'a>) -> Account<'a> {
-        Account { fates, outcomes: Outcomes::default(), dropped: HashMap::new(), last_seen: HashMap::new() }
+        Account { fates, outcomes: Outcomes::default(), dropped: HashMap::default(), last_seen: HashMap::default() }
     }
 
     pub fn add(&mut self, message: &Message, passes: &[Stamp]) {

@@ -1,15 +1,17 @@
 //! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
 //! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
 
+use std::borrow::Cow;
+
 use crate::{
     Cause, Chain,
-    collect::Context,
+    collect::{Context, Stamp},
     explain::Passage,
     kernel::{Machine, Objects, State},
     line::Line,
-    messages::Messages,
+    messages::Message,
     outcomes::{Fate, Fates},
-    walk::Walker,
+    walk::{Piece, Walker},
 };
 
 /// One row, borrowed for the call. Moments are CLOCK_MONOTONIC; an empty text says that it is not known, or nothing to say.
@@ -23,6 +25,25 @@ pub enum Row<'a> {
     Cause(CauseRow<'a>),
     /// What a thread did.
     State(StateRow<'a>),
+}
+
+/// Takes rows. Every closure that takes a [`Row`] is one, and wants everything.
+pub trait RowSink {
+    /// Takes the next row.
+    fn row(&mut self, row: Row<'_>);
+
+    /// Takes a message, and says whether it is to be explained: whether its hops and causes are to follow, and whether
+    /// [`Chain::explained`] is to count it.
+    fn message(&mut self, message: MessageRow<'_>) -> bool {
+        self.row(Row::Message(message));
+        true
+    }
+}
+
+impl<F: FnMut(Row<'_>)> RowSink for F {
+    fn row(&mut self, row: Row<'_>) {
+        self(row);
+    }
 }
 
 /// A message of a chain.
@@ -115,24 +136,36 @@ pub struct StateRow<'a> {
     pub by: &'a str,
 }
 
-/// A chain's messages with their hops and causes.
-pub(crate) fn of_chain(
-    chain: &Chain,
-    messages: &Messages,
-    line: &Line,
-    context: &Context,
-    walker: &mut Walker<'_>,
-    row: &mut dyn FnMut(Row<'_>),
-) {
-    let columns = line.columns();
-    let all = line.messages(messages);
-    let fates = Fates::new(context, line, &all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
-    let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
-    walker.verbose = false;
-    for (nth, (message, stamps)) in (0u64..).zip(all) {
-        let passage = Passage::partly(stamps, &columns, context);
+/// Tells a chain's messages with their hops and causes.
+pub(crate) struct Teller<'a> {
+    chain: &'a Chain,
+    fates: Fates<'a>,
+    sink: &'a mut dyn RowSink,
+}
+
+impl<'a> Teller<'a> {
+    pub fn new(
+        chain: &'a Chain,
+        all: &[(&Message, &[Stamp])],
+        line: &Line,
+        context: &'a Context,
+        sink: &'a mut dyn RowSink,
+    ) -> Teller<'a> {
+        let fates = Fates::new(context, line, all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
+        Teller { chain, fates, sink }
+    }
+
+    /// The chain's nth message, `None` if it is not to be explained.
+    pub fn message(
+        &mut self,
+        nth: u64,
+        message: &Message,
+        stamps: &[Stamp],
+        passage: &Passage,
+        context: &Context,
+    ) -> Option<MessageRow<'a>> {
         let reason;
-        let outcome = match fates.of(message, stamps) {
+        let outcome = match self.fates.of(message, stamps) {
             Fate::Applied => "applied",
             Fate::InFlight => "in_flight",
             Fate::Unexplained => "unexplained",
@@ -142,64 +175,57 @@ pub(crate) fn of_chain(
             }
         };
         let told = MessageRow {
-            chain: &chain.name,
+            chain: &self.chain.name,
             nth,
             id: passage.id,
             start_ns: stamps[0].time,
             end_ns: message.last_ns.max(stamps[0].time),
-            way_ns: passage.is_whole(line.points.len()).then(|| passage.total_ns()),
+            way_ns: passage.is_whole(self.chain.points.len()).then(|| passage.total_ns()),
             outcome,
-            is_startup: nth < warm,
+            is_startup: nth < self.chain.startup.as_ref().map_or(0, |startup| startup.messages),
         };
-        row(Row::Message(told));
-        hops(&told, chain, &passage, walker, row);
+        let chain = &self.chain.name;
+        self.sink.message(told).then_some(MessageRow { chain, outcome: "", ..told })
     }
-}
 
-/// A message's hops, each with its causes behind it.
-fn hops(
-    message: &MessageRow<'_>,
-    chain: &Chain,
-    passage: &Passage,
-    walker: &mut Walker<'_>,
-    row: &mut dyn FnMut(Row<'_>),
-) {
-    let mut pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
-    pieces.retain(|(_, piece)| piece.from_ns < piece.to_ns);
-    for pair in passage.passes.windows(2) {
-        let [(before, from), (point, to)] = [pair[0], pair[1]];
-        let [from_thread, to_thread] = [from, to].map(|pass| walker.objects.name(pass.tid, pass.time_ns));
-        let hop = HopRow {
-            chain: message.chain,
-            nth: message.nth,
-            id: message.id,
-            hop: point as u32,
-            from: &chain.points[before].name,
-            to: &chain.points[point].name,
-            start_ns: from.time_ns,
-            duration_ns: to.time_ns - from.time_ns,
-            from_thread: &from_thread,
-            to_thread: &to_thread,
-            is_startup: message.is_startup,
-        };
-        row(Row::Hop(hop));
-        for (_, piece) in pieces.iter().filter(|(hop, _)| usize::from(*hop) + 1 == point) {
-            let name = |tid: i32| walker.objects.name(tid, piece.from_ns);
-            row(Row::Cause(CauseRow {
-                hop,
-                start_ns: piece.from_ns,
-                duration_ns: piece.to_ns - piece.from_ns,
-                cause: piece.cause,
-                detail: walker.names.text(piece.detail),
-                thread: &name(piece.tid),
-                by: &if piece.other == 0 { String::new() } else { name(piece.other) },
-            }));
+    /// That message's hops, each with its causes behind it.
+    pub fn hops(&mut self, message: &MessageRow<'_>, passage: &Passage, pieces: &[(u16, Piece)], walker: &Walker<'_>) {
+        for pair in passage.passes.windows(2) {
+            let [(before, from), (point, to)] = [pair[0], pair[1]];
+            let [from_thread, to_thread] = [from, to].map(|pass| walker.objects.name(pass.tid, pass.time_ns));
+            let hop = HopRow {
+                chain: message.chain,
+                nth: message.nth,
+                id: message.id,
+                hop: point as u32,
+                from: &self.chain.points[before].name,
+                to: &self.chain.points[point].name,
+                start_ns: from.time_ns,
+                duration_ns: to.time_ns - from.time_ns,
+                from_thread: &from_thread,
+                to_thread: &to_thread,
+                is_startup: message.is_startup,
+            };
+            self.sink.row(Row::Hop(hop));
+            let of_hop = pieces.iter().filter(|(hop, _)| usize::from(*hop) + 1 == point);
+            for (_, piece) in of_hop.filter(|(_, piece)| piece.from_ns < piece.to_ns) {
+                let name = |tid: i32| walker.objects.name(tid, piece.from_ns);
+                self.sink.row(Row::Cause(CauseRow {
+                    hop,
+                    start_ns: piece.from_ns,
+                    duration_ns: piece.to_ns - piece.from_ns,
+                    cause: piece.cause,
+                    detail: walker.names.text(piece.detail),
+                    thread: &name(piece.tid),
+                    by: &if piece.other == 0 { Cow::Borrowed("") } else { name(piece.other) },
+                }));
+            }
         }
     }
 }
 
 /// Every thread's states, by thread number; the idle tasks have none.
-pub(crate) fn of_threads(machine: &Machine, objects: &Objects, row: &mut dyn FnMut(Row<'_>)) {
+pub(crate) fn of_threads(machine: &Machine, objects: &Objects, sink: &mut dyn RowSink) {
     let mut tids: Vec<i32> = machine.threads.keys().copied().filter(|tid| *tid != 0).collect();
     tids.sort_unstable();
     for tid in tids {
@@ -209,9 +235,9 @@ pub(crate) fn of_threads(machine: &Machine, objects: &Objects, row: &mut dyn FnM
             let Some(state) = word(segment.state) else { continue };
             let by = match segment.state {
                 State::Woken | State::Preempted if segment.other != 0 => objects.name(segment.other, start_ns),
-                _ => String::new(),
+                _ => Cow::Borrowed(""),
             };
-            row(Row::State(StateRow {
+            sink.row(Row::State(StateRow {
                 tid,
                 pid: objects.pid(tid),
                 thread: &objects.name(tid, start_ns),

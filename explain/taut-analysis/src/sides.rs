@@ -3,7 +3,7 @@
 //! What nobody can prove to be the machine's is the program's. So a program cannot get slower unseen, and a recording
 //! without kernel events has no machine's side at all. `docs/gate.md` says in words what is counted where.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{
     Cause, SideShare, Sides, Spent,
@@ -24,7 +24,7 @@ pub(crate) struct Collector {
 impl Collector {
     pub fn new(hops: usize, is_blind: bool) -> Collector {
         let sides = Sides { hops, is_blind, ..Sides::default() };
-        Collector { sides, shares: HashMap::new(), debts: HashMap::new() }
+        Collector { sides, shares: HashMap::default(), debts: HashMap::default() }
     }
 
     /// Takes in one message's path: pieces in order of time, each with its hop.

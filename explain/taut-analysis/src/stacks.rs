@@ -1,7 +1,8 @@
 //! The sampled stacks of a recording, folded: how many samples each path of calls has.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use foldhash::HashMap;
 use taut_recording::{Frame, LostWhat, ProfileBatch, Record};
 
 /// Where CPU time went.

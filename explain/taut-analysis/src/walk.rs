@@ -173,7 +173,9 @@ impl Walker<'_> {
                 break;
             }
         }
-        (chunks.into_iter().rev().flatten().collect(), reached)
+        // Mostly there is one.
+        let pieces = if chunks.len() == 1 { chunks.pop() } else { None };
+        (pieces.unwrap_or_else(|| chunks.into_iter().rev().flatten().collect()), reached)
     }
 
     /// The thread's segments between two moments, waits for the GIL merged, without gaps.
@@ -532,6 +534,9 @@ impl Walker<'_> {
     /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait
     /// looks like work to the kernel.
     fn lock_marks(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+        if !self.marks.has_locks() {
+            return pieces;
+        }
         let mut tids: Vec<(i32, u64, u64)> = pieces.iter().map(|p| (p.tid, p.from_ns, p.to_ns)).collect();
         tids.dedup_by(|next, first| {
             let same = next.0 == first.0 && next.1 == first.2;
@@ -610,21 +615,17 @@ fn with_interrupted(mut pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// Neighbours that say the same become one.
-fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut result: Vec<Piece> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        match result.last_mut() {
-            Some(last)
-                if (last.cause, last.tid, last.detail, last.other, last.after)
-                    == (piece.cause, piece.tid, piece.detail, piece.other, piece.after)
-                    && last.note == piece.note =>
-            {
-                last.to_ns = piece.to_ns;
-            }
-            _ => result.push(piece),
+fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.dedup_by(|next, last| {
+        let same = (last.cause, last.tid, last.detail, last.other, last.after)
+            == (next.cause, next.tid, next.detail, next.other, next.after)
+            && last.note == next.note;
+        if same {
+            last.to_ns = next.to_ns;
         }
-    }
-    result
+        same
+    });
+    pieces
 }
 
 /// "softirq NET_RX", "irq 24", "vector 236".

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, Wanted};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, MessageRow, Row, RowSink, Wanted};
 use taut_clock::Counter;
 use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch, Thread,
@@ -91,10 +91,10 @@ impl Scene {
     }
 
     fn analyse(&self, wanted: Wanted) -> Analysis {
-        self.analyse_by_row(wanted, &mut |_| {})
+        self.analyse_by_row(wanted, &mut |_: Row<'_>| {})
     }
 
-    fn analyse_by_row(&self, wanted: Wanted, row: &mut dyn FnMut(Row<'_>)) -> Analysis {
+    fn analyse_by_row(&self, wanted: Wanted, sink: &mut dyn RowSink) -> Analysis {
         let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
         for (id, name) in (1..).zip(&self.names) {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
@@ -125,7 +125,7 @@ impl Scene {
             }));
         }
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
-        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, row).unwrap()
+        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink).unwrap()
     }
 
     fn explained(&self) -> Explained {
@@ -156,6 +156,37 @@ fn alone() -> Scene {
 #[test]
 fn a_thread_alone_works() {
     assert_eq!(alone().switch(0, 2000, 10, S, 0).path(), [is(900, Cause::Work, "")]);
+}
+
+/// Wants the messages of odd ids.
+#[derive(Default)]
+struct Odd {
+    messages: Vec<u64>,
+    hops: Vec<u64>,
+}
+
+impl RowSink for Odd {
+    fn row(&mut self, row: Row<'_>) {
+        if let Row::Hop(hop) = row {
+            self.hops.push(hop.id);
+        }
+    }
+
+    fn message(&mut self, message: MessageRow<'_>) -> bool {
+        self.messages.push(message.id);
+        message.id % 2 == 1
+    }
+}
+
+#[test]
+fn a_message_that_nobody_wants_is_told_and_not_explained() {
+    let mut scene = alone();
+    scene.stamp(10, 1100, 2, "a").stamp(10, 1300, 2, "b").stamp(10, 1400, 3, "a").stamp(10, 1500, 3, "b");
+    scene.switch(0, 2000, 10, S, 0);
+    let mut odd = Odd::default();
+    let analysis = scene.analyse_by_row(Wanted::default(), &mut odd);
+    assert_eq!((odd.messages, odd.hops), (vec![1, 2, 3], vec![1, 3]));
+    assert_eq!((analysis.chains[0].messages, analysis.chains[0].explained.messages), (3, 2));
 }
 
 #[test]
@@ -631,7 +662,7 @@ proptest! {
         // Of the hop at hand: up to where its causes were told, and its end.
         let mut told = (0, 0);
         let mut state_ends: HashMap<i32, u64> = HashMap::new();
-        let analysis = scene.analyse_by_row(Wanted::default(), &mut |row| {
+        let analysis = scene.analyse_by_row(Wanted::default(), &mut |row: Row<'_>| {
             let is_right = match row {
                 Row::Message(message) => {
                     let nth = messages.entry(message.chain.to_owned()).or_insert(0);

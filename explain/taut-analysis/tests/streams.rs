@@ -76,7 +76,7 @@ impl Stream {
         let mut analyzer = Analyzer::new(config);
         self.records(reversed).iter().for_each(|record| analyzer.record(record));
         let ending = Ending { end_monotonic_ns: end_ns, ..Ending::default() };
-        analyzer.finish_by_row(Info::default(), Some(ending), Vec::new(), 0, row)
+        analyzer.finish_by_row(Info::default(), Some(ending), Vec::new(), 0, &mut |r: Row<'_>| row(r))
     }
 
     /// The chains, an hour after the last stamp.

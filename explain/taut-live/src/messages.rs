@@ -1,8 +1,9 @@
 //! Each message once: windows overlap, so that a message that ends in one has its beginning in it, too.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row};
+use foldhash::HashMap;
+use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row, RowSink};
 
 use crate::{
     Spread,
@@ -50,7 +51,9 @@ pub struct Rows<'a> {
     counted: &'a mut Counted,
     since_ns: u64,
     until_ns: u64,
-    chains: HashMap<String, Rowed>,
+    /// Places in `rowed`.
+    chains: HashMap<String, usize>,
+    rowed: Vec<Rowed>,
     /// The message that hops and causes are now of, if it counts.
     current: Option<Current>,
     /// What threads did within the turn.
@@ -73,7 +76,8 @@ struct Rowing {
 }
 
 struct Current {
-    chain: String,
+    /// Place in `rowed`.
+    chain: usize,
     /// By number of the hop's entry in [`Rowed::hops`].
     causes: Vec<(usize, Cause, u64)>,
     hop: usize,
@@ -82,32 +86,15 @@ struct Current {
 impl<'a> Rows<'a> {
     /// Counts messages that ended by `until_ns`, and states from `since_ns` on.
     pub fn new(counted: &'a mut Counted, since_ns: u64, until_ns: u64) -> Rows<'a> {
-        Rows { counted, since_ns, until_ns, chains: HashMap::new(), current: None, threads: HashMap::new() }
-    }
-
-    /// Takes the next row.
-    pub fn take(&mut self, row: Row<'_>) {
-        match row {
-            Row::Message(message) => self.message(&message),
-            Row::Hop(hop) => self.hop(&hop),
-            Row::Cause(cause) => self.cause(&cause),
-            Row::State(state) if state.is_recorded => {
-                let from = state.start_ns.max(self.since_ns);
-                let ns = (state.start_ns + state.duration_ns).min(self.until_ns).saturating_sub(from);
-                if ns > 0 {
-                    let (name, states) = self.threads.entry(state.tid).or_default();
-                    state.thread.clone_into(name);
-                    *states.entry(state.state).or_default() += ns;
-                }
-            }
-            Row::State(_) => {}
-        }
+        let (chains, threads) = (HashMap::default(), HashMap::default());
+        Rows { counted, since_ns, until_ns, chains, rowed: Vec::new(), current: None, threads }
     }
 
     /// The figures of a chain with these points.
     pub fn figures(&mut self, chain: &str, points: &[String], deadline_ns: Option<u64>) -> Figures {
         self.close();
-        let Some(rowed) = self.chains.remove(chain) else { return Figures::default() };
+        let Some(at) = self.chains.remove(chain) else { return Figures::default() };
+        let rowed = std::mem::take(&mut self.rowed[at]);
         let mut figures = Figures { outcomes: rowed.outcomes, partial: rowed.partial, ..Figures::default() };
         rowed.way.iter().for_each(|ns| figures.way.record(*ns));
         figures.missed =
@@ -123,33 +110,18 @@ impl<'a> Rows<'a> {
         figures
     }
 
-    fn message(&mut self, message: &MessageRow<'_>) {
-        self.close();
-        if !self.counted.is_new(message, self.until_ns) {
-            return;
-        }
-        if !self.chains.contains_key(message.chain) {
-            self.chains.insert(message.chain.to_owned(), Rowed::default());
-        }
-        let Some(rowed) = self.chains.get_mut(message.chain) else { return };
-        match rowed.outcomes.get_mut(message.outcome) {
-            Some(count) => *count += 1,
-            None => drop(rowed.outcomes.insert(message.outcome.to_owned(), 1)),
-        }
-        rowed.way.extend(message.way_ns);
-        rowed.partial += u64::from(message.way_ns.is_none() && message.outcome == "applied");
-        self.current = Some(Current { chain: message.chain.to_owned(), causes: Vec::new(), hop: 0 });
-    }
-
     fn hop(&mut self, row: &HopRow<'_>) {
         let Some(current) = &mut self.current else { return };
-        let Some(rowed) = self.chains.get_mut(&current.chain) else { return };
+        let hops = &mut self.rowed[current.chain].hops;
         let is_it = |rowing: &Rowing| rowing.number == row.hop && rowing.from == row.from;
-        current.hop = rowed.hops.iter().position(is_it).unwrap_or_else(|| {
-            rowed.hops.push(Rowing { number: row.hop, from: row.from.to_owned(), hop: Hop::default() });
-            rowed.hops.len() - 1
+        // Hops come in order, so it is mostly the next one.
+        let after = current.hop + 1;
+        let known = if hops.get(after).is_some_and(is_it) { Some(after) } else { hops.iter().position(is_it) };
+        current.hop = known.unwrap_or_else(|| {
+            hops.push(Rowing { number: row.hop, from: row.from.to_owned(), hop: Hop::default() });
+            hops.len() - 1
         });
-        rowed.hops[current.hop].hop.delay.record(row.duration_ns);
+        hops[current.hop].hop.delay.record(row.duration_ns);
     }
 
     fn cause(&mut self, row: &CauseRow<'_>) {
@@ -164,9 +136,53 @@ impl<'a> Rows<'a> {
     /// The message has no more rows.
     fn close(&mut self) {
         let Some(Current { chain, causes, .. }) = self.current.take() else { return };
-        let Some(rowed) = self.chains.get_mut(&chain) else { return };
         for (hop, cause, ns) in causes {
-            rowed.hops[hop].hop.causes.entry(cause).or_insert_with(Spread::default).record(ns);
+            self.rowed[chain].hops[hop].hop.causes.entry(cause).or_insert_with(Spread::default).record(ns);
         }
+    }
+}
+
+impl RowSink for Rows<'_> {
+    fn row(&mut self, row: Row<'_>) {
+        match row {
+            Row::Hop(hop) => self.hop(&hop),
+            Row::Cause(cause) => self.cause(&cause),
+            Row::State(state) if state.is_recorded => {
+                let from = state.start_ns.max(self.since_ns);
+                let ns = (state.start_ns + state.duration_ns).min(self.until_ns).saturating_sub(from);
+                if ns > 0 {
+                    let (name, states) = self.threads.entry(state.tid).or_default();
+                    state.thread.clone_into(name);
+                    *states.entry(state.state).or_default() += ns;
+                }
+            }
+            // `message` takes these.
+            Row::Message(_) | Row::State(_) => {}
+        }
+    }
+
+    /// What was counted is not walked again: windows overlap by most of their length.
+    fn message(&mut self, message: MessageRow<'_>) -> bool {
+        self.close();
+        if !self.counted.is_new(&message, self.until_ns) {
+            return false;
+        }
+        let chain = match self.chains.get(message.chain) {
+            Some(at) => *at,
+            None => {
+                self.rowed.push(Rowed::default());
+                self.chains.insert(message.chain.to_owned(), self.rowed.len() - 1);
+                self.rowed.len() - 1
+            }
+        };
+        let rowed = &mut self.rowed[chain];
+        match rowed.outcomes.get_mut(message.outcome) {
+            Some(count) => *count += 1,
+            None => drop(rowed.outcomes.insert(message.outcome.to_owned(), 1)),
+        }
+        rowed.way.extend(message.way_ns);
+        rowed.partial += u64::from(message.way_ns.is_none() && message.outcome == "applied");
+        self.current = Some(Current { chain, causes: Vec::new(), hop: 0 });
+        true
     }
 }

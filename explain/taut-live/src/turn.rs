@@ -99,7 +99,7 @@ impl Turner {
         let mut analyzer = Analyzer::new(Config { followed, explain, ..Config::default() });
         self.window.feed(&mut analyzer);
         let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
-        let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut |row| rows.take(row));
+        let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut rows);
         // An error says that nobody stamped in these seconds.
         let chains = analysis.map(|analysis| analysis.chains).unwrap_or_default();
         let turned = |chain: taut_analysis::Chain| {

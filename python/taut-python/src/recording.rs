@@ -20,7 +20,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyCapsule},
 };
-use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
+use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain, Row};
 use taut_recording::{log::Log, ros2msg};
 use taut_report::Named;
 use taut_tables::{Tables, Values};
@@ -44,7 +44,7 @@ pub fn analyse(py: Python<'_>, path: PathBuf, chains: Vec<Declared>) -> PyResult
         let damage = contents.damage.iter().map(ToString::to_string).collect();
         let mut tables = Tables::default();
         let analysis = analyzer
-            .finish_by_row(contents.info, contents.ending, damage, bytes.len() as u64, &mut |row| {
+            .finish_by_row(contents.info, contents.ending, damage, bytes.len() as u64, &mut |row: Row<'_>| {
                 tables.take(row);
             })
             .map_err(said)?;

@@ -3,25 +3,31 @@
 //!
 //! A field is a path as in `pose.position.x`, `velocity[3]`, `header.stamp` (a time, in nanoseconds).
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::{collections::HashMap, io::BufReader};
 
-use mcap::sans_io::{LinearReaderOptions, MessageReadEvent, MessageReader};
+use mcap::records::Record;
 use serde_json::Value;
 
-use crate::{Error, ros2msg::Schema};
+use crate::{
+    Error,
+    mcap_reader::{Item, McapReader},
+    printable::printable,
+    reader::MAGIC,
+    ros2msg::Schema,
+};
 
-/// Of one record or chunk; recorders of ROS make them of some megabytes.
-const MOST_BYTES: usize = 192 << 20;
 /// Fields that an error names.
 const NAMED_MOST: usize = 30;
+/// Sentences on damage; of more there is the number.
+const DAMAGE_MOST: usize = 20;
 
 /// What one look through a channel came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Messages handed on.
     pub messages: u64,
-    /// Messages that do not decode by their schema.
-    pub undecodable: u64,
+    /// What was left out, a sentence each.
+    pub damage: Vec<String>,
 }
 
 /// Gives for each message of `topic` its log time and the value of each field, `None` where this message lacks it.
@@ -39,67 +45,124 @@ pub fn channel_numbers(
         .iter()
         .map(|field| pointer(field).ok_or_else(|| wrong(format!("{field:?} is no field; write a.b or a[0]"))))
         .collect::<Result<_, _>>()?;
-    let mut forms: HashMap<u16, Form> = HashMap::new();
-    let mut topics: Vec<String> = Vec::new();
-    let mut told = Told::default();
+    let Some(records) = bytes.strip_prefix(&MAGIC) else {
+        return Err(Error::Channel("is no MCAP file; name one that has the channel".to_owned()));
+    };
+    let mut file = McapReader::new(BufReader::new(records), u64::MAX);
+    let mut described = Described { topic, ..Described::default() };
+    let mut lost = Lost::default();
+    let (mut messages, mut undecodable) = (0, 0);
     let mut values = vec![None; fields.len()];
     let mut is_met = vec![false; fields.len()];
-    for message in messages(bytes) {
-        let channel = &message.channel;
-        if channel.topic != topic {
-            if !topics.contains(&channel.topic) {
-                topics.push(channel.topic.clone());
+    while let Some(item) = file.next()? {
+        let (header, data) = match item {
+            Item::Record(_, Record::Message { header, data }) => (header, data),
+            Item::Record(_, record) => {
+                described.take(record);
+                continue;
+            }
+            Item::Damage(what) => {
+                lost.add(what);
+                continue;
+            }
+        };
+        let Some(form) = described.forms.get(&header.channel_id) else {
+            match described.others.get_mut(&header.channel_id) {
+                Some((_, has_messages)) => *has_messages = true,
+                None => lost.add(format!("a message is of channel {}, which is not described", header.channel_id)),
             }
             continue;
-        }
-        let form = match forms.entry(channel.id) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(Form::of(channel).map_err(wrong)?),
         };
-        let Some(decoded) = form.decode(&message.data) else {
-            told.undecodable += 1;
+        let Some(decoded) = form.as_ref().map_err(|why| wrong(why.clone()))?.decode(&data) else {
+            undecodable += 1;
             continue;
         };
         for ((path, value), is_met) in paths.iter().zip(&mut values).zip(&mut is_met) {
             *value = decoded.pointer(path).and_then(number);
             *is_met |= value.is_some();
         }
-        told.messages += 1;
-        sink(message.log_time, &values);
+        messages += 1;
+        sink(header.log_time, &values);
     }
-    if told == Told::default() {
-        topics.sort();
-        let there =
-            if topics.is_empty() { "it has no messages".into() } else { format!("it has {}", topics.join(", ")) };
+    if undecodable > 0 {
+        lost.add(format!("{undecodable} messages of {topic} do not decode by their schema"));
+    }
+    let damage = lost.told();
+    if messages + undecodable == 0 {
+        let there = [described.there()].into_iter().chain(damage).collect::<Vec<_>>().join("; ");
         return Err(Error::Channel(format!("no message of the channel {topic:?}; {there}")));
     }
     match is_met.iter().position(|is_met| !is_met) {
-        Some(missing) if told.messages > 0 => {
-            let known = forms.values().next().map(Form::numbers).unwrap_or_default();
+        Some(missing) if messages > 0 => {
+            let known = described.forms.values().flatten().next().map(Form::numbers).unwrap_or_default();
             Err(wrong(format!("no message has the number {:?}{known}", fields[missing])))
         }
-        _ => Ok(told),
+        _ => Ok(Told { messages, damage }),
     }
 }
 
-/// A file's messages. What comes behind a tear is lost; what came before stands.
-fn messages(mut rest: &[u8]) -> impl Iterator<Item = mcap::Message<'static>> {
-    // Without a limit room is made for whatever a length says.
-    let options = LinearReaderOptions::default().with_skip_end_magic(true).with_record_length_limit(MOST_BYTES);
-    let mut reader = MessageReader::new_with_options(options);
-    std::iter::from_fn(move || {
-        loop {
-            match reader.next_event()?.ok()? {
-                MessageReadEvent::Message(message) => return Some(message),
-                MessageReadEvent::ReadRequest(bytes) => {
-                    let (read, after) = rest.split_at(bytes.min(rest.len()));
-                    reader.insert(read.len()).copy_from_slice(read);
-                    reader.notify_read(read.len());
-                    rest = after;
-                }
+/// What the file said of its channels so far.
+#[derive(Default)]
+struct Described<'a> {
+    /// The one that is wanted.
+    topic: &'a str,
+    /// By id: encoding, text.
+    schemas: HashMap<u16, (String, String)>,
+    /// By id, the channels of the topic: how their messages are read, or why they are not.
+    forms: HashMap<u16, Result<Form, String>>,
+    /// By id, the other channels: their topic, and whether it has messages.
+    others: HashMap<u16, (String, bool)>,
+}
+
+impl Described<'_> {
+    fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Schema { header, data } => {
+                self.schemas.insert(header.id, (header.encoding, String::from_utf8_lossy(&data).into_owned()));
             }
+            // Files repeat their channels.
+            Record::Channel(channel) if channel.topic == self.topic => {
+                let form = || Form::of(&channel.message_encoding, self.schemas.get(&channel.schema_id));
+                self.forms.entry(channel.id).or_insert_with(form);
+            }
+            Record::Channel(channel) => {
+                self.others.entry(channel.id).or_insert((printable(channel.topic), false));
+            }
+            _ => {}
         }
-    })
+    }
+
+    /// Which other topics have messages.
+    fn there(&self) -> String {
+        let with_messages = self.others.values().filter(|(_, has_messages)| *has_messages);
+        let mut topics: Vec<&str> = with_messages.map(|(topic, _)| topic.as_str()).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        if topics.is_empty() { "it has no messages".into() } else { format!("it has {}", topics.join(", ")) }
+    }
+}
+
+/// What was left out.
+#[derive(Default)]
+struct Lost {
+    first: Vec<String>,
+    more: u64,
+}
+
+impl Lost {
+    fn add(&mut self, what: String) {
+        match self.first.len() {
+            DAMAGE_MOST => self.more += 1,
+            _ => self.first.push(what),
+        }
+    }
+
+    fn told(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.first.push(format!("{} more of such damage", self.more));
+        }
+        self.first
+    }
 }
 
 /// How a channel's messages are read.
@@ -109,13 +172,12 @@ enum Form {
 }
 
 impl Form {
-    fn of(channel: &mcap::Channel<'_>) -> Result<Form, String> {
-        let encoding = channel.message_encoding.as_str();
+    fn of(encoding: &str, schema: Option<&(String, String)>) -> Result<Form, String> {
         if encoding == "json" {
             return Ok(Form::Json);
         }
-        match channel.schema.as_ref().filter(|schema| encoding == "cdr" && schema.encoding == "ros2msg") {
-            Some(schema) => Schema::parse(&String::from_utf8_lossy(&schema.data)).map(Form::Cdr),
+        match schema.filter(|(kind, _)| encoding == "cdr" && kind == "ros2msg") {
+            Some((_, text)) => Schema::parse(text).map(Form::Cdr),
             None => Err(format!("its messages are {encoding:?}; only cdr with ros2msg schemas and json are read")),
         }
     }
@@ -230,7 +292,8 @@ mod tests {
         let expected = [Some(5e9 + 7.0), Some(200.0), Some(-2.5), Some(0.5), Some(-3.0), Some(1.0)];
         assert_eq!(values, expected);
         // The second message is torn.
-        assert_eq!(told, Told { messages: 1, undecodable: 1 });
+        let damage = vec!["1 messages of /arm do not decode by their schema".to_owned()];
+        assert_eq!(told, Told { messages: 1, damage });
     }
 
     #[test]
@@ -239,6 +302,17 @@ mod tests {
             br#"{"stamp":{"sec":2,"nanosec":5},"pose":{"x":1.25},"joints":[0.5,true]}                           "#;
         let (values, _) = numbers(&file("json", text), "/arm", &["stamp", "pose.x", "joints[1]"]).unwrap();
         assert_eq!(values, [Some(2e9 + 5.0), Some(1.25), Some(1.0)]);
+    }
+
+    #[test]
+    fn damage_costs_itself_and_is_told() {
+        let whole = file("cdr", &message());
+        let cut = &whole[..whole.len() / 2];
+        let said = numbers(cut, "/arm", &["count"]).unwrap_err().to_string();
+        assert!(said.contains("it has no messages; the file ends within the record at byte"), "{said}");
+        let mut longer = whole.clone();
+        longer.truncate(whole.len() - 40);
+        assert_eq!(numbers(&longer, "/arm", &["count"]).unwrap().1.messages, 1);
     }
 
     #[test]
@@ -255,6 +329,7 @@ mod tests {
             assert!(said.contains(words), "{said}");
         }
         assert!(numbers(&file("protobuf", &[0; 8]), "/arm", &["count"]).unwrap_err().to_string().contains("only cdr"));
-        assert!(channel_numbers(b"no file", "/arm", &[], &mut |_, _| {}).is_err());
+        let said = channel_numbers(b"no file", "/arm", &[], &mut |_, _| {}).unwrap_err().to_string();
+        assert!(said.contains("is no MCAP file"), "{said}");
     }
 }

@@ -27,6 +27,14 @@ pub enum Error {
         /// The first unknown one.
         feature: String,
     },
+    /// A chunk of somebody's file. Guessing would make data up.
+    #[error("at byte {at}: the chunk compression {name:?}, which this taut does not know")]
+    UnknownCompression {
+        /// Where.
+        at: u64,
+        /// What the chunk says.
+        name: String,
+    },
     /// A channel that cannot be read.
     #[error("{0}")]
     Channel(String),

@@ -9,6 +9,7 @@ mod damage;
 mod decoder;
 mod error;
 pub mod log;
+pub mod mcap_reader;
 mod plain;
 mod printable;
 mod reader;

@@ -252,7 +252,7 @@ impl Collected {
     fn finish(self, row: &mut dyn FnMut(Row<'_>)) -> Result<Analysis> {
         let Contents { info, ending, damage, .. } = self.contents;
         let damage = damage.iter().map(ToString::to_string).collect();
-        Ok(self.analyzer.finish_by_row(info, ending, damage, self.bytes.len() as u64, row)?)
+        Ok(self.analyzer.finish_by_row(info, ending, damage, self.bytes.len() as u64, &mut |r: Row<'_>| row(r))?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! interval (5 ms by default), asks the holder to let go, and waits again. Waits on the runtime's
 //! addresses that follow each other closely are therefore one.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::{Call, Machine, Objects, State, timeline::SystemCall};
 
@@ -120,8 +120,8 @@ fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, machine: &Machine, object
 
 /// Addresses on which this thread waits and which it wakes itself after its wait.
 fn locks(calls: &[SystemCall]) -> impl Iterator<Item = u64> {
-    let mut waited: HashSet<u64> = HashSet::new();
-    let mut evidence: HashMap<u64, u32> = HashMap::new();
+    let mut waited: HashSet<u64> = HashSet::default();
+    let mut evidence: HashMap<u64, u32> = HashMap::default();
     for call in calls {
         if is_wait(call) {
             waited.insert(call.arg0);

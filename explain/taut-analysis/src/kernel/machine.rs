@@ -1,7 +1,6 @@
 //! Replays kernel events into timelines of threads and CPUs.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use taut_recording::{Architecture, KernelEvent};
 
 use super::{

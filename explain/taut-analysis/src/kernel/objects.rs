@@ -1,18 +1,26 @@
 //! What numbers mean: threads' names and processes, registered locks, CPython's runtime, descriptors.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
+use foldhash::HashMap;
 use taut_recording::{Object, ObjectKind, Thread};
 
 /// Collected from the recording's records, asked by tid, pid and address.
 #[derive(Default)]
 pub(crate) struct Objects {
-    threads: HashMap<i32, Vec<Thread>>,
+    threads: HashMap<i32, Vec<Named>>,
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
     /// Who forked a process.
     parents: HashMap<i32, i32>,
+}
+
+/// A thread under one of its names.
+struct Named {
+    thread: Thread,
+    /// "comm/tid".
+    name: String,
 }
 
 struct Lock {
@@ -24,7 +32,8 @@ struct Lock {
 
 impl Objects {
     pub fn thread(&mut self, thread: &Thread) {
-        self.threads.entry(thread.tid).or_default().push(thread.clone());
+        let name = format!("{}/{}", thread.comm, thread.tid);
+        self.threads.entry(thread.tid).or_default().push(Named { thread: thread.clone(), name });
     }
 
     pub fn object(&mut self, object: &Object) {
@@ -46,29 +55,29 @@ impl Objects {
     }
 
     pub fn pid(&self, tid: i32) -> Option<i32> {
-        self.threads.get(&tid)?.last().map(|thread| thread.pid)
+        self.threads.get(&tid)?.last().map(|named| named.thread.pid)
     }
 
     /// Whether the thread belongs to the recorded tree, so that its system calls were seen.
     pub fn is_recorded(&self, tid: i32) -> bool {
-        self.threads.get(&tid).is_some_and(|all| all.iter().any(|thread| thread.recorded))
+        self.threads.get(&tid).is_some_and(|all| all.iter().any(|named| named.thread.recorded))
     }
 
     /// "comm/tid" by the name it had then.
-    pub fn name(&self, tid: i32, time_ns: u64) -> String {
+    pub fn name(&self, tid: i32, time_ns: u64) -> Cow<'_, str> {
         if tid == 0 {
             return "idle".into();
         }
-        let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}") };
-        let then = all.iter().rev().find(|thread| thread.time_ns <= time_ns).unwrap_or(&all[0]);
-        format!("{}/{tid}", then.comm)
+        let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}").into() };
+        let then = all.iter().rev().find(|named| named.thread.time_ns <= time_ns).unwrap_or(&all[0]);
+        then.name.as_str().into()
     }
 
     /// Name of the process's main thread, for "process:NAME".
     pub fn process(&self, tid: i32) -> String {
         let pid = self.pid(tid).unwrap_or(tid);
         let main = self.threads.get(&pid).and_then(|all| all.last());
-        main.map_or_else(|| pid.to_string(), |thread| format!("{}/{pid}", thread.comm))
+        main.map_or_else(|| pid.to_string(), |named| named.name.clone())
     }
 
     /// Whether any thread has that name, number, or "name/number".
@@ -78,7 +87,7 @@ impl Objects {
 
     /// Whether the thread has that name, number, or "name/number".
     pub fn thread_is(&self, tid: i32, name: &str) -> bool {
-        let same = |thread: &Thread| thread.comm == name || name == format!("{}/{tid}", thread.comm);
+        let same = |named: &Named| named.thread.comm == name || named.name == name;
         name == tid.to_string() || self.threads.get(&tid).is_some_and(|all| all.iter().any(same))
     }
 
@@ -86,7 +95,7 @@ impl Objects {
     pub fn process_is(&self, tid: i32, name: &str) -> bool {
         let pid = self.pid(tid).unwrap_or(tid);
         let main = self.threads.get(&pid).and_then(|all| all.last());
-        self.thread_is(pid, name) || main.is_some_and(|m| m.cmdline.split(' ').any(|word| word == name))
+        self.thread_is(pid, name) || main.is_some_and(|m| m.thread.cmdline.split(' ').any(|word| word == name))
     }
 
     /// The registered lock that holds this address; a later registration of the same place supersedes.

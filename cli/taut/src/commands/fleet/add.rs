@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, NaiveDate};
 use sha2::{Digest, Sha256};
-use taut_analysis::Analyzer;
+use taut_analysis::{Analyzer, Row};
 use taut_report::words;
 use taut_tables::{File, Histograms, Origin, Table};
 
@@ -80,9 +80,10 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     damage.iter().for_each(|damage| eprintln!("taut: warning: {}: {damage}", path.display()));
     let is_whole = damage.is_empty();
     let mut histograms = Histograms::default();
-    let analysis = analyzer.finish_by_row(contents.info, contents.ending, damage, bytes.len() as u64, &mut |row| {
-        histograms.row(&row);
-    })?;
+    let analysis =
+        analyzer.finish_by_row(contents.info, contents.ending, damage, bytes.len() as u64, &mut |row: Row<'_>| {
+            histograms.row(&row);
+        })?;
     let date = match args.date {
         Some(date) => date,
         None => began(info.start_realtime_ns)?,

@@ -179,11 +179,7 @@ fn channel(bytes: &[u8], topic: &str, fields: &[(&str, &Mapping)]) -> Result<(St
         stream.frames.push(recorded);
     })?;
     stream.frames.sort_by_key(|recorded| recorded.frame.arrival_ns);
-    let damage = match told.undecodable {
-        0 => Vec::new(),
-        n => vec![format!("{n} messages of {topic} do not decode by their schema")],
-    };
-    Ok((stream, damage))
+    Ok((stream, told.damage))
 }
 
 /// A bar when somebody watches.
