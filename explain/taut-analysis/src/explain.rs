@@ -2,6 +2,7 @@
 //! tail has that the usual messages have not.
 
 use foldhash::HashMap;
+use taut_stats::Distribution;
 
 use crate::{
     Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece, State,
@@ -132,7 +133,7 @@ pub(crate) fn explain(
     if wanted.only_rows {
         return Vec::new();
     }
-    let limit = chain.end_to_end.distribution.highest_to_p99();
+    let limit = limit(chain, &ledger);
     ledger.close(limit.map(|(_, ns)| ns));
     let mut explained = Explained {
         messages: through.len() as u64,
@@ -160,6 +161,18 @@ pub(crate) fn explain(
         .collect();
     chain.explained = explained;
     refused
+}
+
+/// Where the tail of those that are explained begins, and which quantile that is; a sink may have left some out.
+fn limit(chain: &Chain, ledger: &Ledger) -> Option<(f64, u64)> {
+    let all = &chain.end_to_end.distribution;
+    if all.n == ledger.rows.len() as u64 {
+        return all.highest_to_p99();
+    }
+    let ways: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
+    let mut sorted = ways.clone();
+    sorted.sort_unstable();
+    Distribution::of(&ways, &sorted).highest_to_p99()
 }
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
