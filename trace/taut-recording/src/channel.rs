@@ -5,12 +5,11 @@
 
 use std::{collections::HashMap, io::BufReader};
 
-use mcap::records::Record;
 use serde_json::Value;
 
 use crate::{
     Error,
-    mcap_reader::{Item, McapReader},
+    mcap_reader::{Item, McapReader, Record},
     printable::printable,
     reader::MAGIC,
     ros2msg::Schema,

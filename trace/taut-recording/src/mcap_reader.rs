@@ -7,7 +7,8 @@ use std::{
     ops::Range,
 };
 
-use mcap::records::{ChunkHeader, Record, op};
+pub use mcap::records::Record;
+use mcap::records::{ChunkHeader, op};
 
 use crate::{
     Error,

@@ -5,8 +5,7 @@ use std::{
     io::{BufReader, Read},
 };
 
-use mcap::records::Record;
-use taut_recording::mcap_reader::{Item, McapReader};
+use taut_recording::mcap_reader::{Item, McapReader, Record};
 
 use super::{
     Container,
