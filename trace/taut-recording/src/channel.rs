@@ -306,12 +306,18 @@ mod tests {
     #[test]
     fn damage_costs_itself_and_is_told() {
         let whole = file("cdr", &message());
-        let cut = &whole[..whole.len() / 2];
-        let said = numbers(cut, "/arm", &["count"]).unwrap_err().to_string();
-        assert!(said.contains("it has no messages; the file ends within the record at byte"), "{said}");
-        let mut longer = whole.clone();
-        longer.truncate(whole.len() - 40);
-        assert_eq!(numbers(&longer, "/arm", &["count"]).unwrap().1.messages, 1);
+        // Magic and header, each with what it states of its length; then the chunk.
+        let chunk = 8 + 9 + whole[9] as usize;
+        let said = numbers(&whole[..chunk + 60], "/arm", &["count"]).unwrap_err().to_string();
+        let expected =
+            format!("it has no messages; the file ends within the record at byte {chunk}, which was left out");
+        assert!(said.contains(&expected), "{said}");
+        let mut flipped = whole.clone();
+        flipped[chunk + 60] ^= 1;
+        let said = numbers(&flipped, "/arm", &["count"]).unwrap_err().to_string();
+        assert!(said.contains(&format!("the chunk at byte {chunk} ")), "{said}");
+        // Without its end all messages are there.
+        assert_eq!(numbers(&whole[..whole.len() - 40], "/arm", &["count"]).unwrap().1.messages, 1);
     }
 
     #[test]

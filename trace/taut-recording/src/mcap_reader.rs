@@ -207,7 +207,8 @@ fn parse(opcode: u8, body: &[u8]) -> Option<Record<'_>> {
     }
     let mut map = if has_map { sized(rest)?.0 } else { &[] };
     while !map.is_empty() {
-        map = sized(map)?.1;
+        // A key without a value would have one read from behind the map.
+        map = sized(sized(map)?.1)?.1;
     }
     mcap::parse_record(opcode, body).ok()
 }
@@ -231,6 +232,14 @@ mod tests {
 
     fn sized(bytes: &[u8]) -> Vec<u8> {
         [&(bytes.len() as u32).to_le_bytes(), bytes].concat()
+    }
+
+    #[test]
+    fn a_key_has_its_value() {
+        let lie = [&u32::MAX.to_le_bytes()[..], b"behind the map"].concat();
+        let body = |map: Vec<u8>| [sized(b"name"), sized(&map), lie.clone()].concat();
+        assert!(parse(op::METADATA, &body([sized(b"key"), sized(b"value")].concat())).is_some());
+        assert!(parse(op::METADATA, &body(sized(b"key"))).is_none());
     }
 
     #[test]
