@@ -8,6 +8,7 @@ pub mod kernel;
 mod listing;
 mod objects;
 mod owner;
+mod pace;
 mod proc;
 mod profile;
 mod record;
@@ -26,6 +27,7 @@ pub use error::Error;
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
+pub use pace::Pace;
 pub use profile::{Profiling, Scope};
 pub use record::{Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};

@@ -1,6 +1,6 @@
 //! What /proc says of processes, threads and the machine. Every read may fail: processes come and go.
 
-use std::{fs, path::Path};
+use std::{fs, io, io::Read, path::Path};
 
 use taut_recording::Thread;
 
@@ -27,7 +27,7 @@ fn state(stat: &str) -> Option<char> {
 /// Whether the process runs that started then (any, if that is not known). A zombie runs no more, unless
 /// it is only the first of several threads.
 pub fn runs(pid: i32, started: Option<u64>) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let Ok(stat) = text(format!("/proc/{pid}/stat")) else { return false };
     let is_it = started.is_none_or(|started| start_time(&stat) == Some(started));
     is_it && (!matches!(state(&stat), Some('Z' | 'X')) || tids(pid).len() > 1)
 }
@@ -54,7 +54,7 @@ fn numbers(folder: &str) -> Vec<i32> {
 
 /// The last number of a status file's NSpid line: how the innermost PID namespace calls it.
 pub fn innermost_pid(status: &str) -> Option<i32> {
-    let text = fs::read_to_string(status).ok()?;
+    let text = text(status).ok()?;
     text.lines().find(|line| line.starts_with("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
@@ -109,27 +109,27 @@ pub fn bury_orphans(child: i32) {
 
 /// The real, effective, saved and file system's user of a process; `None` when it is gone.
 pub fn uids(pid: i32) -> Option<Vec<u32>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = text(format!("/proc/{pid}/status")).ok()?;
     let uids = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     Some(uids.split_whitespace().filter_map(|uid| uid.parse().ok()).collect())
 }
 
-/// What is known of a thread; `None` when it is gone.
+/// What is known of a thread, but its command line; `None` when it is gone.
 pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> Option<Thread> {
     let folder = format!("/proc/{pid}/task/{tid}");
-    let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
+    let stat = text(format!("{folder}/stat")).ok()?;
     let comm = comm(&stat)?.to_owned();
-    let cmdline = if pid == tid { cmdline(pid) } else { String::new() };
-    Some(Thread { time_ns, pid, tid, start_time: start_time(&stat)?, comm, cmdline, recorded })
+    Some(Thread { time_ns, pid, tid, start_time: start_time(&stat)?, comm, cmdline: String::new(), recorded })
 }
 
 /// The process that a thread belongs to.
 pub fn thread_group(tid: i32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let text = text(format!("/proc/{tid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
-fn cmdline(pid: i32) -> String {
+/// How a process was called.
+pub fn cmdline(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = bytes.split(|b| *b == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
     words.join(" ")
@@ -147,7 +147,16 @@ pub fn environment(pid: i32, variable: &str) -> std::io::Result<Option<String>> 
 
 /// A file's text without its end of line; empty when there is none.
 pub fn line(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+    text(path).unwrap_or_default().trim_end().to_owned()
+}
+
+/// A file's text. The files of /proc and /sys state no length, so that std would feel its way with ever larger reads; most fit
+/// into one of a page.
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut bytes = Vec::with_capacity(4096);
+    // Without a limit; it only hides the file, whose length would be asked for.
+    fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
@@ -182,6 +191,6 @@ mod tests {
         let pid = std::process::id() as i32;
         assert!(tree(pid).contains(&pid));
         assert_eq!(uids(pid), Some(vec![rustix::process::geteuid().as_raw(); 4]));
-        assert!(thread(pid, pid, true, 0).is_some_and(|t| t.start_time > 0 && !t.cmdline.is_empty()));
+        assert!(thread(pid, pid, true, 0).is_some_and(|t| t.start_time > 0) && !cmdline(pid).is_empty());
     }
 }

@@ -3,11 +3,16 @@
 
 use std::{
     ffi::OsString,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Child,
     time::{Duration, Instant},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use taut_clock::{ClockPair, Counter, monotonic_ns};
 use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, printable};
 
@@ -15,6 +20,7 @@ use crate::{
     Error, Target, info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
+    pace::Pace,
     proc,
     profile::{Profiler, Profiling},
     recorders::Note,
@@ -27,8 +33,6 @@ use crate::{
     threads::Threads,
 };
 
-/// Between two drains: no thread fills a ring of the usual size in this time, and a look costs 100 µs of a cold cache.
-const ROUND: Duration = Duration::from_millis(40);
 /// Between two looks for new processes and threads.
 const SCAN_NS: u64 = 250_000_000;
 /// Between two looks for new ring files: a process may use up its thread slots before its file is known.
@@ -389,9 +393,10 @@ impl Recording {
     ) -> (i32, &'static str) {
         let pid = child.id() as i32;
         let mut kill_at: Option<Instant> = None;
+        let mut end = end_of(pid);
         let mut reason = "command exited";
         loop {
-            let busy = self.round(progress);
+            let pace = self.round(progress);
             match child.try_wait() {
                 Ok(Some(status)) => return (exit_code(status), reason),
                 Ok(None) => {}
@@ -414,7 +419,7 @@ impl Recording {
                     Some(_) => {}
                 }
             }
-            rest(busy);
+            self.rest(pace, duration, &mut end);
         }
     }
 
@@ -426,8 +431,9 @@ impl Recording {
         progress: &mut dyn FnMut(&Progress),
     ) -> &'static str {
         let born = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
+        let mut end = end_of(pid);
         loop {
-            let busy = self.round(progress);
+            let pace = self.round(progress);
             if born.is_none() || !proc::runs(pid, born) {
                 return "process exited";
             }
@@ -437,12 +443,28 @@ impl Recording {
             if duration.is_some_and(|d| self.began.elapsed() >= d) {
                 return "duration";
             }
-            rest(busy);
+            self.rest(pace, duration, &mut end);
         }
     }
 
-    /// One turn of everything that is due; returns whether there is more to drain at once.
-    fn round(&mut self, progress: &mut dyn FnMut(&Progress)) -> bool {
+    /// Until the next round is due, the time is over, the process ends, or a signal comes.
+    fn rest(&self, pace: Pace, duration: Option<Duration>, end: &mut Option<OwnedFd>) {
+        let left = duration.map_or(Duration::MAX, |duration| duration.saturating_sub(self.began.elapsed()));
+        let rest = pace.rest().min(left);
+        if rest.is_zero() {
+            return;
+        }
+        let mut ends: Vec<PollFd<'_>> = end.iter().map(|end| PollFd::new(end, PollFlags::IN)).collect();
+        let is_end = poll(&mut ends, Timespec::try_from(rest).ok().as_ref()).is_ok_and(|ended| ended > 0);
+        drop(ends);
+        if is_end {
+            // Once is enough: until somebody else, who traces it, has waited for it, it would say so again and again.
+            *end = None;
+        }
+    }
+
+    /// One turn of everything that is due; returns how soon the next one is.
+    fn round(&mut self, progress: &mut dyn FnMut(&Progress)) -> Pace {
         let now_ns = monotonic_ns();
         if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
@@ -462,9 +484,13 @@ impl Recording {
             self.discover();
         }
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
-        let busy = drained.has_more || drained.batches.iter().any(|batch| batch.ticks.len() > 32_768);
+        let mut pace = drained.pace;
         self.take(drained);
-        let busy = self.drain_telemetry() || busy;
+        pace = pace.max(self.drain_telemetry());
+        if self.source.is_some() || self.profiler.is_some() {
+            // The kernel's rings may be small, and do not say how full they were.
+            pace = pace.max(Pace::Lively);
+        }
         self.drain_kernel();
         self.drain_profile(now_ns);
         self.look_up_threads();
@@ -474,7 +500,7 @@ impl Recording {
             let now = self.progress(now_ns);
             progress(&now);
         }
-        busy
+        pace
     }
 
     fn discover(&mut self) {
@@ -488,9 +514,9 @@ impl Recording {
         self.take(drained);
     }
 
-    /// Takes what the telemetry rings hold; returns whether there is more.
-    fn drain_telemetry(&mut self) -> bool {
-        let (Some(channels), Some(writer)) = (&mut self.telemetry, &mut self.writer) else { return false };
+    /// Takes what the telemetry rings hold; returns how soon to look again.
+    fn drain_telemetry(&mut self) -> Pace {
+        let (Some(channels), Some(writer)) = (&mut self.telemetry, &mut self.writer) else { return Pace::Calm };
         let drained = channels.drain(writer);
         self.ending.telemetry += drained.messages;
         for (place, count) in drained.lost {
@@ -501,7 +527,7 @@ impl Recording {
             self.failed = Some(error);
             self.writer = None;
         }
-        drained.has_more
+        drained.pace
     }
 
     /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
@@ -669,7 +695,7 @@ impl Recording {
         }
         // A ring is larger than what one drain takes; and what a process wrote before it died must not be cut off by a clock.
         for _ in 0..MOST_DRAINS {
-            if !self.drain_telemetry() {
+            if self.drain_telemetry() < Pace::Behind {
                 break;
             }
         }
@@ -719,10 +745,9 @@ fn length_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
-fn rest(busy: bool) {
-    if !busy {
-        std::thread::sleep(ROUND);
-    }
+/// Becomes readable when the process ends; none on a kernel before 5.3, or where it has ended.
+fn end_of(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
 /// Counters that producers on this machine may stamp with and that need calibration.

@@ -16,6 +16,7 @@ use taut_recording::{Kind, Name, StampBatch};
 use crate::{
     listing::Listing,
     owner::Owner,
+    pace::Pace,
     shared::{HEADER_BYTES, Shared, bad},
 };
 
@@ -86,8 +87,8 @@ pub struct Drained {
     pub lost_telemetry: Vec<(String, u64)>,
     /// Ring files that are not what the protocol says, with why; each is told once.
     pub refused: Vec<String>,
-    /// Whether a ring holds more than was taken.
-    pub has_more: bool,
+    /// How soon to look again.
+    pub pace: Pace,
 }
 
 /// A session directory and the ring files found in it.
@@ -458,7 +459,7 @@ impl RingFile {
             return 0;
         }
         let take = waiting.min(BATCH_MAX).min(most);
-        drained.has_more |= take < waiting;
+        drained.pace = drained.pace.max(Pace::of(waiting, take, self.ring_records));
         if take > 0 {
             let batch = self.copy(slot, tail, take, names);
             drained.batches.push(batch);
@@ -473,6 +474,7 @@ impl RingFile {
         }
         if state == CLOSED && take == waiting && self.slots[slot].end.is_none() {
             self.shared.u32(at).store(FREE, Ordering::Release);
+            drained.pace = drained.pace.max(Pace::Lively);
         }
         take
     }

@@ -56,7 +56,7 @@ impl Sampler {
                 }
             }
         }
-        for line in self.cpu_stat.iter().flat_map(fs::read_to_string).flat_map(|t| lines(&t)) {
+        for line in self.cpu_stat.iter().flat_map(crate::proc::text).flat_map(|t| lines(&t)) {
             if let Some((key, value)) = line.split_once(' ').filter(|(key, _)| key.contains("throttled")) {
                 push(format!("cgroup.{key}"), value.trim().parse().unwrap_or(0.0));
             }

@@ -17,6 +17,7 @@ use taut_recording::{Writer, telemetry::StructLayout};
 use crate::{
     listing::Listing,
     owner::Owner,
+    pace::Pace,
     shared::{HEADER_BYTES, Shared, bad},
 };
 
@@ -51,8 +52,8 @@ pub struct Drained {
     pub lost: Vec<(String, u64)>,
     /// Files that are not what the protocol says, with why; each is told once.
     pub refused: Vec<String>,
-    /// Whether a ring holds more than was taken.
-    pub has_more: bool,
+    /// How soon to look again.
+    pub pace: Pace,
     /// The recording could not be written.
     pub failed: Option<taut_recording::Error>,
 }
@@ -313,7 +314,7 @@ impl ChannelFile {
         }
         // SYNC POINT tail
         self.consumed(self.tail.wrapping_add(take));
-        drained.has_more |= take < waiting;
+        drained.pace = drained.pace.max(Pace::of(waiting, take, self.slot_count));
         Ok(is_closed && take == waiting)
     }
 

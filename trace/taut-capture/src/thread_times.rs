@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
     time::Instant,
 };
 
@@ -21,7 +20,7 @@ impl ThreadTimes {
         let now = Instant::now();
         let span_ns = self.at.replace(now).map_or(0, |before| (now - before).as_nanos() as u64);
         let read = |(pid, tid): (i32, i32)| {
-            let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+            let text = crate::proc::text(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
             Some((tid, times(&text)?))
         };
         let before = std::mem::replace(&mut self.known, threads.filter_map(read).collect());

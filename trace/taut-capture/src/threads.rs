@@ -113,6 +113,9 @@ impl Threads {
         }
         self.recorded += usize::from(thread.recorded && !was_recorded);
         self.known.insert(thread.tid, now);
+        if thread.pid == thread.tid {
+            thread.cmdline = proc::cmdline(thread.pid);
+        }
         Some(thread)
     }
 }

@@ -11,8 +11,8 @@ use crate::{
     Damage, Error,
     plain::{self, Descriptions},
     reader::{
-        self, CHUNK, CHUNK_FIXED, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, MESSAGE_INDEX_ENTRY, METADATA, SIGNATURE,
-        TO_RECORDS, TO_SIGNATURE,
+        self, CHUNK, CHUNK_FIXED, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, MESSAGE_INDEX_ENTRY, MESSAGE_INDEX_HEAD,
+        METADATA, SIGNATURE, TO_RECORDS, TO_SIGNATURE,
     },
     records::PlainChannel,
 };
@@ -254,11 +254,10 @@ impl<R: Read + Seek> Log<R> {
             let is_whole = end <= self.length && reader::is_known_or_chunk(head[0]);
             match head[0] {
                 CHUNK if is_whole => self.chunks.extend(chunk_at(&head, at, end)),
-                MESSAGE_INDEX if is_whole => {
+                MESSAGE_INDEX if is_whole && body >= MESSAGE_INDEX_HEAD => {
                     let channel = u16::from_le_bytes([head[9], head[10]]);
                     self.chunks.last_mut().into_iter().for_each(|chunk| chunk.channels.push(channel));
-                    // Behind the channel's number and the list's length.
-                    *self.counts.entry(channel).or_default() += body.saturating_sub(6) / MESSAGE_INDEX_ENTRY;
+                    *self.counts.entry(channel).or_default() += (body - MESSAGE_INDEX_HEAD) / MESSAGE_INDEX_ENTRY;
                 }
                 METADATA if is_whole && body <= MOST_RECORD => {
                     let metadata = self.bytes(at + RECORD_HEAD as u64, body)?;

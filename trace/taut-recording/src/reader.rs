@@ -24,6 +24,8 @@ const MAX_WINDOW_LOG: u32 = 24;
 pub(crate) const MESSAGE: u8 = 0x05;
 pub(crate) const CHUNK: u8 = 0x06;
 pub(crate) const MESSAGE_INDEX: u8 = 0x07;
+/// The channel's number, and the list's length in bytes.
+pub(crate) const MESSAGE_INDEX_HEAD: u64 = 6;
 /// A message's time and place in the chunk.
 pub(crate) const MESSAGE_INDEX_ENTRY: u64 = 16;
 const HEADER: u8 = 0x01;

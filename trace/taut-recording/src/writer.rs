@@ -25,6 +25,8 @@ pub const FORMAT_VERSION: u32 = 1;
 const CHUNK_BYTES: usize = 1 << 19;
 /// … or at this age, which bounds what a kill -9 costs.
 const CHUNK_AGE_NS: u64 = 200_000_000;
+/// Of these larger ones go to the file as they are, without a copy in between.
+const WRITE_BYTES: usize = 1 << 14;
 /// What a late reader needs is said again this often …
 const REPEAT_NS: u64 = 30_000_000_000;
 /// … and what a channel is so soon after it came: elsewhere in the file, where the same damage does not reach.
@@ -137,7 +139,7 @@ impl Writer {
             .chunk_size(None)
             .disable_seeking(true);
         let mcap = options
-            .create(BufWriter::with_capacity(CHUNK_BYTES, written))
+            .create(BufWriter::with_capacity(WRITE_BYTES, written))
             .map_err(|source| Error::Mcap { path: path.to_owned(), source })?;
         let start_ns = info.start_monotonic_ns;
         let mut writer = Writer {
