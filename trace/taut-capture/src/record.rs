@@ -465,7 +465,7 @@ impl Recording {
 
     /// One turn of everything that is due; returns how soon the next one is.
     fn round(&mut self, progress: &mut dyn FnMut(&Progress)) -> Pace {
-        let now_ns = monotonic_ns();
+        let (now_ns, mut pace) = (monotonic_ns(), Pace::Calm);
         if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
             self.scan(now_ns);
@@ -481,10 +481,10 @@ impl Recording {
         }
         if now_ns >= self.next_discover_ns {
             self.next_discover_ns = now_ns + DISCOVER_NS;
-            self.discover();
+            pace = self.discover();
         }
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
-        let mut pace = drained.pace;
+        pace = pace.max(drained.pace);
         self.take(drained);
         pace = pace.max(self.drain_telemetry());
         if self.source.is_some() || self.profiler.is_some() {
@@ -494,7 +494,8 @@ impl Recording {
         self.drain_kernel();
         self.drain_profile(now_ns);
         self.look_up_threads();
-        self.with_writer(|writer| writer.flush_due(now_ns));
+        let next_ns = now_ns + pace.rest().as_nanos() as u64;
+        self.with_writer(|writer| writer.flush_due_until(now_ns, next_ns));
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + PROGRESS_NS;
             let now = self.progress(now_ns);
@@ -503,7 +504,7 @@ impl Recording {
         pace
     }
 
-    fn discover(&mut self) {
+    fn discover(&mut self) -> Pace {
         let mut drained = Drained::default();
         if let Some(session) = &mut self.session {
             session.discover(&mut drained);
@@ -511,7 +512,9 @@ impl Recording {
         if let Some(channels) = &mut self.telemetry {
             channels.discover(&mut drained.refused);
         }
+        let pace = drained.pace;
         self.take(drained);
+        pace
     }
 
     /// Takes what the telemetry rings hold; returns how soon to look again.
