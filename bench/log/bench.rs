@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["run"] => run(8.0, 4, 15.0),
+        ["run"] => run(16.0, 4, 15.0),
         ["run", "--quick"] => run(2.0, 1, 1.0),
         ["loop", kind, seconds, file] => contenders::run(kind, seconds.parse()?, Path::new(file)),
         ["produce", seconds] => producer::run(seconds.parse()?),
