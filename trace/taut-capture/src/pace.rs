@@ -37,20 +37,35 @@ impl Pace {
     }
 }
 
+/// The pace of one recording: calm only after it was so for a while, since what is found right after a look says little.
+#[derive(Debug, Default)]
+pub struct Pacer {
+    calm_looks: u32,
+}
+
+impl Pacer {
+    const CALM_LOOKS: u32 = 5;
+
+    /// The pace after a look that found this.
+    pub fn after(&mut self, found: Pace) -> Pace {
+        self.calm_looks = if found == Pace::Calm { self.calm_looks.saturating_add(1) } else { 0 };
+        if self.calm_looks > Pacer::CALM_LOOKS { Pace::Calm } else { found.max(Pace::Lively) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_filled_steadily_does_not_run_over() {
-        let capacity = 131_072;
-        // Up to a quarter of it at the lively pace.
-        for per_ms in 0..=capacity / 4 / 40 {
-            let mut pace = Pace::Lively;
-            for _ in 0..10 {
+        let capacity = 4096;
+        for per_ms in 0..=capacity / 2 / 40 {
+            let (mut pacer, mut pace) = (Pacer::default(), Pace::Lively);
+            for _ in 0..100 {
                 let waiting = per_ms * pace.rest().as_millis() as u64;
                 assert!(8 * waiting <= 5 * capacity, "{waiting} at {per_ms} a ms");
-                pace = Pace::of(waiting, waiting, capacity);
+                pace = pacer.after(Pace::of(waiting, waiting, capacity));
             }
         }
     }
@@ -59,5 +74,14 @@ mod tests {
     fn an_empty_ring_is_calm_and_a_full_one_is_not() {
         assert_eq!([0, 1, 8, 9, 16, 17, 64].map(|n| Pace::of(n, n, 64) as u8), [0, 0, 0, 1, 1, 2, 2]);
         assert_eq!(Pace::of(3, 2, 64), Pace::Behind);
+    }
+
+    #[test]
+    fn calm_comes_slowly_and_goes_at_once() {
+        let mut pacer = Pacer::default();
+        let paces = [Pace::Calm; 7].map(|found| pacer.after(found));
+        assert_eq!(paces.map(|pace| pace == Pace::Calm), [false, false, false, false, false, true, true]);
+        assert_eq!(pacer.after(Pace::Behind), Pace::Behind);
+        assert_eq!(pacer.after(Pace::Calm), Pace::Lively);
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     Error, Target, info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
-    pace::Pace,
+    pace::{Pace, Pacer},
     proc,
     profile::{Profiler, Profiling},
     recorders::Note,
@@ -297,6 +297,7 @@ struct Recording {
     warnings: Vec<String>,
     threads: Threads,
     objects: Objects,
+    pacer: Pacer,
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
@@ -364,6 +365,7 @@ impl Recording {
             warnings: Vec::new(),
             threads: Threads::default(),
             objects: Objects::default(),
+            pacer: Pacer::default(),
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
@@ -449,8 +451,10 @@ impl Recording {
 
     /// Until the next round is due, the time is over, the process ends, or a signal comes.
     fn rest(&self, pace: Pace, duration: Option<Duration>, end: &mut Option<OwnedFd>) {
-        let left = duration.map_or(Duration::MAX, |duration| duration.saturating_sub(self.began.elapsed()));
-        let rest = pace.rest().min(left);
+        // Once it is over, what was asked to end is waited for.
+        let left =
+            duration.map(|duration| duration.saturating_sub(self.began.elapsed())).filter(|left| !left.is_zero());
+        let rest = pace.rest().min(left.unwrap_or(Duration::MAX));
         if rest.is_zero() {
             return;
         }
@@ -491,6 +495,7 @@ impl Recording {
             // The kernel's rings may be small, and do not say how full they were.
             pace = pace.max(Pace::Lively);
         }
+        let pace = self.pacer.after(pace);
         self.drain_kernel();
         self.drain_profile(now_ns);
         self.look_up_threads();
