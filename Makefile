@@ -10,7 +10,7 @@ RUST := $(shell git ls-files '*.rs' '*Cargo.toml' Cargo.lock 2>/dev/null)
 SECONDS_DEMO ?= 55
 # The teleoperation loop as its makers built it, and made right.
 SOURCE := --arrangement source --receiver sdk --validator reject --guard naive --companions all
-RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --companions all
+RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --operator --companions all
 
 # The C library is in the binaries where there is one to put in (libc.a: libc6-dev, glibc-static), so that a copy runs on any
 # machine of this architecture.

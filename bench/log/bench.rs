@@ -38,7 +38,7 @@ pub const CONTENDERS: [(&str, &str); 8] = [
 /// One turn of one contender.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    /// CPU time of all that logs, per second of the run.
+    /// CPU time of all that logs, per second of the run: all but what the loop's thread spent between the calls.
     pub cpu_share: f64,
     /// Of the recorder's process alone.
     pub recorder_share: f64,
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["run"] => run(8.0, 4, 15.0),
+        ["run"] => run(12.0, 5, 15.0),
         ["run", "--quick"] => run(2.0, 1, 1.0),
         ["loop", kind, seconds, file] => contenders::run(kind, seconds.parse()?, Path::new(file)),
         ["produce", seconds] => producer::run(seconds.parse()?),

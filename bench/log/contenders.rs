@@ -11,7 +11,7 @@ use std::{
 
 use taut_stamp::telemetry::{Channel, Telemetry};
 
-use crate::signal::{RATE_HZ, VALUES, cpu_ns, paced, quantiles};
+use crate::signal::{Of, Paced, RATE_HZ, VALUES, cpu_ns, paced, quantiles};
 
 const SCHEMA: &str = "float64[2000] value\n";
 
@@ -22,8 +22,8 @@ struct All {
 }
 
 pub fn run(kind: &str, seconds: f64, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let (began, before) = (Instant::now(), cpu_ns());
-    let calls = match kind {
+    let (began, before) = (Instant::now(), cpu_ns(Of::Process));
+    let Paced { calls, between_ns } = match kind {
         "none" => paced(seconds, |signals| {
             std::hint::black_box(&signals.values);
         }),
@@ -34,20 +34,20 @@ pub fn run(kind: &str, seconds: f64, file: &Path) -> Result<(), Box<dyn std::err
         "mcap" => {
             let (mut writer, channel) = mcap_writer(file)?;
             let mut message = Vec::new();
-            let calls = paced(seconds, |signals| write(&mut writer, channel, &mut message, &signals.values));
+            let done = paced(seconds, |signals| write(&mut writer, channel, &mut message, &signals.values));
             writer.finish()?;
-            calls
+            done
         }
         "mutex" => mutex(seconds, file)?,
         "jsonl" => {
             let mut out = BufWriter::new(File::create(file)?);
-            let calls = paced(seconds, |signals| {
+            let done = paced(seconds, |signals| {
                 let line = serde_json::json!({ "time_ns": now_ns(), "value": &signals.values[..] });
                 serde_json::to_writer(&mut out, &line).expect("the disk takes it");
                 out.write_all(b"\n").expect("the disk takes it");
             });
             out.flush()?;
-            calls
+            done
         }
         other => return Err(format!("no contender {other:?}").into()),
     };
@@ -56,7 +56,7 @@ pub fn run(kind: &str, seconds: f64, file: &Path) -> Result<(), Box<dyn std::err
     println!(
         "{}",
         serde_json::json!({
-            "cpu_ns": cpu_ns() - before, "wall_ns": began.elapsed().as_nanos() as u64,
+            "cpu_ns": cpu_ns(Of::Process) - before - between_ns, "wall_ns": began.elapsed().as_nanos() as u64,
             "p50": p50, "p99": p99, "p999": p999, "max": max, "n": n,
         })
     );
@@ -89,7 +89,7 @@ struct Shared {
     is_over: bool,
 }
 
-fn mutex(seconds: f64, file: &Path) -> Result<Vec<u64>, Box<dyn std::error::Error>> {
+fn mutex(seconds: f64, file: &Path) -> Result<Paced, Box<dyn std::error::Error>> {
     let (mut writer, channel) = mcap_writer(file)?;
     let empty = (0..64).map(|_| Box::new([0.0; VALUES])).collect();
     let shared = Arc::new((Mutex::new(Shared { empty, ..Shared::default() }), Condvar::new()));
@@ -113,7 +113,7 @@ fn mutex(seconds: f64, file: &Path) -> Result<Vec<u64>, Box<dyn std::error::Erro
             }
         }
     });
-    let calls = paced(seconds, |signals| {
+    let done = paced(seconds, |signals| {
         let mut state = shared.0.lock().expect("nobody panics");
         if let Some(mut snapshot) = state.empty.pop() {
             *snapshot = signals.values;
@@ -125,7 +125,7 @@ fn mutex(seconds: f64, file: &Path) -> Result<Vec<u64>, Box<dyn std::error::Erro
     shared.0.lock().expect("nobody panics").is_over = true;
     shared.1.notify_one();
     thread.join().expect("nobody panics")?;
-    Ok(calls)
+    Ok(done)
 }
 
 fn now_ns() -> u64 {

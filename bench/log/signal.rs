@@ -35,21 +35,32 @@ impl Signals {
     }
 }
 
-/// Runs `act` at the rate of the loop, and says how long each call took, in ns.
-pub fn paced(seconds: f64, mut act: impl FnMut(&Signals)) -> Vec<u64> {
+/// What came of a loop.
+pub struct Paced {
+    /// How long each call took, in ns.
+    pub calls: Vec<u64>,
+    /// CPU time that the loop's thread spent between the calls.
+    pub between_ns: u64,
+}
+
+/// Runs `act` at the rate of the loop.
+pub fn paced(seconds: f64, mut act: impl FnMut(&Signals)) -> Paced {
     let period = Duration::from_secs_f64(1.0 / RATE_HZ);
     let cycles = (seconds * RATE_HZ) as u32;
     let mut signals = Box::new(Signals::new());
     let mut calls = Vec::with_capacity(cycles as usize);
     let start = Instant::now();
+    let (mut between_ns, mut called_ns) = (0, cpu_ns(Of::Thread));
     for cycle in 0..cycles {
         std::thread::sleep((start + period * cycle).saturating_duration_since(Instant::now()));
         signals.step();
+        between_ns += cpu_ns(Of::Thread) - called_ns;
         let before = Instant::now();
         act(&signals);
         calls.push(before.elapsed().as_nanos() as u64);
+        called_ns = cpu_ns(Of::Thread);
     }
-    calls
+    Paced { calls, between_ns }
 }
 
 /// p50, p99, p99.9, the largest.
@@ -59,10 +70,17 @@ pub fn quantiles(mut calls: Vec<u64>) -> [u64; 4] {
     [at(0.5), at(0.99), at(0.999), at(1.0)]
 }
 
-/// CPU time of this process.
-pub fn cpu_ns() -> u64 {
+/// Whose CPU time.
+#[derive(Clone, Copy)]
+pub enum Of {
+    Process = libc::CLOCK_PROCESS_CPUTIME_ID as isize,
+    Thread = libc::CLOCK_THREAD_CPUTIME_ID as isize,
+}
+
+/// CPU time of this process or thread.
+pub fn cpu_ns(of: Of) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(of as libc::clockid_t, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

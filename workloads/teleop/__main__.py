@@ -35,6 +35,7 @@ def main() -> int:
         options_given.guard,
         options_given.companions,
         options_given.journal,
+        options_given.operator,
     )
     try:
         result = system.run(options, stop)
@@ -95,9 +96,19 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--companions", choices=COMPANIONS, default="none", help="what runs beside the loop: recorder, display, …"
     )
+    parser.add_argument(
+        "--operator",
+        action="store_true",
+        help="somebody looks after the guard has stopped motion, and presses reset a second later (split, clamp)",
+    )
     parser.add_argument("--journal", metavar="FOLDER", help="keep there what the arms truly did, step by step")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.operator and (options.arrangement, options.validator) != ("split", "clamp"):
+        parser.error(
+            "--operator needs --arrangement split and --validator clamp, which leads the arm back to the hand's path"
+        )
+    return options
 
 
 if __name__ == "__main__":

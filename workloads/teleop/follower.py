@@ -5,7 +5,8 @@ The latest wins: of the setpoints that wait the newest says where to be, and whe
 merged into the path that leads there; what the path leaves out is superseded. What goes to the servo has a mailbox of
 depth 1, the path itself: a command is made when it can be sent, from where the path is then. Commands are clamped against
 the last *sent* one. A setpoint counts as delivered when the arm's own state shows that the commands made from it were
-taken. Without an answer of the guard's, motion stops and stays stopped.
+taken. Without an answer of the guard's, motion stops and stays stopped,
+unless there is an operator who looks, and presses reset.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from . import realtime
 from .account import Account
 from .arms import FR20, Array
 from .commands import CallError, Commands
-from .guards import Heartbeat
+from .guards import REARM_NS, Heartbeat
 from .links import Control, Numbers, Setpoint, Setpoints
 from .pacing import COMMAND_NS, DELAY_MOST_NS, SETPOINT_PERIOD_NS, Command, Pacing
 from .processes import StartError
@@ -76,9 +77,11 @@ class Follower:
         heartbeat: Numbers,
         asker: Heartbeat,
         validator: RejectValidator | ClampValidator,
+        has_operator: bool = False,
     ) -> None:
         self._commands, self._stream, self._setpoints = commands, stream, setpoints
         self._heartbeat, self._asker, self._validator = heartbeat, asker, validator
+        self._has_operator = has_operator
         self._pacing = Pacing(axes=6)
         self._retry = guard.Retry(SETPOINT_PERIOD_NS, ATTEMPTS_MAX)
         self._carried: deque[Carried] = deque()
@@ -89,6 +92,8 @@ class Follower:
         self._arm_floor_ns: int | None = None
         self._malformed = 0
         self._stopped: Stopped | None = None
+        self._stopped_ns = 0
+        self._state: State | None = None
         self.account = Account()
         self.commands_sent = 0
         self.retries = 0
@@ -240,6 +245,7 @@ class Follower:
 
     def _confirm(self, state: State) -> None:
         """Holds what was sent against the arm's own count and target."""
+        self._state = state
         executed = int(state.values["servoJ_cmd_num"][0])
         if executed > self._number:
             self._number = executed  # a call that was given up had got through
@@ -277,12 +283,25 @@ class Follower:
         question = self._asker.question(now_ns)
         if question is not None:
             self._heartbeat.send(question)
-        if self._stopped != "guard_latched" and not self._asker.beats(now_ns):
+        is_guarded = self._asker.beats(now_ns)
+        if self._stopped != "guard_latched" and not is_guarded:
             self._stop("guard_latched")
+        elif self._stopped == "guard_latched" and is_guarded and self._has_operator:
+            self._go_on_if_looked_after(now_ns)
+
+    def _go_on_if_looked_after(self, now_ns: int) -> None:
+        """Somebody presses reset a second after a stop. The arm joins the hand's path from where it is, at what the validator
+        lets through."""
+        if now_ns - self._stopped_ns < REARM_NS or self._state is None:
+            return
+        if isinstance(self._validator, ClampValidator):
+            self._validator.rehome(np.array(self._state.values["actual_joint_pos"]))
+            self._pacing = Pacing(axes=6)
+            self._stopped = None
 
     def _stop(self, why: Stopped) -> None:
-        """A controlled stop where the arm is. Latched: only a new start leaves it."""
-        self._stopped = why
+        """A controlled stop where the arm is. Latched: only a new start leaves it, or an operator where it was the guard's."""
+        self._stopped, self._stopped_ns = why, time.monotonic_ns()
         self.stops.append(why)
         for one in list(self._carried):
             if one.number == 0:
@@ -315,7 +334,7 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints, hea
     validator = VALIDATORS[kind](FR20, limits, measured)
     asker = Heartbeat(int(str(settings["parameters_hash"])), int(str(settings["heartbeat_lapse_ns"])))
     _await_guard(heartbeat, asker, stream)
-    follower = Follower(commands, stream, setpoints, heartbeat, asker, validator)
+    follower = Follower(commands, stream, setpoints, heartbeat, asker, validator, bool(settings["operator"]))
     priority = realtime.ask(realtime.FOLLOWER)
     taut.prepare_thread()
     realtime.without_collections()

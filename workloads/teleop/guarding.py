@@ -40,6 +40,8 @@ def run(control: Control, settings: dict[str, object], heartbeat: Numbers) -> No
                 for state in states or []:
                     guard.update(state)
             guard.tick(time.monotonic_ns())
+            if settings["operator"]:
+                guard.operate(time.monotonic_ns())
             for challenge in heartbeat.waiting():
                 answer = guard.answer(challenge, time.monotonic_ns())
                 if answer is not None:

@@ -20,7 +20,7 @@ from .stream import STATE_PERIOD_MS, State
 
 STREAM = "follower"
 REARM_NS = 1_000_000_000
-"""After a trip somebody looks, and presses reset: one trip a second is counted at most."""
+"""After a trip somebody looks, and presses reset a second later: one trip a second is counted at most."""
 STALE_PERIODS = 5
 HEAVY_STALE_NS = 500_000_000
 """On the heavy wire frames are held up for 200 ms and more, by intent: silence is stale later there."""
@@ -123,6 +123,9 @@ class NaiveGuard:
     def tick(self, now_ns: int) -> None:
         """It does not notice silence."""
 
+    def operate(self, now_ns: int) -> None:
+        """It stops nothing that somebody would have to start again."""
+
     def answer(self, challenge: int, now_ns: int) -> int | None:
         return guard.expected_answer(self.parameters_hash, challenge)
 
@@ -143,7 +146,8 @@ class TautGuard:
         self._naive = NaiveGuard(limits)
         self._truth = Truth(limits)
         self._ratio_max = 0.0
-        self._trip: Trip | None = None
+        self._is_tripped = False
+        self.trips: list[Trip] = []
 
     def update(self, state: State) -> None:
         frame = frame_of(state)
@@ -160,10 +164,21 @@ class TautGuard:
 
     def _note(self) -> None:
         trip = self._guard.trip
-        if trip and self._trip is None:
+        if trip and not self._is_tripped:
+            self._is_tripped = True
             is_false = trip.state == "overspeed" and self._truth.is_within()
-            self._trip = Trip(trip.at_ns, trip.state, trip.cause, trip.ratio, is_false)
-            self._trip.say()
+            self.trips.append(Trip(trip.at_ns, trip.state, trip.cause, trip.ratio, is_false))
+            self.trips[-1].say()
+
+    def operate(self, now_ns: int) -> None:
+        """Somebody looks after a trip, and presses reset a second later. The guard refuses it until frames were fresh and
+        slow for long enough."""
+        if self._is_tripped and now_ns - self.trips[-1].at_ns >= REARM_NS:
+            try:
+                self._guard.reset(now_ns)
+            except guard.GuardError:
+                return
+            self._is_tripped = False
 
     def answer(self, challenge: int, now_ns: int) -> int | None:
         return self._guard.answer(challenge, now_ns)
@@ -180,7 +195,7 @@ class TautGuard:
         return {
             "kind": "taut",
             "state": self._guard.state,
-            "trips": [asdict(self._trip)] if self._trip else [],
+            "trips": [asdict(trip) for trip in self.trips],
             "ratio_max": round(self._ratio_max, 4),
             "time_base": self._guard.time_base,
             "parameters_hash": f"{self._guard.parameters_hash:016x}",

@@ -84,7 +84,7 @@ def teleoperate(
     """One run; its seconds, and what the parts counted."""
     arm = [{"host": "127.0.0.1", "commands": a.command_port, "states": a.state_port} for a in arms]
     common: dict[str, object] = {"receiver": options.receiver, "validator": options.validator, "guard": options.guard}
-    common |= {"wire": options.wire, "companions": options.companions, **hand}
+    common |= {"wire": options.wire, "companions": options.companions, "operator": options.operator, **hand}
     setpoints, heartbeat, copies = pair(), pair(), pair()
     with ExitStack() as parts:
 

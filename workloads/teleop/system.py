@@ -39,6 +39,8 @@ class Options:
     companions: str = "none"
     journal: str | None = None
     """Folder for what the arms truly did; see `journal`."""
+    operator: bool = False
+    """Somebody looks after the guard has stopped motion, and presses reset."""
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:

@@ -15,6 +15,7 @@ pytest.importorskip("taut", reason="the taut module is not installed")
 from taut.guard import REASONS
 
 from workloads.teleop import journal
+from workloads.teleop.guards import REARM_NS
 from workloads.teleop.ledger import Ledger
 from workloads.teleop.safety import Limits
 from workloads.tests.processes import alive, children, start, until
@@ -104,6 +105,35 @@ def test_a_hung_or_killed_guard_stops_motion(number: signal.Signals) -> None:
     assert result["stops"] == ["guard_latched"], err
     assert result["setpoints"]["dropped"]["guard_latched"] > 0
     assert balanced(result["setpoints"])
+
+
+def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
+    run = start("teleop", "--duration", "600", "--json", "--journal", str(tmp_path), "--operator", *RIGHT)
+    until(lambda: bool(part(run.pid, "guard") and part(run.pid, "follower")))
+    guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
+    until(lambda: voluntary_switches(follower) > 300)
+    os.kill(guard, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(guard, signal.SIGCONT)
+
+    def gaps_ns() -> np.ndarray:
+        return np.diff(journal.read(tmp_path, "FR20")[1]["t_ns"])
+
+    # At least a second without a command, and then commands again.
+    until(lambda: bool(gaps_ns().max(initial=0) >= REARM_NS))
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    result = json.loads(out)
+    assert result["stops"][0] == "guard_latched", err
+    assert {trip["state"] for trip in result["guard"]["trips"]} == {"stale"}
+    assert result["setpoints"]["dropped"]["guard_latched"] > 0
+    assert balanced(result["setpoints"]) and result["failures"] == []
+
+
+def test_an_operator_needs_what_leads_the_arm_back() -> None:
+    run = start("teleop", "--operator")
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 2 and "--validator clamp" in err, out
 
 
 def part(pid: int, role: str) -> list[int]:

@@ -20,7 +20,7 @@ use crate::{
     Error, Target, info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
-    pace::Pace,
+    pace::{Pace, Pacer},
     proc,
     profile::{Profiler, Profiling},
     recorders::Note,
@@ -297,6 +297,7 @@ struct Recording {
     warnings: Vec<String>,
     threads: Threads,
     objects: Objects,
+    pacer: Pacer,
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
@@ -364,6 +365,7 @@ impl Recording {
             warnings: Vec::new(),
             threads: Threads::default(),
             objects: Objects::default(),
+            pacer: Pacer::default(),
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
@@ -449,8 +451,10 @@ impl Recording {
 
     /// Until the next round is due, the time is over, the process ends, or a signal comes.
     fn rest(&self, pace: Pace, duration: Option<Duration>, end: &mut Option<OwnedFd>) {
-        let left = duration.map_or(Duration::MAX, |duration| duration.saturating_sub(self.began.elapsed()));
-        let rest = pace.rest().min(left);
+        // Once it is over, what was asked to end is waited for.
+        let left =
+            duration.map(|duration| duration.saturating_sub(self.began.elapsed())).filter(|left| !left.is_zero());
+        let rest = pace.rest().min(left.unwrap_or(Duration::MAX));
         if rest.is_zero() {
             return;
         }
@@ -465,7 +469,7 @@ impl Recording {
 
     /// One turn of everything that is due; returns how soon the next one is.
     fn round(&mut self, progress: &mut dyn FnMut(&Progress)) -> Pace {
-        let now_ns = monotonic_ns();
+        let (now_ns, mut pace) = (monotonic_ns(), Pace::Calm);
         if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
             self.scan(now_ns);
@@ -481,20 +485,22 @@ impl Recording {
         }
         if now_ns >= self.next_discover_ns {
             self.next_discover_ns = now_ns + DISCOVER_NS;
-            self.discover();
+            pace = self.discover();
         }
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
-        let mut pace = drained.pace;
+        pace = pace.max(drained.pace);
         self.take(drained);
         pace = pace.max(self.drain_telemetry());
         if self.source.is_some() || self.profiler.is_some() {
             // The kernel's rings may be small, and do not say how full they were.
             pace = pace.max(Pace::Lively);
         }
+        let pace = self.pacer.after(pace);
         self.drain_kernel();
         self.drain_profile(now_ns);
         self.look_up_threads();
-        self.with_writer(|writer| writer.flush_due(now_ns));
+        let next_ns = now_ns + pace.rest().as_nanos() as u64;
+        self.with_writer(|writer| writer.flush_due_until(now_ns, next_ns));
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + PROGRESS_NS;
             let now = self.progress(now_ns);
@@ -503,7 +509,7 @@ impl Recording {
         pace
     }
 
-    fn discover(&mut self) {
+    fn discover(&mut self) -> Pace {
         let mut drained = Drained::default();
         if let Some(session) = &mut self.session {
             session.discover(&mut drained);
@@ -511,7 +517,9 @@ impl Recording {
         if let Some(channels) = &mut self.telemetry {
             channels.discover(&mut drained.refused);
         }
+        let pace = drained.pace;
         self.take(drained);
+        pace
     }
 
     /// Takes what the telemetry rings hold; returns how soon to look again.

@@ -192,6 +192,7 @@ impl Session {
             match RingFile::open(&path) {
                 Ok(ring) => {
                     self.processes += 1;
+                    drained.pace = Pace::Lively;
                     self.rings.insert(path, ring);
                 }
                 Err(error) => {

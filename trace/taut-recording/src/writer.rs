@@ -241,9 +241,14 @@ impl Writer {
 
     /// Closes the chunks that are large or old enough. `now_ns` is CLOCK_MONOTONIC.
     pub fn flush_due(&mut self, now_ns: u64) -> Result<(), Error> {
+        self.flush_due_until(now_ns, now_ns)
+    }
+
+    /// As [`Writer::flush_due`], and those that will be old enough until `next_ns`: before that it is not called again.
+    pub fn flush_due_until(&mut self, now_ns: u64, next_ns: u64) -> Result<(), Error> {
         self.now_ns = self.now_ns.max(now_ns);
         for group in 0..self.pending.len() {
-            if self.pending[group].opened_ns.is_some_and(|opened| is_due(now_ns, opened, CHUNK_AGE_NS)) {
+            if self.pending[group].opened_ns.is_some_and(|opened| is_due(next_ns, opened, CHUNK_AGE_NS)) {
                 self.flush_group(group)?;
             }
         }
