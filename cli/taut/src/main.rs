@@ -1,5 +1,6 @@
 //! `taut`: find out why a robot control loop jitters. Each command is one file in `commands`.
 
+mod address;
 mod commands;
 mod config;
 mod exit;

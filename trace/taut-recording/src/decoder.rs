@@ -24,8 +24,10 @@ pub struct Decoder {
     pub plain: Descriptions,
     /// Messages by channel that have no schema.
     pub nameless: BTreeMap<u16, u64>,
-    /// Values by channel: views, of which only the number is taken.
+    /// Values by channel: views, of which mostly only the number is taken.
     pub values: BTreeMap<u16, u64>,
+    /// Whether they are given as messages too.
+    pub gives_views: bool,
 }
 
 /// Takes a record with its log time.
@@ -87,7 +89,9 @@ impl Decoder {
         // Values are views of what the raw stamps hold.
         if plain::is_view(known) {
             *self.values.entry(channel).or_default() += 1;
-            return;
+            if !self.gives_views {
+                return;
+            }
         }
         let log_time_ns = log_time_ns(body);
         if let Some(fresh) = self.plain.announce(channel) {

@@ -6,7 +6,7 @@ use std::{fs::File, os::unix::fs::FileExt};
 use crate::{
     Ending, Error, Info, Record,
     decoder::Decoder,
-    reader::{self, CHUNK, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX},
+    reader::{self, CHUNK, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, METADATA},
     schemas::Channel,
 };
 
@@ -37,12 +37,22 @@ pub fn is_finished(file: &File) -> std::io::Result<bool> {
     }
 }
 
+/// What of a recording is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// taut's own records, and messages of plain channels; not the views of values, which the stamps hold.
+    Records,
+    /// Plain channels and values, for those who know nothing else.
+    PlainChannels,
+}
+
 /// A recording that grows.
 pub struct Tail {
     file: File,
     /// Up to here it is read.
     at: u64,
-    /// Kernel events and most stamps of chunks that end before this log time are not wanted.
+    wanted: Wanted,
+    /// Of chunks that end before this log time not all is wanted: see [`Tail::is_unwanted`].
     since_ns: u64,
     decoder: Decoder,
     is_checked: bool,
@@ -55,11 +65,22 @@ impl Tail {
     /// From the start of the file; but kernel events, and stamps behind the first minute, only from chunks that reach
     /// beyond the log time `since_ns` (CLOCK_REALTIME), so that an hour's recording is caught up with at once.
     pub fn new(file: File, since_ns: u64) -> Tail {
+        Tail::of(Wanted::Records, file, since_ns)
+    }
+
+    /// Messages of plain channels alone, values among them, and those only from chunks that reach beyond the log time
+    /// `since_ns` (CLOCK_REALTIME). A channel comes before its first message, whenever it was described.
+    pub fn of_plain_channels(file: File, since_ns: u64) -> Tail {
+        Tail::of(Wanted::PlainChannels, file, since_ns)
+    }
+
+    fn of(wanted: Wanted, file: File, since_ns: u64) -> Tail {
         Tail {
             file,
             at: 0,
+            wanted,
             since_ns,
-            decoder: Decoder::default(),
+            decoder: Decoder { gives_views: wanted == Wanted::PlainChannels, ..Decoder::default() },
             is_checked: false,
             is_over: false,
             damaged: 0,
@@ -138,8 +159,14 @@ impl Tail {
         let end = bytes.checked_add(RECORD_HEAD as u64).and_then(|bytes| self.at.checked_add(bytes));
         let Some(end) = end.filter(|end| *end <= length) else { return Ok(false) };
         self.is_over = opcode == DATA_END;
-        if opcode == CHUNK && !self.is_old(end, length)? {
+        if opcode == CHUNK && !self.is_unwanted(end, length)? {
             self.chunk((end - self.at) as usize, sink)?;
+        }
+        // A channel is described in its first chunk, which may be an old one, and beside it.
+        if opcode == METADATA && self.wanted == Wanted::PlainChannels && bytes <= MAX_CHUNK_BYTES as u64 {
+            self.buffer.resize(bytes as usize, 0);
+            self.file.read_exact_at(&mut self.buffer, self.at + RECORD_HEAD as u64).map_err(Error::Read)?;
+            self.decoder.plain.copy(&self.buffer);
         }
         self.at = end;
         Ok(true)
@@ -155,26 +182,27 @@ impl Tail {
         Ok(Some((head[0], u64::from_le_bytes(head[1..].try_into().unwrap_or_default()))))
     }
 
-    /// Whether the chunk here, which reaches to byte `end`, holds only stamps or only kernel events of before. What it
-    /// holds says the index behind it.
-    fn is_old(&self, end: u64, length: u64) -> Result<bool, Error> {
-        let mut head = [0; CHUNK_HEAD];
+    /// Whether the chunk here, which reaches to byte `end`, holds only what is not wanted. What it holds says the index
+    /// behind it; the rare kinds share their chunks, and are always read.
+    fn is_unwanted(&self, end: u64, length: u64) -> Result<bool, Error> {
         let index = end + RECORD_HEAD as u64;
-        if self.since_ns == 0 || end - self.at < CHUNK_HEAD as u64 || index + 2 > length {
-            return Ok(false);
-        }
-        self.file.read_exact_at(&mut head, self.at).map_err(Error::Read)?;
-        let end_ns = u64::from_le_bytes(head[17..].try_into().unwrap_or_default());
-        if end_ns.saturating_add(BATCH_NS) >= self.since_ns
+        let is_told = end - self.at >= CHUNK_HEAD as u64 && index + 2 <= length;
+        if !is_told
+            || self.wanted == Wanted::Records && self.since_ns == 0
             || self.head(end, length)?.is_none_or(|(opcode, _)| opcode != MESSAGE_INDEX)
         {
             return Ok(false);
         }
-        let mut id = [0; 2];
+        let (mut head, mut id) = ([0; CHUNK_HEAD], [0; 2]);
+        self.file.read_exact_at(&mut head, self.at).map_err(Error::Read)?;
         self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
-        Ok(match Channel::from_id(u16::from_le_bytes(id)) {
-            Some(Channel::Kernel) => true,
-            Some(Channel::Stamps) => end_ns > self.decoder.contents.info.start_realtime_ns.saturating_add(EARLY_NS),
+        let end_ns = u64::from_le_bytes(head[17..].try_into().unwrap_or_default());
+        let is_old = end_ns.saturating_add(BATCH_NS) < self.since_ns;
+        let is_early = end_ns <= self.decoder.contents.info.start_realtime_ns.saturating_add(EARLY_NS);
+        Ok(match (self.wanted, Channel::from_id(u16::from_le_bytes(id))) {
+            (Wanted::Records, Some(Channel::Kernel)) | (Wanted::PlainChannels, None) => is_old,
+            (Wanted::Records, Some(Channel::Stamps)) => is_old && !is_early,
+            (Wanted::PlainChannels, Some(Channel::Kernel | Channel::Stamps)) => true,
             _ => false,
         })
     }

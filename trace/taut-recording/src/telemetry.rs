@@ -180,6 +180,10 @@ impl Reading {
         if bytes == 0 {
             return Err("a type without bytes".into());
         }
+        // ROS has no message without fields.
+        if let Some(before) = self.types.last().filter(|before| before.fields.is_empty()) {
+            return Err(format!("the type before, {}, has no fields", before.name));
+        }
         let name = self.type_names.of(camel(said), "");
         self.by_name.insert(said.to_owned(), self.types.len());
         self.types.push(Type {
@@ -267,9 +271,6 @@ impl Program {
                 }
                 Kind::Struct(at) => {
                     for i in 0..count {
-                        // Also of types that hold nothing there may not be any number.
-                        self.encoded += 1;
-                        self.check()?;
                         self.add(types, &types[at], from + i * types[at].bytes)?;
                     }
                 }

@@ -432,6 +432,7 @@ fn an_unknown_type_or_a_field_outside_its_struct_is_an_error_that_names_the_line
         ("field\tx\tfloat64\t3\t0\t", "\"x\" lies outside its struct of 16 bytes"),
         ("field\tx\tstruct a\t0\t0\t", "the type \"struct a\" is not known"),
         ("field\tx\tfloat64\t0\t99999999999999\t", "is no size"),
+        ("type\tb\t8", "line 2 of its description: the type before, A, has no fields"),
     ] {
         let error = telemetry::StructLayout::parse(&format!("type\ta\t16\n{line}\n"), 16).unwrap_err();
         assert!(error.contains(why), "{error}");
@@ -441,10 +442,10 @@ fn an_unknown_type_or_a_field_outside_its_struct_is_an_error_that_names_the_line
 
 #[test]
 fn a_description_that_unfolds_without_end_is_refused_and_equal_names_cost_little() {
-    // Structs without fields, which take no operation: a million of them, four thousand times.
-    let nothing = "type\tnothing\t1\ntype\tall\t1048576\n".to_owned();
-    let fields: String = (0..4000).map(|n| format!("field\tf{n}\tstruct nothing\t1048576\t0\t\n")).collect();
-    let error = telemetry::StructLayout::parse(&(nothing + &fields), 1 << 20).unwrap_err();
+    // A million structs, four thousand times.
+    let small = "type\tsmall\t1\nfield\tx\tbool\t0\t0\t\ntype\tall\t1048576\n".to_owned();
+    let fields: String = (0..4000).map(|n| format!("field\tf{n}\tstruct small\t1048576\t0\t\n")).collect();
+    let error = telemetry::StructLayout::parse(&(small + &fields), 1 << 20).unwrap_err();
     assert!(error.contains("more than a message may hold"), "{error}");
     let same = "field\tx\tbool\t0\t0\t\n".repeat(20_000);
     let constants: String = (0..20_000).map(|n| format!("constant\ty\tA\t{n}\n")).collect();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use taut_recording::KernelBatch;
 
 use super::format::Format;
@@ -19,8 +20,15 @@ use super::{Source, Wanted, machine};
 /// How often the loss counters are read; each costs the kernel some formatting.
 const LOSS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Numbers the sources of this process, so that two at once do not share an instance.
-static SOURCES: AtomicU32 = AtomicU32::new(0);
+/// Numbers the instances that this process tried to make, so that two sources at once do not share one.
+static TRIED: AtomicU32 = AtomicU32::new(0);
+
+/// How old an instance without a lock must be to count as left behind: more than making and locking one takes.
+const LEFT_BEHIND: Duration = Duration::from_secs(10);
+
+/// The file of an instance that takes options by name. Each also has a file of its own under `options`; but an open one of
+/// those does not keep the instance from being removed, and a write to it then uses memory that is gone.
+const OPTIONS: &str = "trace_options";
 
 /// Both instances and what reads them.
 pub struct Ftrace {
@@ -42,6 +50,8 @@ struct Instance {
     what: &'static str,
     /// Path inside tracefs.
     folder: String,
+    /// The folder, locked for as long as somebody here lives; see [`remove_stale`].
+    _lock: File,
     rings: Vec<Ring>,
 }
 
@@ -72,9 +82,6 @@ impl Ftrace {
         let Some(layout) = layout.filter(|_| known) else {
             return Err(io::Error::other("this kernel's ftrace pages have a layout that taut does not know"));
         };
-        let number = SOURCES.fetch_add(1, Ordering::Relaxed);
-        let suffix = if number == 0 { String::new() } else { format!("-{number}") };
-        let folder = |what: &str| format!("instances/taut-{}-{what}{suffix}", std::process::id());
         let page = vec![0; layout.page_size];
         let mut source = Ftrace {
             instances: Vec::new(),
@@ -91,33 +98,27 @@ impl Ftrace {
         let tree = tracepoints::of_tree_by_name(wanted.depth);
         // The tree first: creating an instance takes long, and scheduling must not fill its ring meanwhile.
         if !tree.is_empty() {
-            source.add("tree", folder("tree"), ring_kib)?;
+            source.add("tree", ring_kib)?;
             source.follow(wanted)?;
             source.enable(&tree, false)?;
         }
-        source.add("sched", folder("sched"), ring_kib)?;
+        source.add("sched", ring_kib)?;
         source.enable(&tracepoints::of_all_tasks(&source.tracefs, wanted.depth), true)?;
         Ok(source)
     }
 
     /// Makes an instance that is on, with every event off.
-    fn add(&mut self, what: &'static str, folder: String, ring_kib: u64) -> io::Result<()> {
-        let path = self.tracefs.path(&folder);
-        if fs::create_dir(&path).is_err() {
-            // Left by a recorder that died with the process id we have now.
-            let _ = fs::remove_dir(&path);
-            fs::create_dir(&path)
-                .map_err(|error| io::Error::new(error.kind(), format!("tracefs {folder}: {error}")))?;
-        }
+    fn add(&mut self, what: &'static str, ring_kib: u64) -> io::Result<()> {
+        let (folder, lock) = create(&self.tracefs, what)?;
         // From here on dropping the source removes it.
-        self.instances.push(Instance { what, folder: folder.clone(), rings: Vec::new() });
+        self.instances.push(Instance { what, folder: folder.clone(), _lock: lock, rings: Vec::new() });
         let set = |file: &str, value: &str| self.tracefs.write(&format!("{folder}/{file}"), value);
         set("trace_clock", "mono")?;
         let clock = self.tracefs.read(&format!("{folder}/trace_clock"))?;
         if !clock.contains("[mono]") {
             return Err(io::Error::other(format!("trace_clock stayed {}", clock.trim())));
         }
-        set("options/overwrite", "0")?;
+        set(OPTIONS, "nooverwrite")?;
         set("buffer_size_kb", &ring_kib.to_string())?;
         let mut rings = Vec::new();
         for cpu in machine::online_cpus() {
@@ -133,7 +134,7 @@ impl Ftrace {
     /// Limits the newest instance to the recorded tree; the kernel adds and removes children by itself.
     fn follow(&self, wanted: &Wanted) -> io::Result<()> {
         let Some(instance) = self.instances.last() else { return Ok(()) };
-        self.tracefs.write(&format!("{}/options/event-fork", instance.folder), "1")?;
+        self.tracefs.write(&format!("{}/{OPTIONS}", instance.folder), "event-fork")?;
         // The list may miss a thread that is born while it is read; from the second look on its parent is followed.
         for _ in 0..2 {
             let tids: Vec<String> =
@@ -311,19 +312,43 @@ fn losses_of(stats: &str) -> u64 {
     stats.lines().filter_map(counts).sum()
 }
 
-/// Removes instances of recorders that no longer live. One that a recorder in another pid
-/// namespace still reads is refused by the kernel, so it stays.
-fn remove_stale(tracefs: &Tracefs) {
-    for name in tracefs.list("instances").unwrap_or_default() {
-        if owner_of(&name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = fs::remove_dir(tracefs.path(&format!("instances/{name}")));
+/// Makes an instance and locks it. The process id in its name is for people: in another pid namespace
+/// somebody else has the same.
+fn create(tracefs: &Tracefs, what: &str) -> io::Result<(String, File)> {
+    loop {
+        let (pid, number) = (std::process::id(), TRIED.fetch_add(1, Ordering::Relaxed));
+        let folder = format!("instances/taut-{pid}-{what}-{number}");
+        let path = tracefs.path(&folder);
+        match fs::create_dir(&path).and_then(|()| locked(&path)) {
+            Ok(lock) => return Ok((folder, lock)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("tracefs {folder}: {error}"))),
         }
     }
 }
 
-/// The process id in a name like `taut-41-sched`.
-fn owner_of(instance: &str) -> Option<u32> {
-    instance.strip_prefix("taut-")?.split_once('-')?.0.parse().ok()
+/// An instance's folder with a lock on it, which ends with the last process that has it open.
+fn locked(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(folder)
+}
+
+/// Removes instances of recorders that no longer live. A lock tells, not the process id, which means nothing to whoever is
+/// in another pid namespace: removing the instance of a living recorder between two of its steps can crash the kernel
+/// (seen with Linux 6.18 and `options/overwrite`, see [`OPTIONS`]).
+fn remove_stale(tracefs: &Tracefs) {
+    for name in tracefs.list("instances").unwrap_or_default() {
+        let path = tracefs.path(&format!("instances/{name}"));
+        if name.starts_with("taut-") && is_old(&path) && locked(&path).is_ok() {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+fn is_old(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+    age.is_ok_and(|age| age.is_ok_and(|age| age > LEFT_BEHIND))
 }
 
 #[cfg(test)]
@@ -337,10 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn only_own_instances_have_an_owner() {
-        assert_eq!(owner_of("taut-41-sched"), Some(41));
-        assert_eq!(owner_of("taut-41-tree-2"), Some(41));
-        assert_eq!(owner_of("rtla-41-sched"), None);
-        assert_eq!(owner_of("taut-x-sched"), None);
+    fn who_lives_holds_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = locked(folder.path()).unwrap();
+        assert_eq!(locked(folder.path()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(lock);
+        assert!(locked(folder.path()).is_ok());
+        assert!(!is_old(folder.path()));
     }
 }

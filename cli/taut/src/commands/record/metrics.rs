@@ -10,7 +10,7 @@ use anyhow::Result;
 use taut_live::{Follower, Following, State};
 use taut_metrics::{Pusher, Server};
 
-use crate::{config, output};
+use crate::{address, config, output};
 
 /// Between two turns: scrapes come each 10 s or so.
 const TURN: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ impl Metrics {
             anyhow::bail!("with --no-file nothing would come of it: add --serve or --otlp URL");
         }
         let state = Arc::new(Mutex::new(State::default()));
-        let server = args.serve.as_deref().map(|address| Server::start(&address_of(address), Arc::clone(&state)));
+        let server = args.serve.as_deref().map(|address| Server::start(&address::with_host(address), Arc::clone(&state)));
         let (say, said) = mpsc::channel();
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
@@ -110,10 +110,4 @@ impl Metrics {
         drop((self.follower, self.pusher.take(), self.server, self.unwanted));
         self.failure.into_iter().chain(failed).chain(self.said.try_iter()).collect()
     }
-}
-
-/// A port alone is one of the loopback.
-fn address_of(address: &str) -> String {
-    let port = address.strip_prefix(':').unwrap_or(address);
-    if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { address.to_owned() }
 }

@@ -1,4 +1,7 @@
-//! `taut log`: the channels of a recording and their messages, one channel and one stretch of time without the rest.
+//! `taut log`: the channels of a recording and their messages, one channel and one stretch of time without the rest; or
+//! what is being logged, live.
+
+mod live;
 
 use std::{
     collections::VecDeque,
@@ -25,12 +28,12 @@ use crate::{exit::Done, output};
 /// Paths of a channel that a layout looks at; more than that no plot shows.
 const MOST_PATHS: usize = 2000;
 
-/// List a recording's telemetry, print a channel's messages, or write layouts for plotting tools.
+/// List a recording's telemetry, print a channel's messages, serve them live, or write layouts for plotting tools.
 ///
 /// Only the bytes of what was asked for are read. Messages are JSON lines on stdout.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut log run.mcap\n  taut log run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut log run.mcap --channel /telemetry/leg --last 10\n  taut log run.mcap --at 12.5\n  taut log run.mcap --layouts"
+    after_help = "Examples:\n  taut log run.mcap\n  taut log run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut log run.mcap --channel /telemetry/leg --last 10\n  taut log run.mcap --at 12.5\n  taut log run.mcap --layouts\n  taut log run.mcap --live"
 )]
 pub struct Args {
     /// A recording.
@@ -53,6 +56,10 @@ pub struct Args {
     /// Write layouts that show the channels, beside the recording: RUN.foxglove.json, RUN.plotjuggler.xml.
     #[arg(long, conflicts_with = "channel")]
     layouts: bool,
+    /// Serve what is being recorded to Foxglove, on a websocket [default address: 127.0.0.1:8765]. Nobody is asked who they are.
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8765")]
+    #[arg(conflicts_with_all = ["channel", "at", "layouts", "format"])]
+    live: Option<String>,
     /// Form of the list of channels.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -72,6 +79,9 @@ pub fn run(args: &Args) -> Result<Done> {
     let file = File::open(&args.recording).with_context(subject)?;
     if file.metadata()?.is_dir() {
         bail!("{}: is a folder; name a recording (.mcap)", subject());
+    }
+    if let Some(address) = &args.live {
+        return live::serve(&args.recording, file, address);
     }
     let mut log = Log::open(file).with_context(subject)?;
     let start = log.span().start;

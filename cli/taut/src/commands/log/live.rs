@@ -1,0 +1,79 @@
+//! `taut log --live`: what is logged now, on a websocket for plotting tools.
+
+use std::{
+    fs::File,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, bail};
+use taut_foxglove::Server;
+use taut_recording::{Record, Tail, is_finished};
+use taut_report::words;
+
+use crate::{address, exit::Done};
+
+/// Between two looks: the recorder writes every 200 ms.
+const LOOK: Duration = Duration::from_millis(50);
+/// A recorder writes something each 30 s, whatever happens.
+const SILENCE: Duration = Duration::from_secs(65);
+
+/// Serves until the recording ends, nobody writes it any more, or the user has seen enough.
+pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
+    let subject = || recording.display().to_string();
+    if is_finished(&file).with_context(subject)? {
+        let name = words::shell(&[subject()]);
+        bail!("{}: has ended; Foxglove opens the file itself, and here there is: taut log {name}", subject());
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut tail = Tail::of_plain_channels(file, now.as_nanos() as u64);
+    // A file that is no recording is said before anybody connects.
+    tail.read(&mut |_, _| {}).with_context(subject)?;
+    let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
+    let mut server = Server::start(&address::with_host(address), &format!("taut: {name}"), || {
+        eprintln!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
+    })?;
+    eprintln!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
+    }
+    let (mut grew, mut why) = (Instant::now(), None);
+    let done = loop {
+        let mut refused = Ok(());
+        let mut take = |_, record: Record| {
+            if refused.is_ok() {
+                refused = server.take(&record);
+            }
+        };
+        if tail.read(&mut take).with_context(subject)? {
+            grew = Instant::now();
+        }
+        refused.with_context(subject)?;
+        if tail.ending().is_some() {
+            why = Some("the recording has ended");
+            break Done::Fine;
+        }
+        if stop.load(Ordering::Relaxed) {
+            break Done::Fine;
+        }
+        if grew.elapsed() > SILENCE {
+            why = Some("nobody writes the recording any more, and it has no end; next: taut recover");
+            break Done::DataLost;
+        }
+        std::thread::sleep(LOOK);
+    };
+    let (messages, channels) = (server.messages(), server.channels());
+    server.stop(why.unwrap_or("taut was stopped"));
+    why.iter().for_each(|why| eprintln!("taut: {why}"));
+    eprintln!("taut: {} messages of {} went by", words::count(messages), words::quantity(channels as u64, "channel"));
+    if tail.damaged() == 0 {
+        return Ok(done);
+    }
+    eprintln!("taut: warning: {} of the recording failed their checksum", words::quantity(tail.damaged(), "chunk"));
+    Ok(Done::DataLost)
+}
