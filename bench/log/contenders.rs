@@ -9,32 +9,26 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use taut_stamp::telemetry::{Channel, Telemetry};
+use taut_stamp::telemetry::Channel;
 
-use crate::signal::{Of, Paced, RATE_HZ, VALUES, cpu_ns, paced, quantiles};
+use crate::signal::{All, Of, Paced, RATE_HZ, VALUES, cpu_ns, paced, quantiles};
 
 const SCHEMA: &str = "float64[2000] value\n";
-
-#[derive(Clone, Copy, Telemetry)]
-#[repr(C)]
-struct All {
-    value: [f64; VALUES],
-}
 
 pub fn run(kind: &str, seconds: f64, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (began, before) = (Instant::now(), cpu_ns(Of::Process));
     let Paced { calls, between_ns } = match kind {
         "none" => paced(seconds, |signals| {
-            std::hint::black_box(&signals.values);
+            std::hint::black_box(&signals.all);
         }),
         "taut" => {
             let mut channel = Channel::<All>::new("all", RATE_HZ);
-            paced(seconds, |signals| channel.write(&All { value: signals.values }))
+            paced(seconds, |signals| channel.write(&signals.all))
         }
         "mcap" => {
             let (mut writer, channel) = mcap_writer(file)?;
             let mut message = Vec::new();
-            let done = paced(seconds, |signals| write(&mut writer, channel, &mut message, &signals.values));
+            let done = paced(seconds, |signals| write(&mut writer, channel, &mut message, &signals.all.value));
             writer.finish()?;
             done
         }
@@ -42,7 +36,7 @@ pub fn run(kind: &str, seconds: f64, file: &Path) -> Result<(), Box<dyn std::err
         "jsonl" => {
             let mut out = BufWriter::new(File::create(file)?);
             let done = paced(seconds, |signals| {
-                let line = serde_json::json!({ "time_ns": now_ns(), "value": &signals.values[..] });
+                let line = serde_json::json!({ "time_ns": now_ns(), "value": &signals.all.value[..] });
                 serde_json::to_writer(&mut out, &line).expect("the disk takes it");
                 out.write_all(b"\n").expect("the disk takes it");
             });
@@ -116,7 +110,7 @@ fn mutex(seconds: f64, file: &Path) -> Result<Paced, Box<dyn std::error::Error>>
     let done = paced(seconds, |signals| {
         let mut state = shared.0.lock().expect("nobody panics");
         if let Some(mut snapshot) = state.empty.pop() {
-            *snapshot = signals.values;
+            *snapshot = signals.all.value;
             state.filled.push(snapshot);
         }
         drop(state);

@@ -3,19 +3,28 @@
 
 use std::time::{Duration, Instant};
 
+use taut_stamp::telemetry::Telemetry;
+
 pub const VALUES: usize = 2000;
 pub const RATE_HZ: f64 = 400.0;
 
-/// All values of one cycle.
+/// All values of one cycle, as a loop has them: in the struct that is logged.
+#[derive(Clone, Copy, Telemetry)]
+#[repr(C)]
+pub struct All {
+    pub value: [f64; VALUES],
+}
+
+/// What makes them.
 pub struct Signals {
-    pub values: [f64; VALUES],
+    pub all: All,
     state: u64,
     cycle: u64,
 }
 
 impl Signals {
     pub fn new() -> Signals {
-        Signals { values: [0.0; VALUES], state: 1, cycle: 0 }
+        Signals { all: All { value: [0.0; VALUES] }, state: 1, cycle: 0 }
     }
 
     /// The next cycle. Cheap: it is not what is measured.
@@ -23,7 +32,7 @@ impl Signals {
         self.cycle += 1;
         let time_s = self.cycle as f64 / RATE_HZ;
         let (sine, cosine) = (6.0 * time_s).sin_cos();
-        for (at, value) in self.values.iter_mut().enumerate() {
+        for (at, value) in self.all.value.iter_mut().enumerate() {
             self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let noise = (self.state >> 40) as f64 / f64::from(1 << 24) - 0.5;
             *value = match at % 3 {

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import taut
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from taut.structs import Layout
@@ -87,6 +88,53 @@ def test_rosbags_reads_schema_and_bytes(run: Path) -> None:
             leg = store.deserialize_cdr(message.data, schema.name)
             assert leg.joint[2].position == leg.cycle / 4
     assert store.types["telemetry/msg/LegJoint"]
+
+
+def test_two_versions_of_a_struct_are_matched_by_name(tmp_path: Path) -> None:
+    program = """
+        from taut.telemetry import Channel
+
+        log = Channel("leg", {fields})
+        for cycle in range(10):
+            log.row["position"], log.row["torque"] = cycle, cycle / 4
+            log.write()
+    """
+    old, new = (
+        [("position", "f4"), ("torque", "f8")],
+        [("torque", "f4"), ("mode", "u1"), ("position", "i8")],
+    )
+    runs = []
+    for name, fields in (("old", old), ("new", new)):
+        (tmp_path / name).mkdir()
+        runs.append(taut.open(record(tmp_path / name, program.format(fields=fields))))
+    tables = [run.telemetry("/telemetry/leg") for run in runs]
+    for table in tables:
+        assert table["position"].tolist() == list(range(10))
+        assert table["torque"].tolist() == [cycle / 4 for cycle in range(10)]
+    assert [("mode" in table.columns) for table in tables] == [False, True], "what was not logged is not made up"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--live", "robot"], '"robot" is no address to serve at'),
+        (["--live", "192.0.2.1:8765"], "cannot serve at 192.0.2.1:8765: "),
+        (["--live", "--last", "3"], "cannot be used with"),
+    ],
+)
+def test_live_view_refuses_what_it_cannot_serve(run: Path, tmp_path: Path, words: list[str], said: str) -> None:
+    growing = tmp_path / "growing.mcap"
+    growing.write_bytes(run.read_bytes()[:-1])
+    done = subprocess.run([TAUT, "log", growing, *words], capture_output=True, text=True)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_there_is_no_live_view_of_what_has_ended(run: Path, tmp_path: Path) -> None:
+    done = subprocess.run([TAUT, "log", run, "--live", "0"], capture_output=True, text=True)
+    assert done.returncode == 2 and "has ended; " in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    (tmp_path / "no.mcap").write_bytes(bytes(5000))
+    done = subprocess.run([TAUT, "log", tmp_path / "no.mcap", "--live", "0"], capture_output=True, text=True)
+    assert done.returncode == 2 and "no.mcap: " in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_units_and_constants_stand_in_the_schema(run: Path) -> None:

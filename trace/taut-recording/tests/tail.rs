@@ -134,3 +134,44 @@ fn what_is_no_recording_or_was_cut_is_refused() {
     let error = tail.read(&mut |_, _| {}).unwrap_err().to_string();
     assert!(error.starts_with("was cut from "), "{error}");
 }
+
+#[test]
+fn who_wants_plain_channels_gets_them_and_values_from_now_on_though_they_were_described_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    let mut writer = Writer::create(&path, &info()).unwrap();
+    writer.write(&Record::Name(Name { id: 1, name: "knee".into() })).unwrap();
+    let number = writer.channel("/telemetry/leg", "telemetry/msg/Leg", "uint8 x\n").unwrap();
+    let mut tail = Tail::of_plain_channels(File::open(&path).unwrap(), REALTIME_NS + 50_000_000_000);
+    let mut seen = Vec::new();
+    for n in 0..60u64 {
+        let since_ns = n * 1_000_000_000;
+        writer.message(number, START_NS + since_ns, n as u32, |out| out.extend([0, 1, 0, 0, n as u8])).unwrap();
+        let Record::Stamps(batch) = batch(n, &[START_NS + since_ns]) else { unreachable!() };
+        let value = vec![(n as f64).to_bits()];
+        writer.write(&Record::Stamps(StampBatch { kind: vec![5], value, ..batch })).unwrap();
+        writer.flush_due(START_NS + since_ns).unwrap();
+    }
+    tail.read(&mut |_, record| seen.push(record)).unwrap();
+    writer.finish(&Ending { end_monotonic_ns: START_NS + 60_000_000_000, ..Ending::default() }).unwrap();
+    tail.read(&mut |_, record| seen.push(record)).unwrap();
+    assert!(tail.ending().is_some());
+    let mut topics = std::collections::HashMap::new();
+    let mut messages: Vec<(String, u64)> = Vec::new();
+    for record in seen {
+        match record {
+            Record::Channel(channel) => drop(topics.insert(channel.number, channel.topic)),
+            Record::Message(message) => {
+                let topic = topics[&message.channel].clone();
+                messages.push((topic, message.log_time_ns.saturating_sub(REALTIME_NS) / 1_000_000_000));
+            }
+            Record::Stamps(_) | Record::Kernel(_) => panic!("not asked for"),
+            _ => {}
+        }
+    }
+    for topic in ["/telemetry/leg", "/value/knee"] {
+        let seconds: Vec<u64> = messages.iter().filter(|(of, _)| of == topic).map(|(_, second)| *second).collect();
+        assert!((48..=50).contains(&seconds[0]), "{topic}: {seconds:?}");
+        assert_eq!(seconds, (seconds[0]..60).collect::<Vec<_>>(), "{topic}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What a lab leaves when it is killed, and how the next one knows it: every process carries the lab's mark in its
 //! environment, and the lab's folder and control group carry it in their names. The mark is a pid with its start
-//! time, so that it can be asked whether that lab still lives.
+//! time and the pid namespace in which both mean something, so that it can be asked whether that lab still lives.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ impl Mine {
     pub fn new() -> Result<Mine, Error> {
         let pid = std::process::id();
         let start = start_time(pid).ok_or_else(|| std::io::Error::other("cannot be read"));
-        let mark = format!("{pid}-{}", start.map_err(Error::system("/proc/self/stat"))?);
+        let mark = format!("{}-{pid}-{}", namespace(), start.map_err(Error::system("/proc/self/stat"))?);
         let folder = std::env::temp_dir().join(format!("{PREFIX}{mark}"));
         fs::create_dir(&folder).map_err(Error::file(&folder))?;
         let session = Path::new(SHARED).join(format!("{PREFIX}{mark}"));
@@ -153,13 +153,22 @@ fn mark_of(pid: u32) -> Option<String> {
     variable(pid, MARK)
 }
 
-/// Whether the lab with that mark still runs. What is no mark is nobody's business: it counts as alive.
+/// Whether the lab with that mark still runs. What is no mark is nobody's business, and nor is a lab of another
+/// container, which shares a folder with us: both count as alive.
 fn is_alive(mark: &str) -> bool {
-    let Some((pid, start)) = mark.split_once('-') else { return true };
-    match (pid.parse(), start.parse::<u64>()) {
-        (Ok(pid), Ok(start)) => start_time(pid) == Some(start),
+    let numbers: Result<Vec<u64>, _> = mark.split('-').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok([of, pid, start]) if *of == namespace() => {
+            u32::try_from(*pid).is_ok_and(|pid| start_time(pid) == Some(*start))
+        }
         _ => true,
     }
+}
+
+/// Which pid namespace this process is in, by its inode; 0 where the kernel has none.
+fn namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
 fn is_stale_name(path: &Path) -> bool {
@@ -202,9 +211,10 @@ mod tests {
     #[test]
     fn a_mark_is_alive_as_long_as_that_very_process_is() {
         let pid = std::process::id();
-        let start = start_time(pid).unwrap();
-        assert!(is_alive(&format!("{pid}-{start}")));
-        assert!(!is_alive(&format!("{pid}-{}", start + 1)), "the number was given to another process");
+        let (start, here) = (start_time(pid).unwrap(), namespace());
+        assert!(is_alive(&format!("{here}-{pid}-{start}")));
+        assert!(!is_alive(&format!("{here}-{pid}-{}", start + 1)), "the number was given to another process");
+        assert!(is_alive(&format!("{}-{pid}-{}", here + 1, start + 1)), "the number means nothing here");
         assert!(is_alive("what is this"), "never touches what it does not know");
     }
 

@@ -32,7 +32,8 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut tail = Tail::of_plain_channels(file, now.as_nanos() as u64);
     // A file that is no recording is said before anybody connects.
-    tail.read(&mut |_, _| {}).with_context(subject)?;
+    let mut early = Vec::new();
+    tail.read(&mut |_, record| early.push(record)).with_context(subject)?;
     let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
     let mut server = Server::start(&address::with_host(address), &format!("taut: {name}"), || {
         eprintln!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
@@ -42,6 +43,7 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
     }
+    early.iter().try_for_each(|record| server.take(record)).with_context(subject)?;
     let (mut grew, mut why) = (Instant::now(), None);
     let done = loop {
         let mut refused = Ok(());

@@ -56,7 +56,8 @@ impl Metrics {
             anyhow::bail!("with --no-file nothing would come of it: add --serve or --otlp URL");
         }
         let state = Arc::new(Mutex::new(State::default()));
-        let server = args.serve.as_deref().map(|address| Server::start(&address::with_host(address), Arc::clone(&state)));
+        let server =
+            args.serve.as_deref().map(|address| Server::start(&address::with_host(address), Arc::clone(&state)));
         let (say, said) = mpsc::channel();
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
