@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row, RowSink};
 
-use crate::{
-    Spread,
-    state::{Figures, Hop},
-};
+use crate::state::{Figures, Hop};
 
 /// Messages that were counted, by id, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
 /// chain they are of, so a chain that is found anew counts nobody twice.
@@ -137,7 +134,7 @@ impl<'a> Rows<'a> {
     fn close(&mut self) {
         let Some(Current { chain, causes, .. }) = self.current.take() else { return };
         for (hop, cause, ns) in causes {
-            self.rowed[chain].hops[hop].hop.causes.entry(cause).or_insert_with(Spread::default).record(ns);
+            self.rowed[chain].hops[hop].hop.causes.entry(cause).or_default().record(ns);
         }
     }
 }
