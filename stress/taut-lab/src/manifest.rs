@@ -10,6 +10,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use taut_recording::printable;
 
 use crate::{Error, Trial};
 
@@ -195,7 +196,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
     let mut header = None;
     let mut trials = Vec::new();
     for (at, line) in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {
-        let record = serde_json::from_slice(line).map_err(|error| format!("{MANIFEST} line {}: {error}", at + 1))?;
+        // What it cites of the line may hold anything.
+        let said = |error: serde_json::Error| format!("{MANIFEST} line {}: {}", at + 1, printable(error.to_string()));
+        let record = serde_json::from_slice(line).map_err(said)?;
         match record {
             Record::Lab(lab) if at == 0 && lab.schema_version == SCHEMA_VERSION => header = Some(*lab),
             Record::Lab(_) => return Err(format!("{MANIFEST} line {}: of another version, or not the first", at + 1)),
