@@ -187,17 +187,20 @@ impl Tail {
     fn is_unwanted(&self, end: u64, length: u64) -> Result<bool, Error> {
         let index = end + RECORD_HEAD as u64;
         let is_told = end - self.at >= CHUNK_HEAD as u64 && index + 2 <= length;
-        if !is_told
-            || self.wanted == Wanted::Records && self.since_ns == 0
-            || self.head(end, length)?.is_none_or(|(opcode, _)| opcode != MESSAGE_INDEX)
-        {
+        if !is_told || self.wanted == Wanted::Records && self.since_ns == 0 {
             return Ok(false);
         }
         let (mut head, mut id) = ([0; CHUNK_HEAD], [0; 2]);
         self.file.read_exact_at(&mut head, self.at).map_err(Error::Read)?;
-        self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
         let end_ns = u64::from_le_bytes(head[17..].try_into().unwrap_or_default());
         let is_old = end_ns.saturating_add(BATCH_NS) < self.since_ns;
+        // Of what is new all records are wanted, whatever the index says.
+        if self.wanted == Wanted::Records && !is_old
+            || self.head(end, length)?.is_none_or(|(opcode, _)| opcode != MESSAGE_INDEX)
+        {
+            return Ok(false);
+        }
+        self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
         let is_early = end_ns <= self.decoder.contents.info.start_realtime_ns.saturating_add(EARLY_NS);
         Ok(match (self.wanted, Channel::from_id(u16::from_le_bytes(id))) {
             (Wanted::Records, Some(Channel::Kernel)) | (Wanted::PlainChannels, None) => is_old,
