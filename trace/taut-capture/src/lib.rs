@@ -27,6 +27,7 @@ pub use error::Error;
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
+pub use owner::namespace_of;
 pub use pace::Pace;
 pub use profile::{Profiling, Scope};
 pub use record::{Options, Progress, Recorded, Started, give_way, record};

@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use taut_capture::namespace_of;
 
 use super::{cgroup, frequency, shared};
 use crate::Error;
@@ -41,7 +42,7 @@ impl Mine {
     pub fn new() -> Result<Mine, Error> {
         let pid = std::process::id();
         let start = start_time(pid).ok_or_else(|| std::io::Error::other("cannot be read"));
-        let mark = format!("{}-{pid}-{}", namespace(), start.map_err(Error::system("/proc/self/stat"))?);
+        let mark = format!("{}-{pid}-{}", namespace_of("self"), start.map_err(Error::system("/proc/self/stat"))?);
         let folder = std::env::temp_dir().join(format!("{PREFIX}{mark}"));
         fs::create_dir(&folder).map_err(Error::file(&folder))?;
         let session = Path::new(SHARED).join(format!("{PREFIX}{mark}"));
@@ -158,17 +159,11 @@ fn mark_of(pid: u32) -> Option<String> {
 fn is_alive(mark: &str) -> bool {
     let numbers: Result<Vec<u64>, _> = mark.split('-').map(str::parse).collect();
     match numbers.as_deref() {
-        Ok([of, pid, start]) if *of == namespace() => {
+        Ok([of, pid, start]) if *of == namespace_of("self") => {
             u32::try_from(*pid).is_ok_and(|pid| start_time(pid) == Some(*start))
         }
         _ => true,
     }
-}
-
-/// Which pid namespace this process is in, by its inode; 0 where the kernel has none.
-fn namespace() -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
 fn is_stale_name(path: &Path) -> bool {
@@ -211,7 +206,7 @@ mod tests {
     #[test]
     fn a_mark_is_alive_as_long_as_that_very_process_is() {
         let pid = std::process::id();
-        let (start, here) = (start_time(pid).unwrap(), namespace());
+        let (start, here) = (start_time(pid).unwrap(), namespace_of("self"));
         assert!(is_alive(&format!("{here}-{pid}-{start}")));
         assert!(!is_alive(&format!("{here}-{pid}-{}", start + 1)), "the number was given to another process");
         assert!(is_alive(&format!("{}-{pid}-{}", here + 1, start + 1)), "the number means nothing here");
