@@ -10,6 +10,7 @@ mod names;
 mod output;
 #[cfg(test)]
 mod reference;
+mod stop;
 
 use std::process::ExitCode;
 

@@ -1,11 +1,7 @@
 //! A recording's plain messages (telemetry and named values) on a Foxglove websocket while they are written: Foxglove,
 //! Lichtblick and PlotJuggler connect to it.
 
-use std::{
-    collections::HashMap,
-    net::{SocketAddr, ToSocketAddrs},
-    sync::Arc,
-};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
 use foxglove::{
     Context, FoxgloveError, PartialMetadata, RawChannel, Schema, WebSocketServerHandle,
@@ -19,14 +15,6 @@ const BACKLOG: usize = 4096;
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No address.
-    #[error("{address:?} is no address to serve at ({source}); give HOST:PORT, e.g. 127.0.0.1:8765")]
-    Address {
-        /// As given.
-        address: String,
-        /// What is wrong with it.
-        source: std::io::Error,
-    },
     /// Taken, or not ours.
     #[error("cannot serve at {address}: {source}; choose another port, e.g. --live 127.0.0.1:0 for any that is free")]
     Bind {
@@ -47,16 +35,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`, HOST:PORT, in threads of its own, and tells viewers that they look at `name`.
+    /// Listens at `address`, in threads of its own, and tells viewers that they look at `name`.
     /// `fell_behind` is called, once in a while, when a viewer takes less than comes, and so misses messages.
     ///
     /// # Errors
-    /// It is no address, or nobody may listen there.
-    pub fn start(address: &str, name: &str, fell_behind: fn()) -> Result<Server, Error> {
-        let resolved = address
-            .to_socket_addrs()
-            .and_then(|mut all| all.next().ok_or_else(|| std::io::Error::other("it leads nowhere")));
-        let mut address = resolved.map_err(|source| Error::Address { address: address.to_owned(), source })?;
+    /// Nobody may listen there.
+    pub fn start(mut address: SocketAddr, name: &str, fell_behind: fn()) -> Result<Server, Error> {
         slow::tell(fell_behind);
         let context = Context::new();
         let server = context.websocket_server().name(name).bind(address.ip().to_string(), address.port());

@@ -1,7 +1,7 @@
 //! Answers scrapes: GET /metrics.
 
 use std::{
-    net::{SocketAddr, ToSocketAddrs},
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
 };
@@ -14,14 +14,6 @@ use crate::{Form, families, native, text};
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No address.
-    #[error("{address:?} is no address to serve at ({source}); give HOST:PORT, e.g. 127.0.0.1:9464")]
-    Address {
-        /// As given.
-        address: String,
-        /// What is wrong with it.
-        source: std::io::Error,
-    },
     /// Taken, or not ours.
     #[error("cannot serve at {address}: {message}; choose another port, e.g. --serve 127.0.0.1:0 for any that is free")]
     Bind {
@@ -39,17 +31,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`, HOST:PORT, and answers in threads of its own.
+    /// Listens at `address` and answers in threads of its own.
     ///
     /// # Errors
-    /// It is no address, or nobody may listen there.
-    pub fn start(address: &str, state: Arc<Mutex<State>>) -> Result<Server, Error> {
-        let resolved = address
-            .to_socket_addrs()
-            .and_then(|mut all| all.next().ok_or_else(|| std::io::Error::other("it leads nowhere")));
-        let resolved = resolved.map_err(|source| Error::Address { address: address.to_owned(), source })?;
-        let bind = |message: String| Error::Bind { address: resolved, message };
-        let http = Arc::new(tiny_http::Server::http(resolved).map_err(|error| bind(error.to_string()))?);
+    /// Nobody may listen there.
+    pub fn start(address: SocketAddr, state: Arc<Mutex<State>>) -> Result<Server, Error> {
+        let bind = |message: String| Error::Bind { address, message };
+        let http = Arc::new(tiny_http::Server::http(address).map_err(|error| bind(error.to_string()))?);
         let answering = Arc::clone(&http);
         let answer = move || {
             for request in answering.incoming_requests() {

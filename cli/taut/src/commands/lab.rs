@@ -4,18 +4,18 @@ use std::{
     ffi::OsString,
     io::IsTerminal,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
 };
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_lab::{Event, Grid, Kind, Lab, Order, Status};
 use taut_report::words;
 
 use crate::{
     exit::{self, Done},
-    output,
+    output, stop,
 };
 
 /// Repeat a system under test under loads, and find the load that breaks it.
@@ -213,10 +213,7 @@ fn with_order<T>(
     folder: &Path,
     work: impl FnOnce(&Order<'_>, &mut dyn FnMut(Event<'_>)) -> Result<T, taut_lab::Error>,
 ) -> Result<T> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("signals")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     let taut = std::env::current_exe()?;
     let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into()];
     let recorder: Vec<OsString> = vec![taut.into(), "record".into()];

@@ -9,10 +9,12 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_bus::cycle::{Command, Controller, Cycle, Schedule, States, Statistics, repeat};
 
 use super::{Asked, Buses};
+use crate::stop;
 
 /// Cycles whose times fit in memory: half a gigabyte.
 const MOST_CYCLES: f64 = 1e7;
@@ -43,10 +45,7 @@ pub fn run(engine: &mut Buses, asked: Asked, hz: f64, duration: Duration) -> Res
     if !(1.0..=MOST_CYCLES).contains(&cycles) {
         bail!("--rate {hz} for {} s: {cycles} cycles; from 1 to {MOST_CYCLES} fit", duration.as_secs_f64());
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM])?;
     let statistics = Statistics::with_room(cycles as usize);
     let mut repeater = Repeater { attitude: asked.attitude, statistics, stop };
     let mut states = States::of(asked.servos.iter().copied());

@@ -1,17 +1,15 @@
 //! Simulated servos for other programs: behind ptys that speak fdcanusb, or behind UDP.
 
-use std::{
-    io::Write,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::io::Write;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_bus::{
     sim::{Bus, serve},
     transport::{Address, Pty, Transport, UdpDoor},
 };
 
-use crate::exit::Done;
+use crate::{exit::Done, stop};
 
 /// Serves until interrupted. Prints where, a bus a line, once all can be opened.
 pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
@@ -36,10 +34,7 @@ pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
         };
         doors.push((bus, door));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     let mut stdout = std::io::stdout().lock();
     places.iter().try_for_each(|place| writeln!(stdout, "{place}"))?;
     stdout.flush()?;

@@ -12,12 +12,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_doctor::{Applied, Diagnosis, Finding, Measured, Remedy, Round};
 use taut_probe::{Plan, Settings};
 use taut_stats::Sketch;
 
 use super::{Args, check, is_json, print, say};
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, stop};
 
 /// Measures the remedy of one check, prints what it did.
 pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
@@ -38,10 +39,7 @@ pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
 
 fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Result<Measured> {
     let cpus = if asked.is_empty() { taut_probe::allowed_cpus() } else { asked.to_vec() };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     for command in remedy.undo_commands() {
         say(&format!("puts back at the end, as you would by: {command}"));
     }

@@ -3,20 +3,20 @@
 use std::{
     fs::File,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::Ordering,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_foxglove::Server;
 use taut_recording::{Record, Tail, is_finished};
 use taut_report::words;
 
-use crate::{address, exit::Done};
+use crate::{address, exit::Done, stop};
 
+/// Where Foxglove looks first.
+pub const ADDRESS: &str = "127.0.0.1:8765";
 /// Between two looks: the recorder writes every 200 ms.
 const LOOK: Duration = Duration::from_millis(50);
 /// A recorder writes something each 30 s, whatever happens.
@@ -35,14 +35,11 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     let mut early = Vec::new();
     tail.read(&mut |_, record| early.push(record)).with_context(subject)?;
     let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
-    let mut server = Server::start(&address::with_host(address), &format!("taut: {name}"), || {
+    let mut server = Server::start(address::resolved(address, ADDRESS)?, &format!("taut: {name}"), || {
         eprintln!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
     })?;
     eprintln!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     early.iter().try_for_each(|record| server.take(record)).with_context(subject)?;
     let (mut grew, mut why) = (Instant::now(), None);
     let done = loop {

@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "channel")]
     layouts: bool,
     /// Serve what is being recorded to Foxglove, on a websocket [default address: 127.0.0.1:8765]. Nobody is asked who they are.
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8765")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = live::ADDRESS)]
     #[arg(conflicts_with_all = ["channel", "from", "to", "last", "at", "layouts", "format"])]
     live: Option<String>,
     /// Form of the list of channels.

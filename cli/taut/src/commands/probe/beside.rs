@@ -5,14 +5,14 @@ use std::{
     ffi::OsString,
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_probe::{Plan, Policy, Settings, allowed_cpus};
 
-use crate::exit::Done;
+use crate::{exit::Done, stop};
 
 /// Longer than any recording; the program's end ends it.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
@@ -42,10 +42,7 @@ pub fn run(command: &[OsString]) -> Result<Done> {
 /// Probes all CPUs: real-time where this user may, so that the program's own threads are not what makes it late.
 fn probe() -> Result<Done> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).context("prctl")?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM])?;
     let plan = |policy| Plan {
         variants: vec![(String::new(), Settings { cpus: allowed_cpus(), policy, ..Settings::default() })],
         duration: FOREVER,

@@ -12,16 +12,16 @@ use std::{
     ffi::OsString,
     io::IsTerminal,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_probe::{Findings, Policy, Wake, Work};
 use taut_stats::hlog;
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, stop};
 
 /// Measure how late this machine wakes a thread: periodic wakeups against absolute deadlines, tails and not means.
 ///
@@ -186,10 +186,7 @@ pub fn run(args: &Args) -> Result<Done> {
 /// Probes in this process.
 fn measure(args: &Args) -> Result<Findings> {
     let plan = plan::of(args)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
-    }
+    let stop = stop::on(&[SIGINT, SIGTERM])?;
     let mut file = args.hlog.as_deref().map(logs::create).transpose()?;
     let mut serializer = hlog::Serializer::new();
     let mut log = match &mut file {

@@ -12,6 +12,8 @@ use taut_metrics::{Pusher, Server};
 
 use crate::{address, config, output};
 
+/// As Prometheus's exporters are numbered.
+const ADDRESS: &str = "127.0.0.1:9464";
 /// Between two turns: scrapes come each 10 s or so.
 const TURN: Duration = Duration::from_secs(2);
 /// At the end, for the last turn.
@@ -20,7 +22,7 @@ const LAST_TURN: Duration = Duration::from_secs(10);
 #[derive(clap::Args)]
 pub struct Wanted {
     /// Serve live metrics to Prometheus, at /metrics [default address: 127.0.0.1:9464]. Nobody is asked who they are.
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = ADDRESS)]
     serve: Option<String>,
     /// Push live metrics to an OpenTelemetry collector, OTLP over http, e.g. http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
@@ -56,8 +58,10 @@ impl Metrics {
             anyhow::bail!("with --no-file nothing would come of it: add --serve or --otlp URL");
         }
         let state = Arc::new(Mutex::new(State::default()));
-        let server =
-            args.serve.as_deref().map(|address| Server::start(&address::with_host(address), Arc::clone(&state)));
+        let serve = |address: &String| -> Result<Server> {
+            Ok(Server::start(address::resolved(address, ADDRESS)?, Arc::clone(&state))?)
+        };
+        let server = args.serve.as_ref().map(serve);
         let (say, said) = mpsc::channel();
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
