@@ -135,10 +135,11 @@ _ours: set[str] = set()
 def _fresh() -> str:
     """A directory of its own on a tmpfs, named after the process: PID namespace, pid, start time."""
     namespace = os.stat("/proc/self/ns/pid").st_ino
-    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    # The name in it may be any bytes.
+    stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
     for n in range(1000):
-        folder = f"{shared}/{PREFIX}{namespace}-{os.getpid()}-{stat[19]}-{n}"
+        folder = f"{shared}/{PREFIX}{namespace}-{os.getpid()}-{int(stat[19])}-{n}"
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:

@@ -333,3 +333,22 @@ def test_an_instrumented_lock_is_a_lock_and_marks_only_waits(tmp_path: Path) -> 
     assert told[0] == "as threading.Lock"
     assert re.fullmatch(r"lock robot\.py:\d+", told[1])
     assert told[2:] == ["wait sdk", "had sdk"]
+
+
+def test_a_program_whose_name_is_no_text_records_itself(tmp_path: Path) -> None:
+    # The kernel keeps 15 bytes of a name, the last of them a part of a character.
+    done = program(
+        tmp_path,
+        """
+        import ctypes, pathlib, taut
+
+        ctypes.CDLL(None).prctl(15, "x로봇팔제어".encode(), 0, 0, 0)
+        try:
+            pathlib.Path("/proc/self/comm").read_bytes().decode()
+        except UnicodeDecodeError:
+            with taut.record("run.mcap"):
+                taut.stamp("loop.begin", 1)
+            print("recorded")
+        """,
+    )
+    assert done.stdout == "recorded\n", done.stderr

@@ -88,6 +88,45 @@ fn a_c_program_is_recorded_and_its_account_balances() {
     assert_eq!(report["recording"]["stamps"], 300 * 3 + 200);
 }
 
+/// Korean, Chinese, Russian. The kernel cuts a name at 15 bytes: here in the middle of a character, so that /proc has what is no text.
+const CUT_NAMES: [&str; 3] = ["r로봇팔제어기", "r机器人控制器", "работехника"];
+
+#[test]
+fn a_process_whose_name_is_no_text_is_recorded_to_its_end() {
+    let bench = Bench::new();
+    for (at, name) in CUT_NAMES.iter().enumerate() {
+        assert!(std::str::from_utf8(&name.as_bytes()[..15]).is_err(), "{name}");
+        std::fs::copy(bench.path("robot"), bench.path(name)).unwrap();
+        let output = format!("{at}.mcap");
+        // Longer than the recorder waits before it looks for dead processes.
+        bench.taut(&["record", "-o", &output, "--", &format!("./{name}"), "1500", "1000"]).assert().success();
+        let report = bench.report(&output);
+        assert_eq!(report["recording"]["stamps"], 1500 * 3 + 1000, "{name}");
+        assert_eq!(report["chains"][0]["messages"], 1500, "{name}");
+    }
+}
+
+#[test]
+fn a_process_whose_name_is_no_text_can_be_attached_to() {
+    let bench = Bench::new();
+    let session = bench.path("session");
+    std::fs::DirBuilder::new().mode(0o700).create(&session).unwrap();
+    std::fs::copy(bench.path("robot"), bench.path(CUT_NAMES[0])).unwrap();
+    let mut robot = Command::new(bench.path(CUT_NAMES[0]))
+        .args(["100000000", "1000"])
+        .env("TAUT_SESSION", &session)
+        .spawn()
+        .unwrap();
+    let pid = robot.id().to_string();
+    wait_until("a ring file", || std::fs::read_dir(&session).unwrap().count() > 0);
+    let taut = bench.taut(&["record", "-o", "run.mcap", "--duration", "2", "--pid", &pid]).output().unwrap();
+    let is_alive = robot.try_wait().unwrap().is_none();
+    robot.kill().unwrap();
+    robot.wait().unwrap();
+    assert!(taut.status.success() && is_alive, "{}", String::from_utf8_lossy(&taut.stderr));
+    assert!(bench.report("run.mcap")["recording"]["duration_s"].as_f64().unwrap() > 1.9);
+}
+
 #[test]
 fn exit_codes_and_deaths_are_passed_on() {
     let bench = Bench::new();

@@ -29,6 +29,7 @@ pub use kernel::Depth;
 pub use kernel::fuzzing;
 pub use owner::namespace_of;
 pub use pace::Pace;
+pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
 pub use record::{Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};

@@ -1,4 +1,6 @@
-//! What /proc says of processes, threads and the machine. Every read may fail: processes come and go.
+//! What /proc says of processes, threads and the machine. Every read may fail: processes come and go. A process is gone only
+//! where /proc says that there is none ([`is_gone`]); a read that fails for another reason (no descriptor left, no permission for
+//! the moment) says nothing of it. Names may be any bytes: the kernel cuts them at 15, in the middle of a character too.
 
 use std::{fs, io, io::Read, path::Path};
 
@@ -24,12 +26,33 @@ fn state(stat: &str) -> Option<char> {
     field(stat, 3)
 }
 
+/// Field 20: how many threads.
+fn threads(stat: &str) -> Option<usize> {
+    field(stat, 20)
+}
+
 /// Whether the process runs that started then (any, if that is not known). A zombie runs no more, unless
-/// it is only the first of several threads.
+/// it is only the first of several threads. One that cannot be asked for the moment runs.
 pub fn runs(pid: i32, started: Option<u64>) -> bool {
-    let Ok(stat) = text(format!("/proc/{pid}/stat")) else { return false };
-    let is_it = started.is_none_or(|started| start_time(&stat) == Some(started));
-    is_it && (!matches!(state(&stat), Some('Z' | 'X')) || tids(pid).len() > 1)
+    match text(format!("/proc/{pid}/stat")) {
+        Ok(stat) => {
+            let is_another = started.is_some() && start_time(&stat).is_some_and(|now| Some(now) != started);
+            let has_ended =
+                matches!(state(&stat), Some('Z' | 'X')) && threads(&stat).is_none_or(|threads| threads <= 1);
+            !is_another && !has_ended
+        }
+        Err(error) => !is_gone(&error),
+    }
+}
+
+/// Whether there is such a path of a process or thread. One that cannot be asked for the moment is there.
+pub fn exists(path: impl AsRef<Path>) -> bool {
+    !fs::metadata(path).is_err_and(|error| is_gone(&error))
+}
+
+/// Whether a failed read says that the process or thread is gone: no such file, or no such process.
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
 }
 
 /// A field of a stat file by its number in proc(5), 3 or more; the name in field 2 may hold anything.
@@ -37,25 +60,52 @@ fn field<T: std::str::FromStr>(stat: &str, number: usize) -> Option<T> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
-/// All processes.
+/// All processes that can be listed.
 pub fn pids() -> Vec<i32> {
-    numbers("/proc")
+    numbers("/proc").unwrap_or_default()
 }
 
-/// All threads of a process.
+/// All threads of a process that can be listed.
 pub fn tids(pid: i32) -> Vec<i32> {
-    numbers(&format!("/proc/{pid}/task"))
+    numbers(&format!("/proc/{pid}/task")).unwrap_or_default()
 }
 
-fn numbers(folder: &str) -> Vec<i32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+fn numbers(folder: &str) -> io::Result<Vec<i32>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(numbers)
 }
 
 /// The last number of a status file's NSpid line: how the innermost PID namespace calls it.
 pub fn innermost_pid(status: &str) -> Option<i32> {
-    let text = text(status).ok()?;
-    text.lines().find(|line| line.starts_with("NSpid:"))?.split_whitespace().last()?.parse().ok()
+    innermost(&text(status).ok()?)
+}
+
+fn innermost(status: &str) -> Option<i32> {
+    status.lines().find(|line| line.starts_with("NSpid:"))?.split_whitespace().last()?.parse().ok()
+}
+
+/// The host's number of the thread that its own PID namespace calls `own`; `None` when the process has no such thread.
+///
+/// # Errors
+/// Not every thread of the process could be asked, so that nothing is known of this one.
+pub fn host_tid(pid: i32, own: i32) -> io::Result<Option<i32>> {
+    let mut asked = 0;
+    for tid in numbers(&format!("/proc/{pid}/task"))? {
+        match text(format!("/proc/{pid}/task/{tid}/status")) {
+            Ok(status) if innermost(&status) == Some(own) => return Ok(Some(tid)),
+            Ok(_) => asked += 1,
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // The kernel ends the list early where the thread ends that it stands at.
+    match threads(&text(format!("/proc/{pid}/stat"))?) {
+        Some(threads) if asked >= threads => Ok(None),
+        _ => Err(io::Error::other("threads came or went while they were listed")),
+    }
 }
 
 /// `root` and all its descendants that run now.
@@ -114,18 +164,25 @@ pub fn uids(pid: i32) -> Option<Vec<u32>> {
     Some(uids.split_whitespace().filter_map(|uid| uid.parse().ok()).collect())
 }
 
-/// What is known of a thread, but its command line; `None` when it is gone.
-pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> Option<Thread> {
-    let folder = format!("/proc/{pid}/task/{tid}");
-    let stat = text(format!("{folder}/stat")).ok()?;
-    let comm = comm(&stat)?.to_owned();
-    Some(Thread { time_ns, pid, tid, start_time: start_time(&stat)?, comm, cmdline: String::new(), recorded })
+/// What is known of a thread, but its command line.
+///
+/// # Errors
+/// It cannot be read, or is gone ([`is_gone`]).
+pub fn thread(pid: i32, tid: i32, recorded: bool, time_ns: u64) -> io::Result<Thread> {
+    let stat = text(format!("/proc/{pid}/task/{tid}/stat"))?;
+    let known = comm(&stat).zip(start_time(&stat));
+    let (comm, start_time) = known.ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Thread { time_ns, pid, tid, start_time, comm: comm.to_owned(), cmdline: String::new(), recorded })
 }
 
 /// The process that a thread belongs to.
-pub fn thread_group(tid: i32) -> Option<i32> {
-    let text = text(format!("/proc/{tid}/status")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+///
+/// # Errors
+/// As [`thread`].
+pub fn thread_group(tid: i32) -> io::Result<i32> {
+    let text = text(format!("/proc/{tid}/status"))?;
+    let group = text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    group.ok_or(io::ErrorKind::InvalidData.into())
 }
 
 /// How a process was called.
@@ -150,13 +207,13 @@ pub fn line(path: impl AsRef<Path>) -> String {
     text(path).unwrap_or_default().trim_end().to_owned()
 }
 
-/// A file's text. The files of /proc and /sys state no length, so that std would feel its way with ever larger reads; most fit
-/// into one of a page.
+/// A file's text; bytes that are none are replaced. The files of /proc and /sys state no length, so that std would feel its way
+/// with ever larger reads; most fit into one of a page.
 pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(4096);
     // Without a limit; it only hides the file, whose length would be asked for.
     fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 #[cfg(test)]
@@ -187,10 +244,63 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_no_text_is_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        // 1 + 5 × 3 bytes, of which the kernel keeps 15.
+        let program = folder.path().join("x로봇팔제어");
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| Path::new(path).exists()).unwrap();
+        std::os::unix::fs::symlink(sleep, &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        let comm = fs::read(format!("/proc/{pid}/comm")).unwrap();
+        let (seen, named) = (runs(pid, None), thread(pid, pid, true, 0).map(|thread| thread.comm));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(String::from_utf8(comm).is_err(), "the kernel did not cut the name");
+        assert!(seen);
+        assert_eq!(named.unwrap(), "x로봇팔제\u{fffd}");
+    }
+
+    #[test]
+    fn nobody_is_gone_for_want_of_a_descriptor() {
+        const ALONE: &str = "TAUT_TEST_WITHOUT_DESCRIPTORS";
+        let test = "proc::tests::nobody_is_gone_for_want_of_a_descriptor";
+        if std::env::var_os(ALONE).is_none() {
+            // The limit is the whole process's: in one of its own.
+            let alone = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([test, "--exact", "--nocapture", "--test-threads=1"])
+                .env(ALONE, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&alone.stdout);
+            return assert!(alone.status.success() && said.contains("1 passed"), "{said}");
+        }
+        let pid = std::process::id() as i32;
+        let before = start_time(&line("/proc/self/stat"));
+        let limit = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+        assert_eq!(text("/proc/self/stat").unwrap_err().raw_os_error(), Some(libc::EMFILE));
+        assert!(runs(pid, before) && runs(pid, None) && exists("/proc/self"));
+        assert!(thread(pid, pid, true, 0).is_err_and(|error| !is_gone(&error)));
+        assert!(host_tid(pid, -1).is_err(), "nothing is known of a thread that could not be asked for");
+    }
+
+    #[test]
+    fn only_a_whole_list_says_that_a_thread_is_gone() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        let (there, other) = (host_tid(pid, pid), host_tid(pid, 1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((there.unwrap(), other.unwrap()), (Some(pid), None));
+        assert!(host_tid(pid, 1).is_err_and(|error| is_gone(&error)));
+    }
+
+    #[test]
     fn this_process_is_known() {
         let pid = std::process::id() as i32;
         assert!(tree(pid).contains(&pid));
         assert_eq!(uids(pid), Some(vec![rustix::process::geteuid().as_raw(); 4]));
-        assert!(thread(pid, pid, true, 0).is_some_and(|t| t.start_time > 0) && !cmdline(pid).is_empty());
+        assert!(thread(pid, pid, true, 0).is_ok_and(|t| t.start_time > 0) && !cmdline(pid).is_empty());
     }
 }

@@ -436,7 +436,7 @@ impl Recording {
         let mut end = end_of(pid);
         loop {
             let pace = self.round(progress);
-            if born.is_none() || !proc::runs(pid, born) {
+            if !proc::runs(pid, born) {
                 return "process exited";
             }
             if signals.take(None).to_end {

@@ -17,6 +17,7 @@ use crate::{
     listing::Listing,
     owner::Owner,
     pace::Pace,
+    proc,
     shared::{HEADER_BYTES, Shared, bad},
 };
 
@@ -322,8 +323,8 @@ struct Slot {
     end: Option<u64>,
     /// It stated more records than its ring has; told once.
     is_told: bool,
-    /// Of a foreign namespace: generation and tid, and the host tid they stand for.
-    known_tid: Option<((u32, i32), i32)>,
+    /// Of a foreign namespace: generation and tid, and the host tid they stand for if it was found.
+    known_tid: Option<((u32, i32), Option<i32>)>,
 }
 
 impl RingFile {
@@ -554,39 +555,61 @@ impl RingFile {
             if self.shared.u32(state).load(Ordering::Acquire) != OPEN {
                 continue;
             }
-            let tid = self.host_tid(slot);
-            if !Path::new(&format!("/proc/{}/task/{tid}", self.owner.pid)).exists() {
+            if self.is_dead(slot) {
                 let _ = self.shared.u32(state).compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
 
-    /// Host tid of a slot's thread.
+    /// Whether /proc says that a slot's thread is gone. Where it cannot be asked, or the thread not be told from others, it lives:
+    /// were its slot closed, two threads would write into one ring.
+    fn is_dead(&mut self, slot: usize) -> bool {
+        let gone = |pid: i32, tid: i32| !proc::exists(format!("/proc/{pid}/task/{tid}"));
+        let pid = self.owner.pid;
+        match self.own_tid(slot) {
+            (_, own) if self.owner.foreign_namespace.is_none() => gone(pid, own),
+            (key, own) => match self.slots[slot].known_tid {
+                Some((known, Some(tid))) if known == (key, own) => gone(pid, tid),
+                // Asked anew: what failed before may have had another reason than that the thread is gone.
+                _ => match proc::host_tid(pid, own) {
+                    Ok(found) => {
+                        self.slots[slot].known_tid = Some(((key, own), found));
+                        found.is_none()
+                    }
+                    Err(_) => false,
+                },
+            },
+        }
+    }
+
+    /// Host tid of a slot's thread; its own word where that is not known.
     fn host_tid(&mut self, slot: usize) -> i32 {
-        let at = self.slot(slot);
-        let own = self.shared.u32(at + 4).load(Ordering::Relaxed) as i32;
+        let (generation, own) = self.own_tid(slot);
         if self.owner.foreign_namespace.is_none() || !self.owner.is_found {
             return own;
         }
-        let key = (self.shared.u32(at + 8).load(Ordering::Relaxed), own);
-        match self.slots[slot].known_tid {
-            Some((known, tid)) if known == key => tid,
+        let key = (generation, own);
+        let found = match self.slots[slot].known_tid {
+            Some((known, found)) if known == key => found,
             _ => {
-                let tid = host_tid_in(self.owner.pid, own);
-                self.slots[slot].known_tid = Some((key, tid));
-                tid
+                let found = proc::host_tid(self.owner.pid, own).ok().flatten();
+                self.slots[slot].known_tid = Some((key, found));
+                found
             }
-        }
+        };
+        found.unwrap_or(own)
+    }
+
+    /// Generation of a slot, and its thread's tid as the thread itself sees it.
+    fn own_tid(&self, slot: usize) -> (u32, i32) {
+        let at = self.slot(slot);
+        let own = self.shared.u32(at + 4).load(Ordering::Relaxed) as i32;
+        (self.shared.u32(at + 8).load(Ordering::Relaxed), own)
     }
 
     fn slot(&self, slot: usize) -> usize {
         self.slots_offset + slot * SLOT_BYTES
     }
-}
-
-fn host_tid_in(pid: i32, own: i32) -> i32 {
-    let innermost = |tid: &i32| crate::proc::innermost_pid(&format!("/proc/{pid}/task/{tid}/status"));
-    crate::proc::tids(pid).into_iter().find(|tid| innermost(tid) == Some(own)).unwrap_or(own)
 }
 
 #[cfg(test)]

@@ -136,8 +136,8 @@ fn is_stale(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).map(|rest| rest.split('-').map(str::parse).collect());
     let Some(Ok::<Vec<u64>, _>(numbers)) = numbers else { return false };
     let [namespace, pid, start, _] = numbers[..] else { return false };
-    let now = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
-    namespace == owner::namespace_of("self") && now != Some(start)
+    let Ok(pid) = pid.try_into() else { return false };
+    namespace == owner::namespace_of("self") && !proc::runs(pid, Some(start))
 }
 
 #[cfg(test)]

@@ -108,15 +108,15 @@ pub fn exit_code(status: std::process::ExitStatus) -> i32 {
 /// The session directory of a running process: the one that the user says, or that of its environment if it was
 /// started with one.
 pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Error> {
-    if pid <= 0 || !Path::new(&format!("/proc/{pid}")).exists() {
+    if pid <= 0 || !proc::exists(format!("/proc/{pid}")) {
         return Err(Error::NoProcess { pid });
     }
     if let Some(said) = said {
         return Ok(Some(said.to_owned()));
     }
-    let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match source.kind() {
-        ErrorKind::NotFound => Error::NoProcess { pid },
-        _ => Error::NotPermitted { pid, source },
+    let session = proc::environment(pid, "TAUT_SESSION").map_err(|source| match proc::is_gone(&source) {
+        true => Error::NoProcess { pid },
+        false => Error::NotPermitted { pid, source },
     })?;
     Ok(session.filter(|s| !s.is_empty()).map(|session| as_seen_by(pid, Path::new(&session))))
 }

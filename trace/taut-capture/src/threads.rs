@@ -75,15 +75,16 @@ impl Threads {
         let mut told = Vec::new();
         for (tid, recorded) in some {
             self.newcomers.remove(&tid);
+            // One that could not be asked for the moment is a newcomer again with its next event.
             let found = proc::thread_group(tid).and_then(|pid| proc::thread(pid, tid, recorded, now_ns));
-            told.extend(found.and_then(|thread| self.remember(thread)));
+            told.extend(found.ok().and_then(|thread| self.remember(thread)));
         }
         told
     }
 
     /// The threads of a recorded process that are new or were renamed.
     pub fn scan(&mut self, pid: i32, now_ns: u64) -> Vec<Thread> {
-        let threads = proc::tids(pid).into_iter().filter_map(|tid| proc::thread(pid, tid, true, now_ns));
+        let threads = proc::tids(pid).into_iter().filter_map(|tid| proc::thread(pid, tid, true, now_ns).ok());
         threads.filter_map(|thread| self.remember(thread)).collect()
     }
 
@@ -93,7 +94,7 @@ impl Threads {
             return;
         }
         // A thread's number leads somewhere too, though /proc does not list it.
-        self.known.retain(|tid, _| std::path::Path::new(&format!("/proc/{tid}")).exists());
+        self.known.retain(|tid, _| proc::exists(format!("/proc/{tid}")));
         self.most_known = 2 * self.known.len();
     }
 

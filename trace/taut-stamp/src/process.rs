@@ -480,7 +480,9 @@ fn tsc_is_good() -> bool {
 
 /// Field 22 of `/proc/self/stat`; 0 when unreadable.
 fn start_time() -> u64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in it may be any bytes.
+    let stat = fs::read("/proc/self/stat").unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use taut_capture::namespace_of;
+use taut_capture::{namespace_of, process_runs};
 
 use super::{cgroup, frequency, shared};
 use crate::Error;
@@ -160,7 +160,7 @@ fn is_alive(mark: &str) -> bool {
     let numbers: Result<Vec<u64>, _> = mark.split('-').map(str::parse).collect();
     match numbers.as_deref() {
         Ok([of, pid, start]) if *of == namespace_of("self") => {
-            u32::try_from(*pid).is_ok_and(|pid| start_time(pid) == Some(*start))
+            i32::try_from(*pid).is_ok_and(|pid| process_runs(pid, Some(*start)))
         }
         _ => true,
     }
@@ -188,7 +188,8 @@ fn listed(path: &Path) -> Vec<u32> {
 }
 
 fn name_of(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "gone".into(), |name| name.trim().to_owned())
+    let name = fs::read(format!("/proc/{pid}/comm"));
+    name.map_or_else(|_| "gone".into(), |name| String::from_utf8_lossy(&name).trim().to_owned())
 }
 
 pub(super) fn pids() -> impl Iterator<Item = u32> {

@@ -104,7 +104,9 @@ fn is_new(path: &Path, since: SystemTime) -> bool {
 fn mapped(pids: impl Iterator<Item = u32>) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for pid in pids {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        // The paths of others may be any bytes.
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
         let paths = maps.lines().filter_map(|line| line.find(SHARED).map(|at| &line[at..]));
         found.extend(paths.filter(|path| !path.ends_with(" (deleted)")).map(PathBuf::from));
     }

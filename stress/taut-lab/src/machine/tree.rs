@@ -9,6 +9,7 @@ use std::{
 use procfs::process::{Process, all_processes};
 use rustix::{
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
+    thread::{CpuSet, sched_getaffinity},
     time::{ClockId, clock_gettime},
 };
 
@@ -65,7 +66,7 @@ impl Tree {
                         ran_ns += schedule.sum_exec_runtime;
                         usage.waited_ns += schedule.run_delay;
                     }
-                    if let (Ok(stat), Ok(status)) = (task.stat(), task.status())
+                    if let Ok(stat) = task.stat()
                         && !matches!(stat.state, 'Z' | 'X')
                     {
                         tree.threads.push(Thread {
@@ -75,7 +76,7 @@ impl Tree {
                             name: stat.comm,
                             state: stat.state,
                             last_cpu: stat.processor.and_then(|cpu| cpu.try_into().ok()),
-                            allowed: status.cpus_allowed_list.map(|ranges| cpus_of(&ranges)),
+                            allowed: allowed(task.tid),
                         });
                     }
                 }
@@ -214,8 +215,10 @@ fn is_running(process: &Process) -> bool {
     process.stat().is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-fn cpus_of(ranges: &[(u32, u32)]) -> Cpus {
-    ranges.iter().flat_map(|(first, last)| *first..=*last).collect::<Vec<_>>().into()
+/// Where a thread may run. Asked of the scheduler: the status file begins with a name, which need not be text.
+fn allowed(tid: i32) -> Option<Cpus> {
+    let set = sched_getaffinity(Pid::from_raw(tid)).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect::<Vec<_>>().into())
 }
 
 pub(crate) fn now_ns() -> u64 {
@@ -226,6 +229,25 @@ pub(crate) fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_whose_name_is_no_text_is_looked_at_too() {
+        let folder = tempfile::tempdir().unwrap();
+        // The kernel keeps 15 bytes, the last of them a part of a character.
+        let program = folder.path().join("x로봇팔제어");
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("100").spawn().unwrap();
+        let look = || Tree::look(&HashMap::from([(child.id(), "robot".to_owned())])).unwrap();
+        let mut tree = look();
+        // Until it has executed the program, it has the name of this test.
+        while !tree.threads.iter().any(|thread| thread.part == "robot" && thread.name.starts_with('x')) {
+            tree = look();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let thread = tree.threads.iter().find(|thread| thread.part == "robot").unwrap();
+        assert!(thread.allowed.is_some());
+    }
 
     #[test]
     fn a_thread_is_elsewhere_by_where_it_may_run_and_by_where_it_ran() {

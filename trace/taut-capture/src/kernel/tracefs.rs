@@ -22,7 +22,7 @@ pub struct Tracefs {
 impl Tracefs {
     /// The existing mount if it may be used, else a private one (needs CAP_SYS_ADMIN).
     pub fn open() -> io::Result<Tracefs> {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mounts = crate::proc::text("/proc/self/mounts").unwrap_or_default();
         if let Some(root) = mount_points(&mounts).find(|root| fs::read_dir(root.join("events")).is_ok()) {
             return Ok(Tracefs { root, _mount: None });
         }
