@@ -149,6 +149,26 @@ fn every_tier_records_stamps() {
     }
 }
 
+/// The self tier takes a descriptor for each thread and CPU.
+#[test]
+fn few_descriptors_by_default_are_no_reason_for_a_lower_tier() {
+    let bench = Bench::new();
+    let threads = "import threading, time\n[threading.Thread(target=time.sleep, args=(100,), daemon=True).start() for _ in range(80)]\n\
+                   print('ready', flush=True); time.sleep(100)";
+    let mut program =
+        Command::new("python3").args(["-c", threads]).stdout(Stdio::piped()).spawn().expect("python3, as `make setup`");
+    std::io::Read::read_exact(program.stdout.as_mut().unwrap(), &mut [0; 5]).unwrap();
+    let line = format!(
+        "ulimit -Sn 64; exec {} record -q -o run.mcap --tier self --duration 0.2 --pid {}",
+        cargo_bin!("taut").display(),
+        program.id()
+    );
+    let taut = Command::new("sh").args(["-c", &line]).current_dir(bench.folder.path()).output().unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(taut.status.success(), "{}", String::from_utf8_lossy(&taut.stderr));
+}
+
 #[test]
 fn a_signal_reaches_the_command_and_the_recording_is_whole() {
     let bench = Bench::new();

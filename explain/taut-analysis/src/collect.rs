@@ -483,7 +483,7 @@ fn notes(
             totals.lost_telemetry
         ));
     }
-    if info.tier != Tier::Full && !info.tier_reason.is_empty() {
+    if !info.tier_reason.is_empty() {
         notes.push(info.tier_reason.clone());
     }
     if totals.kernel_events > 0 && architecture(info).is_none() {

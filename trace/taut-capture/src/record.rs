@@ -236,7 +236,8 @@ pub fn give_way() {
     }
 }
 
-/// A ring file takes a descriptor, and there is one for each process that stamps. The command is forked before this.
+/// A ring file takes a descriptor, and there is one for each process that stamps; the self tier takes one for each thread and CPU.
+/// The command is forked before this.
 fn open_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -321,6 +322,7 @@ impl Recording {
             follow_existing_threads: matches!(options.target, Target::Pid(_)),
             depth: options.depth,
         };
+        open_many_files();
         // Git reads files while the kernel lets us wait for its rings: each takes a tenth of a second.
         let git_revision = std::thread::spawn(info::git_revision);
         let chosen = kernel::start(&wanted)?;
@@ -331,7 +333,6 @@ impl Recording {
             None => None,
         };
         give_way();
-        open_many_files();
         outlive_limits();
         let mut info: Info =
             info::gather(command, &options.taut_version, &chosen, git_revision.join().unwrap_or_default());

@@ -206,6 +206,43 @@ fn interrupts_and_idle_come_with_the_depth() {
     assert!(entered > 0 && left > 0, "{entered} entered, {left} left");
 }
 
+/// Root may all that a source asks for: what is refused here is refused to everybody, and is left out and named.
+#[test]
+fn every_source_serves_at_every_depth() {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    for source in ["ftrace", "perf"] {
+        for depth in [Depth::Sched, Depth::Syscalls, Depth::Irq, Depth::All] {
+            let mut child = echo();
+            let pid = child.id() as i32;
+            let wanted =
+                Wanted { source: Some(source.into()), pid, depth, follow_existing_threads: true, ..Wanted::default() };
+            let chosen = match start(&wanted) {
+                Ok(chosen) => chosen,
+                Err(error) if !is_root => {
+                    eprintln!("SKIPPED every_source_serves_at_every_depth: {error}");
+                    child.kill().unwrap();
+                    continue;
+                }
+                Err(error) => panic!("{source} at {}: {error}", depth.word()),
+            };
+            let (reason, left_out) = (chosen.tier_reason.clone(), chosen.source.as_ref().unwrap().left_out().to_vec());
+            assert!(left_out.iter().all(|name| reason.contains(name)), "{reason}");
+            assert!(!left_out.iter().any(|name| name.starts_with("sched:")), "{left_out:?}");
+            ping_pong(&mut child, ROUNDS);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let (rows, _) = finish(chosen);
+            let seen = |event| count(&rows, |row| row.event == event) > 0;
+            assert!(seen(KernelEvent::SchedSwitch) && seen(KernelEvent::SchedWaking), "{source} at {}", depth.word());
+            assert_eq!(seen(KernelEvent::SyscallEnter), depth >= Depth::Syscalls, "{source} at {}", depth.word());
+            assert_eq!(seen(KernelEvent::IrqEnter), depth >= Depth::Irq, "{source} at {}", depth.word());
+            // A virtual machine may have no idle states of its own.
+            assert!(depth == Depth::All || !seen(KernelEvent::CpuIdle), "{source} at {}", depth.word());
+        }
+    }
+}
+
 #[test]
 fn an_unknown_source_is_refused() {
     let wanted = Wanted { source: Some("dtrace".into()), ..Wanted::default() };

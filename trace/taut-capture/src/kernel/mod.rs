@@ -63,6 +63,11 @@ pub trait Source: Send {
     /// "ftrace" or "perf", for the recording.
     fn name(&self) -> &'static str;
 
+    /// Events of the depth that the kernel refuses to this source: "group:name".
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
+
     /// Hands over what has arrived, as batches in time order. It never blocks; call it every
     /// 5 to 50 ms. The batches of one CPU follow each other in time too, so an event may be held
     /// back until the next call.
@@ -101,7 +106,7 @@ pub struct Chosen {
     pub tier: Tier,
     /// "ftrace", "perf" or "none".
     pub kernel_source: String,
-    /// Why not a better tier, what that costs and what grants more; empty in the full tier.
+    /// Why not a better tier, what that costs and what grants more; in the full tier, which events the kernel refused.
     pub tier_reason: String,
 }
 
@@ -144,7 +149,15 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
     let mut reason = String::new();
     if only.is_none_or(|tier| tier == Tier::Full) {
         match start_full(wanted) {
-            Ok(source) => return Ok(chosen(source, Tier::Full, String::new())),
+            Ok(source) => {
+                let reason = match source.left_out() {
+                    [] => String::new(),
+                    events => {
+                        format!("the kernel refuses to {}, and they are missing: {}", source.name(), events.join(", "))
+                    }
+                };
+                return Ok(chosen(source, Tier::Full, reason));
+            }
             Err(why) if only.is_some() => return Err(refused(Tier::Full, format!("{why}; {GRANT_FULL}"))),
             Err(why) => reason = format!("full tier refused ({why}); "),
         }

@@ -28,6 +28,13 @@ pub struct Perf {
     rows: Rows,
     bytes_read: u64,
     stopped: bool,
+    left_out: Vec<String>,
+}
+
+/// A tracepoint as perf is asked for it.
+struct Asked {
+    point: Tracepoint,
+    attribute: perf_event_attr,
 }
 
 /// One CPU's ring, and the events that write to it: the first owns it.
@@ -96,20 +103,25 @@ impl Perf {
     pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: u64) -> io::Result<Perf> {
         let tracefs = Tracefs::open().map_err(|error| said("tracepoint numbers in tracefs", error))?;
         let mut decoder = Decoder::default();
-        let all_tasks = attributes(&tracefs, &tracepoints::of_all_tasks(&tracefs, wanted.depth), &mut decoder)?;
-        let tree = attributes(&tracefs, &tracepoints::of_tree_raw(wanted.depth), &mut decoder)?;
+        let cpus = machine::online_cpus();
+        let mut left_out = Vec::new();
+        let all_tasks = asked(&tracefs, tracepoints::of_all_tasks(&tracefs, wanted.depth), &mut decoder)?;
+        let all_tasks = permitted(all_tasks, -1, cpus[0], &mut left_out)?;
+        let tree = asked(&tracefs, tracepoints::of_tree_raw(wanted.depth), &mut decoder)?;
+        let tree = permitted(tree, 0, cpus[0], &mut left_out)?;
         let tids = machine::of_tree(wanted.pid, wanted.follow_existing_threads);
-        let mut source = Perf { cpus: Vec::new(), decoder, rows: Rows::default(), bytes_read: 0, stopped: false };
-        for cpu in machine::online_cpus() {
+        let rows = Rows::default();
+        let mut source = Perf { cpus: Vec::new(), decoder, rows, bytes_read: 0, stopped: false, left_out };
+        for cpu in cpus {
             let mut cpu = Cpu::new(cpu);
-            for (_, attribute) in &all_tasks {
+            for Asked { attribute, .. } in &all_tasks {
                 cpu.add(attribute, -1, ring_kib).map_err(|error| said("perf_event_open of all tasks", error))?;
             }
             source.cpus.push(cpu);
         }
         for cpu in &mut source.cpus {
             for &tid in &tids {
-                for (group, attribute) in &tree {
+                for Asked { point, attribute } in &tree {
                     let mut attribute = *attribute;
                     attribute.set_inherit(1);
                     let event = match cpu.add(&attribute, tid, ring_kib) {
@@ -118,7 +130,7 @@ impl Perf {
                         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
                         Err(error) => return Err(said("perf_event_open of the recorded tree", error)),
                     };
-                    if group == "raw_syscalls" {
+                    if point.group == "raw_syscalls" {
                         perf_ring::filter(event, &tracepoints::raw_filter())?;
                     }
                 }
@@ -155,12 +167,8 @@ impl Perf {
 }
 
 /// perf's view of the tracepoints that this kernel has and taut can read; scheduling is not optional.
-fn attributes(
-    tracefs: &Tracefs,
-    points: &[Tracepoint],
-    decoder: &mut Decoder,
-) -> io::Result<Vec<(String, perf_event_attr)>> {
-    let mut attributes = Vec::new();
+fn asked(tracefs: &Tracefs, points: Vec<Tracepoint>, decoder: &mut Decoder) -> io::Result<Vec<Asked>> {
+    let mut all = Vec::new();
     for point in points {
         let place = format!("events/{}/{}/format", point.group, point.name);
         let format = match tracefs.read(&place) {
@@ -168,7 +176,7 @@ fn attributes(
             Err(error) if point.group == "sched" => return Err(error),
             Err(_) => continue,
         };
-        let Some(format) = format.filter(|format| decoder.add(point, format)) else {
+        let Some(format) = format.filter(|format| decoder.add(&point, format)) else {
             match point.group.as_str() {
                 "sched" => return Err(io::Error::other(format!("tracefs {place} has other fields than taut knows"))),
                 _ => continue,
@@ -179,9 +187,36 @@ fn attributes(
         attribute.config = u64::from(format.id);
         attribute.sample_type = u64::from(bindings::PERF_SAMPLE_TIME | bindings::PERF_SAMPLE_RAW);
         attribute.__bindgen_anon_1.sample_period = 1;
-        attributes.push((point.group.clone(), attribute));
+        all.push(Asked { point, attribute });
     }
-    Ok(attributes)
+    Ok(all)
+}
+
+/// Those that this kernel lets this user sample; scheduling is not optional. The kernel refuses some to everybody, on x86
+/// `irq_vectors:irq_work_exit`, since its handler would sample itself. Without its exit an entry would never end, so that
+/// both are left out.
+fn permitted(asked: Vec<Asked>, pid: i32, cpu: u16, left_out: &mut Vec<String>) -> io::Result<Vec<Asked>> {
+    let mut refused = Vec::new();
+    for Asked { point, attribute } in &asked {
+        match perf_ring::open(attribute, pid, cpu) {
+            Err(error) if point.group == "sched" => return Err(said("perf_event_open of all tasks", error)),
+            Err(_) => refused.push((point.group.clone(), point.subject().to_owned())),
+            Ok(_) => {}
+        }
+    }
+    let is_refused = |asked: &Asked| {
+        refused.iter().any(|(group, subject)| *group == asked.point.group && subject == asked.point.subject())
+    };
+    let (out, kept) = asked.into_iter().partition(is_refused);
+    left_out.extend::<Vec<String>>(Vec::from_iter(out).iter().map(Asked::name).collect());
+    Ok(kept)
+}
+
+impl Asked {
+    /// As perf has it.
+    fn name(&self) -> String {
+        format!("{}:{}", self.point.group, self.point.name)
+    }
 }
 
 fn said(what: &str, error: io::Error) -> io::Error {
@@ -191,6 +226,10 @@ fn said(what: &str, error: io::Error) -> io::Error {
 impl Source for Perf {
     fn name(&self) -> &'static str {
         "perf"
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {

@@ -37,6 +37,14 @@ pub struct Tracepoint {
     arguments: [Argument; 3],
 }
 
+impl Tracepoint {
+    /// What the tracepoint is of: the same for entry and exit of one interrupt.
+    pub fn subject(&self) -> &str {
+        let ends = ["_entry", "_enter", "_exit"];
+        ends.iter().find_map(|end| self.name.strip_suffix(end)).unwrap_or(&self.name)
+    }
+}
+
 use Argument::*;
 use KernelEvent::*;
 
