@@ -1,16 +1,35 @@
 //! A recording's plain messages (telemetry and named values) on a Foxglove websocket while they are written: Foxglove,
 //! Lichtblick and PlotJuggler connect to it.
+//!
+//! The server of Foxglove's own SDK (0.30) is not used: when it stops it drops what its viewers have not been sent, the
+//! reason too, and a viewer that reads nothing keeps it from stopping for ever.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+mod protocol;
+mod viewer;
 
-use foxglove::{
-    Context, FoxgloveError, PartialMetadata, RawChannel, Schema, WebSocketServerHandle,
-    websocket::{Status, StatusLevel},
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
-use taut_recording::{PlainChannel, Record};
 
-/// Messages that wait for a viewer; more than a second of ten channels at 400 Hz, which come in one go.
+use taut_recording::{PlainChannel, PlainMessage, Record};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::{broadcast, oneshot},
+    task::{JoinHandle, JoinSet},
+    time::{sleep, timeout},
+};
+
+/// Events that wait for a viewer; more than a second of ten channels at 400 Hz, which come in one go.
 const BACKLOG: usize = 4096;
+/// How long viewers may take at the end for what waits for them.
+const GRACE: Duration = Duration::from_secs(5);
+/// Before the next try to accept, when descriptors have run out.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -21,43 +40,79 @@ pub enum Error {
         /// As resolved.
         address: SocketAddr,
         /// What the system said.
-        source: FoxgloveError,
+        source: io::Error,
     },
+}
+
+/// What all viewers are sent.
+#[derive(Clone)]
+enum Event {
+    /// One more is among the shared channels.
+    Channel,
+    Message(Arc<PlainMessage>),
+    /// The last one: why nothing more comes.
+    End(Arc<str>),
+}
+
+/// What the viewers' tasks share.
+struct Shared {
+    name: String,
+    /// Tells a viewer that connects again whether it is the same server.
+    session: u64,
+    /// By number, for viewers that come later.
+    channels: Mutex<HashMap<u16, Arc<PlainChannel>>>,
+    events: broadcast::Sender<Event>,
+    fell_behind: fn(),
+}
+
+impl Shared {
+    fn channels(&self) -> MutexGuard<'_, HashMap<u16, Arc<PlainChannel>>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A websocket that speaks `foxglove.sdk.v1`, and what is advertised on it.
 pub struct Server {
-    context: Arc<Context>,
-    handle: WebSocketServerHandle,
+    shared: Arc<Shared>,
     address: SocketAddr,
-    channels: HashMap<u16, Arc<RawChannel>>,
     messages: u64,
+    runtime: Runtime,
+    accepting: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
 }
 
 impl Server {
-    /// Listens at `address`, in threads of its own, and tells viewers that they look at `name`.
-    /// `fell_behind` is called, once in a while, when a viewer takes less than comes, and so misses messages.
+    /// Listens at `address`, in a thread of its own. Viewers see `name` as the server's name.
+    /// `fell_behind` is called once for each viewer that takes less than comes, and so misses messages.
     ///
     /// # Errors
     /// Nobody may listen there.
-    pub fn start(mut address: SocketAddr, name: &str, fell_behind: fn()) -> Result<Server, Error> {
-        slow::tell(fell_behind);
-        let context = Context::new();
-        let server = context.websocket_server().name(name).bind(address.ip().to_string(), address.port());
-        let handle = server.message_backlog_size(BACKLOG).start_blocking();
-        let handle = handle.map_err(|source| Error::Bind { address, source })?;
-        address.set_port(handle.port());
-        Ok(Server { context, handle, address, channels: HashMap::new(), messages: 0 })
+    pub fn start(address: SocketAddr, name: &str, fell_behind: fn()) -> Result<Server, Error> {
+        let bind = |source| Error::Bind { address, source };
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("taut-live").enable_all().build();
+        let runtime = runtime.map_err(bind)?;
+        let listener = runtime.block_on(TcpListener::bind(address)).map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            session: taut_clock::realtime_ns(),
+            channels: Mutex::default(),
+            events: broadcast::Sender::new(BACKLOG),
+            fell_behind,
+        });
+        let (stop, stopped) = oneshot::channel();
+        let accepting = runtime.spawn(accept(listener, Arc::clone(&shared), stopped));
+        Ok(Server { shared, address, messages: 0, runtime, accepting, stop })
     }
 
-    /// Where it listens.
+    /// Where it listens; with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Channels that were advertised.
     pub fn channels(&self) -> usize {
-        self.channels.len()
+        self.shared.channels().len()
     }
 
     /// Messages that viewers could have had.
@@ -66,69 +121,48 @@ impl Server {
     }
 
     /// Advertises a channel, or sends a message of one; other records are nothing for a plot.
-    ///
-    /// # Errors
-    /// A channel that the SDK does not take.
-    pub fn take(&mut self, record: &Record) -> Result<(), FoxgloveError> {
-        match record {
+    pub fn take(&mut self, record: Record) {
+        let event = match record {
             Record::Channel(channel) => {
-                self.channels.insert(channel.number, self.advertise(channel)?);
+                self.shared.channels().insert(channel.number, Arc::new(channel));
+                Event::Channel
             }
             Record::Message(message) => {
-                if let Some(channel) = self.channels.get(&message.channel) {
-                    channel.log_with_meta(&message.data, PartialMetadata { log_time: Some(message.log_time_ns) });
-                    self.messages += 1;
-                }
+                self.messages += 1;
+                Event::Message(Arc::new(message))
             }
-            _ => {}
-        }
-        Ok(())
+            _ => return,
+        };
+        self.send(event);
     }
 
-    fn advertise(&self, channel: &PlainChannel) -> Result<Arc<RawChannel>, FoxgloveError> {
-        let schema = Schema::new(&channel.schema_name, "ros2msg", channel.schema.clone().into_bytes());
-        self.context.channel_builder(&channel.topic).message_encoding("cdr").schema(schema).build_raw()
-    }
-
-    /// Tells the viewers why nothing more comes, and closes their connections.
+    /// Sends viewers what waits for them, then why nothing more comes, and closes their connections.
+    /// Who has not taken it after 5 s is left.
     pub fn stop(self, why: &str) {
-        self.handle.publish_status(Status::new(StatusLevel::Info, why));
-        self.handle.stop().wait_blocking();
+        self.send(Event::End(why.into()));
+        let _ = self.stop.send(());
+        let _ = self.runtime.block_on(self.accepting);
+    }
+
+    fn send(&self, event: Event) {
+        // It fails when there is no viewer.
+        let _ = self.shared.events.send(event);
     }
 }
 
-/// The SDK drops a slow viewer's oldest messages and says so in its log alone.
-mod slow {
-    use std::sync::OnceLock;
-
-    use log::{LevelFilter, Log, Metadata, Record};
-
-    static TOLD: OnceLock<fn()> = OnceLock::new();
-
-    struct Logger;
-
-    impl Log for Logger {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            metadata.target().starts_with("foxglove")
-        }
-
-        fn log(&self, record: &Record<'_>) {
-            // Its words, of version 0.30; a test in report/web holds them.
-            if self.enabled(record.metadata())
-                && record.args().to_string().starts_with("outbox for client")
-                && let Some(tell) = TOLD.get()
-            {
-                tell();
-            }
-        }
-
-        fn flush(&self) {}
-    }
-
-    /// From now on; whoever asks first is told.
-    pub fn tell(fell_behind: fn()) {
-        if TOLD.set(fell_behind).is_ok() && log::set_logger(&Logger).is_ok() {
-            log::set_max_level(LevelFilter::Info);
+/// Serves each viewer in a task of its own until the server stops, and waits for them then.
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let mut viewers = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(viewers.spawn(viewer::serve(stream, Arc::clone(&shared), shared.events.subscribe()))),
+                Err(_) => sleep(RETRY).await,
+            },
+            Some(_) = viewers.join_next() => {}
         }
     }
+    drop(listener);
+    let _ = timeout(GRACE, async { while viewers.join_next().await.is_some() {} }).await;
 }

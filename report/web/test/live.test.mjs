@@ -68,7 +68,8 @@ async function live(run) {
   server.address = await new Promise((resolve, reject) => {
     server.stderr.setEncoding("utf8").on("data", (text) => {
       server.said += text;
-      const [address] = /ws:\/\/[\d.:]+/.exec(server.said) ?? [];
+      // With the semicolon behind it: a line may come in pieces.
+      const [, address] = /(ws:\/\/[\d.:]+);/.exec(server.said) ?? [];
       if (address) resolve(address);
     });
     server.stderr.on("close", () => reject(new Error(server.said)));

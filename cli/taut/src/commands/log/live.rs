@@ -40,19 +40,12 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     })?;
     eprintln!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
-    early.iter().try_for_each(|record| server.take(record)).with_context(subject)?;
+    early.into_iter().for_each(|record| server.take(record));
     let (mut grew, mut why) = (Instant::now(), None);
     let done = loop {
-        let mut refused = Ok(());
-        let mut take = |_, record: Record| {
-            if refused.is_ok() {
-                refused = server.take(&record);
-            }
-        };
-        if tail.read(&mut take).with_context(subject)? {
+        if tail.read(&mut |_, record: Record| server.take(record)).with_context(subject)? {
             grew = Instant::now();
         }
-        refused.with_context(subject)?;
         if tail.ending().is_some() {
             why = Some("the recording has ended");
             break Done::Fine;

@@ -1,0 +1,122 @@
+//! What a viewer receives, over a real socket: all messages in order, and the reason before the connection closes.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use serde_json::{Value, json};
+use taut_foxglove::Server;
+use taut_recording::{PlainChannel, PlainMessage, Record};
+use tungstenite::{Message, WebSocket, client::IntoClientRequest};
+
+const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// More than the kernel's buffers of both ends take, with 1,000 of them.
+const PAYLOAD: usize = 20_000;
+
+fn served(fell_behind: fn()) -> Server {
+    let mut server = Server::start(ANY, "taut: run.mcap", fell_behind).unwrap();
+    let channel = PlainChannel {
+        number: 7,
+        topic: "/telemetry/leg".to_owned(),
+        schema_name: "telemetry/msg/Leg".to_owned(),
+        schema: "uint8[] data\n".to_owned(),
+    };
+    server.take(Record::Channel(channel));
+    server
+}
+
+fn message(sequence: u64) -> Record {
+    let mut data = vec![0; PAYLOAD];
+    data[..8].copy_from_slice(&sequence.to_le_bytes());
+    Record::Message(PlainMessage { channel: 7, log_time_ns: 1_000 + sequence, sequence: sequence as u32, data })
+}
+
+struct Viewer(WebSocket<TcpStream>);
+
+impl Viewer {
+    /// Connected, and subscribed to the one channel as 3.
+    fn of(server: &Server) -> Viewer {
+        let mut request = format!("ws://{}", server.address()).into_client_request().unwrap();
+        request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
+        let stream = TcpStream::connect(server.address()).unwrap();
+        let mut viewer = Viewer(tungstenite::client(request, stream).unwrap().0);
+        assert_eq!(viewer.json()["op"], "serverInfo");
+        let advertised = viewer.json();
+        assert_eq!(advertised["channels"][0]["topic"], "/telemetry/leg");
+        viewer.say(
+            &json!({"op": "subscribe", "subscriptions": [{"id": 3, "channelId": advertised["channels"][0]["id"]}]}),
+        );
+        // Refused in order, so the answer says that the first one holds.
+        viewer.say(&json!({"op": "subscribe", "subscriptions": [{"id": 4, "channelId": 4_000_000}]}));
+        assert_eq!(viewer.json()["op"], "status");
+        viewer
+    }
+
+    fn say(&mut self, words: &Value) {
+        self.0.send(Message::text(words.to_string())).unwrap();
+    }
+
+    fn json(&mut self) -> Value {
+        serde_json::from_str(self.0.read().unwrap().to_text().unwrap()).unwrap()
+    }
+
+    /// The messages until the server closes, and the statuses behind them.
+    fn rest(mut self) -> (Vec<u64>, Vec<String>) {
+        let (mut sequences, mut statuses) = (Vec::new(), Vec::new());
+        loop {
+            match self.0.read().expect("a close frame before the end of the connection") {
+                Message::Binary(bytes) => {
+                    assert!(statuses.is_empty(), "a message behind the reason");
+                    assert_eq!((bytes[0], &bytes[1..5], bytes.len()), (1, &3u32.to_le_bytes()[..], 13 + PAYLOAD));
+                    let sequence = u64::from_le_bytes(bytes[13..21].try_into().unwrap());
+                    assert_eq!(bytes[5..13], (1_000 + sequence).to_le_bytes());
+                    sequences.push(sequence);
+                }
+                Message::Text(text) => {
+                    let status: Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!((&status["op"], &status["level"]), (&"status".into(), &0.into()));
+                    statuses.push(status["message"].as_str().unwrap().to_owned());
+                }
+                Message::Close(_) => return (sequences, statuses),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_viewer_has_every_message_and_the_reason_before_the_close() {
+    let mut server = served(|| panic!("fell behind"));
+    let viewer = Viewer::of(&server);
+    (0..1_000).for_each(|n| server.take(message(n)));
+    let stopping = std::thread::spawn(|| server.stop("the recording has ended"));
+    assert_eq!(viewer.rest(), ((0..1_000).collect(), vec!["the recording has ended".to_owned()]));
+    stopping.join().unwrap();
+}
+
+#[test]
+fn a_viewer_that_takes_less_than_comes_is_reported_and_misses_the_oldest() {
+    static BEHIND: AtomicU64 = AtomicU64::new(0);
+    let mut server = served(|| {
+        BEHIND.fetch_add(1, Ordering::Relaxed);
+    });
+    let viewer = Viewer::of(&server);
+    (0..10_000).for_each(|n| server.take(message(n)));
+    let stopping = std::thread::spawn(|| server.stop("the recording has ended"));
+    let (sequences, statuses) = viewer.rest();
+    assert!(sequences.is_sorted_by(|a, b| a < b));
+    assert!(sequences.len() >= 4_096 && sequences.len() < 10_000, "{}", sequences.len());
+    assert_eq!((sequences.last(), statuses.as_slice()), (Some(&9_999), &["the recording has ended".to_owned()][..]));
+    assert_eq!(BEHIND.load(Ordering::Relaxed), 1);
+    stopping.join().unwrap();
+}
+
+#[test]
+fn a_viewer_that_reads_nothing_does_not_keep_the_server() {
+    let mut server = served(|| {});
+    let viewer = Viewer::of(&server);
+    (0..4_000).for_each(|n| server.take(message(n)));
+    server.stop("the recording has ended");
+    drop(viewer);
+}
