@@ -40,7 +40,7 @@ CONTEND = """
     with lock:
         waiter = threading.Thread(target=lambda: lock.acquire() and lock.release())
         waiter.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and not any(address <= word < address + size for word in seen):
             call = Path(f"/proc/self/task/{waiter.native_id}/syscall").read_text().split()
             if call[0] == FUTEX:
@@ -131,7 +131,7 @@ def test_a_recording_shows_waits_at_the_named_lock(tmp_path: Path) -> None:
         with lock:
             waiter = threading.Thread(target=lambda: (taut.lock_wait("sdk_lock"), lock.acquire(), lock.release()))
             waiter.start()
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 300
             while time.monotonic() < deadline:
                 if semaphore in Path(f"/proc/self/task/{waiter.native_id}/syscall").read_text():
                     break

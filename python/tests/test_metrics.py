@@ -71,7 +71,7 @@ class Running:
 
     def get(self, accept: str = "", path: str = "/metrics") -> tuple[str, bytes]:
         request = urllib.request.Request(self.url + path, headers={"Accept": accept} if accept else {})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.headers["Content-Type"], answer.read()
 
     def end(self) -> int:
@@ -104,7 +104,7 @@ def recorder(folder: Path, *options: object) -> Iterator[Running]:
 
 def wait_for(condition: Any) -> Any:
     """Until it holds; a machine that is busy may take its time."""
-    for _ in range(600):
+    for _ in range(3000):
         if found := condition():
             return found
         time.sleep(0.1)
@@ -225,7 +225,7 @@ def test_what_is_not_served_is_said(running: Running) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         running.get(path="/favicon.ico")
     with pytest.raises(urllib.error.HTTPError, match="405"):
-        urllib.request.urlopen(running.url + "/metrics", data=b"x", timeout=10)
+        urllib.request.urlopen(running.url + "/metrics", data=b"x", timeout=300)
 
 
 class Sink(HTTPServer):

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 TAUT = Path(sys.executable).with_name("taut")
+# Looks at what is waited for, 100 ms apart: an end to waiting for what will not come, on however busy a machine.
+PATIENCE = 3000
 # An escape sequence that sets the colour of what follows, and not back to the terminal's own.
 COLOUR = re.compile(r"\x1b\[(\d+;)*(3[0-8]|9[0-7])[;m]")
 # A chain of two hops at some 200 Hz, each tenth message dropped, until it is told to stop.
@@ -75,7 +77,7 @@ class Tmux:
 
     def wait_for(self, *texts: str) -> str:
         """The screen, once it shows all of these."""
-        for _ in range(300):
+        for _ in range(PATIENCE):
             screen = self.screen()
             if all(text in screen for text in texts):
                 return screen
@@ -126,7 +128,7 @@ def is_given_back(tmux: Tmux) -> Callable[[], None]:
     before = settings()
 
     def check() -> None:
-        for _ in range(100):
+        for _ in range(PATIENCE):
             modes = tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").split()
             if settings() == before and modes == ["0", "1"]:
                 return
@@ -208,7 +210,7 @@ def test_it_goes_with_its_terminal(tmp_path: Path, tmux: Tmux) -> None:
         tmux.wait_for("plan.made → arm.done")
         process = Path(f"/proc/{child(tmux)}")
         tmux("respawn-pane", "-k")
-        for _ in range(100):
+        for _ in range(PATIENCE):
             if not process.exists():
                 return
             time.sleep(0.1)

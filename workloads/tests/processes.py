@@ -29,7 +29,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 600.0) -> None:
     """So long at most, on however busy a machine."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -75,7 +75,7 @@ def test_whatever_fails_the_robot_lowers_itself(name: str, dropped: dict[str, An
 
 def test_a_killed_host_leaves_servos_that_the_next_one_does_not_clear() -> None:
     out, err = start("quad", "--duration", "3.4", "--failure", "host-killed", "--at", "2", "--json").communicate(
-        timeout=120
+        timeout=600
     )
     told = json.loads(out)
     assert told["host"] is None and told["fall"]["damped_after_s"] is not None, err
@@ -89,12 +89,12 @@ def test_whoever_ends_the_workload_ends_its_programs(number: signal.Signals) -> 
     assert quad.poll() is None
     programs = children(quad.pid)
     os.kill(quad.pid, number)
-    quad.communicate(timeout=60)
+    quad.communicate(timeout=600)
     until(lambda: not any(map(alive, programs)))
 
 
 @pytest.mark.parametrize("wrong", [["--failure", "rain"], ["--rate", "9"], ["--duration", "-1"]], ids=" ".join)
 def test_what_is_not_there_is_refused(wrong: list[str]) -> None:
     quad = start("quad", *wrong)
-    out, err = quad.communicate(timeout=60)
+    out, err = quad.communicate(timeout=600)
     assert quad.returncode == 2 and out == "" and wrong[1] in err

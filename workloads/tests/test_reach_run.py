@@ -23,7 +23,7 @@ def reach(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def told(run: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    out, err = run.communicate(timeout=90)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err + out
     return [json.loads(line) for line in out.splitlines()]
 
@@ -63,7 +63,7 @@ def test_a_signal_ends_every_process(number: signal.Signals) -> None:
     assert run.poll() is None, "the system did not come up"
     family = children(run.pid)
     run.send_signal(number)
-    run.communicate(timeout=60)
+    run.communicate(timeout=600)
     until(lambda: not any(map(alive, family)))
 
 
@@ -74,5 +74,5 @@ def test_a_signal_ends_every_process(number: signal.Signals) -> None:
 )
 def test_what_is_not_there_is_refused(choice: list[str], said: str) -> None:
     run = reach(*choice)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=600)
     assert run.returncode == 2 and said in err

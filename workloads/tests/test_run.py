@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def test_ledger_balances_and_finds_a_second_outcome() -> None:
 )
 def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
     run = start("teleop", "--duration", "3", "--json", *choice)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err
     result = json.loads(out)
     assert balanced(result["setpoints"])
@@ -78,7 +77,7 @@ def test_a_run_of_three_seconds_balances(choice: list[str]) -> None:
 
 def test_the_loop_made_right_moves_the_arm_and_is_watched(tmp_path: Path) -> None:
     run = start("teleop", "--duration", "3", "--json", "--journal", str(tmp_path), *RIGHT)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err
     result = json.loads(out)
     # The machine may be busy; what must hold is that all is accounted for, and that no jitter looks like speed.
@@ -98,9 +97,9 @@ def test_a_hung_or_killed_guard_stops_motion(number: signal.Signals) -> None:
     guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
     until(lambda: voluntary_switches(follower) > 300)
     os.kill(guard, number)
-    time.sleep(1.0)
+    turns_on(follower)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     result = json.loads(out)
     assert result["stops"] == ["guard_latched"], err
     assert result["setpoints"]["dropped"]["guard_latched"] > 0
@@ -113,7 +112,7 @@ def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
     guard, follower = part(run.pid, "guard")[0], part(run.pid, "follower")[0]
     until(lambda: voluntary_switches(follower) > 300)
     os.kill(guard, signal.SIGSTOP)
-    time.sleep(0.3)
+    turns_on(follower)
     os.kill(guard, signal.SIGCONT)
 
     def gaps_ns() -> np.ndarray:
@@ -122,7 +121,7 @@ def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
     # At least a second without a command, and then commands again.
     until(lambda: bool(gaps_ns().max(initial=0) >= REARM_NS))
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     result = json.loads(out)
     assert result["stops"][0] == "guard_latched", err
     assert {trip["state"] for trip in result["guard"]["trips"]} == {"stale"}
@@ -132,7 +131,7 @@ def test_an_operator_has_a_stopped_arm_go_on(tmp_path: Path) -> None:
 
 def test_an_operator_needs_what_leads_the_arm_back() -> None:
     run = start("teleop", "--operator")
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 2 and "--validator clamp" in err, out
 
 
@@ -140,6 +139,12 @@ def part(pid: int, role: str) -> list[int]:
     """The child that has this role, once it has begun."""
     words = {child: Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children(pid)}
     return [child for child, line in words.items() if b"workloads.teleop.part" in line and role.encode() in line]
+
+
+def turns_on(pid: int) -> None:
+    """Returns when its loop has turned for so long that it has noticed what is missing."""
+    before = voluntary_switches(pid)
+    until(lambda: voluntary_switches(pid) > before + 300)
 
 
 def voluntary_switches(pid: int) -> int:
@@ -154,7 +159,7 @@ def test_a_signal_ends_everything_in_order(number: signal.Signals) -> None:
     until(lambda: len(children(run.pid)) == 2)
     controllers = children(run.pid)
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     assert run.returncode == 0, err
     assert balanced(json.loads(out)["setpoints"])
     assert not any(map(alive, controllers))
@@ -165,7 +170,7 @@ def test_a_killed_run_leaves_no_controller_behind() -> None:
     until(lambda: len(children(run.pid)) == 2)
     controllers = children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
-    run.communicate(timeout=60)
+    run.communicate(timeout=600)
     until(lambda: not any(map(alive, controllers)))
 
 
@@ -175,7 +180,7 @@ def test_a_dead_follower_ends_setpoints_as_transport_errors() -> None:
     follower = children(run.pid)[1]
     until(lambda: b"FR20" in Path(f"/proc/{follower}/cmdline").read_bytes())
     os.kill(follower, signal.SIGKILL)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     # It may die before it is up (one line, exit 2) or while it runs (the ledger still balances).
     assert (run.returncode == 2 and err.startswith("teleop: ")) or balanced(json.loads(out)["setpoints"])
 
@@ -186,7 +191,7 @@ def test_a_signal_ends_the_split_arrangement_in_order(number: signal.Signals) ->
     until(lambda: len(children(run.pid)) == 6)
     family = children(run.pid)
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=600)
     # The nodes may not be up yet: then it is one line and exit 2.
     assert (run.returncode == 2 and err.startswith("teleop: ")) or balanced(json.loads(out)["setpoints"])
     assert not any(map(alive, family))
@@ -197,7 +202,7 @@ def test_a_killed_split_run_leaves_nothing_behind() -> None:
     until(lambda: len(children(run.pid)) == 6)
     family = children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
-    run.communicate(timeout=60)
+    run.communicate(timeout=600)
     until(lambda: not any(map(alive, family)))
 
 
@@ -206,5 +211,5 @@ def test_a_killed_split_run_leaves_nothing_behind() -> None:
 )
 def test_what_is_not_there_is_refused(choice: list[str]) -> None:
     run = start("teleop", *choice)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=600)
     assert run.returncode == 2 and choice[1] in err

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use assert_cmd::cargo::cargo_bin;
+use taut_skip::{Need, skip};
 
 /// Half a second in `known_work`, which nobody inlines, called by `caller`. A function that calls nobody gets a frame pointer from
 /// GCC only when it asks for it.
@@ -63,7 +64,7 @@ fn recorded(program: &str, folder: &Path) -> Option<String> {
     let record = ["record", "-q", "--tier", "stamps", "--profile", "400", "-o", "run.mcap", "--", "./busy"];
     let (code, out, said) = taut(&record, folder);
     if code == 3 {
-        eprintln!("skipped: {said}");
+        skip(Need::Perf, said);
         return None;
     }
     assert_eq!(code, 0, "{said}");

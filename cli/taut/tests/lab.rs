@@ -10,6 +10,7 @@ use std::{
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use serde_json::Value;
+use taut_skip::{Need, skip};
 
 mod folder;
 
@@ -244,8 +245,7 @@ fn a_thread_that_leaves_its_cpus_makes_the_trial_invalid() {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let cpu = cpu();
     if online.trim() == cpu {
-        eprintln!("one CPU is nowhere to leave to");
-        return;
+        return skip(Need::Cpus, "one CPU is nowhere to leave to");
     }
     let folder = Folder::new();
     let _labs = among_others();
@@ -268,8 +268,7 @@ fn a_thread_that_comes_back_between_two_looks_is_seen_by_the_scheduler() {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let cpu = cpu();
     if online.trim() == cpu {
-        eprintln!("one CPU is nowhere to leave to");
-        return;
+        return skip(Need::Cpus, "one CPU is nowhere to leave to");
     }
     let folder = Folder::new();
     let _labs = among_others();
@@ -302,8 +301,7 @@ if sys.argv[2] == "away":
         folder.write("lab.toml", &format!("watch = \"events\"\n{}", lab("home")));
         let said = "watch: no scheduler events";
         folder.taut(&["run", "lab.toml", "-o", "none"]).code(2).stderr(predicate::str::contains(said));
-        eprintln!("skipped: {confinement}");
-        return;
+        return skip(Need::Ftrace, confinement);
     }
     let trial = &folder.trials("away")[0];
     let reason = trial["reason"].as_str().unwrap_or_else(|| panic!("{trial:#}"));
@@ -727,8 +725,7 @@ trials = 3
         .unwrap();
     let said = String::from_utf8_lossy(&unpack.stderr).into_owned();
     if said.contains("zstd: Cannot exec") {
-        eprintln!("skipped: tar finds no zstd program here");
-        return;
+        return skip(Need::Zstd, "tar finds no zstd program here");
     }
     assert!(unpack.status.success(), "{said}");
     assert_eq!(folder.read("un/grid/manifest.jsonl"), folder.read("grid/manifest.jsonl"));
@@ -760,8 +757,7 @@ system_quota = 0.2
     let output = ran.get_output().clone();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("no control group") {
-        eprintln!("skipped: this user may have no control group: {said}");
-        return;
+        return skip(Need::Cgroups, said);
     }
     assert!(output.status.success(), "{said}");
     let trials = folder.trials("out");
@@ -817,8 +813,7 @@ network = {{ delay_ms = 10 }}
     let output = folder.taut(&["run", "lab.toml", "-o", "out"]).get_output().clone();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("run as root") {
-        eprintln!("skipped: only the superuser may have a network namespace");
-        return;
+        return skip(Need::Namespaces, "only the superuser may have a network namespace");
     }
     let trials = folder.trials("out");
     let of = |name: &str| trials.iter().filter(|t| t["scenario"] == name).cloned().collect::<Vec<_>>();
@@ -829,8 +824,7 @@ network = {{ delay_ms = 10 }}
         folder.write("lab.toml", &text);
         folder.taut(&["run", "lab.toml", "-o", "plain"]).success();
         assert!(folder.trials("plain").iter().all(|trial| trial["status"] == "success"));
-        eprintln!("skipped: delay, which this kernel cannot add");
-        return;
+        return skip(Need::Netem, "this kernel cannot add delay");
     }
     assert!(of("none").iter().chain(&of("shaped")).all(|trial| trial["status"] == "success"), "{trials:#?}");
     let met = of("shaped")[0]["achieved"][0]["achieved"].as_f64().unwrap();
@@ -998,8 +992,7 @@ fn rounds_run_on_other_hosts_and_those_of_a_lost_one_elsewhere() {
     let folder = Folder::new();
     let _labs = among_others();
     let Some(sshd) = Sshd::start(&folder) else {
-        eprintln!("skipped: no sshd that this user may start");
-        return;
+        return skip(Need::Sshd, "no sshd that this user may start");
     };
     folder.write("there.sh", "test -f data/file && echo \"{\\\"here\\\": $(ls | wc -l)}\"");
     std::fs::create_dir(folder.path("data")).unwrap();

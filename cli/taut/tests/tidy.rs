@@ -63,7 +63,7 @@ fn is_published(package: &serde_json::Value) -> bool {
 fn published_crates_are_ready_for_it() {
     let packages = packages();
     let kept: BTreeSet<&str> =
-        ["taut-allocations", "taut-conformance", "taut-python", "taut-quad", "taut-readers"].into();
+        ["taut-allocations", "taut-conformance", "taut-python", "taut-quad", "taut-readers", "taut-skip"].into();
     let apart = packages.iter().filter(|p| !is_published(p)).map(|p| p["name"].as_str().unwrap());
     assert_eq!(apart.collect::<BTreeSet<_>>(), kept, "the crates that nobody but this repository has a use for");
     for package in packages.iter().filter(|package| is_published(package)) {

@@ -22,6 +22,7 @@ use taut_bus::{
     sim::{Bus, Wiring, serve},
     transport::{Error, Fdcanusb, Frame, Pty, SocketCan, Transport, Udp, UdpDoor},
 };
+use taut_skip::{Need, skip};
 
 /// A bus served by a thread until this is dropped.
 struct Served {
@@ -125,8 +126,7 @@ impl Drop for Vcan {
 #[test]
 fn over_vcan_where_the_kernel_has_it() {
     let Some(vcan) = Vcan::new() else {
-        eprintln!("skipped: no vcan (needs root, iproute2 and the kernel module vcan)");
-        return;
+        return skip(Need::Vcan, "needs root, iproute2 and the kernel module vcan");
     };
     assert!(ip(&["link", "set", &vcan.0, "mtu", "72", "up"]));
     let _served = Served::through(SocketCan::open(&vcan.0).unwrap());

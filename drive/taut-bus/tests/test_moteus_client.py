@@ -21,7 +21,7 @@ def buses() -> Iterator[list[str]]:
     assert server.stdout is not None
     yield [server.stdout.readline().strip().removeprefix("fdcanusb:") for _ in range(2)]
     server.send_signal(signal.SIGTERM)
-    assert server.wait(timeout=10) == 0
+    assert server.wait(timeout=300) == 0
 
 
 def transport(paths: list[str]) -> moteus.Transport:

@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_load_that_ends_is_noticed_and_one_that_runs_is_ended() {
         let mut brief = Running::start(&Load::Command("true".into()), &[]).unwrap();
-        let ended = (0..500).any(|_| {
+        let ended = (0..60_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
             brief.check().is_err()
         });

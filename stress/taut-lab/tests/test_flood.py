@@ -24,7 +24,7 @@ class String(IdlStruct, typename="std_msgs::msg::dds_::String_"):
 
 participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
 reader = DataReader(participant, Topic(participant, "rt/flood_topic_1", String))
-heard, lengths, end = 0, set(), time.monotonic() + 20
+heard, lengths, end = 0, set(), time.monotonic() + 300
 while time.monotonic() < end and heard < 20 and os.environ["HEARD"] == "yes":
     messages = reader.take(N=100)
     heard += len(messages)
@@ -42,7 +42,7 @@ domains = [70, 79]
 python = "{python}"
 [trial]
 command = ["{python}", "listener.py"]
-timeout_s = 40
+timeout_s = 600
 report = "json"
 [metrics.heard]
 [[scenario]]
@@ -61,7 +61,7 @@ load = [{{ kind = "zenoh", publishers = 2, rate_hz = 100 }}]
 
 
 def lab(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([TAUT, "lab", *arguments], cwd=folder, capture_output=True, text=True, timeout=120)
+    return subprocess.run([TAUT, "lab", *arguments], cwd=folder, capture_output=True, text=True, timeout=1200)
 
 
 def test_a_flood_reaches_a_ros_2_graph_and_says_when_nobody_listens(tmp_path: Path) -> None:

@@ -125,11 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn a_real_pair_is_narrow_and_maps_to_itself() {
+    fn a_real_pair_lies_between_reads_before_and_after_it_on_both_clocks() {
         let native = [(cfg!(target_arch = "x86_64"), Counter::Tsc), (cfg!(target_arch = "aarch64"), Counter::Cntvct)];
         let counter =
             native.into_iter().find(|(is_here, _)| *is_here).map_or(Counter::Monotonic, |(_, counter)| counter);
+        let (ticks_before, ns_before) = (counter.now(), monotonic_ns());
         let pair = ClockPair::take(counter);
-        assert!(pair.ticks.0 > 0 && pair.monotonic_ns > 0 && pair.window_ticks < u32::MAX);
+        let (ticks_after, ns_after) = (counter.now(), monotonic_ns());
+        assert!((ticks_before..=ticks_after).contains(&pair.ticks), "{pair:?}");
+        assert!((ns_before..=ns_after).contains(&pair.monotonic_ns), "{pair:?}");
+        // The narrowest of 16 is at most a sixteenth of all, however busy the machine is.
+        assert!(u64::from(pair.window_ticks) <= (ticks_after.0 - ticks_before.0) / 16, "{pair:?}");
     }
 }

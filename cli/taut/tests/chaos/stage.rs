@@ -18,7 +18,7 @@ pub const THREADS: u64 = 4096;
 /// Bytes of one thread's entry in the account.
 const ENTRY: u64 = 24;
 /// No wait is longer; none has to be that long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The robot and the preloaded clock, built once.
 static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {

@@ -188,6 +188,8 @@ fn raise_loopback() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use taut_skip::{Need, skip};
+
     use super::*;
 
     #[test]
@@ -211,8 +213,7 @@ mod tests {
     fn packets_pass_a_network_that_nobody_else_hears() {
         let network = match Namespace::new() {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                eprintln!("skipped: only the superuser may have a network namespace");
-                return;
+                return skip(Need::Namespaces, "only the superuser may have a network namespace");
             }
             network => network.unwrap(),
         };
@@ -234,6 +235,7 @@ mod tests {
             Err(error) => {
                 let said = error.to_string();
                 assert!(said.contains("modprobe sch_netem") || said.contains("install iproute2"), "{said}");
+                skip(Need::Netem, said);
             }
         }
     }

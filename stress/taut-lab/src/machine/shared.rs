@@ -81,7 +81,7 @@ fn remove(mut files: BTreeSet<PathBuf>, since: SystemTime, mark: &str) -> Vec<Pa
     files.extend(named.into_iter().filter(|_| alone));
     let mut removed = remove_unused(&files, pids());
     if alone {
-        removed.extend(remove_registry(Path::new(ICEORYX2), since));
+        removed.extend(remove_registry(Path::new(ICEORYX2), &format!("{SHARED}{}", NAMED[0]), since));
     }
     removed
 }
@@ -123,16 +123,15 @@ fn remove_unused(files: &BTreeSet<PathBuf>, everybody: impl Iterator<Item = u32>
     left.difference(&used).filter(|file| fs::remove_file(file).is_ok()).cloned().collect()
 }
 
-/// iceoryx2's files since then, once no process has its memory mapped or one of its files open.
-fn remove_registry(root: &Path, since: SystemTime) -> Vec<PathBuf> {
+/// iceoryx2's files since then, once no process has its memory (files that begin so) mapped or one of its files open.
+fn remove_registry(root: &Path, memory: &str, since: SystemTime) -> Vec<PathBuf> {
     let new: Vec<PathBuf> = below(root).into_iter().filter(|path| is_new(path, since)).collect();
     let in_use = || {
         let opened = |pid: u32| {
             let folder = PathBuf::from(format!("/proc/{pid}/fd"));
             entries(&folder).filter_map(|link| fs::read_link(link).ok()).any(|file| file.starts_with(root))
         };
-        let prefix = format!("{SHARED}{}", NAMED[0]);
-        pids().any(opened) || mapped(pids()).iter().any(|path| path.to_string_lossy().starts_with(&prefix))
+        pids().any(opened) || mapped(pids()).iter().any(|path| path.to_string_lossy().starts_with(memory))
     };
     if new.is_empty() || in_use() {
         return Vec::new();
@@ -229,13 +228,10 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         fs::create_dir_all(path("nodes/7")).unwrap();
         let held = fs::File::create(path("nodes/7/lock")).unwrap();
-        assert!(remove_registry(root.path(), since).is_empty(), "somebody has a file of it open");
+        assert!(remove_registry(root.path(), "/no/memory", since).is_empty(), "somebody has a file of it open");
         drop(held);
-        let removed = remove_registry(root.path(), since);
-        // Nothing of it where another program uses iceoryx2 just now.
-        if !removed.is_empty() {
-            assert_eq!(removed, [path("nodes/7/lock"), path("nodes/7"), path("nodes")]);
-            assert!(path("services/old").exists());
-        }
+        let removed = remove_registry(root.path(), "/no/memory", since);
+        assert_eq!(removed, [path("nodes/7/lock"), path("nodes/7"), path("nodes")]);
+        assert!(path("services/old").exists());
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use proptest::{prelude::*, sample::Index};
 
 use super::*;
+use taut_skip::{Need, skip};
 
 const SLOTS: u64 = 2;
 const RECORDS: u64 = 64;
@@ -453,7 +454,7 @@ fn a_process_in_a_namespace_is_found_by_its_host_pid() {
     let mut child = Command::new("unshare");
     let child =
         child.args(["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", shell]).stdout(Stdio::piped());
-    let Ok(mut child) = child.spawn() else { return };
+    let mut child = child.spawn().expect("unshare, of util-linux");
     let mut link = String::new();
     let read = io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut link);
     let inode = link.trim().trim_start_matches("pid:[").trim_end_matches(']').parse::<u64>();
@@ -471,7 +472,7 @@ fn a_process_in_a_namespace_is_found_by_its_host_pid() {
         session.reap();
         assert_eq!((file.path.exists(), file.state(0)), (true, OPEN));
     } else {
-        eprintln!("skipped: needs the right to make a PID namespace");
+        skip(Need::Namespaces, "needs the right to make a PID namespace");
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -627,8 +628,7 @@ fn what_is_written_after_the_seal_is_not_taken() {
 #[test]
 fn a_file_that_names_another_users_process_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root reads the sessions of others");
-        return;
+        return skip(Need::Root, "only root reads the sessions of others");
     }
     let file = Written::by_us();
     std::os::unix::fs::chown(&file.path, Some(12_345), None).unwrap();

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use crate::{build::Producer, run::*};
+use taut_skip::{Need, skip};
 
 macro_rules! for_every_producer {
     ($($scenario:ident)*) => {
@@ -405,7 +406,7 @@ fn on_a_file_system(producer: &Producer, mount_options: &str) -> Option<Command>
         command
     };
     if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
-        eprintln!("not run: this machine allows no user and mount namespaces (unshare --user --mount)");
+        skip(Need::Namespaces, "no user and mount namespaces (unshare --user --mount)");
         return None;
     }
     let mut command = unshare();
@@ -426,8 +427,7 @@ fn a_limit_on_file_sizes_is_counted(producer: &Producer) {
 fn locked_memory_costs_only_the_rings_in_use(producer: &Producer) {
     let mut run = Run::new(producer, &[("TAUT_RING_RECORDS", "1024")]);
     if run.tell(0, "lock_memory").result != 0 {
-        eprintln!("not run: this user may not lock memory");
-        return;
+        return skip(Need::Memlock, "this user may not lock memory");
     }
     run.stamp(0, "a", 1);
     let used: u64 = run.ring_files().iter().map(|path| blocks(path) * 512).sum();
