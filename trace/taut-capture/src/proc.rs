@@ -252,7 +252,14 @@ mod tests {
         std::os::unix::fs::symlink(sleep, &program).unwrap();
         let mut child = std::process::Command::new(&program).arg("100").spawn().unwrap();
         let pid = child.id() as i32;
-        let comm = fs::read(format!("/proc/{pid}/comm")).unwrap();
+        // Until it has executed the program, it has the name of this thread.
+        let comm = loop {
+            let comm = fs::read(format!("/proc/{pid}/comm")).unwrap();
+            if comm.starts_with(b"x") {
+                break comm;
+            }
+            std::thread::yield_now();
+        };
         let (seen, named) = (runs(pid, None), thread(pid, pid, true, 0).map(|thread| thread.comm));
         child.kill().unwrap();
         child.wait().unwrap();
