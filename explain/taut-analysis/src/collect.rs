@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
-use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch, Tier};
+use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch};
 
 use crate::{
     Analysis, Config, Error, RowSink, Totals, Trips, explain, figures,
