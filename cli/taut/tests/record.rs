@@ -241,6 +241,42 @@ fn a_running_process_can_be_attached_to() {
 }
 
 #[test]
+fn a_session_has_one_recorder_and_the_second_names_the_first() {
+    let bench = Bench::new();
+    let session = bench.path("session");
+    std::fs::DirBuilder::new().mode(0o700).create(&session).unwrap();
+    let first = Command::new(cargo_bin!("taut"))
+        .args(["record", "-o", "first.mcap", "--session", "session", "--", "./robot", "1000000000", "100"])
+        .current_dir(bench.folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the first", || session.join("recorder").exists());
+    let robot = || {
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.id())).unwrap();
+        children.split_whitespace().next().map(str::to_owned)
+    };
+    wait_until("the robot", || robot().is_some());
+    let who = format!("process {}, which writes", first.id());
+    let named = || {
+        let who = who.clone();
+        predicate::function(move |e: &str| e.lines().count() == 1 && e.contains(&who) && e.contains("first.mcap"))
+    };
+    let attached = bench.taut(&["record", "-o", "second.mcap", "--pid", &robot().unwrap()]).assert();
+    attached.code(2).stderr(named());
+    let words = ["record", "-o", "second.mcap", "--session", "session", "--", "./robot", "10"];
+    bench.taut(&words).assert().code(2).stderr(named());
+    assert!(!bench.path("second.mcap").exists());
+    // SAFETY: our own child.
+    unsafe { libc::kill(first.id() as i32, libc::SIGINT) };
+    first.wait_with_output().unwrap();
+    let report = bench.report("first.mcap");
+    assert_eq!(report["recording"]["lost_stamps"], 0, "{report}");
+    // The lock went with its holder.
+    bench.taut(&words).assert().code(0);
+}
+
+#[test]
 fn forks_and_grandchildren_are_followed() {
     let bench = Bench::new();
     bench.taut(&["record", "--", "sh", "-c", "./robot 20 & (./robot 30; true); wait"]).assert().success();

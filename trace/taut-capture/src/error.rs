@@ -50,6 +50,16 @@ pub enum Error {
         /// Whose it is or who may enter, and the remedy.
         why: String,
     },
+    /// A session that somebody else records: two would take stamps from each other.
+    #[error(
+        "session directory {path} is recorded already, by {by}; look on with `taut top`, or name another with --session"
+    )]
+    Recorded {
+        /// The directory.
+        path: PathBuf,
+        /// The first recorder, and the file that it writes.
+        by: String,
+    },
     /// A forced tier or kernel source.
     #[error(transparent)]
     Kernel(#[from] crate::kernel::Error),

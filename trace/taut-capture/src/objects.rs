@@ -27,16 +27,27 @@ pub struct Objects {
     processes: HashMap<i32, Known>,
     /// Where `_PyRuntime` lies in a file, by device and inode.
     symbols: HashMap<(u64, u64), Option<Symbol>>,
+    /// How often the mappings of a process were read.
+    maps_read: u64,
 }
 
 #[derive(Default)]
 struct Known {
-    /// What the process executes: another file means that nothing of before holds.
-    executable: PathBuf,
+    image: Image,
     next_look_ns: u64,
     has_runtime: bool,
+    /// Code outside the executable that was mapped when the mappings were read last.
+    libraries: Option<u64>,
     /// By number: what the link says. It holds a socket's inode, so that another one is noticed.
     descriptors: HashMap<i32, FDTarget>,
+}
+
+/// What the process executes: another one means that nothing of before holds.
+#[derive(Default, PartialEq, Eq)]
+struct Image {
+    executable: PathBuf,
+    /// Where the kernel put the stack. Somewhere else at each exec, also of the same file.
+    stack: u64,
 }
 
 /// A symbol relative to the lowest address that its file is mapped at.
@@ -55,9 +66,9 @@ impl Objects {
     /// What is new about that process; a sentence when something had to be left out.
     pub fn scan(&mut self, pid: i32, now_ns: u64) -> (Vec<Object>, Option<String>) {
         let known = self.processes.entry(pid).or_default();
-        let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        if known.executable != executable {
-            *known = Known { executable, ..Known::default() };
+        let image = Image::of(pid);
+        if known.image != image {
+            *known = Known { image, ..Known::default() };
         }
         if now_ns < known.next_look_ns {
             return (Vec::new(), None);
@@ -66,11 +77,12 @@ impl Objects {
         let Ok(process) = Process::new(pid) else { return (Vec::new(), None) };
         let mut told = Vec::new();
         let object = |kind, start, size, name| Object { time_ns: now_ns, pid, kind, start, size, name };
-        if !known.has_runtime
-            && let Some((start, size, name)) = runtime(&process, &mut self.symbols)
-        {
-            known.has_runtime = true;
-            told.push(object(ObjectKind::Gil, start, size, name));
+        if !known.has_runtime && known.may_have_mapped_code(&process) {
+            self.maps_read += 1;
+            if let Some((start, size, name)) = runtime(&process, &mut self.symbols) {
+                known.has_runtime = true;
+                told.push(object(ObjectKind::Gil, start, size, name));
+            }
         }
         let count = process.fd_count().unwrap_or(0);
         if count > DESCRIPTORS_MAX {
@@ -100,6 +112,25 @@ impl Objects {
             known.descriptors.insert(info.fd, info.target);
         }
         (told, None)
+    }
+}
+
+impl Image {
+    fn of(pid: i32) -> Image {
+        let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let stack = Process::new(pid).and_then(|process| process.stat()).map_or(0, |stat| stat.startstack);
+        Image { executable, stack }
+    }
+}
+
+impl Known {
+    /// Printing the mappings takes the lock that the process needs for each page fault. So they are read once, and again
+    /// where an interpreter may have been loaded since. `status` takes no lock.
+    fn may_have_mapped_code(&mut self, process: &Process) -> bool {
+        let libraries = process.status().ok().and_then(|status| status.vmlib);
+        let is_known = libraries.is_some() && libraries == self.libraries;
+        self.libraries = libraries;
+        !is_known
     }
 }
 
@@ -162,9 +193,9 @@ fn sockets_of(process: &Process) -> HashMap<u64, String> {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::{BufRead, BufReader},
+        io::{BufRead, BufReader, Write},
         os::fd::AsRawFd,
-        process::{Command, Stdio},
+        process::{Child, ChildStdout, Command, Stdio},
     };
 
     use super::*;
@@ -190,23 +221,73 @@ mod tests {
         assert!(objects.processes.is_empty());
     }
 
-    #[test]
-    fn the_runtime_of_a_python_is_where_it_says() {
-        let script = "import ctypes,sys; print(ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime'))); \
-                      sys.stdout.flush(); sys.stdin.read()";
-        let mut child = Command::new("python3")
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 is needed by this test; `make setup` installs it");
+    fn line(lines: &mut impl BufRead) -> String {
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (told, _) = Objects::default().scan(child.id() as i32, 1);
+        lines.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    fn piped(program: &str, arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
+        let mut command = Command::new(program);
+        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        (child, lines)
+    }
+
+    fn end(mut child: Child) {
         child.kill().unwrap();
         child.wait().unwrap();
-        let runtime = told.iter().find(|o| o.kind == ObjectKind::Gil).expect("no runtime found");
-        assert_eq!(runtime.start.to_string(), line.trim());
-        assert!(runtime.size > 1000 && runtime.name.contains("python"), "{runtime:?}");
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_are_read_once() {
+        let (mut child, mut lines) = piped("cat", &[]);
+        // Its answer says that all its code is mapped.
+        child.stdin.as_mut().unwrap().write_all(b"ready\n").unwrap();
+        assert_eq!(line(&mut lines), "ready");
+        let mut objects = Objects::default();
+        (0..10).for_each(|look| drop(objects.scan(child.id() as i32, 1 + look * LOOK_NS)));
+        end(child);
+        assert_eq!(objects.maps_read, 1);
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_are_read_again_when_it_has_loaded_a_library() {
+        let mut objects = Objects::default();
+        let pid = std::process::id() as i32;
+        objects.scan(pid, 1);
+        let before = objects.maps_read;
+        // SAFETY: the C library's own resolver, which does nothing when it is loaded.
+        assert!(!unsafe { libc::dlopen(c"libresolv.so.2".as_ptr(), libc::RTLD_NOW) }.is_null());
+        objects.scan(pid, 1 + LOOK_NS);
+        assert!(objects.maps_read > before);
+    }
+
+    /// Prints the address of its runtime; executes itself once, when it is told to, and prints that of the new one.
+    const PYTHON: &str = "import ctypes,os,sys
+print(ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime')), flush=True)
+os.read(0, 1)
+if not os.environ.get('AGAIN'):
+    os.execve(sys.executable, sys.orig_argv, {**os.environ, 'AGAIN': '1'})";
+
+    #[test]
+    fn the_runtime_of_a_python_is_where_it_says_also_after_it_executed_itself_again() {
+        let (mut child, mut lines) = piped("python3", &["-c", PYTHON]);
+        let pid = child.id() as i32;
+        let mut objects = Objects::default();
+        let mut runtime = |objects: &mut Objects, look: u64| {
+            let printed = line(&mut lines);
+            let (told, _) = objects.scan(pid, 1 + look * LOOK_NS);
+            let runtime = told.into_iter().find(|o| o.kind == ObjectKind::Gil).expect("no runtime found");
+            assert_eq!(runtime.start.to_string(), printed);
+            runtime
+        };
+        let first = runtime(&mut objects, 0);
+        assert!(first.size > 1000 && first.name.contains("python"), "{first:?}");
+        objects.scan(pid, 1 + LOOK_NS);
+        assert_eq!(objects.maps_read, 1, "it was found");
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        runtime(&mut objects, 2);
+        end(child);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     ffi::OsString,
+    io::ErrorKind,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Child,
@@ -23,7 +24,7 @@ use crate::{
     pace::{Pace, Pacer},
     proc,
     profile::{Profiler, Profiling},
-    recorders::Note,
+    recorders::{Note, recorder_of},
     rings::{Drained, Session},
     samples::Sampler,
     session::{SessionDir, check_private},
@@ -200,6 +201,7 @@ fn record_process(
         None => (None, Some("was started without TAUT_SESSION".to_owned())),
         Some(path) => match open_session(path, Session::open_late) {
             Ok(session) => (Some(session), None),
+            Err(error @ Error::Recorded { .. }) => return Err(error),
             Err(error) => (None, Some(format!("has a session that cannot be read ({error})"))),
         },
     };
@@ -254,7 +256,18 @@ fn outlive_limits() {
 }
 
 fn open_session(path: &Path, open: fn(&Path) -> std::io::Result<Session>) -> Result<Session, Error> {
-    open(path).map_err(|source| Error::Session { path: path.to_owned(), source })
+    open(path).map_err(|source| match source.kind() {
+        ErrorKind::WouldBlock => Error::Recorded { path: path.to_owned(), by: first_recorder(path) },
+        _ => Error::Session { path: path.to_owned(), source },
+    })
+}
+
+/// Who has the session, as far as its note says.
+fn first_recorder(session: &Path) -> String {
+    recorder_of(session).map_or_else(
+        || "another process".to_owned(),
+        |first| format!("process {}, which writes {}", first.pid, first.output.display()),
+    )
 }
 
 /// While this lives, orphaned grandchildren become ours, so that the tree stays a tree.

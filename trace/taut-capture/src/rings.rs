@@ -94,6 +94,9 @@ pub struct Drained {
 
 /// A session directory and the ring files found in it.
 pub struct Session {
+    /// The directory, locked: two consumers would both move `tail` and free slots. The lock goes with its holder,
+    /// also when that is killed.
+    _lock: fs::File,
     listing: Listing,
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
@@ -106,13 +109,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Watches a session directory from now on.
+    /// Watches a session directory from now on, as its only consumer.
     ///
     /// # Errors
-    /// The directory cannot be listed.
+    /// The directory cannot be listed; or, `WouldBlock`, somebody else records it.
     pub fn open(directory: &Path) -> io::Result<Session> {
         fs::read_dir(directory)?;
+        let lock = fs::File::open(directory)?;
+        lock.try_lock()?;
         Ok(Session {
+            _lock: lock,
             listing: Listing::new(directory.to_owned()),
             names: Names::default(),
             rings: HashMap::new(),
