@@ -1,5 +1,10 @@
 //! `taut`: find out why a robot control loop jitters. Each command is one file in `commands`.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+#[macro_use]
+mod say;
+
 mod address;
 mod commands;
 mod config;
@@ -65,7 +70,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprintln!("taut: {}", one_line(&error));
+            say!("taut: {}", one_line(&error));
             return ExitCode::from(exit::BAD_INPUT);
         }
         Err(error) => error.exit(),
@@ -101,7 +106,7 @@ fn main() -> ExitCode {
                 true => format!("{error:?}"),
                 false => taut_recording::printable(format!("{error:#}")),
             };
-            eprintln!("taut: {text}");
+            say!("taut: {text}");
             ExitCode::from(exit::code_of(&error))
         }
     }

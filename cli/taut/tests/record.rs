@@ -277,6 +277,70 @@ fn a_session_has_one_recorder_and_the_second_names_the_first() {
 }
 
 #[test]
+fn a_command_that_does_not_start_leaves_an_earlier_recording_alone() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("run.mcap"), "precious").unwrap();
+    std::fs::write(bench.path("interpreted"), "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(bench.path("interpreted"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let before = std::fs::read_dir(bench.folder.path()).unwrap().count();
+    for command in ["./interpreted", "./missing"] {
+        bench.taut(&["record", "-o", "run.mcap", "--", command]).assert().code(2);
+        assert_eq!(std::fs::read_to_string(bench.path("run.mcap")).unwrap(), "precious");
+    }
+    assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), before, "nothing half-written is left");
+    bench.taut(&["record", "-o", "run.mcap", "--", "./robot", "10"]).assert().code(0);
+    assert_eq!(bench.report("run.mcap")["recording"]["stamps"], 10 * 3 + 7);
+}
+
+#[test]
+fn two_recorders_cannot_write_one_file() {
+    let bench = Bench::new();
+    let first = Command::new(cargo_bin!("taut"))
+        .args(["record", "--", "./robot", "1000000000", "100"])
+        .current_dir(bench.folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the first", || bench.path("taut-run.mcap").exists());
+    bench
+        .taut(&["record", "--", "./robot", "10"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::contains("taut-run.mcap: another recorder writes it; name another file with -o"));
+    // SAFETY: our own child.
+    unsafe { libc::kill(first.id() as i32, libc::SIGINT) };
+    first.wait_with_output().unwrap();
+    assert_eq!(bench.report("taut-run.mcap")["recording"]["finished"], true);
+}
+
+#[test]
+fn nothing_fails_because_nobody_listens() {
+    let bench = Bench::new();
+    let taut = cargo_bin!("taut");
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let taut_to = |arguments: &[&str], errors: Stdio| {
+        let mut command = Command::new(taut);
+        command.args(arguments).current_dir(bench.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(errors).status().unwrap().code()
+    };
+    // What takes nothing, and what is closed.
+    let closed = || Stdio::from(std::io::pipe().unwrap().1);
+    for (arguments, code) in [
+        (&["report", "missing.mcap"][..], 2),
+        (&["report", "--no-such-option"], 2),
+        (&["record", "-o", "run.mcap", "--", "./robot", "10", "100", "7"], 7),
+        (&["recover", "run.mcap", "-o", "clean.mcap"], 0),
+        (&["report", "run.mcap", "-o", "report.txt"], 0),
+        (&["export", "csv", "run.mcap", "-o", "run.csv"], 0),
+    ] {
+        assert_eq!(taut_to(arguments, full().into()), Some(code), "{arguments:?} >/dev/full");
+        assert_eq!(taut_to(arguments, closed()), Some(code), "{arguments:?} to a closed pipe");
+        assert_eq!(bench.path("run.mcap").exists(), code != 2, "{arguments:?}");
+    }
+    assert_eq!(bench.report("run.mcap")["recording"]["finished"], true);
+}
+
+#[test]
 fn forks_and_grandchildren_are_followed() {
     let bench = Bench::new();
     bench.taut(&["record", "--", "sh", "-c", "./robot 20 & (./robot 30; true); wait"]).assert().success();

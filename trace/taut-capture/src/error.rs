@@ -60,6 +60,12 @@ pub enum Error {
         /// The first recorder, and the file that it writes.
         by: String,
     },
+    /// A file that somebody else writes.
+    #[error("{path}: another recorder writes it; name another file with -o")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
     /// A forced tier or kernel source.
     #[error(transparent)]
     Kernel(#[from] crate::kernel::Error),

@@ -7,6 +7,7 @@ mod info;
 pub mod kernel;
 mod listing;
 mod objects;
+mod output;
 mod owner;
 mod pace;
 mod proc;

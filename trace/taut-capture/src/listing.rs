@@ -1,7 +1,7 @@
 //! The files of a directory, listed only when there may be new ones.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -40,18 +40,67 @@ impl Listing {
     /// Its paths; `None` when nothing was added or removed since the last time.
     ///
     /// # Errors
-    /// The directory is gone.
+    /// The directory is gone, or cannot be listed now; the next look lists it.
     pub fn look(&mut self) -> io::Result<Option<Listed>> {
         let changed = fs::metadata(&self.directory)?.modified().ok();
         if changed.is_some() && changed == self.settled {
             return Ok(None);
         }
+        self.settled = None;
+        let mut entries = fs::read_dir(&self.directory)?;
+        let paths = entries.by_ref().take(ENTRIES_MAX).map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
         let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
         self.settled = changed.filter(|_| age.is_some_and(|age| age >= SETTLED));
-        let mut entries = fs::read_dir(&self.directory)?.flatten().map(|entry| entry.path());
-        let paths = entries.by_ref().take(ENTRIES_MAX).collect();
         Ok(Some(Listed { paths, is_cut: entries.next().is_some() }))
     }
+}
+
+/// Files of a directory that could not be taken up; each is told once.
+#[derive(Default)]
+pub struct Refused {
+    /// Whether they are refused for good.
+    files: HashMap<PathBuf, bool>,
+}
+
+impl Refused {
+    /// Whether that file is not looked at again.
+    pub fn contains(&self, path: &Path) -> bool {
+        self.files.get(path).is_some_and(|is_final| *is_final)
+    }
+
+    /// Does not look at it again.
+    pub fn insert(&mut self, path: PathBuf) {
+        self.files.insert(path, true);
+    }
+
+    /// Forgets what is no longer listed.
+    pub fn keep(&mut self, listed: &HashSet<PathBuf>) {
+        self.files.retain(|path, _| listed.contains(path));
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.files.clear();
+    }
+
+    /// A file that could not be opened, with what is lost by it. It is tried again where nothing is wrong with the file
+    /// itself: then the directory has to be listed again.
+    pub fn refuse(&mut self, path: PathBuf, error: &io::Error, lost: &str, listing: &mut Listing) -> Option<String> {
+        let is_momentary = is_momentary(error);
+        if is_momentary {
+            listing.settled = None;
+        }
+        let lasts = if is_momentary { " while that lasts" } else { "" };
+        let text = format!("{}: {error}; its {lost} not recorded{lasts}", path.display());
+        (self.files.insert(path, !is_momentary) != Some(!is_momentary)).then_some(text)
+    }
+}
+
+/// Whether what could not be opened may be another time.
+fn is_momentary(error: &io::Error) -> bool {
+    use libc::{EACCES, EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOMEM, EPERM, ESTALE};
+    let momentary = [EACCES, EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOMEM, EPERM, ESTALE];
+    error.raw_os_error().is_some_and(|errno| momentary.contains(&errno))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::{
     Error, Target, info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
+    output::Output,
     pace::{Pace, Pacer},
     proc,
     profile::{Profiler, Profiling},
@@ -179,7 +180,8 @@ fn record_command(
     };
     directory.take_warning().into_iter().for_each(|warning| recording.warn(warning));
     let missed = signals.while_held();
-    let mut child = held.release().inspect_err(|_| recording.discard())?;
+    let mut child = held.release()?;
+    recording.begin(&options.output);
     missed.into_iter().for_each(|signal| send(pid, signal));
     started(&recording.started);
     let (exit_code, reason) = recording.follow_child(&mut child, signals, options.duration, progress);
@@ -207,6 +209,7 @@ fn record_process(
     };
     let directory = path.as_deref().unwrap_or(Path::new(""));
     let mut recording = Recording::open(options, pid, Vec::new(), session, directory)?;
+    recording.begin(&options.output);
     if let Some(why) = no_stamps {
         let reason = &mut recording.started.tier_reason;
         *reason += if reason.is_empty() { "" } else { "; " };
@@ -290,7 +293,7 @@ impl Drop for Subreaper {
 
 /// A recording under way.
 struct Recording {
-    output: PathBuf,
+    output: Output,
     /// Tells others where to look; none where nobody may write.
     _note: Option<Note>,
     writer: Option<Writer>,
@@ -337,7 +340,7 @@ impl Recording {
         };
         open_many_files();
         // Git reads files while the kernel lets us wait for its rings: each takes a tenth of a second.
-        let git_revision = std::thread::spawn(info::git_revision);
+        let git_revision = std::thread::Builder::new().spawn(info::git_revision).ok();
         let chosen = kernel::start(&wanted)?;
         let profiler = match options.profile {
             Some(profile) => {
@@ -347,11 +350,18 @@ impl Recording {
         };
         give_way();
         outlive_limits();
-        let mut info: Info =
-            info::gather(command, &options.taut_version, &chosen, git_revision.join().unwrap_or_default());
+        let mut info: Info = info::gather(
+            command,
+            &options.taut_version,
+            &chosen,
+            git_revision.and_then(|asked| asked.join().ok()).unwrap_or_default(),
+        );
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
         info.facts.sort();
-        let mut writer = Writer::create_compressed(&options.output, &info, options.compression)?;
+        let output = Output::open(&options.output)?;
+        let writer = Writer::create_compressed(output.path(), &info, options.compression);
+        let mut writer = writer.map_err(|error| error.at(&options.output))?;
+        writer.set_path(&options.output);
         writer.set_durable(options.durable);
         let started = Started {
             pid,
@@ -362,7 +372,7 @@ impl Recording {
         };
         let note = session.as_ref().and_then(|_| Note::leave(directory, pid, &options.output).ok());
         let mut recording = Recording {
-            output: options.output.clone(),
+            output,
             _note: note,
             writer: Some(writer),
             failed: None,
@@ -391,13 +401,12 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The command never ran: leave nothing behind.
-    fn discard(&mut self) {
-        self.writer = None;
-        if let Some(source) = &mut self.source {
-            let _ = source.stop();
-        }
-        let _ = std::fs::remove_file(&self.output);
+    /// What is recorded runs: whatever had the name of the output is replaced now.
+    fn begin(&mut self, path: &Path) {
+        let output = &mut self.output;
+        let placed =
+            output.put_in_place().map_err(|source| taut_recording::Error::Io { path: path.to_owned(), source });
+        self.with_writer(|_| placed);
     }
 
     fn follow_child(
@@ -686,7 +695,7 @@ impl Recording {
             kernel_events: self.ending.kernel_events,
             lost_stamps: self.ending.lost_stamps,
             lost_kernel_events: self.ending.lost_kernel_events,
-            file_bytes: length_of(&self.output),
+            file_bytes: length_of(self.output.path()),
             processes: self.session.as_ref().map_or(0, Session::processes),
             threads: self.threads.recorded(),
         }
@@ -735,7 +744,7 @@ impl Recording {
         let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
         match written {
             Ok(file_bytes) => Ok(Recorded { exit_code, ending, file_bytes, tier, warnings }),
-            Err(source) => Err(Error::Stopped { source, file_bytes: length_of(&self.output), exit_code }),
+            Err(source) => Err(Error::Stopped { source, file_bytes: length_of(self.output.path()), exit_code }),
         }
     }
 

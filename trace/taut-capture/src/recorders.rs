@@ -54,7 +54,7 @@ pub fn recorder_of(session: &Path) -> Option<Recorder> {
     let output = PathBuf::from(OsString::from_vec(lines.collect::<Vec<_>>().join(&b'\n')));
     let (pid, subject) = (i32::try_from(pid?).ok()?, i32::try_from(subject?).ok()?);
     // A recorder in another container has a pid that says nothing here; that its note is there has to do.
-    let is_alive = namespace? != owner::namespace_of("self") || proc::runs(pid, start_time);
+    let is_alive = namespace? != owner::namespace_of("self") || proc::runs(pid, start_time.filter(|start| *start != 0));
     (is_ours && is_alive).then(|| Recorder { pid, subject, session: session.to_owned(), output })
 }
 
@@ -76,6 +76,7 @@ pub struct Note {
 impl Note {
     /// Leaves a note that this process records `subject` into `output`. Nobody's recording fails for want of one.
     pub fn leave(session: &Path, subject: i32, output: &Path) -> io::Result<Note> {
+        // 0: unknown.
         let start_time = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);
         let output = std::path::absolute(output)?;
         let head =

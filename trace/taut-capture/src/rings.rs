@@ -14,7 +14,7 @@ use taut_clock::Counter;
 use taut_recording::{Kind, Name, StampBatch};
 
 use crate::{
-    listing::Listing,
+    listing::{Listing, Refused},
     owner::Owner,
     pace::Pace,
     proc,
@@ -100,7 +100,7 @@ pub struct Session {
     listing: Listing,
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
-    refused: HashSet<PathBuf>,
+    refused: Refused,
     /// What was told already of the session as a whole.
     told: HashSet<&'static str>,
     /// To hand out with the next drain.
@@ -122,7 +122,7 @@ impl Session {
             listing: Listing::new(directory.to_owned()),
             names: Names::default(),
             rings: HashMap::new(),
-            refused: HashSet::new(),
+            refused: Refused::default(),
             told: HashSet::new(),
             held: Drained::default(),
             processes: 0,
@@ -186,7 +186,7 @@ impl Session {
             self.tell("cut", drained, "holds more files than are looked at; processes may be missing");
         }
         // What is no longer there need not be remembered.
-        self.refused.retain(|path| listed.paths.contains(path));
+        self.refused.keep(&listed.paths);
         for path in listed.paths {
             let is_ring = path.extension().is_some_and(|e| e == "taut");
             if !is_ring || self.rings.contains_key(&path) || self.refused.contains(&path) {
@@ -203,8 +203,8 @@ impl Session {
                     self.rings.insert(path, ring);
                 }
                 Err(error) => {
-                    drained.refused.push(format!("{}: {error}; its stamps are not recorded", path.display()));
-                    self.refused.insert(path);
+                    let told = self.refused.refuse(path, &error, "stamps are", &mut self.listing);
+                    drained.refused.extend(told);
                 }
             }
         }
@@ -216,7 +216,9 @@ impl Session {
         let share = self.share();
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
-            let is_whole = ring.shared.is_whole() && {
+            // Unread for now where it cannot be asked for: reading beyond the end of a file is what must not be.
+            let Ok(is_whole) = ring.shared.is_whole() else { return true };
+            let is_whole = is_whole && {
                 ring.drain_whole(share, names, &mut drained);
                 !ring.shared.is_cut()
             };
@@ -241,7 +243,7 @@ impl Session {
         let (names, refused) = (&mut self.names, &mut self.refused);
         self.rings.retain(|path, ring| {
             // A file that was cut short is told by `drain`.
-            if !ring.shared.is_whole() {
+            if !ring.shared.is_whole().unwrap_or(false) {
                 return true;
             }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.

@@ -109,6 +109,7 @@ pub fn check_private(path: &Path, recorded: Option<u32>) -> Result<(), Error> {
 
 /// Never a directory that is there already: in a folder that everybody may write it could be anybody's.
 fn fresh(folder: &Path) -> io::Result<PathBuf> {
+    // 0: unknown.
     let start = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);
     let recorder = format!("{PREFIX}{}-{}-{start}", owner::namespace_of("self"), std::process::id());
     for n in 0..1000 {
@@ -137,7 +138,7 @@ fn is_stale(name: &str) -> bool {
     let Some(Ok::<Vec<u64>, _>(numbers)) = numbers else { return false };
     let [namespace, pid, start, _] = numbers[..] else { return false };
     let Ok(pid) = pid.try_into() else { return false };
-    namespace == owner::namespace_of("self") && !proc::runs(pid, Some(start))
+    namespace == owner::namespace_of("self") && !proc::runs(pid, Some(start).filter(|start| *start != 0))
 }
 
 #[cfg(test)]

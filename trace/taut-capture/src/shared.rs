@@ -62,8 +62,11 @@ impl Shared {
     }
 
     /// Whether the file still is as long as it was.
-    pub fn is_whole(&self) -> bool {
-        !self.is_cut() && self.file.metadata().is_ok_and(|m| m.len() >= self.map.len() as u64)
+    ///
+    /// # Errors
+    /// It cannot be asked for now, which says nothing of the file.
+    pub fn is_whole(&self) -> io::Result<bool> {
+        Ok(!self.is_cut() && self.file.metadata()?.len() >= self.map.len() as u64)
     }
 
     /// Whether it was cut under a read, so that zeros were read.

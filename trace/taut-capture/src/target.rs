@@ -55,23 +55,25 @@ impl Held {
                 // Our own copy of the writing end would keep the gate from ever seeing its end of file.
                 libc::close(our_gate);
                 let pid = libc::getpid();
-                libc::write(reporter_fd, (&raw const pid).cast(), size_of_val(&pid));
+                // Who waits for the pid would wait for ever for one that could not be written.
+                whole(|| libc::write(reporter_fd, (&raw const pid).cast(), size_of_val(&pid)), size_of_val(&pid))?;
                 let mut go = 0u8;
                 // End of file: the recorder is gone or gave up; the command must not run unrecorded.
-                match libc::read(gate_fd, (&raw mut go).cast(), 1) {
-                    1 => Ok(()),
-                    _ => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
-                }
+                whole(|| libc::read(gate_fd, (&raw mut go).cast(), 1), 1)
             });
         }
         // spawn returns only after exec, so it waits in a thread of its own.
-        let spawning = std::thread::spawn(move || {
+        let spawn = move || {
             let child = command.spawn();
             drop((reporter, gate_out));
             child
-        });
+        };
+        let spawning = std::thread::Builder::new().spawn(spawn);
+        let spawning = spawning.map_err(|source| Error::System { what: "a thread that starts the command", source })?;
         let mut pid = [0; 4];
         if let Err(source) = report.read_exact(&mut pid) {
+            // Whoever was forked all the same waits for the gate, and spawn for it.
+            drop(gate);
             // Nobody reported, so there was no fork; spawn knows why.
             return Err(match spawning.join() {
                 Ok(Err(source)) => failed(&name, source),
@@ -97,6 +99,20 @@ impl Held {
     pub fn cancel(self) {
         drop(self.gate);
         let _ = self.spawning.join();
+    }
+}
+
+/// Repeats a read or write of a few bytes of a pipe, which moves all of them or none, until no signal interrupts it.
+fn whole(mut call: impl FnMut() -> isize, bytes: usize) -> io::Result<()> {
+    loop {
+        match call() {
+            moved if moved == bytes as isize => return Ok(()),
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+            _ => return Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use taut_clock::Counter;
 use taut_recording::{Writer, telemetry::StructLayout};
 
 use crate::{
-    listing::Listing,
+    listing::{Listing, Refused},
     owner::Owner,
     pace::Pace,
     shared::{HEADER_BYTES, Shared, bad},
@@ -62,7 +62,7 @@ pub struct Drained {
 pub struct Channels {
     listing: Listing,
     files: HashMap<PathBuf, ChannelFile>,
-    refused: HashSet<PathBuf>,
+    refused: Refused,
     /// Channels of the recording so far, by a hash of name and schema, and the bytes of their schemas.
     described: HashSet<u64>,
     described_bytes: usize,
@@ -73,7 +73,7 @@ pub struct Channels {
 impl Channels {
     /// Watches a session directory; `late` skips what its rings hold now.
     pub fn open(directory: &Path, late: bool) -> Channels {
-        let (files, refused) = (HashMap::new(), HashSet::new());
+        let (files, refused) = (HashMap::new(), Refused::default());
         let mut channels = Channels {
             listing: Listing::new(directory.to_owned()),
             files,
@@ -96,7 +96,7 @@ impl Channels {
     pub fn discover(&mut self, refused: &mut Vec<String>) {
         // That the directory is gone is told by whoever looks for rings.
         let Ok(Some(listed)) = self.listing.look() else { return };
-        self.refused.retain(|path| listed.paths.contains(path));
+        self.refused.keep(&listed.paths);
         for path in listed.paths {
             let is_ours = path.extension().is_some_and(|e| e == "telemetry");
             if !is_ours || self.files.contains_key(&path) || self.refused.contains(&path) {
@@ -111,10 +111,7 @@ impl Channels {
                 Ok(file) => {
                     self.files.insert(path, file);
                 }
-                Err(error) => {
-                    refused.push(format!("{}: {error}; its telemetry is not recorded", path.display()));
-                    self.refused.insert(path);
-                }
+                Err(error) => refused.extend(self.refused.refuse(path, &error, "telemetry is", &mut self.listing)),
             }
         }
     }
@@ -144,7 +141,8 @@ impl Channels {
         let mut drained = Drained::default();
         let (refused, value) = (&mut self.refused, &mut self.value);
         self.files.retain(|path, file| {
-            if !file.shared.is_whole() {
+            let Ok(is_whole) = file.shared.is_whole() else { return true };
+            if !is_whole {
                 drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
                 refused.insert(path.clone());
                 return false;

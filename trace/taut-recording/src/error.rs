@@ -58,3 +58,16 @@ pub enum Error {
         source: mcap::McapError,
     },
 }
+
+impl Error {
+    /// The same of a file by another name.
+    #[must_use]
+    pub fn at(self, name: &std::path::Path) -> Error {
+        let path = name.to_owned();
+        match self {
+            Error::Io { source, .. } => Error::Io { path, source },
+            Error::Mcap { source, .. } => Error::Mcap { path, source },
+            other => other,
+        }
+    }
+}

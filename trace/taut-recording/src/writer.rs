@@ -167,6 +167,11 @@ impl Writer {
         Ok(writer)
     }
 
+    /// What errors call the file, which may be renamed while it is written.
+    pub fn set_path(&mut self, path: &Path) {
+        path.clone_into(&mut self.path);
+    }
+
     /// Sync the file to disk about once a second.
     pub fn set_durable(&mut self, on: bool) {
         self.durable = on;

@@ -29,6 +29,8 @@ pub enum Need {
     Root,
     /// An ssh server that this user may start.
     Sshd,
+    /// The program strace, and to trace with it.
+    Strace,
     /// A setting of the machine that this user may change.
     Settings,
     /// A counter register of the CPU that taut reads.

@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost })
 }

@@ -116,7 +116,7 @@ fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Sou
     output::file(&to, |out| write(out, &from))?;
     let messages: u64 = from.analysis.chains.iter().map(|chain| chain.messages).sum();
     let shown: usize = from.analysis.chains.iter().map(|chain| chain.explained.paths.len()).sum();
-    eprintln!(
+    say!(
         "wrote {}: {} of {}{}; the others did not go all the way, or came while the chain started up",
         to.display(),
         words::count(shown as u64),
@@ -164,7 +164,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
         Ok(())
     })?;
     let [messages, hops, causes, states] = rows.map(|rows| rows as u64);
-    eprintln!(
+    say!(
         "wrote {}: {}, {}, {}, {}{}",
         to.display(),
         words::quantity(messages, "message"),
@@ -190,7 +190,7 @@ fn foxglove(args: &FileArgs) -> Result<Done> {
     let analysis = from.finish(&mut |row| latencies.row(&row)).with_context(subject)?;
     let channels = latencies.channels() as u64;
     taut_recording::copy(&bytes, &to, |writer| latencies.write(writer)).with_context(|| to.display().to_string())?;
-    eprintln!(
+    say!(
         "wrote {}: the recording and {} of latencies{}\ntaut: next: taut log {} --layouts",
         to.display(),
         words::quantity(channels, "channel"),
@@ -209,7 +209,7 @@ fn hlog(args: &FileArgs) -> Result<Done> {
     let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(info.start_realtime_ns);
     output::file(&to, |out| Ok(log.write(out, start)?))?;
     let messages: u64 = analysis.chains.iter().map(|chain| chain.end_to_end.distribution.n).sum();
-    eprintln!("wrote {}: {}{}", to.display(), words::quantity(messages, "message"), lost(&analysis));
+    say!("wrote {}: {}{}", to.display(), words::quantity(messages, "message"), lost(&analysis));
     Ok(done(&analysis))
 }
 
@@ -218,7 +218,7 @@ fn folded(args: &FoldedArgs) -> Result<Done> {
     let (profile, is_whole) = profile(&args.recording, args.process.as_deref()).with_context(subject)?;
     let to = to(args.output.as_deref(), &args.recording, "folded");
     output::file(&to, |out| Ok(out.write_all(flame::folded(&profile).as_bytes())?))?;
-    eprintln!("wrote {}: {}", to.display(), words::profile(&profile));
+    say!("wrote {}: {}", to.display(), words::profile(&profile));
     Ok(if is_whole { Done::Fine } else { Done::DataLost })
 }
 
@@ -236,7 +236,7 @@ fn lost(analysis: &Analysis) -> String {
 
 /// Says what is damaged.
 fn done(analysis: &Analysis) -> Done {
-    analysis.damage.iter().for_each(|damage| eprintln!("taut: warning: {damage}"));
+    analysis.damage.iter().for_each(|damage| say!("taut: warning: {damage}"));
     if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }
 }
 

@@ -47,15 +47,15 @@ pub fn run(args: &Args) -> Result<Done> {
         Some(path) => {
             let (later, is_later_whole) = read(path)?;
             is_whole &= is_later_whole;
-            eprintln!("taut: {}: {}", path.display(), words::profile(&later));
+            say!("taut: {}: {}", path.display(), words::profile(&later));
             let title = format!("{} against {}", file_name(path), file_name(&args.recording));
             flame::difference(&first, &later, &title)
         }
     };
-    eprintln!("taut: {name}: {}", words::profile(&first));
+    say!("taut: {name}: {}", words::profile(&first));
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(if is_whole { Done::Fine } else { Done::DataLost })
 }
@@ -65,7 +65,7 @@ pub fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
     let bytes = input::map(path)?;
     let mut stacks = Stacks::default();
     let contents = taut_recording::read(&bytes, &mut |record| stacks.record(&record))?;
-    contents.damage.iter().for_each(|damage| eprintln!("taut: warning: {}: {damage}", path.display()));
+    contents.damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.display()));
     let processes = stacks.processes();
     match process {
         _ if processes.is_empty() => bail!("has no profile; record with --profile 99"),

@@ -123,9 +123,9 @@ fn import(
     let imported = import(from, &to, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     let imported = imported.with_context(|| from.display().to_string())?;
-    imported.notes.iter().for_each(|note| eprintln!("note: {note}"));
-    imported.damage.iter().for_each(|damage| eprintln!("lost: {damage}"));
-    eprintln!("wrote {}: {}", to.display(), summary(&imported));
+    imported.notes.iter().for_each(|note| say!("note: {note}"));
+    imported.damage.iter().for_each(|damage| say!("lost: {damage}"));
+    say!("wrote {}: {}", to.display(), summary(&imported));
     Ok(if imported.damage.is_empty() { Done::Fine } else { Done::DataLost })
 }
 

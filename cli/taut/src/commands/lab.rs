@@ -164,7 +164,7 @@ fn archive(args: &Archive) -> Result<Done> {
     let output = args.output.clone().unwrap_or_else(named);
     let packed = taut_lab::archive(&args.folder, &output)?;
     let (files, bytes) = (words::count(packed.files as u64), words::bytes(packed.bytes));
-    eprintln!("{}: {files} files, {bytes}, as {}", output.display(), words::bytes(packed.packed_bytes));
+    say!("{}: {files} files, {bytes}, as {}", output.display(), words::bytes(packed.packed_bytes));
     Ok(Done::Fine)
 }
 
@@ -230,9 +230,9 @@ fn with_order<T>(
     };
     let bar = bar(args);
     let done = work(&order, &mut |event| match event {
-        Event::Removed(what) => eprintln!("removed what a lab that died had left: {what}"),
+        Event::Removed(what) => say!("removed what a lab that died had left: {what}"),
         Event::HostLost(host, round, why) => {
-            bar.suspend(|| eprintln!("host {host} is lost ({why}); its round {round} is run elsewhere"));
+            bar.suspend(|| say!("host {host} is lost ({why}); its round {round} is run elsewhere"));
         }
         Event::Trial(trial, n, total) => {
             if let Some(total) = total {
@@ -246,7 +246,7 @@ fn with_order<T>(
                 let reason = trial.reason.as_deref().unwrap_or_default();
                 bar.suspend(|| {
                     if !args.quiet {
-                        eprintln!("trial {n} ({}{varied}) {}: {reason}", trial.id.scenario, trial.status.word());
+                        say!("trial {n} ({}{varied}) {}: {reason}", trial.id.scenario, trial.status.word());
                     }
                 });
             }
@@ -254,7 +254,7 @@ fn with_order<T>(
     });
     bar.finish_and_clear();
     if !args.quiet && done.is_ok() {
-        eprintln!("every trial is in {}", folder.join(taut_lab::MANIFEST).display());
+        say!("every trial is in {}", folder.join(taut_lab::MANIFEST).display());
     }
     Ok(done?)
 }

@@ -35,9 +35,9 @@ pub fn run(args: &Args) -> Result<Done> {
     let bytes = unsafe { Mmap::map(&file)? };
     let recovered = taut_recording::recover(&bytes, &to).with_context(|| from.display().to_string())?;
     for damage in &recovered.damage {
-        eprintln!("lost: {damage}");
+        say!("lost: {damage}");
     }
-    eprintln!(
+    say!(
         "wrote {}: {} stamps, {} kernel events, {} telemetry messages",
         to.display(),
         taut_report::words::count(recovered.stamps),

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let named: Vec<Named<'_>> = analyses.iter().map(|(name, analysis)| Named { name, analysis }).collect();
     output::write(&render(&named, args), args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     let damaged = analyses.iter().any(|(_, analysis)| !analysis.damage.is_empty());
     Ok(if damaged { Done::DataLost } else { Done::Fine })

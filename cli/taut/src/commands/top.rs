@@ -70,9 +70,9 @@ pub fn run(args: &Args) -> Result<Done> {
     match kept {
         Some(Ok(path)) => {
             let path = path.display().to_string();
-            eprintln!("taut: recorded {path}\ntaut: next: taut report {}", words::shell(std::slice::from_ref(&path)));
+            say!("taut: recorded {path}\ntaut: next: taut report {}", words::shell(std::slice::from_ref(&path)));
         }
-        Some(Err(why)) => eprintln!("taut: warning: not recorded: {why}"),
+        Some(Err(why)) => say!("taut: warning: not recorded: {why}"),
         None => {}
     }
     match ended.context("terminal")? {

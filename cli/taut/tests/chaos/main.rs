@@ -1,12 +1,17 @@
 //! Whatever happens to a recorder, its producers, its disk and its session: what was acknowledged is in the file, and
 //! what is not in it was counted. `make test` runs a round of each kind; `bench/chaos/run` runs as many as asked for.
 
+mod faults;
 mod oracle;
 mod round;
 mod stage;
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
 
+use faults::Who;
 use round::{KINDS, Random};
 
 fn one(at: usize) {
@@ -33,6 +38,44 @@ rounds! {
     8 there_may_be_200_threads
     9 there_may_be_100_processes_a_second
     10 the_session_may_be_removed
+}
+
+/// The same of one system call that fails: a few of each name for a recorder and a producer. `bench/faults/run` lets every
+/// one fail.
+#[test]
+fn a_system_call_may_fail() {
+    if faults::can_trace() {
+        fail_calls(1);
+    }
+}
+
+/// Every call that `TAUT_FAULTS_MOST` allows of each name: `bench/faults/run`.
+#[test]
+#[ignore = "minutes; bench/faults/run runs it"]
+fn every_system_call_fails() {
+    let most = std::env::var("TAUT_FAULTS_MOST").map_or(usize::MAX, |text| text.parse().unwrap());
+    assert!(faults::can_trace());
+    fail_calls(most);
+}
+
+fn fail_calls(most: usize) {
+    let mut wrong = Vec::new();
+    for who in [Who::Recorder, Who::Producer] {
+        let mut sums = BTreeMap::<&str, [u64; 2]>::new();
+        for fault in faults::faults(who, most) {
+            let sum = sums.entry(fault.call).or_default();
+            match faults::holds(who, &fault) {
+                Ok(happened) => sum[usize::from(!happened)] += 1,
+                Err(what) => wrong.push(format!("{who:?}: {what}")),
+            }
+        }
+        for (call, [failed, not_reached]) in &sums {
+            println!("| {who:?} | {call} | {failed} | {not_reached} |");
+        }
+        let happened: u64 = sums.values().map(|sum| sum[0]).sum();
+        assert!(happened > 0 || !wrong.is_empty(), "no call of the {who:?} failed");
+    }
+    assert!(wrong.is_empty(), "{} faults\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Many rounds, kinds and tiers by lot: `bench/chaos/run`.

@@ -1,5 +1,6 @@
 /* Stamps numbered messages from several threads, and keeps an account of them where no death of this process reaches it:
- * in a file that the test maps. robot ACCOUNT FIRST_THREAD THREADS STAMPS PAUSE_US; STAMPS 0 is without end. */
+ * in a file that the test maps. robot ACCOUNT FIRST_THREAD THREADS STAMPS PAUSE_US; STAMPS 0 is without end;
+ * THREADS 0 is the first thread itself. */
 #include "taut.h"
 
 typedef struct {
@@ -35,6 +36,7 @@ int main(int argc, char **argv) {
   stamps = strtoull(argv[4], NULL, 10);
   pause_us = (useconds_t)atoi(argv[5]);
   if (account == MAP_FAILED || count > 256 || (first + count) * sizeof *account > (size_t)file.st_size) return 2;
+  if (!count) work((void *)(uintptr_t)first);
   for (i = 0; i < count; i++)
     if (pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(first + i))) return 3;
   for (i = 0; i < count; i++) pthread_join(threads[i], NULL);

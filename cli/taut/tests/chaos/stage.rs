@@ -34,6 +34,11 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     folder
 });
 
+/// Where robot and clock lie.
+pub fn built() -> &'static Path {
+    BUILT.path()
+}
+
 /// One recording of one session.
 pub struct Stage {
     folder: tempfile::TempDir,

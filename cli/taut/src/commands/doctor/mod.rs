@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     if let Some(path) = &args.write_down {
         output::write(&root.written_down(), Some(path))?;
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     print(args, &render(&diagnosis, args))?;
     Ok(if args.strict && diagnosis.count(State::Bad) > 0 { Done::Against } else { Done::Fine })
@@ -125,7 +125,7 @@ fn render(diagnosis: &Diagnosis, args: &Args) -> String {
 fn print(args: &Args, text: &str) -> Result<()> {
     output::write(text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<Done> {
             file.group(&mut table).and_then(|()| file.finish()).with_context(cannot)?;
             Ok(())
         })?;
-        eprintln!("wrote {}: {said}{}", path.display(), if is_known { "; it was there already" } else { "" });
+        say!("wrote {}: {said}{}", path.display(), if is_known { "; it was there already" } else { "" });
         if !is_whole {
             done = Done::DataLost;
         }
@@ -77,7 +77,7 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
     let info = contents.info.clone();
     let damage: Vec<String> = contents.damage.iter().map(ToString::to_string).collect();
-    damage.iter().for_each(|damage| eprintln!("taut: warning: {}: {damage}", path.display()));
+    damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.display()));
     let is_whole = damage.is_empty();
     let mut histograms = Histograms::default();
     let analysis =

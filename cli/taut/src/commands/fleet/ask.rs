@@ -198,7 +198,7 @@ pub fn merge(args: &Merge) -> Result<Done> {
     };
     let Merged { files, rows, first, last } = serde_json::from_slice(&answer).with_context(another_version)?;
     let (files, rows) = (words::quantity(files, "file"), words::quantity(rows, "row"));
-    eprintln!("wrote {into}: {files} of {first} to {last}, {rows}");
+    say!("wrote {into}: {files} of {first} to {last}, {rows}");
     Ok(Done::Fine)
 }
 
@@ -224,7 +224,7 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
     };
     output::write(&text, path)?;
     if let Some(path) = path {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(Done::Fine)
 }
@@ -280,7 +280,7 @@ impl Question {
         bar.finish_and_clear();
         let ran =
             ran.with_context(|| format!("{}: does not start; a fleet's figures need Python", python.display()))?;
-        eprint!("{}", String::from_utf8_lossy(&ran.stderr));
+        say!("{}", String::from_utf8_lossy(&ran.stderr).trim_end());
         match ran.status.code() {
             Some(0) => Ok(Ok(ran.stdout)),
             Some(code) => Ok(Err(Done::Forwarded(code as u8))),

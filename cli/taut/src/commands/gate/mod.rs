@@ -403,7 +403,7 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
         let trials: Vec<Trial> = gated.pairs.iter().chain(&gated.fresh).map(|(_, b)| b.clone()).collect();
         history::add(folder, args.revision.as_deref(), &trials)?;
         let lines = history::Lines::of(folder, &settings.votes)?;
-        eprint!("{}", taut_report::history_terminal(&lines.shown(), taut_report::Style::default()));
+        say!("{}", taut_report::history_terminal(&lines.shown(), taut_report::Style::default()).trim_end());
     }
     Ok(match gated.outcome.verdict {
         Verdict::Worse => Done::Against,

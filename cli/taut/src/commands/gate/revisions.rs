@@ -70,7 +70,7 @@ impl Trees {
             self.remove(tree);
         }
         if !quiet {
-            eprintln!("taut: building {}", &revision[..12.min(revision.len())]);
+            say!("taut: building {}", &revision[..12.min(revision.len())]);
         }
         git(&self.repository, &["worktree", "add", "--detach", "--force", &tree.display().to_string(), revision])?;
         interrupt.check()?;

@@ -118,7 +118,7 @@ pub fn run(args: &Args) -> Result<Done> {
 fn written(text: &str, args: &Args, done: Done) -> Result<Done> {
     output::write(text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(done)
 }

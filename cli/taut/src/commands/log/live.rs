@@ -36,9 +36,9 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     tail.read(&mut |_, record| early.push(record)).with_context(subject)?;
     let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
     let mut server = Server::start(address::resolved(address, ADDRESS)?, &format!("taut: {name}"), || {
-        eprintln!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
+        say!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
     })?;
-    eprintln!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
+    say!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     early.into_iter().for_each(|record| server.take(record));
     let (mut grew, mut why) = (Instant::now(), None);
@@ -61,11 +61,11 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     };
     let (messages, channels) = (server.messages(), server.channels());
     server.stop(why.unwrap_or("taut was stopped"));
-    why.iter().for_each(|why| eprintln!("taut: {why}"));
-    eprintln!("taut: {} messages of {} went by", words::count(messages), words::quantity(channels as u64, "channel"));
+    why.iter().for_each(|why| say!("taut: {why}"));
+    say!("taut: {} messages of {} went by", words::count(messages), words::quantity(channels as u64, "channel"));
     if tail.damaged() == 0 {
         return Ok(done);
     }
-    eprintln!("taut: warning: {} of the recording failed their checksum", words::quantity(tail.damaged(), "chunk"));
+    say!("taut: warning: {} of the recording failed their checksum", words::quantity(tail.damaged(), "chunk"));
     Ok(Done::DataLost)
 }

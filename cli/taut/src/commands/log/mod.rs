@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<Done> {
     } else {
         output::write(&list(&log, args.format), None)?;
     }
-    log.damage().iter().for_each(|damage| eprintln!("taut: warning: {damage}"));
+    log.damage().iter().for_each(|damage| say!("taut: warning: {damage}"));
     Ok(if log.damage().is_empty() { Done::Fine } else { Done::DataLost })
 }
 
@@ -204,7 +204,7 @@ fn write_layouts(log: &Log<File>, recording: &Path) -> Result<()> {
     {
         let path = recording.with_extension(ending);
         output::write(&text, Some(&path))?;
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(())
 }

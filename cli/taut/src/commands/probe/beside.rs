@@ -34,7 +34,7 @@ pub fn run(command: &[OsString]) -> Result<Done> {
     // Not waited for: it dies with the process that this one becomes.
     let started = Command::new(this).args(["probe", "beside"]).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
     if let Err(error) = started {
-        eprintln!("taut: warning: no probe beside the program: {error}");
+        say!("taut: warning: no probe beside the program: {error}");
     }
     Err(Command::new(program).args(arguments).exec()).with_context(|| program.to_string_lossy().into_owned())
 }

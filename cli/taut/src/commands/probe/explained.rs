@@ -50,7 +50,7 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
     found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
     found.notes.extend(recorded.warnings);
     if let Some(path) = &args.record {
-        eprintln!("taut: kept {}; next: taut explain {0}", path.display());
+        say!("taut: kept {}; next: taut explain {0}", path.display());
     }
     Ok(Ok(found))
 }

@@ -177,7 +177,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     let lost = findings.variants.iter().any(|variant| variant.all.lost > 0);
     Ok(if lost { Done::DataLost } else { Done::Fine })

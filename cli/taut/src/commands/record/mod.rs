@@ -88,11 +88,11 @@ pub fn run(args: &Args) -> Result<Done> {
     );
     let words = metrics.finish();
     live.clear();
-    words.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
+    words.iter().for_each(|warning| say!("taut: warning: {warning}"));
     let recorded = recorded.with_context(|| subject(args))?;
-    recorded.warnings.iter().for_each(|warning| eprintln!("taut: warning: {warning}"));
+    recorded.warnings.iter().for_each(|warning| say!("taut: warning: {warning}"));
     if !args.quiet {
-        eprintln!("{}", summary(args, &recorded));
+        say!("{}", summary(args, &recorded));
     }
     Ok(match recorded.exit_code {
         Some(code) => Done::Forwarded(code.clamp(0, 255) as u8),
@@ -207,15 +207,15 @@ impl Live {
         if !started.kernel_source.is_empty() && started.kernel_source != "none" {
             line += &format!(" ({})", started.kernel_source);
         }
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| say!("{line}"));
         if !started.tier_reason.is_empty() {
-            self.bar.suspend(|| eprintln!("taut: {}", started.tier_reason));
+            self.bar.suspend(|| say!("taut: {}", started.tier_reason));
         }
     }
 
     fn say(&self, line: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("taut: {line}"));
+            self.bar.suspend(|| say!("taut: {line}"));
         }
     }
 

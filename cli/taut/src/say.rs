@@ -1,0 +1,14 @@
+//! What is said on stderr. Nothing fails for want of somebody who listens: a full disk or a closed pipe there neither ends a
+//! recording nor changes an exit code.
+
+use std::{fmt, io::Write};
+
+/// As `eprintln!`, which panics where it cannot write.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
+}
+
+/// One write, so that lines of several processes do not mix.
+pub fn line(text: fmt::Arguments) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
