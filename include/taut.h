@@ -403,13 +403,26 @@ TAUT_COLD static int taut_take_over_(int fd, size_t ring_bytes) {
   return 1;
 }
 
+/* Gives a file its name and never another's: 0, or an error number, which is EEXIST where somebody has it. */
+TAUT_COLD static int taut_publish_(const char *temporary, const char *path) {
+#ifdef SYS_renameat2
+  const long no_replace = 1; /* RENAME_NOREPLACE, which older headers lack */
+  if (!syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, path, no_replace)) return 0;
+  if (errno != ENOSYS && errno != EINVAL) return errno;
+#endif
+  /* An old kernel, or a file system that does not know the flag. */
+  if (link(temporary, path)) return errno;
+  unlink(temporary);
+  return 0;
+}
+
 TAUT_COLD static taut_header_t *taut_build_(const char *session) {
   char temporary[4096], path[4096];
   const size_t old_ring_bytes = taut_process_.header ? (size_t)taut_process_.header->ring_records * sizeof(taut_record_t) : 0;
   int n;
   for (n = 0; n < 10000; n++) {
     taut_header_t *header;
-    int fd;
+    int fd, error = 0;
     int a = snprintf(temporary, sizeof temporary, "%s/.%d-%d.tmp", session, (int)getpid(), n);
     int b = snprintf(path, sizeof path, "%s/%d-%d.taut", session, (int)getpid(), n);
     if (a < 0 || b < 0 || (size_t)a >= sizeof temporary || (size_t)b >= sizeof path) return NULL;
@@ -418,11 +431,11 @@ TAUT_COLD static taut_header_t *taut_build_(const char *session) {
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return NULL;
     header = taut_lay_out_(fd);
-    if (header && !rename(temporary, path) && taut_take_over_(fd, old_ring_bytes)) return header;
+    if (header && !(error = taut_publish_(temporary, path)) && taut_take_over_(fd, old_ring_bytes)) return header;
     if (header) munmap((void *)header, (size_t)header->rings_offset);
     unlink(temporary);
     close(fd);
-    return NULL;
+    if (error != EEXIST) return NULL;
   }
   return NULL;
 }
@@ -986,7 +999,7 @@ TAUT_COLD static int taut_telemetry_build_(taut_telemetry_t *channel, taut_heade
   if (!session || !channel->description || !channel->bytes || channel->bytes > (size_t)1 << 20) return 0;
   for (n = 0; n < 10000; n++) {
     taut_channel_t *ring;
-    int fd;
+    int fd, error = 0;
     int a = snprintf(temporary, sizeof temporary, "%s/.%d-%d.telemetry.tmp", session, (int)getpid(), n);
     int b = snprintf(path, sizeof path, "%s/%d-%d.telemetry", session, (int)getpid(), n);
     if (a < 0 || b < 0 || (size_t)a >= sizeof temporary || (size_t)b >= sizeof path) return 0;
@@ -996,9 +1009,10 @@ TAUT_COLD static int taut_telemetry_build_(taut_telemetry_t *channel, taut_heade
     if (fd < 0) return 0;
     ring = taut_telemetry_lay_out_(channel, process, fd, slots, stride, &length);
     close(fd);
-    if (!ring || rename(temporary, path)) {
+    if (!ring || (error = taut_publish_(temporary, path))) {
       if (ring) munmap((void *)ring, length);
       unlink(temporary);
+      if (error == EEXIST) continue;
       return 0;
     }
     channel->ring = ring;

@@ -7,7 +7,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering},
 };
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -318,12 +318,16 @@ impl File {
                     return None;
                 }
                 let header = lay_out(fd, stride, ring_records, self.counter);
-                if header.is_none() || libc::rename(temporary.as_ptr(), path.as_ptr()) != 0 {
+                let published = header.map(|_| publish(&temporary, &path));
+                if published != Some(0) {
                     if let Some(header) = header {
                         libc::munmap(header.cast(), RINGS_OFFSET);
                     }
                     libc::close(fd);
                     libc::unlink(temporary.as_ptr());
+                    if published == Some(libc::EEXIST) {
+                        continue;
+                    }
                     return None;
                 }
                 self.take_over(fd, ring_records as usize * size_of::<Record>());
@@ -331,6 +335,28 @@ impl File {
             }
         }
         None
+    }
+}
+
+/// Gives a file its name and never another's: 0, or an error number, which is `EEXIST` where somebody has it.
+pub(crate) fn publish(temporary: &CStr, path: &CStr) -> c_int {
+    let (temporary, path) = (temporary.as_ptr(), path.as_ptr());
+    // SAFETY: system calls with valid C strings.
+    unsafe {
+        let here = libc::AT_FDCWD;
+        if libc::syscall(libc::SYS_renameat2, here, temporary, here, path, libc::RENAME_NOREPLACE) == 0 {
+            return 0;
+        }
+        match *libc::__errno_location() {
+            // An old kernel, or a file system that does not know the flag.
+            libc::ENOSYS | libc::EINVAL => {}
+            error => return error,
+        }
+        if libc::link(temporary, path) != 0 {
+            return *libc::__errno_location();
+        }
+        libc::unlink(temporary);
+        0
     }
 }
 
@@ -527,4 +553,25 @@ pub fn forget() {
     LOST_HERE.store(0, Ordering::Relaxed);
     crate::thread::forget();
     lock().channels.iter().for_each(Known::after_fork);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_never_takes_the_name_of_another() {
+        let folder = std::env::temp_dir().join(format!("taut-publish-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (temporary, path) = (folder.join(".1-0.tmp"), folder.join("1-0.taut"));
+        let publish_it = || publish(&c_path(&temporary).unwrap(), &c_path(&path).unwrap());
+        std::fs::write(&temporary, "first").unwrap();
+        assert_eq!(publish_it(), 0);
+        assert!(!temporary.exists());
+        std::fs::write(&temporary, "second").unwrap();
+        assert_eq!(publish_it(), libc::EEXIST);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        assert!(temporary.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -5,7 +5,6 @@ use std::{
     collections::BTreeMap,
     fmt,
     os::unix::process::ExitStatusExt,
-    path::Path,
     process::{Command, Output, Stdio},
 };
 

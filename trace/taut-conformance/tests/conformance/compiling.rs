@@ -51,6 +51,23 @@ fn the_order_of_includes_does_not_matter() {
     }
 }
 
+/// Somebody may make a file between the look for its name and the naming.
+#[test]
+fn a_file_never_takes_the_name_of_another() {
+    let folder = scratch("publish");
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let main = "#include \"taut.h\"\nint main(int n, char **v) { return n == 3 ? taut_publish_(v[1], v[2]) : 255; }\n";
+    std::fs::write(at("publish.c"), main).unwrap();
+    compile(&["gcc"], &[&at("publish.c"), "-o", &at("publish"), "-pthread", "-ldl"]);
+    let publish = || Command::new(at("publish")).args([at("tmp"), at("named")]).status().unwrap().code();
+    let _ = std::fs::remove_file(at("named"));
+    std::fs::write(at("tmp"), "first").unwrap();
+    assert_eq!(publish(), Some(0));
+    std::fs::write(at("tmp"), "second").unwrap();
+    assert_eq!(publish(), Some(libc::EEXIST));
+    assert_eq!(std::fs::read_to_string(at("named")).unwrap(), "first");
+}
+
 /// With -DTAUT_OFF nothing is left: no symbol of ours, none that we would need.
 #[test]
 fn switched_off_it_leaves_nothing() {

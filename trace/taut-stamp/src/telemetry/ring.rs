@@ -207,6 +207,7 @@ impl Ring {
             libc::close(fd);
             base
         };
+        let mut error = 0;
         let built = base.and_then(|base| {
             // SAFETY: the mapping is fresh, `length` bytes long and nobody else's until it has its name.
             unsafe {
@@ -225,7 +226,8 @@ impl Ring {
                 (*header).state = AtomicU32::new(OPEN);
                 let text = base.add(HEADER_BYTES);
                 core::ptr::copy_nonoverlapping(self.description.as_ptr(), text, self.description.len());
-                if libc::rename(temporary.as_ptr(), path.as_ptr()) != 0 {
+                error = process::publish(&temporary, &path);
+                if error != 0 {
                     libc::munmap(base.cast(), length);
                     return None;
                 }
@@ -235,7 +237,8 @@ impl Ring {
         let Some(base) = built else {
             // SAFETY: a plain system call.
             unsafe { libc::unlink(temporary.as_ptr()) };
-            return None;
+            // Another thread has this number since: the next.
+            return if error == libc::EEXIST { self.build(process) } else { None };
         };
         self.header.set(base.cast());
         self.mapped.set(length);
