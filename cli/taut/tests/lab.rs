@@ -786,7 +786,8 @@ fn starts_in_networks_of_their_own_share_an_address() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     folder.write("server.py", &SERVER.replace("(\"127.0.0.1\", 0)", &format!("(\"127.0.0.1\", {port})")));
-    folder.write("client.py", CLIENT);
+    // The server listens, and with that is ready, before it has written its port down.
+    folder.write("client.py", &CLIENT.replace("int(open(\"port\").read())", &port.to_string()));
     folder.write(
         "lab.toml",
         &format!(
@@ -823,7 +824,8 @@ network = {{ delay_ms = 10 }}
         let text = folder.read("lab.toml").replace("network = { delay_ms = 10 }", "");
         folder.write("lab.toml", &text);
         folder.taut(&["run", "lab.toml", "-o", "plain"]).success();
-        assert!(folder.trials("plain").iter().all(|trial| trial["status"] == "success"));
+        let plain = folder.trials("plain");
+        assert!(plain.iter().all(|trial| trial["status"] == "success"), "{plain:#?}");
         return skip(Need::Netem, "this kernel cannot add delay");
     }
     assert!(of("none").iter().chain(&of("shaped")).all(|trial| trial["status"] == "success"), "{trials:#?}");
