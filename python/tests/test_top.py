@@ -112,10 +112,19 @@ def robot(folder: Path, recorded: bool = True) -> Iterator["subprocess.Popen[str
         assert process.wait() == 0
 
 
-def child(tmux: Tmux) -> int:
+def children(tmux: Tmux) -> list[int]:
     """What the shell runs."""
     shell = tmux("display-message", "-p", "#{pane_pid}").strip()
-    return int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
+    return [int(pid) for pid in Path(f"/proc/{shell}/task/{shell}/children").read_text().split()]
+
+
+def wait_until_idle(tmux: Tmux) -> None:
+    """Until what the shell ran has ended: the terminal is given back before that."""
+    for _ in range(PATIENCE):
+        if not children(tmux):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the shell still runs {children(tmux)}")
 
 
 def is_given_back(tmux: Tmux) -> Callable[[], None]:
@@ -187,6 +196,7 @@ def test_without_a_recorder_it_is_one_and_keeps_nothing(tmp_path: Path, tmux: Tm
         assert not COLOUR.search(tmux.screen("-e"))
         tmux.type("C-c")
         check()
+        wait_until_idle(tmux)
         # The recorder is gone with it: another one may come.
         run = tmp_path / "run.mcap"
         subprocess.run([TAUT, "record", "-q", "--pid", str(process.pid), "--duration", "1", "-o", run], check=True)
@@ -200,7 +210,8 @@ def test_a_signal_gives_the_terminal_back(tmp_path: Path, tmux: Tmux, how: signa
         # By the session's note of its recorder.
         tmux.type(f"{TAUT} top --session session", "Enter")
         tmux.wait_for("plan.made → arm.done")
-        os.kill(child(tmux), how)
+        (top,) = children(tmux)
+        os.kill(top, how)
         check()
 
 
@@ -208,13 +219,14 @@ def test_it_goes_with_its_terminal(tmp_path: Path, tmux: Tmux) -> None:
     with robot(tmp_path):
         tmux.type(f"{TAUT} top --session session", "Enter")
         tmux.wait_for("plan.made → arm.done")
-        process = Path(f"/proc/{child(tmux)}")
+        (top,) = children(tmux)
+        process = Path(f"/proc/{top}")
         tmux("respawn-pane", "-k")
         for _ in range(PATIENCE):
             if not process.exists():
                 return
             time.sleep(0.1)
-        os.kill(int(process.name), signal.SIGKILL)
+        os.kill(top, signal.SIGKILL)
         raise AssertionError("taut top outlives its terminal")
 
 
