@@ -314,7 +314,7 @@ impl Trace {
             import.stamp(ids[&thread], Kind::Stamp, Row { time_ns: flow.time_ns, id: flow.id, point, value: 0 })?;
         }
         for (name, durations) in self.slices.durations() {
-            import.histogram(crate::histogram::durations(&self.texts[name as usize], 1, durations))?;
+            import.histogram(crate::histogram::durations(&self.texts[name as usize], durations))?;
         }
         if self.messages == 0 {
             import.note("the trace has no flow and no asynchronous events, so no message can be followed".to_owned());

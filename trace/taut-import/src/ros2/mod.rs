@@ -71,7 +71,7 @@ pub fn import(from: &Path, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<I
     import.until(end_ns)?;
     for (chain, ages) in &counts.ages {
         let name = flow::age_name(&chains.all[*chain as usize].name);
-        import.histogram(histogram::durations(&name, 1, &ages.of_ns))?;
+        import.histogram(histogram::durations(&name, &ages.of_ns))?;
     }
     tell(&reading, &mut import)?;
     if nobodys > 0 {

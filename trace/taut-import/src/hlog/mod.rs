@@ -1,22 +1,20 @@
 //! HdrHistogram's interval logs, as its own tools and `taut probe --hlog` write them: a histogram an interval, by tag.
 //! They become a distribution a tag, and a signal of each interval's largest value.
 
+mod encoding;
+mod sum;
+
 use std::{collections::BTreeMap, io::Read, path::Path, time::Duration};
 
 use base64::Engine as _;
-use hdrhistogram::{
-    Histogram as Hdr,
-    serialization::{
-        DeserializeError, Deserializer,
-        interval_log::{IntervalLogIterator, LogEntry},
-    },
-};
+use encoding::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use sum::Sum;
 use taut_recording::Kind;
 
 use crate::{
     Error, Imported, Unit,
     error::Trouble,
-    histogram,
     lines::{self, Filling, Format},
     writing::Row,
 };
@@ -25,10 +23,8 @@ use crate::{
 const FORMAT: &[u8] = b"#[Histogram log format version ";
 /// Tags that a log may have; each costs memory.
 const MOST_TAGS: usize = 1000;
-/// Digits that values are told apart by, at most: more cost memory without telling more.
-const MOST_DIGITS: u8 = 3;
-/// A histogram that is larger when unpacked is made by nobody.
-const MOST_PACKED: usize = 1 << 20;
+/// Buckets that all tags may have together, which hold something; each costs memory.
+const MOST_BUCKETS: usize = 1 << 21;
 /// Intervals more than this before the log's start are counted from there (as HistogramLogReader, the reference, has it).
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// All intervals are of one made-up thread.
@@ -45,8 +41,7 @@ pub fn import(source: impl Read, unit: Unit, to: &Path, progress: &mut dyn FnMut
         base: None,
         start: None,
         tags: BTreeMap::new(),
-        deserializer: Deserializer::new(),
-        is_coarser: false,
+        buckets: 0,
     };
     lines::read(source, progress, &mut log)?;
     log.finish()
@@ -57,10 +52,9 @@ struct Log {
     unit_ns: u64,
     base: Option<Duration>,
     start: Option<Duration>,
-    tags: BTreeMap<String, Hdr<u64>>,
-    deserializer: Deserializer,
-    /// Whether a histogram had more digits than are kept.
-    is_coarser: bool,
+    tags: BTreeMap<String, Sum>,
+    /// Of all tags together.
+    buckets: usize,
 }
 
 impl Format for Log {
@@ -96,7 +90,7 @@ impl Format for Log {
             }
             Some(Ok(LogEntry::Interval(interval))) => {
                 let tag = interval.tag().map_or(String::new(), |tag| tag.as_str().to_owned());
-                let of = self.unpacked(interval.encoded_histogram())?;
+                let of = unpacked(interval.encoded_histogram())?;
                 let start = interval.start_timestamp();
                 self.interval(&tag, start, start.saturating_add(interval.duration()), &of)
             }
@@ -112,41 +106,28 @@ impl Format for Log {
 }
 
 impl Log {
-    fn unpacked(&mut self, encoded: &str) -> Result<Hdr<u64>, Trouble> {
-        let damaged = |why: String| Trouble::Damage(format!("has no readable histogram ({why})"));
-        let packed =
-            base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|error| damaged(error.to_string()))?;
-        if packed.len() > MOST_PACKED {
-            return Err(damaged(format!("{} bytes", packed.len())));
-        }
-        self.deserializer.deserialize(&mut packed.as_slice()).map_err(|error| match error {
-            // V0 and V1 of the encoding, which nobody has written since 2015, look so, too.
-            DeserializeError::InvalidCookie => damaged("its encoding is not V2, the only one that is read".to_owned()),
-            error => damaged(error.to_string()),
-        })
-    }
-
-    fn interval(&mut self, tag: &str, start: Duration, end: Duration, of: &Hdr<u64>) -> Result<(), Trouble> {
+    fn interval(&mut self, tag: &str, start: Duration, end: Duration, of: &Histogram) -> Result<(), Trouble> {
         let (start_ns, end_ns) = (self.since_1970(start)?, self.since_1970(end)?);
         let import = self.filling.at(start_ns)?;
         if !self.tags.contains_key(tag) {
             if self.tags.len() >= MOST_TAGS {
                 return Err(Error::TooMany { what: format!("more than {MOST_TAGS} tags") }.into());
             }
-            // Two digits at least, or there is no telling quantiles apart; the crate's own bounds are 0 to 5.
-            let empty = Hdr::<u64>::new(of.sigfig().clamp(2, MOST_DIGITS));
-            let empty = empty.map_err(|error| Trouble::Damage(format!("has no usable histogram ({error})")))?;
-            self.tags.insert(tag.to_owned(), empty);
+            self.tags.insert(tag.to_owned(), Sum::like(of).map_err(unreadable)?);
             if self.tags.len() == 1 {
                 import.thread(THREAD.0, THREAD.1, "intervals", "hlog")?;
             }
         }
-        self.is_coarser |= of.sigfig() > MOST_DIGITS;
-        let Some(all) = self.tags.get_mut(tag) else { return Ok(()) };
-        all.add(of).map_err(|error| Trouble::Damage(format!("cannot be added to those before ({error})")))?;
-        if !of.is_empty() {
+        let Some(sum) = self.tags.get_mut(tag) else { return Ok(()) };
+        let before = sum.buckets();
+        sum.add(of).map_err(Trouble::Damage)?;
+        self.buckets += sum.buckets() - before;
+        if self.buckets > MOST_BUCKETS {
+            return Err(Error::TooMany { what: format!("more than {MOST_BUCKETS} different values") }.into());
+        }
+        if !of.counts.is_empty() {
             let point = import.name(&format!("{} interval max, ms", named(tag)))?;
-            let value = (of.max() as f64 * self.unit_ns as f64 / 1e6).to_bits();
+            let value = (of.max() * self.unit_ns as f64 / 1e6).to_bits();
             import.stamp(THREAD, Kind::Value, Row { time_ns: end_ns, id: 0, point, value })?;
         }
         Ok(())
@@ -169,17 +150,23 @@ impl Log {
             Error::Empty(format!("no intervals{why}"))
         })?;
         for (tag, of) in &self.tags {
-            import.histogram(histogram::durations(named(tag), self.unit_ns, of))?;
+            import.histogram(of.recorded(named(tag), self.unit_ns))?;
         }
         import.note(
             "an interval log keeps distributions, no stamps: there is no telling which message was late, or why"
                 .to_owned(),
         );
-        if self.is_coarser {
-            import.note(format!("of values with more than {MOST_DIGITS} digits, {MOST_DIGITS} were kept"));
-        }
         import.finish()
     }
+}
+
+fn unpacked(encoded: &str) -> Result<Histogram, Trouble> {
+    let packed = base64::engine::general_purpose::STANDARD.decode(encoded);
+    packed.map_err(|error| error.to_string()).and_then(|packed| encoding::decode(&packed)).map_err(unreadable)
+}
+
+fn unreadable(why: String) -> Trouble {
+    Trouble::Damage(format!("has no readable histogram ({why})"))
 }
 
 /// A name for what has no tag.
