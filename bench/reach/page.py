@@ -124,11 +124,13 @@ says what it measures. *ratio*: weighted geometric mean of the ratios to the bas
 
 
 def load_table(scenarios: dict[str, dict]) -> str:
-    text = "\n## The loads as they were\n\n| scenario | load | target | reached: median | least | sent | pairs of writer and reader |\n"
-    text += "| --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
+    text = "\n## The loads as they were\n\n"
+    text += "A CPU load counts as applied when its threads *want* the target, running or in the run queue; *reached* is what the scheduler gave them.\n\n"
+    text += "| scenario | load | target | reached: median | least | CPUs wanted | sent | pairs of writer and reader |\n"
+    text += "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     for name, scenario in scenarios.items():
         for load in scenario["loads"]:
-            reached = [number(load.get(key)) for key in ("target", "median", "least", "sent", "matched")]
+            reached = [number(load.get(key)) for key in ("target", "median", "least", "cpus_wanted", "sent", "matched")]
             text += f"| {name} | {load['load']}, {load['unit']} | {' | '.join(reached)} |\n"
     return text
 
@@ -298,9 +300,18 @@ For each way to fail: what `taut explain` finds in the recorded trials of the sa
             rows.append(
                 f"| {name} | {one['trials']} × {one['status']} | {escaped(one['reason'] or '–')} | {escaped(why)} |"
             )
+    # The recorded trials are in no figure, and may have failed all the same.
+    failed = [
+        f"{one['scenario']} {one['trial']} ({one['outcome']})" for one in recordings if one["status"] != "success"
+    ]
+    besides = f"Of the {len(recordings)} trials that were recorded besides (below) {len(failed)} failed"
+    besides += f": {escaped('; '.join(failed))}.\n" if failed else ".\n"
     if not rows:
-        return text + "No valid trial failed.\n"
-    return text + "| scenario | trials | reason | cause |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
+        return text + f"No valid trial of the figures above failed. {besides}"
+    besides = "\n" + besides
+    return (
+        text + "| scenario | trials | reason | cause |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n" + besides
+    )
 
 
 def cause_of(recording: dict) -> str:
@@ -317,12 +328,17 @@ def success(of: Any) -> str:
     return f"{of['k']} of {of['n']} succeeded" if isinstance(of, dict) else str(of)
 
 
+OWN = """`taut/…` is the lab and its recorder, which these trials have beside them and a robot without them has not; `load-…/…` are the workers of the
+scenario's load."""
+
+
 def causes(recordings: list[dict]) -> str:
-    text = """
+    text = f"""
 ## Why
 
 Recorded besides (their figures are not above): one trial in each recording. *control tail*: what `taut explain` finds in the control cycles above p99 and not in
 the usual ones; *worst cycle*: where the time of the longest one went. A reach's own time is its motion; the last column is what else it had.
+{OWN}
 
 | recording | ended | reach, ms | control tail | worst cycle | the reach besides its motion |
 | --- | --- | ---: | --- | --- | --- |

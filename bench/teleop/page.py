@@ -17,6 +17,8 @@ from workloads.teleop.safety import Limits
 RATIO_MAX = 1 / 5
 DELIVERED_MIN = 0.999
 CAUSES_SHOWN = 5
+ROUNDS_MIN = 5
+"""Fewer carry no interval of 90 %."""
 SLACK = 1e-6
 """Of a limit: XML-RPC carries decimal digits."""
 
@@ -67,7 +69,7 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
         "*source*: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
         "guard. *right*: `--arrangement split --receiver framed --validator clamp --guard taut`. They take turns (source, right, right, "
         f"source), {len(of(trials, 'right', under(trials)[0]))} runs of {first.result['duration_s']:g} s each and "
-        "condition; ratios are within a round, with 90 % intervals over rounds. Each run is recorded "
+        f"condition; ratios are within a round, {intervals(trials)}. Each run is recorded "
         f"({first.tier} tier, {sum(t.lost_stamps for t in trials)} stamps lost in all). End to end is from the leader's read to the "
         "servo's answer, over the setpoints that got there. The controllers stand for machines of their own: in both arrangements they "
         "run above everything (SCHED_FIFO). An hour of heavy jitter has a page of its own, `docs/teleop-hour.md`.",
@@ -77,6 +79,16 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
         parts += section(trials, condition, [check for check in found if check.condition == condition.name])
     parts += [NOTES]
     return "\n\n".join(parts) + "\n"
+
+
+def intervals(trials: Sequence[Trial]) -> str:
+    """What the brackets behind ratios are: so few rounds carry no interval."""
+    count = len(of(trials, "right", under(trials)[0])) // 2
+    return (
+        "with 90 % intervals over rounds"
+        if count >= ROUNDS_MIN
+        else f"and brackets are the least and the most of {count} rounds, no interval"
+    )
 
 
 def section(trials: Sequence[Trial], condition: conditions.Condition, found: Sequence[Check]) -> list[str]:
@@ -95,6 +107,7 @@ def section(trials: Sequence[Trial], condition: conditions.Condition, found: Seq
         "What `taut explain` says of the tails of all recordings, by the time that messages of the tail have beyond usual ones:",
         table(["source", "share", "right", "share"], side_by_side(causes(source), causes(right))),
     ]
+    parts.append(worse(trials, condition))
     missed = [check for check in found if not check.holds]
     if missed:
         evidence = [f"- {text}" for text in dict.fromkeys(one for t in right for one in t.advice)]
@@ -103,6 +116,18 @@ def section(trials: Sequence[Trial], condition: conditions.Condition, found: Seq
         )
         parts.append("\n".join(evidence[:CAUSES_SHOWN]) or "- none: no message is far from the usual one")
     return parts
+
+
+def worse(trials: Sequence[Trial], condition: conditions.Condition) -> str:
+    """What *right* makes worse: figures whose median ratio is on the bad side."""
+    found = []
+    for name, figure, show in FIGURES:
+        ratio = compared(trials, condition, figure)
+        is_share = name == "delivered or modified"
+        if ratio and (ratio.median < 1 if is_share else ratio.median > 1):
+            both = [show(statistics.median(map(figure, of(trials, side, condition)))) for side in ("source", "right")]
+            found.append(f"{name}: {both[0]} → {both[1]} ({times(ratio)})")
+    return f"Worse in *right* than in *source*: {'; '.join(found) or 'nothing of the table'}."
 
 
 def milliseconds(value: float) -> str:

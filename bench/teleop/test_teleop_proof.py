@@ -3,8 +3,11 @@
 import math
 from pathlib import Path
 
+import conditions
+import hour
 import motion
 import numpy as np
+import page
 import pytest
 
 from workloads.teleop.arms import FR20, HOME_DEG
@@ -54,3 +57,25 @@ def test_acceleration_jerk_and_steps_are_those_of_the_motion(tmp_path: Path) -> 
 def test_the_tools_way_is_that_of_the_workload() -> None:
     joints = np.random.default_rng(5).uniform(FR20.lower_deg, FR20.upper_deg, (50, 6))
     assert np.allclose(motion.tool_m(joints), [FR20.tool_m(row) for row in joints])
+
+
+def test_the_hour_says_with_which_times_it_ran() -> None:
+    checks = {check.what: check for check in hour.settings()}
+    assert len(checks) == 3
+    assert all((check.figure, check.holds) == ("500 ms", False) for check in checks.values())
+    assert [check.limit for check in checks.values()] == ["50 ms", "50 ms", "100 ms"]
+
+
+def test_two_rounds_carry_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "under", lambda _: [None])
+    monkeypatch.setattr(page, "of", lambda *_: [None] * 4)
+    assert "no interval" in page.intervals([])
+    monkeypatch.setattr(page, "of", lambda *_: [None] * 10)
+    assert page.intervals([]) == "with 90 % intervals over rounds"
+
+
+def test_what_the_right_arrangement_makes_worse_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "of", lambda _, side, __: [{"source": 16.0, "right": 22.0}[side]] * 2)
+    monkeypatch.setattr(page, "FIGURES", [("end to end, max", float, page.milliseconds)])
+    said = page.worse([], conditions.SOURCE)
+    assert said.startswith("Worse in *right* than in *source*: end to end, max: 16.00 ms → 22.00 ms (×1.38")

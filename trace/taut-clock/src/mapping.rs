@@ -124,6 +124,29 @@ mod tests {
         assert_eq!(Mapping::identity().error_ns(), None);
     }
 
+    /// A counter of 1 GHz with a pair each second; what happens to it after the fifth.
+    fn after_five(ticks: impl Fn(u64) -> u64) -> Mapping {
+        let s = 1_000_000_000;
+        Mapping::new((0..10).map(|at| pair(if at < 5 { at * s } else { ticks(at * s) }, at * s)))
+    }
+
+    #[test]
+    fn a_counter_that_jumps_stands_or_changes_its_rate_shows_in_the_error() {
+        // As a live migration, a suspend or a TSC that the kernel drops does it, between two reads of its name.
+        let steady = after_five(|ticks| ticks).error_ns().unwrap();
+        assert!(steady < 100.0, "{steady}");
+        let ms = 1_000_000;
+        for (what, map) in [
+            ("jump forward", after_five(|ticks| ticks + 200 * ms)),
+            ("jump back", after_five(|ticks| ticks - 200 * ms)),
+            ("stand for a second", after_five(|ticks| ticks - 1_000 * ms)),
+            ("another rate", after_five(|ticks| ticks + (ticks - 4_000 * ms) / 5)),
+        ] {
+            let error = map.error_ns().unwrap();
+            assert!(error > 50e6, "{what}: {error}");
+        }
+    }
+
     #[test]
     fn a_real_pair_lies_between_reads_before_and_after_it_on_both_clocks() {
         let native = [(cfg!(target_arch = "x86_64"), Counter::Tsc), (cfg!(target_arch = "aarch64"), Counter::Cntvct)];
