@@ -7,6 +7,8 @@ import statistics
 from datetime import UTC, datetime
 from pathlib import Path
 
+from premise import Repeated
+
 from workloads.quad.failures import failure
 
 WEIGHT_N = 98.1
@@ -25,16 +27,19 @@ GAITS = ("stand", "trot")
 UPWARD = ("usual", "following", "damped")
 
 
-def page(fallen: list[dict], lived: list[dict], steady: list[dict], arguments: list[str], took_s: float) -> str:
+def page(fallen: list[dict], lived: list[Repeated], steady: list[Repeated], arguments: list[str], took_s: float) -> str:
     command = shlex.join(["bench/quad/run", *arguments])
-    verdict = "holds" if holds(fallen, lived) else "does not hold"
+    verdict = "holds" if holds(fallen) else "does not hold"
     return f"""# Proof: how the quadruped comes down
 
 Made by `{command}` on {datetime.now(UTC).date()} in {took_s / 60:.0f} minutes: {machine()}. Do not edit. What the words mean, and what the
 robot is: [the workload's page](../workloads/quad/README.md).
 
 Claimed: whatever fails, all servos that can still damp do so in time, the first cause is named, and the body reaches the ground at no
-more than {GENTLE:.0%} of the speed of a robot that drops all power, in every trial. **It {verdict}.**
+more than {GENTLE:.0%} of the speed of a robot that drops all power, in every trial. **In virtual time it {verdict}.** {live_verdict(fallen, lived)}
+
+A trial counts only where the failure met a robot that stood and followed its host (*stood*: the body at 18 cm or more, no servo let down).
+Another is invalid: it is counted here, and repeated, up to five attempts.
 
 ## Every failure, in virtual time
 
@@ -55,7 +60,17 @@ Once they damp nothing drives the body up: the small speed left is what it has, 
 {real_time(fallen, lived, steady)}"""
 
 
-def real_time(fallen: list[dict], lived: list[dict], steady: list[dict]) -> str:
+def live_verdict(fallen: list[dict], lived: list[Repeated]) -> str:
+    if not lived:
+        return "In real time it was not measured."
+    valid = [one for one in lived if one.told]
+    good = sum(is_gentle(one.told, fallen) and is_right(one.told) for one in valid)
+    invalid = sum(len(one.invalid) for one in lived)
+    verdict = "holds" if holds_live(fallen, lived) else "is not shown"
+    return f"**In real time it {verdict}**: in {good} of {len(lived)} cases, {len(lived) - len(valid)} without a valid trial, {invalid} trials invalid."
+
+
+def real_time(fallen: list[dict], lived: list[Repeated], steady: list[Repeated]) -> str:
     if not lived:
         return "Not measured here: hosts killed and hung in real time, and the cycle's times; leave `--virtual` away.\n"
     return f"""## Host killed and hung, in real time
@@ -63,17 +78,26 @@ def real_time(fallen: list[dict], lived: list[dict], steady: list[dict]) -> str:
 `kill -9` and `SIGSTOP` for a second, at 400 Hz; three processes on this machine's CPUs.
 
 {lives(fallen, lived)}
-## The cycle, in real time
+{reasons(lived)}## The cycle, in real time
 
-12 servos on 4 simulated buses behind UDP, commanded and queried with the inertial unit, trotting; recorded with `taut record`. The wire alone
-takes 560 µs after the commands. What the engine takes beyond the wire where no process boundary is between: [bus-proof.md](bus-proof.md).
+12 servos on 4 simulated buses behind UDP, commanded and queried with the inertial unit; recorded with `taut record`. A recording counts where the
+robot trots to its end. The wire alone takes 560 µs after the commands. What the engine takes beyond the wire where no process boundary is between: [bus-proof.md](bus-proof.md).
 
 {"".join(cycle(one) for one in steady)}"""
 
 
-def holds(fallen: list[dict], lived: list[dict]) -> bool:
-    gentle = [one for one in fallen + lived if one["failure"] != "power-cut"]
-    return all(is_gentle(one, fallen) for one in gentle) and all(is_right(one) for one in fallen)
+def holds(fallen: list[dict]) -> bool:
+    failures = [one for one in fallen if one["failure"] != "power-cut"]
+    return all(one["stood"] for one in fallen) and all(is_gentle(one, fallen) and is_right(one) for one in failures)
+
+
+def holds_live(fallen: list[dict], lived: list[Repeated]) -> bool:
+    """Every case has a valid trial, and that is gentle and right."""
+    return all(one.told is not None and is_gentle(one.told, fallen) and is_right(one.told) for one in lived)
+
+
+def trotted(steady: list[Repeated]) -> bool:
+    return all(one.told is not None for one in steady)
 
 
 def of(fallen: list[dict], name: str, gait: str) -> list[dict]:
@@ -97,7 +121,13 @@ def is_right(one: dict) -> bool:
 
 def named(one: dict) -> bool:
     """Whether the host's first cause is what was done; a host that died names none."""
+    if "second_host" in one:
+        # In real time the host that is started after the dead one finds what its servos did.
+        return "is in mode timeout from an earlier run" in (one["second_host"]["refused"] or "")
     done, cause = failure(one["failure"], 0.0, one["seed"]), one["host"]["cause"]
+    if "physics" in one:
+        # The one that hung finds it, or its own gap.
+        return cause is not None and ("timed out" in cause or "gap" in cause)
     if done.hot_servo is not None:
         return cause == f"servo {done.hot_servo + 1} reports a fault"
     bus = done.cut_bus if done.cut_bus is not None else done.deaf_bus
@@ -159,29 +189,62 @@ def watchdog(fallen: list[dict]) -> str:
     return table(head, rows)
 
 
-def lives(fallen: list[dict], lived: list[dict]) -> str:
+def lives(fallen: list[dict], lived: list[Repeated]) -> str:
     drop = statistics.median(impacts(of(fallen, "power-cut", "trot")))
     rows = []
-    for one in lived:
+    for outcome in lived:
+        one, attempts = outcome.told, f"{len(outcome.invalid)} of {outcome.attempts}"
+        if one is None:
+            rows.append([outcome.what, attempts, "no", *["–"] * 6, "not shown"])
+            continue
         fall, words = one["fall"], one.get("second_host") or one["host"]
         said = words["refused"] or words["cause"] or "nothing"
         rows.append(
             [
                 one["failure"],
+                attempts,
+                f"yes, {100 * fall['before_height_m']:.0f} cm",
                 f"{fall['impact_m_s'] or 0.0:.2f}",
                 ratio(fall["impact_m_s"] or 0.0, drop),
                 f"{fall['peak_body_n'] / WEIGHT_N:.1f}",
                 "–" if fall["damped_after_s"] is None else f"{1e3 * fall['damped_after_s']:.0f}",
                 f"{one['physics']['skipped']} of {one['physics']['steps']}",
                 said.split(";")[0],
+                "yes" if is_gentle(one, fallen) and is_right(one) else "no",
             ]
         )
-    head = ["", "impact m/s", "of a drop", "load", "damped ms", "physics late", "the host, afterwards"]
+    limit = f"damped ms (at most {1e3 * DAMPED_S['host-killed']:.0f})"
+    head = [
+        "",
+        "invalid",
+        "stood",
+        "impact m/s",
+        "of a drop",
+        "load",
+        limit,
+        "physics late",
+        "the host, afterwards",
+        "as claimed",
+    ]
     return table(head, rows)
 
 
-def cycle(one: dict) -> str:
-    told, explained = one["told"], one["explained"]
+def reasons(outcomes: list[Repeated]) -> str:
+    """Why trials were invalid, each reason once."""
+    all_of_them = [why for one in outcomes for why in one.invalid]
+    lines = [f"- {all_of_them.count(why)} x {why}" for why in dict.fromkeys(all_of_them)]
+    return "Invalid trials:\n\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
+def cycle(outcome: Repeated) -> str:
+    told = outcome.told
+    if told is None:
+        return f"""### {outcome.what}
+
+**Not shown**: in {outcome.attempts} of {outcome.attempts} recordings the robot did not trot to the end, so that there is no cycle of a trotting robot.
+
+{reasons([outcome])}"""
+    explained = told["explained"]
     host, chain = told["host"], (explained["chains"] or [{}])[0]
     ranks = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"]
     rows = [
@@ -192,13 +255,14 @@ def cycle(one: dict) -> str:
     followed = [
         f"{t['name']} {t['p50']:.1f}° / {t['p99']:.1f}°" for t in explained["tracking"] if t["name"].startswith("leg1.")
     ]
-    return f"""### {one["rate"]} Hz
+    return f"""### {outcome.what}
 
+Stood to the end: yes, the body at {100 * told["height_m"]:.0f} cm; recordings before it in which it did not: {len(outcome.invalid)}.
 {host["cycles"]:,} cycles, {host["skipped"]} skipped; {host["missing"]} of {host["expected"]:,} replies missing; physics late in {told["physics"]["skipped"]:,} of
 {told["physics"]["steps"]:,} steps.
 
 {table(["µs", "p50", "p90", "p99", "p99.9", "max"], rows)}
-`taut explain`: {explained["headline"]} The tail's causes: {", ".join(shares) or "not enough"}. Actual from commanded, p50 / p99: {", ".join(followed)}.
+{reasons([outcome])}`taut explain`: {explained["headline"]} The tail's causes: {", ".join(shares) or "not enough"}. Actual from commanded, p50 / p99: {", ".join(followed)}.
 
 """
 

@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 
 # Modes of moteus in which a servo no longer follows anybody: fault, time-out, zero velocity.
 LET_DOWN = (1, 11, 12)
+# The body of a robot that stands is at 21 to 25 cm, that of one on its belly below 12.
+STANDS_M = 0.18
 
 
 @dataclass
 class Measured:
     """From the failure on: s, m/s, rad/s, N, J."""
+
+    # Just before the failure: the body's height, and servos that no longer followed a host.
+    before_height_m: float | None = None
+    before_let_down: int = 0
 
     # Until every servo damps, or is off with a fault of its own.
     damped_after_s: float | None = None
@@ -50,8 +56,10 @@ class Fall:
         self._down_m_s = 0.0
         self._damped_m = float("inf")
 
-    def usual(self) -> None:
-        """Looks at the robot while all is well."""
+    def usual(self, modes: NDArray[np.float64]) -> None:
+        """Looks at the robot in the gait's last period before the failure."""
+        self.measured.before_height_m = float(self._data.qpos[2])
+        self.measured.before_let_down = int(np.isin(modes, LET_DOWN).sum())
         self.measured.usual_up_m_s = max(self.measured.usual_up_m_s, float(self._data.qvel[2]))
 
     def watch(self, after_s: float, modes: NDArray[np.float64]) -> None:
@@ -87,6 +95,11 @@ class Fall:
             if self._data.contact[at].geom[1] not in self._feet:
                 body_n += float(self._force[0])
         return body_n, ground_n
+
+    def stood(self) -> bool:
+        """Whether the failure met a robot that stood and followed its host: of any other it shows nothing."""
+        height_m = self.measured.before_height_m
+        return height_m is not None and height_m >= STANDS_M and self.measured.before_let_down == 0
 
     def told(self) -> dict[str, float | None]:
         """As plain numbers."""

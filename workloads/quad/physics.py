@@ -70,7 +70,7 @@ class Physics:
         if failed:
             self.fall.watch(time_s - failure.at_s, told[:, 1])
         elif time_s >= failure.at_s - PERIOD_S:
-            self.fall.usual()
+            self.fall.usual(told[:, 1])
         return self._place(failed)
 
     def _place(self, failed: bool) -> Numbers:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .failures import Failure
+from .fall import STANDS_M
 from .physics import LEGS, Physics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +53,12 @@ def run(options: Options) -> dict[str, Any]:
             rehearsed = _rehearse if options.virtual else _run
             host = rehearsed(options, physics, door, Path(folder))
     told = {"failure": options.failure.name, "rate_hz": options.rate_hz, **host}
+    told["height_m"] = float(physics.data.qpos[2])
     if physics.failure.name != "none":
         told["fall"] = physics.fall.told()
-    told["height_m"] = float(physics.data.qpos[2])
+        told["stood"] = physics.fall.stood()
+    else:
+        told["stood"] = bool(host["host"]["stood"]) and told["height_m"] >= STANDS_M
     return told
 
 
