@@ -50,6 +50,12 @@ def test_it_stands_up_and_trots_in_place() -> None:
     assert 25.0 <= host["warmest_c"] < 60.0
 
 
+def test_a_failure_that_meets_no_standing_robot_is_said() -> None:
+    # Half a second after the start it still gets up.
+    told = run(Options(0.6, 400.0, "stand", failure("host-killed", 0.5, 1), virtual=True))
+    assert not told["stood"] and told["fall"]["before_height_m"] < 0.18
+
+
 def test_the_same_run_is_the_same() -> None:
     assert fallen("bus-cut", seconds=0.1) == fallen("bus-cut", seconds=0.1)
 
@@ -62,6 +68,7 @@ def test_dropping_all_power_is_a_fall(dropped: dict[str, Any]) -> None:
 def test_whatever_fails_the_robot_lowers_itself(name: str, dropped: dict[str, Any]) -> None:
     told = fallen(name)
     fall = told["fall"]
+    assert told["stood"] and 0.21 < fall["before_height_m"] < 0.25
     assert fall["damped_after_s"] <= {"host-killed": 0.102, "bus-cut": 0.102}.get(name, 0.02)
     assert fall["impact_m_s"] < 0.4 * dropped["impact_m_s"]
     assert fall["peak_body_n"] < 0.4 * dropped["peak_body_n"]
