@@ -183,14 +183,14 @@ impl Analyzer {
         mut self,
         info: Info,
         ending: Option<Ending>,
-        damage: Vec<String>,
+        mut damage: Vec<String>,
         file_bytes: u64,
         sink: Option<&mut dyn RowSink>,
     ) -> Result<Analysis, Error> {
         if self.all_stamps == 0 && self.telemetry.is_empty() && self.histograms.is_empty() {
             return Err(Error::Empty);
         }
-        let clock_error_ns = self.map_clocks();
+        let clock_error_ns = self.map_clocks(&mut damage);
         let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
         let to_monotonic =
             |log_ns: u64| log_ns.saturating_sub(info.start_realtime_ns).saturating_add(info.start_monotonic_ns);
@@ -334,7 +334,7 @@ impl Analyzer {
                 self.objects.lock(pid, mark.value, mark.id, name);
                 continue;
             }
-            let time_ns = mappings.get(&counter).map_or(mark.ticks, |m| m.to_monotonic(Ticks(mark.ticks)).0);
+            let Some(time_ns) = time_of(&mappings, counter, mark.ticks) else { continue };
             marks.entry(tid).or_default().push(Mark { time_ns, kind: mark.kind, name });
         }
         Marks::new(stamps, marks)
@@ -343,9 +343,9 @@ impl Analyzer {
     fn signals(&mut self, context: &Context) -> Vec<Signal> {
         let mappings = self.mappings();
         let values = std::mem::take(&mut self.values);
-        signals::signals(values.into_iter().map(|raw| {
-            let ns = mappings.get(&raw.counter).map_or(raw.ticks, |m| m.to_monotonic(Ticks(raw.ticks)).0);
-            (context.name(raw.name), ns.saturating_sub(context.start_ns), raw.value)
+        signals::signals(values.into_iter().filter_map(|raw| {
+            let ns = time_of(&mappings, raw.counter, raw.ticks)?;
+            Some((context.name(raw.name), ns.saturating_sub(context.start_ns), raw.value))
         }))
     }
 
@@ -387,17 +387,23 @@ impl Analyzer {
     /// By counter; none for CLOCK_MONOTONIC itself.
     fn mappings(&self) -> BTreeMap<u8, Mapping> {
         let counters = self.clocks.iter().filter(|(counter, _)| **counter != Counter::Monotonic as u8);
-        counters.map(|(counter, pairs)| (*counter, Mapping::new(pairs.iter().copied()))).collect()
+        counters.filter_map(|(counter, pairs)| Some((*counter, Mapping::new(pairs.iter().copied())?))).collect()
     }
 
-    /// Ticks become CLOCK_MONOTONIC in place; returns the bound of the error.
-    fn map_clocks(&mut self) -> Option<f64> {
+    /// Ticks become CLOCK_MONOTONIC in place; returns the bound of the error. Stamps of a counter that nobody took two
+    /// readings of have no time: they go, and what is missing is said.
+    fn map_clocks(&mut self, damage: &mut Vec<String>) -> Option<f64> {
         let mappings = self.mappings();
         let monotonic = Counter::Monotonic as u8;
-        for stamp in &mut self.stamps {
-            if let Some(mapping) = mappings.get(&self.threads[stamp.thread as usize].counter) {
-                stamp.time = mapping.to_monotonic(Ticks(stamp.time)).0;
-            }
+        let (threads, all) = (&self.threads, self.stamps.len());
+        self.stamps.retain_mut(|stamp| {
+            let time = time_of(&mappings, threads[stamp.thread as usize].counter, stamp.time);
+            stamp.time = time.unwrap_or(0);
+            time.is_some()
+        });
+        let missing = all - self.stamps.len();
+        if missing > 0 {
+            damage.push(format!("{missing} stamps have no time: the counter that they were read from was compared with the clock less than twice"));
         }
         // Without a stamp it is telemetry that the counters time.
         let used: Vec<u8> = match self.threads.is_empty() {
@@ -406,7 +412,7 @@ impl Analyzer {
         };
         let errors: Vec<Option<f64>> = used
             .into_iter()
-            .map(|counter| if counter == monotonic { Some(0.0) } else { mappings.get(&counter)?.error_ns() })
+            .map(|counter| if counter == monotonic { Some(0.0) } else { Some(mappings.get(&counter)?.error_ns()) })
             .collect();
         errors.into_iter().collect::<Option<Vec<f64>>>().map(|errors| errors.into_iter().fold(0.0, f64::max))
     }
@@ -432,6 +438,14 @@ fn processes_of(line: &line::Line, messages: &Messages, context: &Context, objec
     tids.sort_unstable();
     tids.dedup();
     tids.into_iter().filter_map(|tid| objects.pid(tid)).collect()
+}
+
+/// CLOCK_MONOTONIC of a counter's ticks; `None` where that is not known.
+fn time_of(mappings: &BTreeMap<u8, Mapping>, counter: u8, ticks: u64) -> Option<u64> {
+    if counter == Counter::Monotonic as u8 {
+        return Some(ticks);
+    }
+    Some(mappings.get(&counter)?.to_monotonic(Ticks(ticks)).0)
 }
 
 /// The CPU in a place like "cpu 1 ftrace".

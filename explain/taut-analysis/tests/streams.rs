@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error, Row};
-use taut_clock::Counter;
+use taut_clock::{ClockPair, Counter, Ticks};
 use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch};
 
 const APPLIED: &str = "applied";
@@ -188,6 +188,42 @@ fn an_inversion_within_the_clocks_error_takes_no_time() {
     assert_eq!(point_names(chain), ["a", "b", "c"]);
     assert_eq!(chain.hops[0].delay.distribution.min_ns, Some(0));
     assert_eq!(chain.end_to_end.distribution.max_ns, Some(100));
+}
+
+/// Killed in its first second, or damaged: ticks were taken as nanoseconds.
+#[test]
+fn stamps_of_a_counter_that_was_compared_once_have_no_time_and_are_said() {
+    let analyse = |readings: u64, counter: Counter| {
+        let mut analyzer = Analyzer::new(Config::default());
+        for n in 0..readings {
+            let pair = ClockPair { ticks: Ticks(n * 1000), monotonic_ns: n * 2000, realtime_ns: 0, window_ticks: 1 };
+            analyzer.record(&Record::Clock(Counter::Tsc, pair));
+        }
+        for (tid, counter) in [(1, Counter::Monotonic), (2, counter)] {
+            let mut stream = Stream::default();
+            for message in 0..10 {
+                stream.stamp(tid, message * 1000, message + 100 * tid as u64, "a");
+                stream.stamp(tid, message * 1000 + 500, message + 100 * tid as u64, "b");
+            }
+            for mut record in stream.records(false) {
+                if let Record::Stamps(batch) = &mut record {
+                    batch.counter = counter as u8;
+                }
+                analyzer.record(&record);
+            }
+        }
+        let ending = Ending { end_monotonic_ns: 3_600_000_000_000, ..Ending::default() };
+        let analysis = analyzer.finish(Info::default(), Some(ending), Vec::new(), 0).unwrap();
+        let chain = &analysis.chains[0];
+        ((chain.messages, chain.end_to_end.distribution.max_ns), analysis.damage)
+    };
+    assert_eq!(analyse(2, Counter::Tsc), ((20, Some(1000)), vec![]));
+    for readings in [0, 1] {
+        let (figures, damage) = analyse(readings, Counter::Tsc);
+        assert_eq!(figures, (10, Some(500)));
+        assert!(damage.len() == 1 && damage[0].starts_with("20 stamps have no time"), "{damage:?}");
+        assert_eq!(analyse(readings, Counter::Monotonic), ((20, Some(500)), vec![]));
+    }
 }
 
 #[test]

@@ -37,18 +37,20 @@ impl ClockPair {
 }
 
 /// A piecewise linear map from ticks to CLOCK_MONOTONIC through calibration
-/// pairs. Between pairs it interpolates; before the first and after the last
+/// pairs, of which it takes two. Between pairs it interpolates; before the first and after the last
 /// it uses the neighbouring slope, which a recorder avoids by taking a pair at
 /// start and at stop.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Mapping {
+    /// At least two, growing on both clocks.
     pairs: Vec<ClockPair>,
 }
 
 impl Mapping {
     /// Builds the map; pairs that do not advance on both clocks are rejected
-    /// (a stepped or frozen counter must not bend time backwards).
-    pub fn new(pairs: impl IntoIterator<Item = ClockPair>) -> Mapping {
+    /// (a stepped or frozen counter must not bend time backwards). `None` with fewer than two that
+    /// are not: then nothing is known of how fast the counter runs, and ticks are no time.
+    pub fn new(pairs: impl IntoIterator<Item = ClockPair>) -> Option<Mapping> {
         let mut kept: Vec<ClockPair> = Vec::new();
         for pair in pairs {
             match kept.last() {
@@ -56,19 +58,11 @@ impl Mapping {
                 _ => kept.push(pair),
             }
         }
-        Mapping { pairs: kept }
+        (kept.len() > 1).then_some(Mapping { pairs: kept })
     }
 
-    /// The identity, for a counter that is CLOCK_MONOTONIC itself.
-    pub fn identity() -> Mapping {
-        Mapping { pairs: Vec::new() }
-    }
-
-    /// The moment of `ticks`. With fewer than two pairs ticks are taken as nanoseconds.
+    /// The moment of `ticks`.
     pub fn to_monotonic(&self, ticks: Ticks) -> MonotonicNs {
-        if self.pairs.len() < 2 {
-            return MonotonicNs(ticks.0);
-        }
         let after = self.pairs.partition_point(|p| p.ticks <= ticks).clamp(1, self.pairs.len() - 1);
         let (a, b) = (self.pairs[after - 1], self.pairs[after]);
         let slope = (b.monotonic_ns - a.monotonic_ns) as f64 / (b.ticks.0 - a.ticks.0) as f64;
@@ -78,12 +72,9 @@ impl Mapping {
 
     /// A bound on the map's error at the pairs and between them, in nanoseconds:
     /// the widest half sandwich, plus the largest miss of a middle pair from the
-    /// line through its neighbours. `None` with fewer than two pairs.
-    pub fn error_ns(&self) -> Option<f64> {
-        let (first, last) = (self.pairs.first()?, self.pairs.last()?);
-        if self.pairs.len() < 2 {
-            return None;
-        }
+    /// line through its neighbours.
+    pub fn error_ns(&self) -> f64 {
+        let (first, last) = (&self.pairs[0], &self.pairs[self.pairs.len() - 1]);
         let slope = (last.monotonic_ns - first.monotonic_ns) as f64 / (last.ticks.0 - first.ticks.0) as f64;
         let window = self.pairs.iter().map(|p| p.window_ticks).max().unwrap_or(0) as f64 / 2.0 * slope;
         let miss = self.pairs.windows(3).map(|w| {
@@ -91,7 +82,7 @@ impl Mapping {
             let expected = w[0].monotonic_ns as f64 + (w[1].ticks.0 - w[0].ticks.0) as f64 * line;
             (w[1].monotonic_ns as f64 - expected).abs()
         });
-        Some(window + miss.fold(0.0, f64::max))
+        window + miss.fold(0.0, f64::max)
     }
 }
 
@@ -105,7 +96,7 @@ mod tests {
 
     #[test]
     fn interpolates_between_pairs_and_continues_outside() {
-        let map = Mapping::new([pair(1000, 10_000), pair(3000, 11_000), pair(5000, 12_100)]);
+        let map = Mapping::new([pair(1000, 10_000), pair(3000, 11_000), pair(5000, 12_100)]).unwrap();
         let at = |ticks| map.to_monotonic(Ticks(ticks)).0;
         assert_eq!([at(1000), at(2000), at(3000), at(4000), at(5000)], [10_000, 10_500, 11_000, 11_550, 12_100]);
         assert_eq!([at(0), at(7000)], [9_500, 13_200]);
@@ -113,15 +104,21 @@ mod tests {
 
     #[test]
     fn a_pair_that_goes_backwards_is_rejected() {
-        let map = Mapping::new([pair(1000, 10_000), pair(900, 10_500), pair(2000, 9_000), pair(2000, 11_000)]);
+        let map = Mapping::new([pair(1000, 10_000), pair(900, 10_500), pair(2000, 9_000), pair(2000, 11_000)]).unwrap();
         assert_eq!(map.to_monotonic(Ticks(1500)).0, 10_500);
     }
 
     #[test]
     fn the_error_bound_covers_a_bent_clock() {
-        let map = Mapping::new([pair(1000, 10_000), pair(2000, 11_007), pair(3000, 12_000)]);
-        assert!(map.error_ns().unwrap() >= 27.0);
-        assert_eq!(Mapping::identity().error_ns(), None);
+        let map = Mapping::new([pair(1000, 10_000), pair(2000, 11_007), pair(3000, 12_000)]).unwrap();
+        assert!(map.error_ns() >= 27.0);
+    }
+
+    #[test]
+    fn without_two_pairs_ticks_are_no_time() {
+        let of = |pairs: &[ClockPair]| Mapping::new(pairs.iter().copied()).is_some();
+        assert!(!of(&[]) && !of(&[pair(1000, 10_000)]) && !of(&[pair(1000, 10_000), pair(900, 11_000)]));
+        assert!(of(&[pair(1000, 10_000), pair(900, 11_000), pair(1001, 10_001)]));
     }
 
     /// A counter of 1 GHz with a pair each second; what happens to it after the fifth.

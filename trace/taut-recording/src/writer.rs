@@ -240,8 +240,11 @@ impl Writer {
 
     /// CLOCK_MONOTONIC of a counter's ticks, from the calibrations written so far; `None` with fewer than two.
     pub fn time_of(&self, counter: u8, ticks: u64) -> Option<u64> {
-        let pairs = self.clocks.get(&counter).map_or(0, Vec::len);
-        (counter == Counter::Monotonic as u8 || pairs > 1).then(|| self.monotonic(counter, ticks))
+        if counter == Counter::Monotonic as u8 {
+            return Some(ticks);
+        }
+        let mapping = Mapping::new(self.clocks.get(&counter)?.iter().copied())?;
+        Some(mapping.to_monotonic(Ticks(ticks)).0)
     }
 
     /// Closes the chunks that are large or old enough. `now_ns` is CLOCK_MONOTONIC.
@@ -549,11 +552,7 @@ impl Writer {
     }
 
     fn monotonic(&self, counter: u8, ticks: u64) -> u64 {
-        match (Counter::from_number(counter), self.clocks.get(&counter)) {
-            (Some(Counter::Monotonic), _) => ticks,
-            (_, Some(pairs)) if pairs.len() > 1 => Mapping::new(pairs.iter().copied()).to_monotonic(Ticks(ticks)).0,
-            _ => self.now_ns,
-        }
+        self.time_of(counter, ticks).unwrap_or(self.now_ns)
     }
 
     fn log_time(&self, monotonic_ns: u64) -> u64 {
