@@ -10,6 +10,7 @@ mod objects;
 mod output;
 mod owner;
 mod pace;
+mod plain;
 mod proc;
 mod profile;
 mod record;

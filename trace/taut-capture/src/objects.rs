@@ -16,6 +16,8 @@ use procfs::{
 };
 use taut_recording::{Object, ObjectKind};
 
+use crate::plain;
+
 /// Between two looks at one process.
 const LOOK_NS: u64 = 1_000_000_000;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
@@ -160,7 +162,7 @@ fn runtime(process: &Process, symbols: &mut HashMap<(u64, u64), Option<Symbol>>)
 
 fn symbol_in(path: &Path) -> Option<Symbol> {
     // Only the tables are read, not the megabytes of code.
-    let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+    let cache = object::ReadCache::new(plain::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let symbol = file.dynamic_symbols().chain(file.symbols()).find(|s| s.name() == Ok("_PyRuntime") && s.size() > 0)?;
     // Segments are mapped from page boundaries on.
@@ -219,6 +221,17 @@ mod tests {
         assert_eq!(objects.processes.len(), 1);
         objects.keep(&[]);
         assert!(objects.processes.is_empty());
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_an_interpreter_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libpython3.so");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(symbol_in(&path)));
+        // Only a look that hangs takes so long.
+        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(60)).expect("it hangs"), None);
     }
 
     fn line(lines: &mut impl BufRead) -> String {

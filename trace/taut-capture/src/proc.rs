@@ -41,8 +41,22 @@ pub fn runs(pid: i32, started: Option<u64>) -> bool {
                 matches!(state(&stat), Some('Z' | 'X')) && threads(&stat).is_none_or(|threads| threads <= 1);
             !is_another && !has_ended
         }
-        Err(error) => !is_gone(&error),
+        // /proc may be another namespace's, or not there.
+        // SAFETY: signal 0 is sent to nobody.
+        Err(error) => !is_gone(&error) || !has_no_process(|| unsafe { libc::kill(pid, 0) }.into()),
     }
+}
+
+/// Whether a process has this thread. One that cannot be asked for the moment runs.
+pub fn runs_thread(pid: i32, tid: i32) -> bool {
+    // SAFETY: signal 0 is sent to nobody.
+    let ask = || unsafe { libc::syscall(libc::SYS_tgkill, i64::from(pid), i64::from(tid), 0i64) };
+    exists(format!("/proc/{pid}/task/{tid}")) || !has_no_process(ask)
+}
+
+/// Whether a system call that sends a signal finds nothing to send it to.
+fn has_no_process(signal: impl FnOnce() -> i64) -> bool {
+    signal() != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Whether there is such a path of a process or thread. One that cannot be asked for the moment is there.
@@ -266,6 +280,33 @@ mod tests {
         assert!(String::from_utf8(comm).is_err(), "the kernel did not cut the name");
         assert!(seen);
         assert_eq!(named.unwrap(), "x로봇팔제\u{fffd}");
+    }
+
+    #[test]
+    fn nobody_is_gone_where_proc_is_not_there() {
+        // A thread may have mounts of its own.
+        let seen = std::thread::spawn(|| {
+            let (none, proc, kind) = (std::ptr::null(), c"/proc".as_ptr(), c"tmpfs".as_ptr());
+            // SAFETY: plain system calls with valid C strings, on this thread's own mounts.
+            let is_hidden = unsafe {
+                libc::unshare(libc::CLONE_NEWNS) == 0
+                    && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
+                    && libc::mount(kind, proc, kind, 0, none.cast()) == 0
+            };
+            let (pid, mut child) = (std::process::id() as i32, std::process::Command::new("true").spawn().unwrap());
+            child.wait().unwrap();
+            // SAFETY: gettid has no preconditions.
+            let own = unsafe { libc::gettid() };
+            let gone = child.id() as i32;
+            is_hidden.then(|| {
+                assert!(!exists("/proc/self"));
+                [runs(pid, Some(1)), runs_thread(pid, own), runs(gone, None), runs_thread(pid, gone)]
+            })
+        });
+        match seen.join().unwrap() {
+            Some(seen) => assert_eq!(seen, [true, true, false, false]),
+            None => taut_skip::skip(taut_skip::Need::Root, "only root can mount over /proc"),
+        }
     }
 
     #[test]

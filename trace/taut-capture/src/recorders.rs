@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{owner, proc, session};
+use crate::{owner, plain, proc, session};
 
 /// Of the note in the session directory.
 const NAME: &str = "recorder";
@@ -60,11 +60,9 @@ pub fn recorder_of(session: &Path) -> Option<Recorder> {
 
 /// The session may be somebody else's: neither a pipe nor a link nor an endless file is read.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     let mut bytes = Vec::new();
-    let is_file = file.metadata().ok()?.is_file();
-    file.take(NOTE_BYTES).read_to_end(&mut bytes).ok()?;
-    is_file.then_some(bytes)
+    plain::open(path).ok()?.take(NOTE_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// A note that goes with its recorder.

@@ -1,14 +1,10 @@
 //! What an address is called: by a file's symbol table, the kernel's, or the map that a just-in-time compiler leaves in /tmp.
 
-use std::{
-    collections::HashMap,
-    fs::{self, File, OpenOptions},
-    io::Read,
-    os::unix::fs::OpenOptionsExt,
-    rc::Rc,
-};
+use std::{collections::HashMap, fs, io::Read, rc::Rc};
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+
+use crate::plain;
 
 /// Of a map in /tmp; a compiler of a long run writes some megabytes.
 const MOST_MAP_BYTES: u64 = 256 << 20;
@@ -92,23 +88,16 @@ fn readable(name: &str) -> String {
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
-/// Opens what is a plain file by itself: others may put pipes and links where we look, and we may be root.
-fn plain_file(path: &str) -> Option<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
-}
-
 /// A file's text, as much of it as we are willing to hold.
 fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    plain_file(path)?.take(MOST_MAP_BYTES).read_to_end(&mut bytes).ok()?;
+    plain::open(path).ok()?.take(MOST_MAP_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn image(path: &str) -> Option<Image> {
     // Only the tables are read, not the megabytes of code.
-    let cache = object::ReadCache::new(plain_file(path)?);
+    let cache = object::ReadCache::new(plain::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let segments = file.segments().map(|segment| {
         let (offset, size) = segment.file_range();
