@@ -108,10 +108,12 @@ $(VENV)/.requirements: requirements-dev.txt
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
 	cargo rustc --release --locked -p taut-quad -- $(STATIC)
+	cargo rustc --release --locked -p taut-guard --features c --crate-type staticlib
 	rm -rf target/wheel-data
-	mkdir -p target/wheel-data/scripts target/wheel-data/data/include
+	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
 	install -s -m 755 target/release/taut target/release/taut-quad target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
+	objcopy --strip-debug target/release/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut
 	cp -r workloads target/wheel-data/data/share/taut/

@@ -10,7 +10,7 @@
  *         if (!v.enables_motion) controlled_stop();
  *     }
  *
- * Build the library with cargo, and link it:
+ * Link its library: it is in the wheel (find_package(taut COMPONENTS guard), pkg-config taut-guard), or cargo builds it:
  *
  *     cargo rustc --release -p taut-guard --features c --crate-type staticlib,cdylib
  *     cc robot.c -Iinclude target/release/libtaut_guard.a -lpthread -ldl -lm

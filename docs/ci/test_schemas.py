@@ -1,4 +1,4 @@
-"""The workflows that the documentation hands out, and the one that makes releases, held against the schemas of the services that run them; that their commands
+"""The workflows that the documentation hands out, and the ones that test and release taut, held against the schemas of the services that run them; that their commands
 run is a test of the command's (`cli/taut/tests/gate.rs`)."""
 
 import subprocess
@@ -9,9 +9,10 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 RELEASE = "../../.github/workflows/release.yml"
+TEST = "../../.github/workflows/test.yml"
 TOOLS = "../../.github/actions/tools/action.yml"
 SERVICES = [("github.yml", "vendor.github-workflows"), ("gitlab.yml", "vendor.gitlab-ci")]
-OURS = [(RELEASE, "vendor.github-workflows"), (TOOLS, "vendor.github-actions")]
+OURS = [(RELEASE, "vendor.github-workflows"), (TEST, "vendor.github-workflows"), (TOOLS, "vendor.github-actions")]
 
 
 def check(file: Path, schema: str) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 # find_package(taut): taut::taut is the header taut.h, with nothing of taut's to link.
-# find_package(taut COMPONENTS guard): taut::guard besides, the speed guard's library, where cargo has built it.
+# find_package(taut COMPONENTS guard): taut::guard besides, the speed guard's library, which the wheel has. In a
+# checkout cargo builds it.
 #
 # The wheel installs this under its prefix (`python -m taut --cmake-dir` says where); a checkout is a prefix, too.
 
@@ -21,14 +22,14 @@ if(taut_GUARD_LIBRARY AND NOT TARGET taut::guard)
   add_library(taut::guard UNKNOWN IMPORTED)
   set_target_properties(taut::guard PROPERTIES
     IMPORTED_LOCATION "${taut_GUARD_LIBRARY}"
-    INTERFACE_LINK_LIBRARIES "taut::taut;m")
+    INTERFACE_LINK_LIBRARIES "taut::taut;Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()
 
 foreach(_component IN LISTS taut_FIND_COMPONENTS)
   if(NOT TARGET taut::${_component} AND taut_FIND_REQUIRED_${_component})
     set(taut_FOUND FALSE)
-    set(taut_NOT_FOUND_MESSAGE "taut::${_component} is not there; for guard run, in a checkout that is in \
-CMAKE_PREFIX_PATH: cargo rustc --release -p taut-guard --features c --crate-type staticlib")
+    set(taut_NOT_FOUND_MESSAGE "taut::${_component} is not there. The component guard is in the wheel (pip install taut, \
+taut_DIR from python -m taut --cmake-dir); in a checkout run: cargo rustc --release -p taut-guard --features c --crate-type staticlib")
   endif()
 endforeach()
 unset(_component)
