@@ -34,18 +34,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What TAUT_NAME_LOCK takes: a string as the name, and as the lock a pointer to something that holds a futex word. The
+ * two swapped do not compile. */
+#ifdef __cplusplus
+static inline const char *taut_lock_name_(const char *name) { return name; }
+#define TAUT_LOCK_NAME_(name) taut_lock_name_(name)
+#else
+#define TAUT_LOCK_NAME_(name) _Generic((name), char *: (name), const char *: (name))
+#endif
+#define TAUT_LOCK_BYTES_(lock) (sizeof *(lock) * sizeof(char[sizeof *(lock) >= 4 ? 1 : -1]))
+
 #ifdef TAUT_OFF
 
 #define TAUT_STAMP(name, message_id) ((void)(message_id))
+#define TAUT_STAMP_AT(name, message_id, intended_ns) ((void)(message_id), (void)(intended_ns))
 #define TAUT_BEGIN(name) ((void)0)
 #define TAUT_END(name) ((void)0)
 #define TAUT_DROP(message_id, reason) ((void)(message_id))
 #define TAUT_VALUE(name, value) ((void)(value))
 #define TAUT_LOCK_WAIT(name) ((void)0)
 #define TAUT_LOCK_ACQUIRED(name) ((void)0)
-#define TAUT_NAME_LOCK(name, lock) ((void)(lock))
+#define TAUT_NAME_LOCK(name, lock) ((void)TAUT_LOCK_NAME_(name), (void)TAUT_LOCK_BYTES_(lock), (void)(lock))
 static inline uint32_t taut_point(const char *name) { (void)name; return 0; }
 static inline void taut_stamp(uint32_t point, uint64_t message_id) { (void)point; (void)message_id; }
+static inline void taut_stamp_at(uint32_t point, uint64_t message_id, uint64_t intended_ns) { (void)point; (void)message_id; (void)intended_ns; }
 static inline void taut_outcome(uint64_t message_id, const char *reason) { (void)message_id; (void)reason; }
 static inline void taut_applied(uint64_t message_id) { (void)message_id; }
 static inline int taut_prepare_thread(void) { return 0; }
@@ -55,9 +67,9 @@ static inline uint64_t taut_lost(void) { return 0; }
 static inline void taut_after_fork(void) {}
 typedef struct { int nothing; } taut_telemetry_t;
 #define TAUT_DESCRIBE(type, ...) struct taut_field_s
-#define TAUT_TELEMETRY(name, type, rate_hz) ((taut_telemetry_t *)0)
+#define TAUT_TELEMETRY(name, type, rate_hz) ((void)(name), (void)(rate_hz), (taut_telemetry_t *)0)
 #define TAUT_WRITE(channel, pointer) ((void)(channel), (void)(pointer))
-static inline uint64_t taut_telemetry_lost(taut_telemetry_t *channel) { (void)channel; return 0; }
+static inline uint64_t taut_telemetry_lost(const taut_telemetry_t *channel) { (void)channel; return 0; }
 static inline void taut_telemetry_close(taut_telemetry_t *channel) { (void)channel; }
 
 #else /* !TAUT_OFF */
@@ -66,9 +78,11 @@ static inline void taut_telemetry_close(taut_telemetry_t *channel) { (void)chann
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -203,8 +217,11 @@ typedef struct {
   uint64_t mask;
   taut_slot_t *slot; /* NULL until claimed */
   uint32_t counter;
-  uint32_t refused; /* asked for a slot once and there was none */
+  uint32_t refused; /* how often there was no slot, or TAUT_REFUSED_FOR_GOOD */
 } taut_thread_t;
+
+/* There are no bytes for its ring: a thread does not try that again in the midst of its work. */
+#define TAUT_REFUSED_FOR_GOOD UINT32_MAX
 
 /* A telemetry channel: its ring, or none yet. The hot path compares the first two, as in a thread. */
 typedef struct taut_telemetry_s {
@@ -264,19 +281,25 @@ static inline uint64_t taut_usual_ticks_(void) {
 
 /* --- attach: once a process, under the mutex ------------------------------------------------------ */
 
-/* The slow steps must not show: errno stays, and no cancellation point ends the thread amid them. */
+/* The slow steps must not show: errno stays, and no cancellation point ends the thread amid them. Signals wait meanwhile:
+ * to reserve a ring takes about a millisecond, and a signal would end that with EINTR. */
 typedef struct {
   int error_number, cancel_state;
+  sigset_t signals;
 } taut_aside_t;
 
 TAUT_COLD static taut_aside_t taut_step_aside_(void) {
   taut_aside_t aside;
+  sigset_t all;
   aside.error_number = errno;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &aside.cancel_state);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &aside.signals);
   return aside;
 }
 
 TAUT_COLD static void taut_step_back_(taut_aside_t aside) {
+  pthread_sigmask(SIG_SETMASK, &aside.signals, NULL);
   pthread_setcancelstate(aside.cancel_state, NULL);
   errno = aside.error_number;
 }
@@ -389,18 +412,15 @@ TAUT_COLD static int taut_fd_is_ours_(void) {
 }
 
 /* The new file takes the place of the parent's, whose rings are not this process's to write. */
-TAUT_COLD static int taut_take_over_(int fd, size_t ring_bytes) {
-  struct stat file;
+TAUT_COLD static void taut_take_over_(int fd, const struct stat *file, size_t ring_bytes) {
   size_t i;
-  if (fstat(fd, &file)) return 0;
   if (taut_fd_is_ours_()) close(taut_process_.fd);
   for (i = 0; i < TAUT_SLOT_COUNT; i++)
     if (taut_process_.rings[i]) munmap((void *)taut_process_.rings[i], ring_bytes);
   memset((void *)taut_process_.rings, 0, sizeof taut_process_.rings);
   taut_process_.fd = fd;
-  taut_process_.device = file.st_dev;
-  taut_process_.inode = file.st_ino;
-  return 1;
+  taut_process_.device = file->st_dev;
+  taut_process_.inode = file->st_ino;
 }
 
 /* Gives a file its name and never another's: 0, or an error number, which is EEXIST where somebody has it. */
@@ -422,6 +442,7 @@ TAUT_COLD static taut_header_t *taut_build_(const char *session) {
   int n;
   for (n = 0; n < 10000; n++) {
     taut_header_t *header;
+    struct stat file;
     int fd, error = 0;
     int a = snprintf(temporary, sizeof temporary, "%s/.%d-%d.tmp", session, (int)getpid(), n);
     int b = snprintf(path, sizeof path, "%s/%d-%d.taut", session, (int)getpid(), n);
@@ -431,7 +452,10 @@ TAUT_COLD static taut_header_t *taut_build_(const char *session) {
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return NULL;
     header = taut_lay_out_(fd);
-    if (header && !(error = taut_publish_(temporary, path)) && taut_take_over_(fd, old_ring_bytes)) return header;
+    if (header && !fstat(fd, &file) && !(error = taut_publish_(temporary, path))) {
+      taut_take_over_(fd, &file, old_ring_bytes);
+      return header;
+    }
     if (header) munmap((void *)header, (size_t)header->rings_offset);
     unlink(temporary);
     close(fd);
@@ -469,7 +493,7 @@ TAUT_COLD static void taut_close_slot_(void *slot) {
   if (slot != (void *)taut_thread_.slot) return;
   taut_thread_.slot = NULL;
   taut_thread_.head = taut_thread_.limit = 0;
-  taut_thread_.refused = 1;
+  taut_thread_.refused = TAUT_REFUSED_FOR_GOOD;
   __atomic_store_n(&((taut_slot_t *)slot)->state, (uint32_t)TAUT_SLOT_CLOSED, __ATOMIC_RELEASE);
 }
 
@@ -484,14 +508,19 @@ typedef struct { /* Dl_info, which needs _GNU_SOURCE */
 static int taut_dladdr_(const void *address, taut_object_t *object) __attribute__((weakref("dladdr"), unused));
 static void *taut_dlopen_(const char *path, int flags) __attribute__((weakref("dlopen"), unused));
 
-TAUT_COLD static void taut_stay_loaded_(void) {
+/* Before the mutex is taken: these two take the loader's lock, and whoever has that (dlopen, while constructors run) may
+ * be about to stamp. */
+TAUT_COLD static void taut_stay_loaded_(const char *session) {
 #if defined(__PIC__) && !defined(__PIE__) /* a program is never unloaded */
   taut_object_t object;
   void *address;
   void (*function)(void *) = taut_close_slot_;
+  if (!session || !*session || __atomic_load_n(&taut_process_.has_handlers, __ATOMIC_RELAXED)) return;
   memcpy(&address, &function, sizeof address);
   if (taut_dladdr_ && taut_dlopen_ && taut_dladdr_(address, &object) && object.path)
     (void)taut_dlopen_(object.path, RTLD_LAZY | 4 /* RTLD_NOLOAD */ | 0x1000 /* RTLD_NODELETE */);
+#else
+  (void)session;
 #endif
 }
 
@@ -502,9 +531,9 @@ TAUT_COLD static void taut_attach_locked_(void) {
   if (session && *session) {
     taut_header_t *header = NULL;
     if (!taut_process_.has_handlers) {
-      taut_stay_loaded_();
-      taut_process_.has_handlers = !pthread_key_create(&taut_process_.closer, taut_close_slot_) &&
-                                   !pthread_atfork(taut_before_fork_, taut_after_fork_in_parent_, taut_after_fork_in_child_);
+      const int have = !pthread_key_create(&taut_process_.closer, taut_close_slot_) &&
+                       !pthread_atfork(taut_before_fork_, taut_after_fork_in_parent_, taut_after_fork_in_child_);
+      __atomic_store_n(&taut_process_.has_handlers, have, __ATOMIC_RELAXED);
     }
     if (taut_process_.has_handlers) header = taut_build_(session);
     if (header) __atomic_store_n(&taut_process_.header, header, __ATOMIC_RELEASE);
@@ -517,6 +546,7 @@ TAUT_COLD static void taut_attach_locked_(void) {
 TAUT_COLD static taut_header_t *taut_header_(void) {
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) {
     const taut_aside_t aside = taut_step_aside_();
+    taut_stay_loaded_(getenv("TAUT_SESSION"));
     pthread_mutex_lock(&taut_mutex_);
     if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_UNKNOWN) taut_attach_locked_();
     pthread_mutex_unlock(&taut_mutex_);
@@ -544,7 +574,8 @@ TAUT_COLD static uint32_t taut_point(const char *name) {
   count = __atomic_load_n(&header->name_count, __ATOMIC_ACQUIRE);
   for (i = 0; i < count && i < TAUT_NAME_CAPACITY; i++)
     if (__atomic_load_n(&names[i].length, __ATOMIC_ACQUIRE) == length && !memcmp(names[i].bytes, name, length)) return i + 1;
-  i = __atomic_fetch_add(&header->name_count, 1u, __ATOMIC_ACQ_REL);
+  /* A full table is not counted further: the number would come round, and entries be written again. */
+  i = count < TAUT_NAME_CAPACITY ? __atomic_fetch_add(&header->name_count, 1u, __ATOMIC_ACQ_REL) : count;
   if (i >= TAUT_NAME_CAPACITY) {
     __atomic_fetch_add(&header->lost_names, (uint64_t)1, __ATOMIC_RELAXED);
     return 0;
@@ -580,44 +611,89 @@ TAUT_COLD static taut_record_t *taut_map_ring_(taut_header_t *header, size_t ind
   return ring;
 }
 
-/* Gives this thread the first free slot; 0 when there is none. */
-TAUT_COLD static int taut_claim_of_(taut_header_t *header) {
+static inline taut_slot_t *taut_slot_(const taut_header_t *header, size_t index) {
+  return (taut_slot_t *)(void *)((char *)header + header->slots_offset) + index;
+}
+
+/* The first slot that was in this state and is being claimed now; NULL when none is in it. */
+TAUT_COLD static taut_slot_t *taut_take_slot_(const taut_header_t *header, uint32_t state) {
   size_t i;
   for (i = 0; i < TAUT_SLOT_COUNT; i++) {
-    taut_slot_t *slot = (taut_slot_t *)(void *)((char *)header + header->slots_offset) + i;
-    uint32_t expected = TAUT_SLOT_FREE;
-    taut_record_t *ring;
-    if (!__atomic_compare_exchange_n(&slot->state, &expected, (uint32_t)TAUT_SLOT_CLAIMING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-      continue;
-    ring = taut_map_ring_(header, i);
-    if (!ring || pthread_setspecific(taut_process_.closer, slot)) {
-      __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_FREE, __ATOMIC_RELEASE);
-      return 0;
-    }
-    __atomic_store_n(&slot->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->generation, slot->generation + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->opened_ns, taut_monotonic_ns_(), __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_OPEN, __ATOMIC_RELEASE);
-    taut_thread_.ring = ring;
-    taut_thread_.mask = header->ring_records - 1u;
-    taut_thread_.counter = header->counter;
-    taut_thread_.slot = slot;
-    taut_thread_.head = taut_thread_.limit = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
-    return 1;
+    taut_slot_t *slot = taut_slot_(header, i);
+    uint32_t expected = state;
+    if (__atomic_compare_exchange_n(&slot->state, &expected, (uint32_t)TAUT_SLOT_CLAIMING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return slot;
   }
+  return NULL;
+}
+
+/* Gives the room of an ended thread's unread records to the next. They are lost and counted, but for the names of
+ * locks, which a late consumer heeds: of those the newest stay, in at most half of the ring. */
+TAUT_COLD static void taut_discard_(taut_slot_t *slot, taut_record_t *ring, uint64_t mask) {
+  const uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
+  /* Acquire: an earlier consumer has read what is about to be overwritten. */
+  const uint64_t waiting = head - __atomic_load_n(&slot->tail, __ATOMIC_ACQUIRE);
+  const uint64_t unread = waiting <= mask + 1 ? waiting : mask + 1; /* more for a tail that no consumer may have written */
+  uint64_t at, kept = 0;
+  for (at = 1; at <= unread && kept <= mask / 2; at++)
+    if (ring[(head - at) & mask].kind == TAUT_KIND_LOCK_NAMED) ring[(head - ++kept) & mask] = ring[(head - at) & mask];
+  __atomic_store_n(&slot->lost, slot->lost + (unread - kept), __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->tail, head - kept, __ATOMIC_RELEASE);
+}
+
+/* A slot of an ended thread, where no consumer is to free one. The lock says so: a consumer holds it while it has the
+ * file, and waits while it is held here. Unlocked by hand: a child of raw clone has the descriptor, too. */
+TAUT_COLD static taut_slot_t *taut_reclaim_(const taut_header_t *header) {
+  taut_slot_t *slot = NULL;
+  pthread_mutex_lock(&taut_mutex_);
+  if (taut_fd_is_ours_() && !flock(taut_process_.fd, LOCK_EX | LOCK_NB)) {
+    slot = taut_take_slot_(header, TAUT_SLOT_CLOSED);
+    if (slot) taut_discard_(slot, taut_process_.rings[slot - taut_slot_(header, 0)], header->ring_records - 1u);
+    flock(taut_process_.fd, LOCK_UN);
+  }
+  pthread_mutex_unlock(&taut_mutex_);
+  return slot;
+}
+
+/* Gives this thread a slot: 0, else how `refused` goes on. */
+TAUT_COLD static uint32_t taut_claim_of_(taut_header_t *header) {
+  taut_slot_t *slot = taut_take_slot_(header, TAUT_SLOT_FREE);
+  taut_record_t *ring;
+  if (!slot) slot = taut_reclaim_(header);
+  if (!slot) return taut_thread_.refused ? taut_thread_.refused : 1;
+  ring = taut_map_ring_(header, (size_t)(slot - taut_slot_(header, 0)));
+  if (!ring || pthread_setspecific(taut_process_.closer, slot)) {
+    __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_FREE, __ATOMIC_RELEASE);
+    return TAUT_REFUSED_FOR_GOOD;
+  }
+  __atomic_store_n(&slot->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->generation, slot->generation + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->opened_ns, taut_monotonic_ns_(), __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->state, (uint32_t)TAUT_SLOT_OPEN, __ATOMIC_RELEASE);
+  taut_thread_.ring = ring;
+  taut_thread_.mask = header->ring_records - 1u;
+  taut_thread_.counter = header->counter;
+  taut_thread_.slot = slot;
+  taut_thread_.head = taut_thread_.limit = __atomic_load_n(&slot->head, __ATOMIC_RELAXED);
   return 0;
 }
 
-/* Gives this thread a slot if it has none; 1 when it has one. */
+/* Gives this thread a slot if it has none; 1 when it has one. A thread that got none looks again at its 2nd, 4th, 8th …
+ * try: so it loses no more than twice what was lost before a slot came free, for a few looks in all. */
 TAUT_COLD static int taut_claim_(void) {
   taut_header_t *header;
   taut_aside_t aside;
   if (taut_thread_.slot) return 1;
-  if (taut_thread_.refused) return 0;
+  if (taut_thread_.refused) {
+    if (taut_thread_.refused == TAUT_REFUSED_FOR_GOOD) return 0;
+    taut_thread_.refused++;
+    if (taut_thread_.refused & (taut_thread_.refused - 1)) return 0;
+  }
   header = taut_header_();
   if (!header && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
   aside = taut_step_aside_();
-  if (!header || !taut_claim_of_(header)) taut_thread_.refused = 1;
+  if (header) taut_thread_.refused = taut_claim_of_(header);
+  else if (!taut_thread_.refused) taut_thread_.refused = 1;
   taut_step_back_(aside);
   return taut_thread_.slot != NULL;
 }
@@ -678,6 +754,12 @@ static inline void taut_stamp(uint32_t point, uint64_t message_id) {
   if (!taut_is_off_()) taut_write_(point, TAUT_KIND_STAMP, message_id, 0);
 }
 
+/* The message passed the point and was due at `intended_ns`, CLOCK_MONOTONIC (a std::chrono::steady_clock's time, too): the
+ * moment that a periodic loop was to be woken, or a source was to send. 0: no such time. */
+static inline void taut_stamp_at(uint32_t point, uint64_t message_id, uint64_t intended_ns) {
+  if (!taut_is_off_()) taut_write_(point, TAUT_KIND_STAMP, message_id, intended_ns);
+}
+
 static inline uint64_t taut_bits_(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -708,6 +790,9 @@ static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
 
 /* The message passed here. `name` is the same string at each call of this line. */
 #define TAUT_STAMP(name, message_id) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_STAMP, (message_id), 0))
+/* As taut_stamp_at. */
+#define TAUT_STAMP_AT(name, message_id, intended_ns) \
+  TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_STAMP, (message_id), (intended_ns)))
 /* Work that is not a message's begins, ends. */
 #define TAUT_BEGIN(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_BEGIN, 0, 0))
 #define TAUT_END(name) TAUT_AT_SITE_(name, taut_write_(taut_id_, TAUT_KIND_END, 0, 0))
@@ -722,7 +807,8 @@ static inline uint32_t taut_site_(uint32_t *cached, const char *name) {
 /* Waits on this lock are told by this name from now on: a pthread_mutex_t, sem_t, std::mutex or futex word, by
  * its address, which the kernel sees when somebody waits. Once, where the lock is made; looks the name up in
  * the table at each call. A lock that moves or is made anew elsewhere is named again. */
-#define TAUT_NAME_LOCK(name, lock) taut_name_lock_((name), (uint64_t)(uintptr_t)(lock), sizeof *(lock))
+#define TAUT_NAME_LOCK(name, lock) \
+  taut_name_lock_(TAUT_LOCK_NAME_(name), (uint64_t)(uintptr_t)(lock), TAUT_LOCK_BYTES_(lock))
 
 TAUT_COLD static void taut_name_lock_(const char *name, uint64_t address, uint64_t bytes) {
   if (!taut_is_off_()) taut_write_(taut_point(name), TAUT_KIND_LOCK_NAMED, bytes, address);
@@ -742,19 +828,21 @@ static inline void taut_outcome(uint64_t message_id, const char *reason) {
 static inline int taut_prepare_thread(void) { return !taut_is_off_() && taut_claim_(); }
 
 /* Uses this session directory instead of TAUT_SESSION. 1 when attached; a process that already is stays
- * where it is, and threads that were refused before stay refused, but for the caller. */
+ * where it is. The caller stamps at once; other threads that lost stamps before look again as those without a slot do. */
 TAUT_COLD static int taut_attach(const char *session) {
   const taut_aside_t aside = taut_step_aside_();
   int attached;
+  taut_stay_loaded_(session);
+  taut_thread_.refused = 0; /* Not with the mutex: a shared object's first access may take the loader's lock, too. */
   pthread_mutex_lock(&taut_mutex_);
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) != TAUT_ON) {
     free(taut_process_.session);
     taut_process_.session = strdup(session);
     taut_attach_locked_();
-    taut_thread_.refused = 0;
     {
       taut_telemetry_t *channel;
-      for (channel = taut_channels_; channel; channel = channel->next) channel->refused = 0;
+      for (channel = taut_channels_; channel; channel = channel->next)
+        __atomic_store_n(&channel->refused, 0u, __ATOMIC_RELAXED); /* Its own thread may be looking. */
     }
   }
   attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
@@ -774,7 +862,7 @@ static inline uint64_t taut_lost(void) {
   if (!header) return lost;
   lost += __atomic_load_n(&header->lost_without_slot, __ATOMIC_RELAXED);
   for (i = 0; i < TAUT_SLOT_COUNT; i++)
-    lost += __atomic_load_n(&((taut_slot_t *)(void *)((char *)header + header->slots_offset))[i].lost, __ATOMIC_RELAXED);
+    lost += __atomic_load_n(&taut_slot_(header, i)->lost, __ATOMIC_RELAXED);
   return lost;
 }
 
@@ -831,10 +919,13 @@ struct taut_struct_s {
 /* The values are these now: one copy. A pointer to something else than the channel's struct is counted as lost. */
 #define TAUT_WRITE(channel, pointer) taut_telemetry_write_((channel), (pointer), sizeof *(pointer))
 
+/* As the compiler has it: signed on x86, unsigned on Arm. */
+#define TAUT_KIND_OF_CHAR_ ((char)-1 < 0 ? "int8" : "uint8")
+
 #ifndef __cplusplus
 /* What an expression's type is; an array decays to a pointer to its element. */
 #define TAUT_KIND_OF_VALUE_(x)                                                                                       \
-  _Generic((x), _Bool: "bool", char: "int8", signed char: "int8", short: "int16", int: "int32", long: "int64",       \
+  _Generic((x), _Bool: "bool", char: TAUT_KIND_OF_CHAR_, signed char: "int8", short: "int16", int: "int32", long: "int64",       \
            long long: "int64", unsigned char: "uint8", unsigned short: "uint16", unsigned: "uint32",                 \
            unsigned long: "uint64", unsigned long long: "uint64", float: "float32", double: "float64",               \
            _Bool *: "bool", char *: "text", signed char *: "int8", short *: "int16", int *: "int32", long *: "int64", \
@@ -1032,11 +1123,11 @@ TAUT_COLD static int taut_telemetry_claim_(taut_telemetry_t *channel) {
   taut_header_t *process;
   taut_aside_t aside;
   if (channel->ring) return 1;
-  if (channel->refused) return 0;
+  if (__atomic_load_n(&channel->refused, __ATOMIC_RELAXED)) return 0;
   process = taut_header_();
   if (!process && __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_IS_OFF) return 0;
   aside = taut_step_aside_();
-  if (!process || !taut_telemetry_build_(channel, process)) channel->refused = 1;
+  if (!process || !taut_telemetry_build_(channel, process)) __atomic_store_n(&channel->refused, 1u, __ATOMIC_RELAXED);
   taut_step_back_(aside);
   return channel->ring != NULL;
 }
@@ -1145,7 +1236,7 @@ struct taut_kind_of_;
     static constexpr const char *kind() { return word; }   \
   };
 TAUT_KIND_IS_(bool, "bool")
-TAUT_KIND_IS_(char, "int8")
+TAUT_KIND_IS_(char, TAUT_KIND_OF_CHAR_)
 TAUT_KIND_IS_(signed char, "int8")
 TAUT_KIND_IS_(short, "int16")
 TAUT_KIND_IS_(int, "int32")

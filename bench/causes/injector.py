@@ -42,7 +42,7 @@ def main() -> None:
     os.sched_setaffinity(threading.get_native_id(), {options.cpu})
     taut.prepare_thread()
     innocent = threading.Lock()
-    taut.name_lock(innocent, "innocent")
+    taut.name_lock("innocent", innocent)
     time.sleep(0.3)
     with open(options.truth, "w") as truth:
         for id in range(1, options.messages + 1):
@@ -511,7 +511,7 @@ class ThreadLock(Kind):
         def hold(ns: int, mailbox: Mailbox) -> None:
             nonlocal named
             if not named:
-                taut.name_lock(self.lock, self.detail)
+                taut.name_lock(self.detail, self.lock)
                 named = True
             with self.lock:
                 mailbox.ready()
@@ -519,7 +519,7 @@ class ThreadLock(Kind):
                 mailbox.ended()
 
         self.agent = Agent("holder", self.options.other_cpu, hold, thread=self.in_thread)
-        taut.name_lock(self.lock, self.detail)
+        taut.name_lock(self.detail, self.lock)
 
     def prepare(self, ns: int) -> None:
         self.agent.ring(ns + self.lead_ns)

@@ -55,7 +55,8 @@ void sense(Inbox &inbox) {
     auto due = std::chrono::steady_clock::now();
     for (uint64_t number = 0; number < 1000; number++) {
         std::this_thread::sleep_until(due += 5ms);
-        TAUT_STAMP("sense.read", number);  // the message with this number was here
+        // The message with this number was here, and due then.
+        TAUT_STAMP_AT("sense.read", number, std::chrono::nanoseconds(due.time_since_epoch()).count());
         inbox.put(number);
     }
     inbox.put(std::nullopt);

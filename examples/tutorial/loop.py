@@ -24,7 +24,7 @@ def sense(cycles: int) -> None:
     for number in range(cycles):
         due += PERIOD_S
         time.sleep(max(0.0, due - time.monotonic()))
-        taut.stamp("sense.read", number)  # the message with this number was here
+        taut.stamp_at("sense.read", number, round(due * 1e9))  # the message with this number was here, and due then
         inbox.put(number)
     inbox.put(None)
 

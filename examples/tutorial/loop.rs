@@ -8,12 +8,12 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use taut_stamp::{Point, applied, name_lock, prepare_thread, stamp};
+use taut_stamp::{Point, applied, monotonic_ns, name_lock, prepare_thread, stamp, stamp_at};
 
-const PERIOD: Duration = Duration::from_millis(5);
+const PERIOD_NS: u64 = 5_000_000;
 static OBSTACLES: Mutex<[f64; 3]> = Mutex::new([0.1, 0.2, 0.3]);
 static MAP_LOCK: Point = Point::new("map_lock");
 static DONE: AtomicBool = AtomicBool::new(false);
@@ -28,11 +28,11 @@ fn lock_map() -> MutexGuard<'static, [f64; 3]> {
 
 fn sense(inbox: Sender<u64>) {
     prepare_thread(); // the one slow step, before real time begins
-    let mut due = Instant::now();
+    let mut due_ns = monotonic_ns();
     for number in 0..1000 {
-        due += PERIOD;
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        stamp!("sense.read", number); // the message with this number was here
+        due_ns += PERIOD_NS;
+        thread::sleep(Duration::from_nanos(due_ns.saturating_sub(monotonic_ns())));
+        stamp_at!("sense.read", number, due_ns); // the message with this number was here, and due then
         inbox.send(number).unwrap();
     }
 }

@@ -24,6 +24,7 @@ from taut._taut import (
     lock_wait,
     prepare_thread,
     stamp,
+    stamp_at,
     status,
     value,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "prepare_thread",
     "record",
     "stamp",
+    "stamp_at",
     "status",
     "traced",
     "value",

@@ -13,6 +13,15 @@ class Status(TypedDict):
 def stamp(point: str, message_id: int, /) -> None:
     """The message passed the point. `message_id` is an int from 0 to 2**64 - 1."""
 
+def stamp_at(point: str, message_id: int, intended_ns: int, /) -> None:
+    """The message passed the point and was due at `intended_ns`, a time of `time.monotonic_ns()`: the moment that a periodic
+    loop was to be woken, or a source was to send. So a late start shows as lateness of this message. 0: no such time.
+
+    >>> due = time.monotonic_ns() + PERIOD_NS
+    >>> time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
+    >>> taut.stamp_at("loop.released", cycle, due)
+    """
+
 def drop(message_id: int, reason: str, /) -> None:
     """The message ended for this reason, not applied."""
 
@@ -34,10 +43,10 @@ def lock_wait(lock: str, /) -> None:
 def lock_acquired(lock: str, /) -> None:
     """The lock of this name is taken."""
 
-def name_thread_lock(lock: object, name: str) -> bool:
+def name_thread_lock(name: str, lock: object) -> bool:
     """Of `taut.locks` alone."""
 
-def name_semaphore(address: int, name: str) -> bool:
+def name_semaphore(name: str, address: int) -> bool:
     """Of `taut.locks` alone."""
 
 def prepare_thread() -> bool:

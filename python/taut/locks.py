@@ -15,7 +15,7 @@ class ProcessLock(Protocol):
     _semlock: Any
 
 
-def name_lock(lock: "threading.Lock | threading.RLock | Condition | ProcessLock", name: str) -> bool:
+def name_lock(name: str, lock: "threading.Lock | threading.RLock | Condition | ProcessLock") -> bool:
     """Tell waits for this lock by `name` from now on: a `threading.Lock`, `RLock` or `Condition` (its lock), or
     a lock of `multiprocessing` (in each process that uses it). Once, where it is made; the lock stays as it is.
 
@@ -24,13 +24,13 @@ def name_lock(lock: "threading.Lock | threading.RLock | Condition | ProcessLock"
     free-threaded builds, PyPy); `lock_wait` and `lock_acquired` around the lock work everywhere.
     """
     if not isinstance(name, str):
-        raise TypeError("the name must be a str")
+        raise TypeError("name_lock(name, lock): the name must be a str")
     if isinstance(lock, Condition):
         lock = lock._lock  # type: ignore[attr-defined]
     if hasattr(lock, "_semlock"):
-        return _taut.name_semaphore(lock._semlock.handle, name)
+        return _taut.name_semaphore(name, lock._semlock.handle)
     lock = getattr(lock, "_block", lock)  # an RLock written in Python
-    return HAVE_SEMAPHORES and type(lock) in THREAD_LOCKS and _taut.name_thread_lock(lock, name)
+    return HAVE_SEMAPHORES and type(lock) in THREAD_LOCKS and _taut.name_thread_lock(name, lock)
 
 
 # What is behind a thread lock was read in the sources of these versions; of any other, nothing is believed.
@@ -59,7 +59,7 @@ class Lock:
     def __init__(self, name: str | None = None) -> None:
         self._lock = self._make()
         self.name = name or _made_at()
-        name_lock(self._lock, self.name)
+        name_lock(self.name, self._lock)
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As `threading.Lock.acquire`."""

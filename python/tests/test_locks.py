@@ -20,7 +20,7 @@ CONTEND = """
 
     FUTEX = {"x86_64": "202", "aarch64": "98"}[__import__("platform").machine()]
     lock = eval(sys.argv[1])
-    said = taut.name_lock(lock, "sdk_lock")
+    said = taut.name_lock("sdk_lock", lock)
 
     def named():
         # docs/protocol.md: the records of the only slot that wrote.
@@ -75,14 +75,14 @@ def test_what_cannot_be_named_is_refused_and_left_alone(tmp_path: Path) -> None:
         import threading, types, taut
         class Sub(type(threading.RLock())): pass
         others = [object(), None, 7, "lock", Sub(), threading.Event(), types.SimpleNamespace(acquire=print)]
-        assert [taut.name_lock(other, "x") for other in others] == [False] * len(others)
+        assert [taut.name_lock("x", other) for other in others] == [False] * len(others)
         taut.locks.HAVE_SEMAPHORES = False  # As on 3.14, where the same object holds something else.
         lock = threading.Lock()
-        assert taut.name_lock(lock, "x") is False and taut.name_lock(threading.Condition(lock), "x") is False
+        assert taut.name_lock("x", lock) is False and taut.name_lock("x", threading.Condition(lock)) is False
         with lock:
             pass
         try:
-            taut.name_lock(lock, 7)
+            taut.name_lock(7, lock)
         except TypeError:
             print(taut.status()["lost"])
     """
@@ -94,7 +94,7 @@ def test_what_cannot_be_named_is_refused_and_left_alone(tmp_path: Path) -> None:
 def test_without_a_session_no_lock_is_named() -> None:
     import threading
 
-    assert taut.name_lock(threading.Lock(), "sdk_lock") is False
+    assert taut.name_lock("sdk_lock", threading.Lock()) is False
 
 
 def test_work_ends_also_when_it_raises(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_recording_shows_waits_at_the_named_lock(tmp_path: Path) -> None:
         import ctypes, threading, time, taut
         from pathlib import Path
         lock = threading.Lock()
-        if not taut.name_lock(lock, "sdk_lock"):
+        if not taut.name_lock("sdk_lock", lock):
             raise SystemExit(3)
         semaphore = hex(ctypes.c_size_t.from_address(id(lock) + 16).value)
         with lock:

@@ -124,7 +124,7 @@ class FollowerNode:
         self._client, self._bus, self._validator, self._ledger = client, bus, validator, ledger
         self._guard = guard
         self._sdk_lock = threading.Lock()
-        taut.name_lock(self._sdk_lock, "sdk_lock")
+        taut.name_lock("sdk_lock", self._sdk_lock)
         self._servo_mode = False
         self.loop = PublishLoop("follower-publish", self._publish)
         bus.subscribe(FOLLOWER_COMMAND, "follower-command", self._on_command)

@@ -182,8 +182,8 @@ impl Stamps {
         // The counter runs evenly: over the few ms of a lateness its rate since the start is exact to nanoseconds.
         let ticks_per_ns = (ticks - self.from.ticks.0) as f64 / (now_ns - self.from.monotonic_ns).max(1) as f64;
         let ago = (now_ns - woken.due_ns) as f64 * ticks_per_ns;
-        DUE.stamp_at(id, ticks - ago as u64);
-        WOKE.stamp_at(id, ticks - ((now_ns - woken.due_ns - woken.late_ns) as f64 * ticks_per_ns) as u64);
+        DUE.stamp_with_ticks(id, ticks - ago as u64);
+        WOKE.stamp_with_ticks(id, ticks - ((now_ns - woken.due_ns - woken.late_ns) as f64 * ticks_per_ns) as u64);
     }
 }
 

@@ -20,8 +20,13 @@ const LOCK_ACQUIRED: u32 = 7;
 type Fast = unsafe extern "C" fn(*mut PyObject, *mut *mut PyObject, Py_ssize_t) -> *mut PyObject;
 
 /// name, function, signature and doc for help().
-const FUNCTIONS: [(&CStr, Fast, &CStr); 8] = [
+const FUNCTIONS: [(&CStr, Fast, &CStr); 9] = [
     (c"stamp", stamp, c"stamp(point, message_id, /)\n--\n\nThe message passed the point."),
+    (
+        c"stamp_at",
+        stamp_at,
+        c"stamp_at(point, message_id, intended_ns, /)\n--\n\nThe message passed the point and was due at `intended_ns`.",
+    ),
     (c"drop", drop_message, c"drop(message_id, reason, /)\n--\n\nThe message ended for this reason, not applied."),
     (c"applied", applied, c"applied(message_id, /)\n--\n\nThe message reached its goal."),
     (c"begin", begin, c"begin(work, /)\n--\n\nWork that is not a message's begins."),
@@ -69,7 +74,7 @@ unsafe fn take<const N: usize>(
     Some(unsafe { *arguments.cast::<[*mut PyObject; N]>() })
 }
 
-/// A message id: an int from 0 to 2^64 − 1.
+/// A message id or a time: an int from 0 to 2^64 − 1.
 #[inline(always)]
 unsafe fn message_id(object: *mut PyObject) -> Option<u64> {
     // SAFETY: of the caller of the function; the error value is told from a true one by PyErr_Occurred.
@@ -114,6 +119,11 @@ macro_rules! fast {
 fast!(stamp, c"stamp(point: str, message_id: int)", |[point, id]| {
     if !taut_stamp::is_off() {
         taut_stamp::write(names::id(point)?, STAMP, message_id(id)?, 0);
+    }
+});
+fast!(stamp_at, c"stamp_at(point: str, message_id: int, intended_ns: int)", |[point, id, intended_ns]| {
+    if !taut_stamp::is_off() {
+        taut_stamp::write(names::id(point)?, STAMP, message_id(id)?, message_id(intended_ns)?);
     }
 });
 fast!(drop_message, c"drop(message_id: int, reason: str)", |[id, reason]| {

@@ -100,7 +100,7 @@ impl Refused {
 fn is_momentary(error: &io::Error) -> bool {
     use libc::{EACCES, EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOMEM, EPERM, ESTALE};
     let momentary = [EACCES, EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOMEM, EPERM, ESTALE];
-    error.raw_os_error().is_some_and(|errno| momentary.contains(&errno))
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error().is_some_and(|errno| momentary.contains(&errno))
 }
 
 #[cfg(test)]

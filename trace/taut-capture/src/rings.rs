@@ -8,6 +8,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::atomic::Ordering,
+    time::Duration,
 };
 
 use taut_clock::Counter;
@@ -40,6 +41,9 @@ const DRAIN_MAX: u64 = 1 << 21;
 const LATE_BATCHES_MAX: usize = 256;
 /// Ring files at a time. Those beyond are taken up when others are gone.
 const FILES_MAX: usize = 4096;
+/// How often, 1 ms apart, a look waits for locks that producers hold: they hold one while they reclaim a slot, for less than
+/// that, unless they do not get a CPU.
+const LOCK_TRIES: u32 = 100;
 /// Different names in a recording; a producer that makes up ever new ones must not fill our memory with them.
 const RECORDING_NAMES_MAX: usize = 1 << 16;
 
@@ -96,7 +100,7 @@ pub struct Drained {
 pub struct Session {
     /// The directory, locked: two consumers would both move `tail` and free slots. The lock goes with its holder,
     /// also when that is killed.
-    _lock: fs::File,
+    lock: fs::File,
     listing: Listing,
     names: Names,
     rings: HashMap<PathBuf, RingFile>,
@@ -118,7 +122,7 @@ impl Session {
         let lock = fs::File::open(directory)?;
         lock.try_lock()?;
         Ok(Session {
-            _lock: lock,
+            lock,
             listing: Listing::new(directory.to_owned()),
             names: Names::default(),
             rings: HashMap::new(),
@@ -185,6 +189,7 @@ impl Session {
         if listed.is_cut {
             self.tell("cut", drained, "holds more files than are looked at; processes may be missing");
         }
+        let mut tries = LOCK_TRIES;
         // What is no longer there need not be remembered.
         self.refused.keep(&listed.paths);
         for path in listed.paths {
@@ -196,7 +201,7 @@ impl Session {
                 self.tell("full", drained, "has more processes at a time than can be recorded; some are missing");
                 continue;
             }
-            match RingFile::open(&path) {
+            match RingFile::open(&path, &mut tries) {
                 Ok(ring) => {
                     self.processes += 1;
                     drained.pace = Pace::Lively;
@@ -285,6 +290,13 @@ impl Session {
     }
 }
 
+/// By hand: a program that is being started may still have the descriptor.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
+}
+
 /// Of a batch, the rows that give locks their names.
 fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
     let rows: Vec<usize> = (0..batch.kind.len()).filter(|at| batch.kind[*at] == Kind::LockNamed as u8).collect();
@@ -336,8 +348,8 @@ struct Slot {
 }
 
 impl RingFile {
-    /// Reads the header and believes it only as far as it fits the file.
-    fn open(path: &Path) -> io::Result<RingFile> {
+    /// Reads the header and believes it only as far as it fits the file. From now on it is locked: no thread reclaims a slot.
+    fn open(path: &Path, tries: &mut u32) -> io::Result<RingFile> {
         let shared = Shared::open(path)?;
         let (header, length) = (shared.header(), shared.len());
         if header.magic() != MAGIC {
@@ -371,6 +383,13 @@ impl RingFile {
             counter.ok_or_else(|| bad(&format!("counter {}, which this taut does not know", header.u32(12))))?;
         let owner = Owner::new(header.u32(16) as i32, header.u64(40), header.u64(32));
         shared.check_owner(&owner)?;
+        while !shared.lock()? {
+            if *tries == 0 {
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds its lock"));
+            }
+            *tries -= 1;
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let mut ring = RingFile {
             owner,
             counter: counter as u8,
@@ -572,7 +591,7 @@ impl RingFile {
     /// Whether /proc says that a slot's thread is gone. Where it cannot be asked, or the thread not be told from others, it lives:
     /// were its slot closed, two threads would write into one ring.
     fn is_dead(&mut self, slot: usize) -> bool {
-        let gone = |pid: i32, tid: i32| !proc::exists(format!("/proc/{pid}/task/{tid}"));
+        let gone = |pid: i32, tid: i32| !proc::runs_thread(pid, tid);
         let pid = self.owner.pid;
         match self.own_tid(slot) {
             (_, own) if self.owner.foreign_namespace.is_none() => gone(pid, own),

@@ -2,7 +2,7 @@
 //! before anybody looks at them, or are atomics; and no place outside the mapping is touched, whatever the file says.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
@@ -23,6 +23,13 @@ pub struct Shared {
     watched: Watched,
     map: MmapRaw,
     uid: u32,
+}
+
+/// The lock goes by hand: a program that is being started may still have the descriptor.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 /// The part of a header that is written once, before the file gets its name.
@@ -53,6 +60,18 @@ impl Shared {
                 Err(bad(&format!("it names process {}, which is another user's", owner.pid)))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Locks the file for its one consumer, until this goes; whether that was possible now.
+    ///
+    /// # Errors
+    /// It cannot be locked at all.
+    pub fn lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
         }
     }
 

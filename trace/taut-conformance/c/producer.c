@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "elsewhere.h"
@@ -75,6 +76,46 @@ static long call_plugin(const char *path, uint64_t id) {
   return dlclose(object);
 }
 
+static void ignore_signal(int number) { (void)number; }
+
+typedef struct {
+  uint64_t threads, stamps, first;
+} churn_t;
+
+static void *stamp_some(void *argument) {
+  const churn_t *churn = (const churn_t *)argument;
+  uint64_t n;
+  for (n = 0; n < churn->stamps; n++) TAUT_STAMP("churn", churn->first + n);
+  return NULL;
+}
+
+/* One short thread after the other. */
+static void *churn(void *argument) {
+  churn_t *churn = (churn_t *)argument;
+  pthread_t thread;
+  for (; churn->threads; churn->threads--, churn->first += churn->stamps) {
+    if (pthread_create(&thread, NULL, stamp_some, churn)) abort();
+    pthread_join(thread, NULL);
+  }
+  return NULL;
+}
+
+static long churn_all(uint64_t lines, uint64_t threads, uint64_t stamps) {
+  enum { LINES_MAX = 16 };
+  pthread_t ids[LINES_MAX];
+  churn_t churns[LINES_MAX];
+  uint64_t i;
+  if (lines > LINES_MAX) return -1;
+  for (i = 0; i < lines; i++) {
+    churns[i].threads = threads;
+    churns[i].stamps = stamps;
+    churns[i].first = i << 32;
+    if (pthread_create(&ids[i], NULL, churn, &churns[i])) return -1;
+  }
+  for (i = 0; i < lines; i++) pthread_join(ids[i], NULL);
+  return 0;
+}
+
 static long perform(int self, char *line) {
   char *rest = NULL;
   const char *word = strtok_r(line, " ", &rest);
@@ -88,10 +129,16 @@ static long perform(int self, char *line) {
   n = strtoull(a, NULL, 10);
   if (!strcmp(word, "stamp")) {
     taut_stamp(taut_point(a), strtoull(b, NULL, 10));
+  } else if (!strcmp(word, "stamp_at")) {
+    taut_stamp_at(taut_point(a), strtoull(b, NULL, 10), c ? strtoull(c, NULL, 10) : 0);
+  } else if (!strcmp(word, "site_at")) {
+    TAUT_STAMP_AT("site", n, strtoull(b, NULL, 10));
   } else if (!strcmp(word, "many")) {
     const uint32_t point = taut_point(a);
     const uint64_t first = strtoull(b, NULL, 10), count = c ? strtoull(c, NULL, 10) : 0;
     for (i = first; i < first + count; i++) taut_stamp(point, i);
+  } else if (!strcmp(word, "churn")) {
+    return churn_all(n, strtoull(b, NULL, 10), c ? strtoull(c, NULL, 10) : 0);
   } else if (!strcmp(word, "site")) {
     TAUT_STAMP("site", n);
   } else if (!strcmp(word, "elsewhere")) {
@@ -136,6 +183,15 @@ static long perform(int self, char *line) {
     errno = 77;
     TAUT_STAMP("site", n);
     return errno;
+  } else if (!strcmp(word, "alarm_each")) { /* so many microseconds a signal */
+    struct sigaction action;
+    struct itimerval timer;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = ignore_signal;
+    action.sa_flags = SA_RESTART;
+    timer.it_interval.tv_sec = timer.it_value.tv_sec = 0;
+    timer.it_interval.tv_usec = timer.it_value.tv_usec = (suseconds_t)n;
+    return sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &timer, NULL);
   } else if (!strcmp(word, "lock_memory")) {
     return mlockall(MCL_CURRENT | MCL_FUTURE);
   } else if (!strcmp(word, "limit_files")) {

@@ -15,7 +15,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use taut_stamp::{Point, after_fork, applied, attach, name_lock, outcome, prepare_thread, stamp, status};
+use taut_stamp::{Point, after_fork, applied, attach, name_lock, outcome, prepare_thread, stamp, stamp_at, status};
 
 static WORK: Point = Point::new("work");
 static SIGNAL: Point = Point::new("signal");
@@ -84,10 +84,13 @@ fn perform(own: usize, line: &str) -> i64 {
     let number = |at: usize| text(at).parse::<u64>().unwrap_or(0);
     match words[0] {
         "stamp" => named(text(1)).stamp(number(2)),
+        "stamp_at" => named(text(1)).stamp_at(number(2), number(3)),
+        "site_at" => stamp_at!("site", number(1), number(2)),
         "many" => {
             let point = named(text(1));
             (number(2)..number(2) + number(3)).for_each(|id| point.stamp(id));
         }
+        "churn" => churn(number(1), number(2), number(3)),
         "site" => stamp!("site", number(1)),
         "begin" => WORK.begin(),
         "end" => WORK.end(),
@@ -127,6 +130,20 @@ fn perform(own: usize, line: &str) -> i64 {
             }
             return in_child(own, child);
         }
+        // So many microseconds a signal.
+        "alarm_each" => {
+            extern "C" fn ignore(_: libc::c_int) {}
+            let every = libc::timeval { tv_sec: 0, tv_usec: number(1) as i64 };
+            let timer = libc::itimerval { it_interval: every, it_value: every };
+            // SAFETY: the handler does nothing, and the pointers are to live locals.
+            return unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = ignore as *const () as usize;
+                action.sa_flags = libc::SA_RESTART;
+                libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut());
+                i64::from(libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &timer, 0usize) != 0)
+            };
+        }
         // SAFETY: plain system calls.
         "lock_memory" => return i64::from(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }),
         "limit_files" => {
@@ -152,6 +169,21 @@ fn perform(own: usize, line: &str) -> i64 {
         _ => return -2,
     }
     0
+}
+
+/// So many lines of short threads, in each one after the other.
+fn churn(lines: u64, threads: u64, stamps: u64) {
+    std::thread::scope(|scope| {
+        for line in 0..lines {
+            scope.spawn(move || {
+                for n in 0..threads {
+                    let first = (line << 32) + n * stamps;
+                    let some = move || (first..first + stamps).for_each(|id| stamp!("churn", id));
+                    std::thread::spawn(some).join().expect("a stamp does not panic");
+                }
+            });
+        }
+    });
 }
 
 /// A point by a name of the script; leaked, as a robot's points are statics.

@@ -79,15 +79,26 @@ pub struct StampBatch {
     pub point: Vec<u32>,
     /// What the stamp means, as [`Kind`]'s number.
     pub kind: Vec<u8>,
-    /// Depends on the kind: 0, f64 bits, or a name number (reason, lock).
+    /// Depends on the kind: an intended time, f64 bits, a name number (reason), an address, or 0.
     pub value: Vec<u64>,
+}
+
+impl StampBatch {
+    /// When the message of a plain stamp was due at its point (`stamp_at`), CLOCK_MONOTONIC of the host in nanoseconds, as the
+    /// program has it: when a periodic loop was to be woken, or a source was to send. Its lateness is the stamp's own time,
+    /// `ticks` on the same clock, less this; it is negative where the program was early. `None` for stamps without such a
+    /// time, for other kinds, and beyond the end.
+    pub fn intended_ns(&self, at: usize) -> Option<u64> {
+        let is_stamp = self.kind.get(at) == Some(&(Kind::Stamp as u8));
+        self.value.get(at).copied().filter(|due| is_stamp && *due != 0)
+    }
 }
 
 /// What a stamp means. The numbers are part of protocol and format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// The message passed the point.
+    /// The message passed the point; value = when it was due, CLOCK_MONOTONIC ns, or 0 ([`StampBatch::intended_ns`]).
     Stamp = 1,
     /// Work that is not a message's begins; the point names the work.
     Begin = 2,

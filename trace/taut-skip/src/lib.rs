@@ -37,6 +37,8 @@ pub enum Need {
     Tsc,
     /// Virtual CAN: the kernel module vcan.
     Vcan,
+    /// The wheel of this checkout in `.venv`.
+    Wheel,
     /// The program zstd, for tar.
     Zstd,
 }

@@ -16,7 +16,6 @@ pub const DEFAULT_RING_RECORDS: u32 = 131_072;
 pub const FREE: u32 = 0;
 pub const OPEN: u32 = 1;
 pub const CLOSED: u32 = 2;
-pub const CLAIMING: u32 = 3;
 
 #[repr(C)]
 pub struct Header {

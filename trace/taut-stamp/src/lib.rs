@@ -35,6 +35,9 @@ mod thread;
 use atomic::{AtomicU32, Ordering};
 use std::path::Path;
 
+/// CLOCK_MONOTONIC now, in nanoseconds: the clock of intended times.
+pub use taut_clock::monotonic_ns;
+
 const STAMP: u32 = 1;
 const BEGIN: u32 = 2;
 const END: u32 = 3;
@@ -65,9 +68,28 @@ impl Point {
         self.write(STAMP, message_id, 0);
     }
 
+    /// The message passed here now and was due at `intended_ns`, CLOCK_MONOTONIC: the moment that a periodic loop was to be
+    /// woken, or a source was to send. So a late start shows as lateness of this message. 0: no such time. Costs what
+    /// [`Point::stamp`] costs.
+    ///
+    /// ```
+    /// static RELEASED: taut_stamp::Point = taut_stamp::Point::new("loop.released");
+    /// const PERIOD_NS: u64 = 1_000_000;
+    /// let mut due_ns = taut_stamp::monotonic_ns();
+    /// for cycle in 0..3 {
+    ///     due_ns += PERIOD_NS;
+    ///     // Here the loop sleeps until due_ns.
+    ///     RELEASED.stamp_at(cycle, due_ns);
+    /// }
+    /// ```
+    #[inline(always)]
+    pub fn stamp_at(&self, message_id: u64, intended_ns: u64) {
+        self.write(STAMP, message_id, intended_ns);
+    }
+
     /// The message passed here at an earlier moment, in ticks of [`counter`]: for what is known only afterwards,
     /// such as when a timer was due. Costs some nanoseconds more than [`Point::stamp`].
-    pub fn stamp_at(&self, message_id: u64, ticks: u64) {
+    pub fn stamp_with_ticks(&self, message_id: u64, ticks: u64) {
         if !thread::is_off() {
             thread::write_at(self.id(), STAMP, message_id, 0, Some(ticks));
         }
@@ -153,6 +175,15 @@ macro_rules! stamp {
     }};
 }
 
+/// As [`stamp!`] of a message that was due at a moment of CLOCK_MONOTONIC: [`Point::stamp_at`].
+#[macro_export]
+macro_rules! stamp_at {
+    ($name:literal, $message_id:expr, $intended_ns:expr) => {{
+        static POINT: $crate::Point = $crate::Point::new($name);
+        POINT.stamp_at($message_id, $intended_ns)
+    }};
+}
+
 /// The message ended, not applied, for this reason. Looks the reason up by a scan of the name
 /// table (tens of ns); keep a `static` [`Point`] and call [`Point::outcome`] where that matters.
 pub fn outcome(message_id: u64, reason: &str) {
@@ -175,6 +206,13 @@ pub fn applied(message_id: u64) {
 /// ```
 /// let sdk = std::sync::Arc::new(std::sync::Mutex::new(()));
 /// taut_stamp::name_lock("sdk_lock", &*sdk);
+/// ```
+///
+/// The name comes first, as everywhere:
+///
+/// ```compile_fail
+/// let sdk = std::sync::Mutex::new(());
+/// taut_stamp::name_lock(&sdk, "sdk_lock");
 /// ```
 pub fn name_lock<T: ?Sized>(name: &str, lock: &T) {
     name_lock_at(name, core::ptr::from_ref(lock).cast::<u8>().addr() as u64, size_of_val(lock) as u64);

@@ -18,6 +18,7 @@ use taut_clock::Counter;
 
 use crate::{
     layout::*,
+    ring,
     telemetry::ring::{Known, Ring},
 };
 
@@ -79,12 +80,16 @@ pub fn process() -> Option<Process> {
 /// Uses `session` instead of `TAUT_SESSION`, unless a ring file is already in use.
 pub fn attach(session: &Path) -> bool {
     let _aside = Aside::step();
+    if STATE.load(Ordering::Acquire) != ON {
+        // Not with the mutex: a shared object's first access to its thread-locals may take the loader's lock, and who has that
+        // (dlopen, while constructors run) may be about to stamp.
+        crate::thread::forget();
+    }
     let mut file = lock();
     if STATE.load(Ordering::Acquire) != ON {
         file.session = Some(session.to_owned());
         let state = file.attach();
         STATE.store(state, Ordering::Release);
-        crate::thread::forget();
         file.channels.iter().for_each(Known::retry);
     }
     STATE.load(Ordering::Acquire) == ON
@@ -164,6 +169,36 @@ impl Process {
         lock().ring(index, offset)
     }
 
+    /// Takes a slot of an ended thread, where no consumer is to free one; it is then being claimed.
+    pub fn reclaim(self) -> Option<usize> {
+        let file = lock();
+        // The lock says so: a consumer holds it while it has the file, and waits while it is held here.
+        // SAFETY: plain system calls on our own file.
+        if !file.is_ours() || unsafe { libc::flock(file.fd, libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return None;
+        }
+        let index = self.slots().iter().position(|slot| ring::take(&slot.state, CLOSED));
+        if let Some(index) = index {
+            let (slot, mask) = (&self.slots()[index], self.ring_records() - 1);
+            let ring = file.rings[index].load(Ordering::Relaxed);
+            let keep = |from: u64, to: u64| {
+                // SAFETY: a slot that was closed has its ring mapped, of `mask` + 1 records, and is now this thread's.
+                unsafe {
+                    let record = ring.add((from & mask) as usize).read();
+                    if record.kind == crate::LOCK_NAMED {
+                        ring.add((to & mask) as usize).write(record);
+                    }
+                    record.kind == crate::LOCK_NAMED
+                }
+            };
+            ring::discard(&slot.head, &slot.tail, &slot.lost, mask + 1, keep);
+        }
+        // By hand: a child of raw clone has the descriptor, too.
+        // SAFETY: as above.
+        unsafe { libc::flock(file.fd, libc::LOCK_UN) };
+        index
+    }
+
     /// The id of `name`, from 1; 0 when the table is full or the name empty.
     pub fn intern(self, name: &str) -> u32 {
         let mut length = name.len().min(NAME_BYTES - 1);
@@ -179,7 +214,11 @@ impl Process {
         if let Some(index) = known {
             return index as u32 + 1;
         }
-        let index = self.header.name_count.fetch_add(1, Ordering::AcqRel);
+        // A full table is not counted further: the number would come round, and entries be written again.
+        let index = match published < NAME_CAPACITY as usize {
+            true => self.header.name_count.fetch_add(1, Ordering::AcqRel),
+            false => NAME_CAPACITY,
+        };
         let Some(entry) = self.names().get(index as usize) else {
             self.header.lost_names.fetch_add(1, Ordering::Relaxed);
             return 0;
@@ -445,22 +484,33 @@ fn identity_of(fd: c_int) -> Option<(u64, u64)> {
     }
 }
 
-/// The slow steps must not show in the robot's own code: puts `errno` back when dropped.
+/// The slow steps must not show in the robot's own code: puts `errno` back when dropped. Signals wait meanwhile: to reserve
+/// a ring takes about a millisecond, and a signal would end that with `EINTR`.
 pub struct Aside {
     errno: c_int,
+    signals: libc::sigset_t,
 }
 
 impl Aside {
     pub fn step() -> Aside {
-        // SAFETY: the C library gives a pointer to this thread's own errno.
-        Aside { errno: unsafe { *libc::__errno_location() } }
+        // SAFETY: the C library gives a pointer to this thread's own errno; all zeros is a valid set to be written to.
+        unsafe {
+            let mut aside = Aside { errno: *libc::__errno_location(), signals: core::mem::zeroed() };
+            let mut all = core::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut aside.signals);
+            aside
+        }
     }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // SAFETY: as in `step`.
-        unsafe { *libc::__errno_location() = self.errno };
+        // SAFETY: as above, and the set is the one that was in force.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.signals, null_mut());
+            *libc::__errno_location() = self.errno;
+        }
     }
 }
 

@@ -2,8 +2,11 @@
 //! and "Consume", over the atomics of whoever includes it: `tests/loom_ring.rs` includes it over loom's
 //! to walk every interleaving.
 
-use super::atomic::{AtomicU64, Ordering};
+use super::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::cell::Cell;
+
+/// A slot's state while a thread takes it.
+pub const CLAIMING: u32 = 3;
 
 /// The producer's own knowledge of its ring. The hot path compares two numbers of one cache line that nobody
 /// else touches; a thread without a ring has no room in it, so that needs no question of its own.
@@ -60,6 +63,35 @@ impl Producer {
         // Release: the record's bytes are there before the consumer sees the new head. SYNC POINT head
         head.store(position + 1, Ordering::Release);
     }
+}
+
+/// Claims a slot if it is in this state; whether it was.
+pub fn take(state: &AtomicU32, from: u32) -> bool {
+    state.compare_exchange(from, CLAIMING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// Gives the room of an ended thread's unread records to the next, without a consumer: the caller has the file's lock, and
+/// the slot. They are lost and counted, but for what `keep(from, to)` moves from one position to another and says true of:
+/// of that the newest stay, in at most half of the ring.
+pub fn discard(
+    head: &AtomicU64,
+    tail: &AtomicU64,
+    lost: &AtomicU64,
+    capacity: u64,
+    mut keep: impl FnMut(u64, u64) -> bool,
+) {
+    let head = head.load(Ordering::Relaxed);
+    // Acquire: an earlier consumer has read what will be overwritten. More than the ring has for a tail that no consumer
+    // may have written.
+    let unread = head.wrapping_sub(tail.load(Ordering::Acquire)).min(capacity);
+    let mut kept = 0;
+    for at in 1..=unread {
+        if kept < capacity / 2 && keep(head.wrapping_sub(at), head.wrapping_sub(kept + 1)) {
+            kept += 1;
+        }
+    }
+    lost.store(lost.load(Ordering::Relaxed) + unread - kept, Ordering::Relaxed);
+    tail.store(head.wrapping_sub(kept), Ordering::Release);
 }
 
 /// The positions that the consumer may read.

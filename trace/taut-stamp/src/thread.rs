@@ -9,10 +9,13 @@ use core::{
 use taut_clock::{Counter, monotonic_ns};
 
 use crate::{
-    layout::{CLAIMING, CLOSED, FREE, OPEN, Record, Slot},
+    layout::{CLOSED, FREE, OPEN, Record, Slot},
     process::{Aside, OFF, STATE, count_lost, process},
-    ring::Producer,
+    ring::{Producer, take},
 };
+
+/// In [`Here::refused`]: there are no bytes for its ring, or the thread is ending. It does not try again amid its work.
+const FOR_GOOD: u32 = u32::MAX;
 
 /// What the hot path needs, in one cache line of thread-local storage. In cells of its own each: the hot path
 /// reads them where they are, a copy would be spilled to the stack.
@@ -24,8 +27,8 @@ struct Here {
     /// Records in the ring, a power of two, less one.
     mask: Cell<u64>,
     counter: Cell<Counter>,
-    /// The thread asked for a slot and there was none: do not ask again.
-    refused: Cell<bool>,
+    /// How often there was no slot for the thread, or [`FOR_GOOD`].
+    refused: Cell<u32>,
 }
 
 std::thread_local! {
@@ -37,11 +40,19 @@ std::thread_local! {
             slot: Cell::new(null()),
             mask: Cell::new(0),
             counter: Cell::new(Counter::Monotonic),
-            refused: Cell::new(false),
+            refused: Cell::new(0),
         }
     };
     /// Closes the slot when the thread ends; touched once, at claim.
     static CLOSER: Closer = const { Closer };
+}
+
+/// Why a thread has no slot.
+enum Refusal {
+    /// There is none now, or no session to be had now.
+    NoSlot,
+    /// No bytes for its ring, or the thread ends.
+    NoRing,
 }
 
 struct Closer;
@@ -51,7 +62,7 @@ impl Drop for Closer {
         HERE.with(|here| {
             let slot = here.slot.get();
             here.leave();
-            here.refused.set(true);
+            here.refused.set(FOR_GOOD);
             if !slot.is_null() {
                 // SAFETY: a slot pointer in HERE points into a mapping that is never unmapped.
                 unsafe { (*slot).state.store(CLOSED, Ordering::Release) };
@@ -118,7 +129,9 @@ pub fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Gives this thread a slot if it has none; whether it has one. Loses nothing: nobody has stamped yet.
+/// Gives this thread a slot if it has none; whether it has one. Loses nothing: nobody has stamped yet. A thread that got
+/// none looks again at its 2nd, 4th, 8th … try: so it loses no more than twice what was lost before a slot came free, for
+/// a few looks in all.
 #[cold]
 #[inline(never)]
 pub fn claim() -> bool {
@@ -126,14 +139,22 @@ pub fn claim() -> bool {
         if !here.slot.get().is_null() {
             return true;
         }
-        if here.refused.get() {
+        let refused = match here.refused.get() {
+            FOR_GOOD => return false,
+            tries => tries + 1,
+        };
+        here.refused.set(refused);
+        if !refused.is_power_of_two() {
             return false;
         }
         let _aside = Aside::step();
-        let claimed = here.claim().is_some();
-        // Without a session nothing is refused: one may be attached yet.
-        here.refused.set(!claimed && !is_off());
-        claimed
+        match here.claim() {
+            Ok(()) => here.refused.set(0),
+            // Without a session nothing is refused: one may be attached yet.
+            Err(Refusal::NoSlot) => here.refused.set(if is_off() { 0 } else { refused }),
+            Err(Refusal::NoRing) => here.refused.set(FOR_GOOD),
+        }
+        here.refused.get() == 0 && !here.slot.get().is_null()
     })
 }
 
@@ -157,17 +178,17 @@ impl Here {
         self.producer.start(0);
     }
 
-    fn claim(&self) -> Option<()> {
-        let process = process()?;
+    fn claim(&self) -> Result<(), Refusal> {
+        let process = process().ok_or(Refusal::NoSlot)?;
         // Not in a thread that is tearing down its locals: the slot would never be closed.
-        CLOSER.try_with(|_| ()).ok()?;
+        CLOSER.try_with(|_| ()).map_err(|_| Refusal::NoRing)?;
         let slots = process.slots();
-        let free = |s: &Slot| s.state.compare_exchange(FREE, CLAIMING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let index = slots.iter().position(free)?;
+        let free = slots.iter().position(|slot| take(&slot.state, FREE));
+        let index = free.or_else(|| process.reclaim()).ok_or(Refusal::NoSlot)?;
         let slot = &slots[index];
         let Some(ring) = process.ring(index) else {
             slot.state.store(FREE, Ordering::Release);
-            return None;
+            return Err(Refusal::NoRing);
         };
         // SAFETY: gettid has no preconditions.
         slot.tid.store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
@@ -179,7 +200,7 @@ impl Here {
         self.counter.set(process.counter());
         self.slot.set(slot);
         self.producer.start(slot.head.load(Ordering::Relaxed));
-        Some(())
+        Ok(())
     }
 }
 
@@ -206,6 +227,6 @@ fn fetch_ahead(place: *const Record) {
 pub fn forget() {
     HERE.with(|here| {
         here.leave();
-        here.refused.set(false);
+        here.refused.set(0);
     });
 }

@@ -156,7 +156,7 @@ impl Past {
     fn stamp(&self, point: &Point, message_id: u64, ago_ns: u64) {
         let (ticks, now_ns) = (self.counter.now().0, taut_clock::monotonic_ns());
         let ticks_per_ns = (ticks - self.from.ticks.0) as f64 / (now_ns - self.from.monotonic_ns).max(1) as f64;
-        point.stamp_at(message_id, ticks - (ago_ns as f64 * ticks_per_ns) as u64);
+        point.stamp_with_ticks(message_id, ticks - (ago_ns as f64 * ticks_per_ns) as u64);
     }
 }
 

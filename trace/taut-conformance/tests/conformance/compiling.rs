@@ -68,6 +68,54 @@ fn a_file_never_takes_the_name_of_another() {
     assert_eq!(std::fs::read_to_string(at("named")).unwrap(), "first");
 }
 
+/// The name comes first, as everywhere. Swapped they would name four bytes of text as a lock.
+#[test]
+fn a_lock_and_its_name_swapped_do_not_compile() {
+    let folder = scratch("swapped");
+    let compiles = |compiler: &[&str], call: &str| {
+        let file = folder.join("swapped.c");
+        let text = format!(
+            "#include \"taut.h\"\n#include <semaphore.h>\n\
+             static pthread_mutex_t mutex; static sem_t sem; static uint32_t word; static const char *name = \"sdk\";\n\
+             void *f(void);\nvoid *f(void) {{ char made[4] = \"sdk\"; {call}; return made[0] ? &word : (void *)name; }}\n\
+             sem_t *g(void);\nsem_t *g(void) {{ return &mutex.__data.__owner ? &sem : 0; }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let include = format!("-I{}", crate::build::include().display());
+        let arguments = [compiler, &["-w", "-fsyntax-only", &include, file.to_str().unwrap()]].concat();
+        Command::new(arguments[0]).args(&arguments[1..]).output().unwrap().status.success()
+    };
+    for compiler in [&["gcc", "-std=gnu11"][..], &["clang"], &["g++", "-x", "c++"], &["clang++", "-x", "c++"]] {
+        for mode in [&[][..], &["-DTAUT_OFF", "-include", "pthread.h"]] {
+            let compiler = [compiler, mode].concat();
+            for good in ["\"sdk\", &mutex", "name, &sem", "made, &word"] {
+                assert!(compiles(&compiler, &format!("TAUT_NAME_LOCK({good})")), "{compiler:?} {good}");
+            }
+            for bad in ["&mutex, \"sdk\"", "&sem, name", "&word, made", "\"sdk\", \"lock\"", "name, made"] {
+                assert!(!compiles(&compiler, &format!("TAUT_NAME_LOCK({bad})")), "{compiler:?} {bad}");
+            }
+        }
+    }
+}
+
+/// A `char` is signed on x86 and unsigned on Arm, and compilers have switches for it.
+#[test]
+fn a_char_is_what_the_compiler_takes_it_for() {
+    let folder = scratch("char");
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let main = "#include \"taut.h\"\ntypedef struct { char one, many[3]; } letters_t;\n\
+                TAUT_DESCRIBE(letters_t, TAUT_FIELD(one, \"\"), TAUT_FIELD(many, \"\"), TAUT_ELEMENTS(many, char, \"\"));\n\
+                int main(void) { int i; for (i = 0; i < 3; i++) puts(letters_t_taut_()->fields[i].kind); return 0; }\n";
+    std::fs::write(at("char.c"), main).unwrap();
+    for (switch, kind) in [("-fsigned-char", "int8"), ("-funsigned-char", "uint8")] {
+        for compiler in [&["gcc", "-std=c11"][..], &["clang", "-std=c11"], &["g++", "-std=c++17", "-x", "c++"]] {
+            compile(&[compiler, &[switch]].concat(), &[&at("char.c"), "-o", &at("char")]);
+            let said = Command::new(at("char")).output().unwrap().stdout;
+            assert_eq!(String::from_utf8(said).unwrap(), format!("{kind}\ntext\n{kind}\n"), "{compiler:?} {switch}");
+        }
+    }
+}
+
 /// With -DTAUT_OFF nothing is left: no symbol of ours, none that we would need.
 #[test]
 fn switched_off_it_leaves_nothing() {

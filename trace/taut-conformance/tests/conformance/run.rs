@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Write},
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
@@ -62,6 +63,13 @@ impl Run {
         run
     }
 
+    /// Starts the producer with a session that no consumer watches yet.
+    pub fn unwatched(producer: &Producer) -> Run {
+        let mut run = Run::new(producer, &[]);
+        run.session = None;
+        run
+    }
+
     /// Starts the producer where no consumer is; its environment is the command's.
     pub fn alone(command: Command) -> Run {
         Run::start(command, tempfile::tempdir_in("/dev/shm").unwrap())
@@ -108,12 +116,38 @@ impl Run {
         self.answer_to(words)
     }
 
+    /// Has a thread begin with something.
+    pub fn begin(&mut self, thread: usize, words: &str) {
+        writeln!(self.script, "{thread} {words}").unwrap();
+    }
+
+    /// Whether an answer is there to be read.
+    pub fn has_answered(&mut self) -> bool {
+        let mut poll = libc::pollfd { fd: self.answers.get_ref().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd, alive through the call.
+        unsafe { libc::poll(&mut poll, 1, 0) == 1 }
+    }
+
+    /// A consumer that comes, takes what there is, and goes; how many stamps it got, in their order thread by thread.
+    pub fn visit(&mut self) -> u64 {
+        let mut session = Session::open(self.directory()).unwrap();
+        let before: usize = self.got.values().map(Vec::len).sum();
+        let mut found = Drained::default();
+        session.discover(&mut found);
+        // A thread that reclaims may not get a CPU for long; the next visit is as good.
+        found.refused.retain(|why| !why.contains("holds its lock"));
+        self.take(found, &mut session);
+        let drained = session.drain();
+        self.take(drained, &mut session);
+        (self.got.values().map(Vec::len).sum::<usize>() - before) as u64
+    }
+
     /// A parent answers its `fork` when the child has ended.
     pub fn returned_to_parent(&mut self) -> Answer {
         self.answer_to("exit of the child")
     }
 
-    fn answer_to(&mut self, words: &str) -> Answer {
+    pub fn answer_to(&mut self, words: &str) -> Answer {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         let numbers: Vec<i64> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
@@ -234,6 +268,11 @@ impl Run {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.reap();
+    }
+
+    /// A consumer comes to a session that was stamped into.
+    pub fn watch_late(&mut self) {
+        self.session = Some(Session::open_late(self.directory()).unwrap());
     }
 
     /// Lets the consumer look at a session elsewhere, such as in the producer's own mount namespace.

@@ -16,12 +16,14 @@ macro_rules! for_every_producer {
 
 for_every_producer! {
     every_kind_of_record_arrives_as_written
+    a_stamp_carries_the_time_that_it_was_due
     a_named_lock_arrives_with_its_place_and_its_size
     time_is_of_the_counter_that_was_asked_for
     threads_keep_their_order_and_their_tids
     a_thread_that_ends_leaves_its_slot_to_the_next
     a_full_ring_drops_the_newest_and_counts
     names_are_cut_at_a_character_and_refused_when_the_table_is_full
+    names_refused_four_billion_times_leave_the_table_as_it_is
     a_fork_stamps_into_its_own_file_with_the_ids_it_knew
     a_fork_of_a_fork_and_a_fork_by_a_thread_do_too
     a_raw_clone_stamps_after_it_said_so
@@ -33,7 +35,12 @@ for_every_producer! {
     a_session_without_space_for_a_header_is_counted
     a_session_without_space_for_a_ring_is_counted
     threads_beyond_the_slots_are_counted
+    threads_that_ended_before_a_recorder_came_leave_their_slots
+    a_thread_without_a_slot_looks_again
+    names_of_locks_outlive_the_thread_that_gave_them
+    threads_come_and_go_while_recorders_come_and_go
     a_limit_on_file_sizes_is_counted
+    signals_do_not_keep_a_thread_from_its_ring
     locked_memory_costs_only_the_rings_in_use
     a_daemon_that_closes_all_files_keeps_its_own_whole
     errno_outlives_a_first_stamp
@@ -74,6 +81,26 @@ fn every_kind_of_record_arrives_as_written(producer: &Producer) {
     assert_eq!(run.tell(0, "attached").result, 1);
     run.finish();
     assert_eq!(run.lost_in_all(), 0);
+}
+
+fn a_stamp_carries_the_time_that_it_was_due(producer: &Producer) {
+    // Producers write for the usual counter in another way than for the others.
+    for environment in [&[][..], &[("TAUT_CLOCK", "monotonic")]] {
+        let mut run = Run::new(producer, environment);
+        let now = monotonic_ns();
+        for due in [now, now + 1_000_000, 1, u64::MAX, 0] {
+            run.stamps(0, &format!("stamp_at loop.released 7 {due}"), STAMP, "loop.released", 7, &due.to_string());
+            run.stamps(0, &format!("site_at 8 {due}"), STAMP, "site", 8, &due.to_string());
+            run.stamps(0, "site 9", STAMP, "site", 9, "0");
+        }
+        let after = monotonic_ns();
+        run.finish();
+        assert_eq!(run.lost_in_all(), 0);
+        // The stamp's own time is when it was made, whatever was intended.
+        if !environment.is_empty() {
+            assert!(run.ticks.iter().all(|ticks| (now..=after).contains(ticks)), "{now} {:?} {after}", run.ticks);
+        }
+    }
 }
 
 fn a_named_lock_arrives_with_its_place_and_its_size(producer: &Producer) {
@@ -180,7 +207,7 @@ fn threads_beyond_the_slots_are_counted(producer: &Producer) {
     let pid = run.pid();
     run.drain();
     assert_eq!(run.lost_at(&format!("process {pid}, no free slot")), 11);
-    // A thread that ends makes room for a new thread; one that was refused is not asked again.
+    // A thread that ends makes room for a new thread.
     run.must(64, "join");
     run.drain();
     run.must(66, "thread");
@@ -188,6 +215,88 @@ fn threads_beyond_the_slots_are_counted(producer: &Producer) {
     run.must(65, "stamp no.slot 100");
     run.finish();
     assert_eq!(run.lost_in_all(), 12);
+}
+
+fn a_thread_without_a_slot_looks_again(producer: &Producer) {
+    let mut run = Run::new(producer, &[]);
+    for thread in 1..=64 {
+        run.must(thread, "thread");
+        run.stamp(thread, "has.slot", thread as u64);
+    }
+    run.must(0, "many no.slot 0 100");
+    // Closed, and the consumer has not been there: that is the consumer's to free.
+    run.must(64, "join");
+    run.must(0, "many no.slot 100 27");
+    assert_eq!(run.tell(0, "lost").result, 127);
+    run.drain();
+    // The 128th try is one that looks.
+    run.many(0, "has.slot", 127, 50, 50);
+    run.finish();
+    assert_eq!(run.lost_in_all(), 127);
+}
+
+/// As in the issue: a hundred short threads stamped before a recorder attached, and then comes the control thread.
+fn threads_that_ended_before_a_recorder_came_leave_their_slots(producer: &Producer) {
+    let mut run = Run::unwatched(producer);
+    for id in 0..100 {
+        run.must(1, "thread");
+        run.must(1, &format!("many short.life {id} 3"));
+        run.must(1, "join");
+    }
+    run.must(2, "thread");
+    assert_eq!(run.tell(2, "prepare").result, 1);
+    // 100 threads and this one had 64 slots: what 37 of them wrote gave way.
+    assert_eq!(run.tell(0, "lost").result, 37 * 3);
+    run.watch_late();
+    run.many(2, "control", 0, 40, 40);
+    run.finish();
+    assert_eq!(run.lost_in_all(), 0, "a recorder that comes late counts from then on");
+}
+
+fn names_of_locks_outlive_the_thread_that_gave_them(producer: &Producer) {
+    let mut run = Run::unwatched(producer);
+    run.must(1, "thread");
+    run.must(1, "many short.life 0 5");
+    let (named, word) = (run.tell(1, "name_mutex sdk_lock"), run.tell(1, "name_word a.futex"));
+    let bytes = run.tell(1, "mutex_bytes").result as u64;
+    run.must(1, "many short.life 5 5");
+    run.must(1, "join");
+    // So that the first slot is taken again.
+    for thread in 2..=64 {
+        run.must(thread, "thread");
+        run.must(thread, "stamp has.slot 1");
+    }
+    let by = run.must(0, "stamp has.slot 1");
+    assert_eq!(run.tell(0, "lost").result, 10);
+    run.watch_late();
+    run.drain();
+    run.expect(by, LOCK_NAMED, "sdk_lock", bytes, &named.result.to_string());
+    run.expect(by, LOCK_NAMED, "a.futex", 4, &word.result.to_string());
+    run.many(0, "has.slot", 2, 60, 60);
+    run.finish();
+}
+
+/// A reclaim may meet a recorder that attaches at that moment, drains, or leaves: each stamp arrives once or is counted.
+fn threads_come_and_go_while_recorders_come_and_go(producer: &Producer) {
+    let mut run = Run::unwatched(producer);
+    // Of 64 slots 62 are taken for good.
+    for thread in 1..=62 {
+        run.must(thread, "thread");
+        run.must(thread, "stamp stays 0");
+    }
+    run.begin(0, "churn 4 300 20");
+    let mut arrived = 0;
+    let mut visits = 0;
+    while !run.has_answered() {
+        arrived += run.visit();
+        visits += 1;
+    }
+    assert_eq!(run.answer_to("churn").result, 0);
+    let lost = run.tell(0, "lost").result as u64;
+    run.must(0, "exit");
+    arrived += run.visit();
+    assert!(visits > 0);
+    assert_eq!(arrived + lost, 62 + 4 * 300 * 20);
 }
 
 fn a_full_ring_drops_the_newest_and_counts(producer: &Producer) {
@@ -234,6 +343,22 @@ fn names_are_cut_at_a_character_and_refused_when_the_table_is_full(producer: &Pr
     run.finish();
     assert_eq!(run.lost_at(&format!("process {pid}, name table full")), 6);
     assert_eq!(run.lost_in_all(), 6);
+}
+
+fn names_refused_four_billion_times_leave_the_table_as_it_is(producer: &Producer) {
+    use std::os::unix::fs::FileExt;
+    let mut run = Run::new(producer, &[]);
+    run.stamp(0, "first", 1);
+    // As after many reasons that were made at run time.
+    let file = std::fs::File::options().write(true).open(&run.ring_files()[0]).unwrap();
+    file.write_all_at(&u32::MAX.to_le_bytes(), 128).unwrap();
+    for n in 0..3 {
+        run.stamps(0, &format!("stamp refused{n} {n}"), STAMP, "", n, "0");
+    }
+    run.stamp(0, "first", 2);
+    let pid = run.pid();
+    run.finish();
+    assert_eq!(run.lost_at(&format!("process {pid}, name table full")), 3);
 }
 
 fn a_fork_stamps_into_its_own_file_with_the_ids_it_knew(producer: &Producer) {
@@ -422,6 +547,18 @@ fn a_limit_on_file_sizes_is_counted(producer: &Producer) {
     assert_eq!(run.tell(0, "attached").result, 0);
     assert_eq!(run.tell(0, "lost").result, 1);
     run.finish();
+}
+
+fn signals_do_not_keep_a_thread_from_its_ring(producer: &Producer) {
+    // 32 MiB take the kernel much longer than a signal is away.
+    let mut run = Run::new(producer, &[("TAUT_RING_RECORDS", "1048576")]);
+    run.must(0, "alarm_each 50");
+    run.stamp(0, "a", 1);
+    run.must(1, "thread");
+    run.stamp(1, "a", 2);
+    run.must(0, "alarm_each 0");
+    run.finish();
+    assert_eq!(run.lost_in_all(), 0);
 }
 
 fn locked_memory_costs_only_the_rings_in_use(producer: &Producer) {

@@ -5,7 +5,7 @@ use core::{
     cell::Cell,
     ffi::c_int,
     ptr::null_mut,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use std::path::Path;
 
@@ -76,7 +76,8 @@ pub struct Ring {
     sequence: Cell<u64>,
     /// Dropped while there was no ring.
     lost_here: Cell<u64>,
-    refused: Cell<bool>,
+    /// Atomic: who attaches a session sets it back, whatever thread that is.
+    refused: AtomicBool,
     description: String,
     bytes: usize,
     rate_hz: f64,
@@ -105,7 +106,7 @@ impl Ring {
             counter: Cell::new(Counter::Monotonic),
             sequence: Cell::new(0),
             lost_here: Cell::new(0),
-            refused: Cell::new(false),
+            refused: AtomicBool::new(false),
             description: format!("name\t{name}\n{description}"),
             bytes,
             rate_hz,
@@ -135,7 +136,7 @@ impl Ring {
     #[cold]
     #[inline(never)]
     unsafe fn write_slowly(&self, value: *const u8, bytes: usize, sequence: u64) {
-        if self.header.get().is_null() && !self.refused.get() {
+        if self.header.get().is_null() && !self.refused.load(Ordering::Relaxed) {
             let _aside = Aside::step();
             self.open();
         }
@@ -185,10 +186,10 @@ impl Ring {
     #[cold]
     fn open(&self) {
         let Some(process) = process::process() else {
-            self.refused.set(!crate::is_off());
+            self.refused.store(!crate::is_off(), Ordering::Relaxed);
             return;
         };
-        self.refused.set(self.build(process).is_none());
+        self.refused.store(self.build(process).is_none(), Ordering::Relaxed);
     }
 
     fn build(&self, process: Process) -> Option<()> {
@@ -286,13 +287,13 @@ impl Known {
         ring.unmap();
         ring.lost_here.set(0);
         ring.sequence.set(0);
-        ring.refused.set(false);
+        ring.refused.store(false, Ordering::Relaxed);
     }
 
     /// A session was attached: ask again.
     pub fn retry(&self) {
-        // SAFETY: see `Send` of Known; the flag is read by the owner only when it has no ring.
-        unsafe { &*self.0 }.refused.set(false);
+        // SAFETY: see `Send` of Known; nothing but an atomic is touched, which its own thread may be reading.
+        unsafe { &*self.0 }.refused.store(false, Ordering::Relaxed);
     }
 }
 
