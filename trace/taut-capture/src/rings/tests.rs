@@ -441,6 +441,24 @@ fn what_is_no_file_of_a_header_is_refused() {
 }
 
 #[test]
+fn a_file_whose_producer_reclaims_is_taken_up_afterwards_and_kept_locked() {
+    let written = Written::by_us();
+    written.slot(0, own_tid(), 0, 5);
+    written.file.lock().unwrap();
+    let mut session = Session::open(written.folder.path()).unwrap();
+    let mut drained = Drained::default();
+    session.discover(&mut drained);
+    assert!(session.pids().is_empty());
+    assert!(drained.refused[0].ends_with("not recorded while that lasts"), "{:?}", drained.refused);
+    written.file.unlock().unwrap();
+    session.discover(&mut drained);
+    assert_eq!((drained.refused.len(), ids(&session.drain())), (1, vec![0, 1, 2, 3, 4]));
+    assert!(written.file.try_lock().is_err(), "its consumer has it");
+    drop(session);
+    written.file.try_lock().unwrap();
+}
+
+#[test]
 fn other_files_are_not_the_protocols() {
     let file = Written::by_us();
     fs::rename(&file.path, file.folder.path().join(".1-0.tmp")).unwrap();
