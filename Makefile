@@ -107,7 +107,8 @@ $(VENV)/.requirements: requirements-dev.txt
 # module is laid in maturin's data folder first.
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
-	cargo rustc --release --locked -p taut-quad -- $(STATIC)
+	@# Not static: it opens MuJoCo's library.
+	cargo build --release --locked -p taut-quad
 	cargo rustc --release --locked -p taut-guard --features c --crate-type staticlib
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
@@ -117,7 +118,7 @@ $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut
 	cp -r workloads target/wheel-data/data/share/taut/
-	cd target/wheel-data/data/share/taut/workloads && rm -rf tests quad/src quad/Cargo.toml && find . -name __pycache__ -prune -exec rm -r {} +
+	cd target/wheel-data/data/share/taut/workloads && rm -rf tests quad/src quad/Cargo.toml quad/robot.xml && find . -name __pycache__ -prune -exec rm -r {} +
 	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	touch $@

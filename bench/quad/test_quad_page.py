@@ -1,103 +1,76 @@
-"""A page about the quadruped claims nothing of a robot that did not stand."""
+"""`bench/quad/run`: a trial whose premise was not met is invalid, is counted, and is repeated."""
 
-import pytest
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-pytest.importorskip("mujoco", reason="the package mujoco is not installed")
-
-import premise
 import quad_page as page
 
-
-def fallen(failure: str, impact_m_s: float, **more: object) -> dict:
-    fall = {
-        "before_height_m": 0.23,
-        "before_let_down": 0,
-        "damped_after_s": None if failure == "power-cut" else 0.1,
-        "down_after_s": 0.5,
-        "impact_m_s": impact_m_s,
-        "peak_body_n": 100.0,
-        "fastest_joint_rad_s": 1.0,
-        "usual_up_m_s": 0.0,
-        "following_up_m_s": 0.0,
-        "damped_up_m_s": 0.0,
-        "damped_rise_m": 0.0,
-        "energy_rise_j": 0.0,
-    }
-    one = {
-        "failure": failure,
-        "gait": "trot",
-        "seed": 1,
-        "stood": True,
-        "height_m": 0.1,
-        "host": {"cause": None},
-        "fall": fall,
-    }
-    return {**one, **more}
+FOLDER = Path(__file__).resolve().parent
 
 
-def killed(**fall: object) -> dict:
-    """A host killed in real time; the next one finds servos that timed out."""
-    one = fallen("host-killed", 0.2, host=None, physics={"skipped": 0, "steps": 9})
-    one["second_host"] = {"refused": "servo 1 is in mode timeout from an earlier run; clear it", "cause": None}
-    one["fall"].update(fall)
-    one["stood"] = one["fall"]["before_height_m"] >= 0.18 and one["fall"]["before_let_down"] == 0
-    return one
+def module(name: str, path: Path) -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
+    found = importlib.util.module_from_spec(spec)
+    loader.exec_module(found)
+    return found
 
 
-DROP = [fallen("power-cut", 1.5), fallen("power-cut", 1.5, gait="stand")]
+def one(
+    stood: bool = True, right: bool = True, valid: bool = True, impact_m_s: float = 0.2, **case: Any
+) -> dict[str, Any]:
+    """A trial as it is kept."""
+    case = {"kind": "live", "failure": "host-killed", "gait": "trot", "seed": 0, "duration_s": 5.0, **case}
+    told = {"valid": valid, "stood": stood, "right": right, "failure": case.get("failure", "none")}
+    fall = {"impact_m_s": impact_m_s, "damped_after_s": 0.1}
+    host = {"cause": "servo 1 has timed out", "refused": None}
+    return {"case": case, "told": {**told, "fall": fall, "host": host, "second_host": None}, "when": "2026-11-24"}
 
 
-def test_a_robot_that_lay_down_before_its_host_was_killed_shows_nothing() -> None:
-    # As published once: damped 0 ms after the kill, since it had lowered itself.
-    vacuous = killed(before_height_m=0.09, before_let_down=12, damped_after_s=0.0)
-    answers = iter([vacuous, killed()])
-    outcome = premise.repeated("host-killed", lambda: next(answers))
-    assert outcome.told is not None and outcome.told["stood"] and outcome.attempts == 2
-    assert "at 9 cm and 12 of 12 servos no longer followed" in outcome.invalid[0]
-    assert page.holds_live(DROP, [outcome])
-    text = page.real_time(DROP, [outcome], [])
-    assert "| host-killed | 1 of 2 | yes, 23 cm |" in text and "- 1 x before the failure the body was at 9 cm" in text
-
-    never = premise.repeated("host-killed", lambda: vacuous)
-    assert never.told is None and never.attempts == premise.ATTEMPTS
-    assert not page.holds_live(DROP, [never])
-    assert "is not shown" in page.live_verdict(DROP, [never])
-    assert "| host-killed | 5 of 5 | no | – |" in page.lives(DROP, [never])
+DROP = one(kind="virtual", failure="power-cut", impact_m_s=1.5)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        killed(damped_after_s=0.2),
-        killed(damped_after_s=None),
-        killed(impact_m_s=1.4),
-        {**killed(), "second_host": {"refused": "servo 1 is in mode zero velocity from an earlier run", "cause": None}},
-    ],
-    ids=["late", "never", "hard", "another cause"],
-)
-def test_a_live_trial_is_held_against_the_same_limits(wrong: dict) -> None:
-    outcome = premise.repeated("host-killed", lambda: wrong)
-    assert outcome.told is not None
-    assert not page.holds_live(DROP, [outcome])
+def test_a_robot_that_lay_on_the_ground_proves_nothing() -> None:
+    assert page.is_valid(one())
+    assert not page.is_valid(one(stood=False)), "it did not stand when the failure began"
+    assert not page.is_valid(one(valid=False)), "the machine did not run the simulator"
+    # Without a failure that is not a premise but the result.
+    assert page.is_valid(one(stood=False, right=False, failure="none"))
 
 
-def test_a_recording_of_a_robot_on_the_ground_is_no_cycle_of_a_trotting_one() -> None:
-    lying = {
-        "failure": "none",
-        "stood": False,
-        "height_m": 0.09,
-        "host": {"refused": None, "cause": "servo 4 does not answer"},
-    }
-    outcome = premise.repeated("1000 Hz", lambda: lying)
-    assert outcome.told is None and not page.trotted([outcome])
-    text = page.cycle(outcome)
-    assert "**Not shown**: in 5 of 5 recordings" in text and "servo 4 does not answer" in text and "µs" not in text
+def test_the_claim_holds_only_where_each_trial_has_a_valid_run() -> None:
+    assert page.holds([DROP, one()])
+    assert page.holds([DROP, one(stood=False), one()]), "repeated"
+    assert not page.holds([DROP, one(), one(stood=False, seed=1)]), "never valid"
+    assert not page.holds([DROP, one(right=False)])
+    assert not page.holds([DROP, one(impact_m_s=0.8)]), "not gentle"
+    assert not page.holds([DROP, one(failure="none", stood=False, right=False)]), "did not stay up"
 
 
-def test_virtual_falls_hold_only_of_a_robot_that_stood() -> None:
-    fine = [*DROP, fallen("bus-cut", 0.2)]
-    bus = page.failure("bus-cut", 0.0, 1).cut_bus
-    assert bus is not None
-    fine[2]["host"] = {"cause": f"servo {3 * bus + 1} does not answer"}
-    assert page.holds(fine)
-    assert not page.holds([*fine[:2], {**fine[2], "stood": False}])
+def test_an_invalid_trial_is_repeated_and_counted(tmp_path: Path) -> None:
+    run = module("bench_quad_run", FOLDER / "run")
+    kept = run.Kept(tmp_path / "trials.jsonl")
+    cases = [one(seed=seed)["case"] for seed in (0, 1)]
+    for seed, stood in ((0, True), (1, False), (1, True)):
+        trial = one(stood=stood, seed=seed)
+        assert trial["case"] in kept.open(cases)
+        kept.add(trial["case"], trial["told"])
+    assert kept.open(cases) == [] and kept.next(cases) == []
+    again = run.Kept(tmp_path / "trials.jsonl")
+    assert len(again.all) == 3 and again.open(cases) == [], "kept in the file"
+    rows = page.failures([DROP, *again.all]).splitlines()
+    assert "host-killed" in rows[2] and "2 of 2" in rows[2] and rows[2].endswith("| 1 |")
+
+
+def test_a_trial_that_is_never_valid_ends(tmp_path: Path) -> None:
+    run = module("bench_quad_run", FOLDER / "run")
+    kept = run.Kept(tmp_path / "trials.jsonl")
+    trial = one(stood=False)
+    for _ in range(run.ATTEMPTS):
+        assert kept.next([trial["case"]]) == [trial["case"]]
+        kept.add(trial["case"], trial["told"])
+    assert kept.next([trial["case"]]) == []

@@ -34,7 +34,7 @@ DEMOS = {
     ),
     "quad": Demo(
         "a quadruped trots on twelve simulated servos on four buses, 400 cycles a second",
-        ("numpy", "mujoco"),
+        ("mujoco",),
         (),
         "explain {run} --worst 3",
     ),
@@ -46,6 +46,8 @@ DEMOS = {
     ),
 }
 SECONDS = 15.0
+# Exit codes of a robot that ran.
+FAILED = {1: "the robot failed", 4: "the machine could not run the robot"}
 
 
 def main() -> None:
@@ -71,14 +73,17 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
     path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
     program = [sys.executable, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
     recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | {"PYTHONPATH": path})
-    # 1 is the robot's own verdict on its run, which the report tells better.
-    if recorded.returncode > 1:
+    # The robot's own verdict on its run, whose reason it has printed; the report of that run is worth reading all the same.
+    failed = FAILED.get(recorded.returncode)
+    if recorded.returncode and failed is None:
         return recorded.returncode
+    if failed:
+        print(f"taut: demo {robot}: {failed}; the report is of that run", flush=True)
     reported = subprocess.run([taut, "report", run])
     page = run.with_suffix(".html")
     print(f"\nNext:\n  taut {demo.question.format(run=run)}")
     print(f"  taut report {run} --format html -o {page}\n  taut export perfetto {run}")
-    return reported.returncode
+    return recorded.returncode or reported.returncode
 
 
 def refuse(why: str) -> int:

@@ -1,5 +1,6 @@
 """`taut demo` ends with a report and three commands that work."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -25,6 +26,18 @@ def test_a_demo_ends_with_a_report_and_three_commands(tmp_path: Path) -> None:
     for words in commands:
         assert taut(*words, cwd=tmp_path).returncode == 0, words
     assert (tmp_path / "run.html").exists() and (tmp_path / "run.pftrace").exists()
+
+
+def test_a_failed_robot_is_said_first_and_by_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco", reason="the package mujoco is not installed")
+    fails = ("--virtual", "--failure", "servo-overheat", "--at", "0.2")
+    monkeypatch.setitem(demo.DEMOS, "quad", dataclasses.replace(demo.DEMOS["quad"], arguments=fails))
+    assert demo.show("quad", 3.0, tmp_path / "run.mcap", str(TAUT)) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("quad: failed: ") and "servo 2 reports a fault" in lines[0]
+    assert "taut: demo quad: the robot failed; the report is of that run" in lines
 
 
 def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

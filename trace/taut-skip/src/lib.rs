@@ -19,6 +19,8 @@ pub enum Need {
     Memlock,
     /// To mount a file system.
     Mount,
+    /// The Python package mujoco in the checkout's .venv.
+    Mujoco,
     /// Namespaces of processes, users or networks.
     Namespaces,
     /// The kernel's netem queue, which delays packets.

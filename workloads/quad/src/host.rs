@@ -17,7 +17,7 @@ use moteus_protocol::{
     query::QueryFormat,
 };
 use taut_bus::{
-    cycle::{Attitude, Clock, Command, Controller, Cycle, Engine, Schedule, States, Statistics, repeat},
+    cycle::{Attitude, Clock, Command, Controller, Cycle, Engine, Patience, Schedule, States, Statistics, repeat},
     transport::{Frame, Transport},
 };
 use taut_guard::watchdog::{Action, ChainState, DegradeCause, DegradeChain, Ramp, Report, Timeouts};
@@ -27,10 +27,11 @@ use crate::{
     gait::{self, Foot},
     joints::{JOINTS, LEGS, SERVOS, bus, id},
     leg,
+    page::WireTimes,
 };
 
 /// Cycles without a reply from a servo after which it counts as lost: k.
-const REPLY_AGE_MAX: u64 = 5;
+pub const REPLY_AGE_MAX: u64 = 5;
 /// All joints together, revolutions a second: standing up takes a second and a half.
 const RISE_REV_S: f64 = 0.4;
 /// Stands so long before it trots.
@@ -72,6 +73,12 @@ pub struct Wishes {
     pub clear: bool,
 }
 
+/// Replies may take a millisecond, and no longer than leaves the next cycle alone.
+pub fn patience(wishes: &Wishes) -> Patience {
+    let period_ns = (1e9 / wishes.rate_hz) as u64;
+    Patience { min_wait_ns: 0, deadline_ns: period_ns.saturating_sub(200_000).clamp(100_000, 1_000_000) }
+}
+
 /// Where the host is on its way to the gait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
@@ -108,6 +115,9 @@ pub struct Host {
     setpoints_rev: [f64; SERVOS],
     torques_nm: [f64; SERVOS],
     statistics: Statistics,
+    /// Where the buses are another process': when they were busy, and what of each complete cycle they were not, ns.
+    wires: Option<Arc<WireTimes>>,
+    beyond_wire_ns: Vec<u64>,
     /// When it degraded, in cycles.
     degraded_in: Option<u64>,
     warmest_c: f32,
@@ -137,10 +147,19 @@ impl Host {
             setpoints_rev: [f64::NAN; SERVOS],
             torques_nm: [0.0; SERVOS],
             statistics: Statistics::with_room(cycles),
+            wires: None,
+            beyond_wire_ns: Vec::new(),
             degraded_in: None,
             warmest_c: f32::NEG_INFINITY,
             wishes,
         })
+    }
+
+    /// Also measures what a cycle takes beyond the wires' times.
+    pub fn with_wires(mut self, wires: Arc<WireTimes>) -> Host {
+        let cycles = (self.wishes.rate_hz * self.wishes.duration_s).round() as usize;
+        (self.wires, self.beyond_wire_ns) = (Some(wires), Vec::with_capacity(cycles));
+        self
     }
 
     /// Goes round the buses until its time is over, it is stopped, or it refuses to run.
@@ -157,6 +176,11 @@ impl Host {
         &self.statistics
     }
 
+    /// Of each complete cycle, what the buses were not busy of it, ns.
+    pub fn beyond_wire_ns(&self) -> &[u64] {
+        &self.beyond_wire_ns
+    }
+
     /// Why it refused to run.
     pub fn refused(&self) -> Option<String> {
         match self.stage {
@@ -171,7 +195,7 @@ impl Host {
     /// Why it lowered the robot, in which cycle, and how many causes came later.
     pub fn cause(&self) -> Option<(String, u64, u64)> {
         let ChainState::Degraded(cause) = self.chain.state() else { return None };
-        Some((told(cause), self.degraded_in.unwrap_or(0), self.chain.counters.later_causes.get()))
+        Some((in_words(cause), self.degraded_in.unwrap_or(0), self.chain.counters.later_causes.get()))
     }
 
     /// Whether the gait was reached.
@@ -304,6 +328,12 @@ impl Controller for Host {
 
     fn after(&mut self, cycle: &Cycle, states: &States) {
         self.statistics.record(cycle);
+        let busy_ns = self.wires.as_ref().and_then(|wires| wires.busy_ns(cycle.woke_ns));
+        if let Some(busy_ns) = busy_ns.filter(|_| cycle.outcome.missing == 0)
+            && self.beyond_wire_ns.len() < self.beyond_wire_ns.capacity()
+        {
+            self.beyond_wire_ns.push((cycle.done_ns - cycle.woke_ns).saturating_sub(busy_ns));
+        }
         let now_ns = cycle.number * self.period_ns;
         if self.chain.state() == ChainState::Stopped {
             if states.oldest_cycles() == 0 {
@@ -336,7 +366,8 @@ fn tilt_cosine(attitude: &Attitude) -> f64 {
     1.0 - 2.0 * (x * x + y * y)
 }
 
-fn told(cause: DegradeCause) -> String {
+/// A cause as people read it.
+pub fn in_words(cause: DegradeCause) -> String {
     match cause {
         DegradeCause::ServoFault(n) => format!("servo {} reports a fault", id(n.into())),
         DegradeCause::ServoTimeout(n) => format!("servo {} has timed out", id(n.into())),
@@ -351,14 +382,11 @@ fn told(cause: DegradeCause) -> String {
 #[cfg(test)]
 mod tests {
     use taut_allocations::allocations;
-    use taut_bus::{
-        cycle::{Patience, Virtual},
-        servo::Motor,
-        sim::Wiring,
-    };
+    use taut_bus::{cycle::Virtual, servo::Motor, sim::Wiring};
 
     use super::*;
     use crate::{
+        failure::Failure,
         joints,
         world::{Shared, World},
     };
@@ -418,7 +446,7 @@ mod tests {
     }
 
     fn still() -> Shared {
-        Shared::new(World::new(joints::buses(&Wiring::default()), None, 0))
+        Shared::new(World::new(joints::buses(&Wiring::default()), None, Failure::default()))
     }
 
     fn run_in<F: FnMut(&mut World)>(world: Shared, start_ns: u64, wishes: Wishes, fail: F) -> Rig<F> {

@@ -1,190 +1,264 @@
-//! The quadruped workload's programs: its host, its servos, and both in virtual time. `python -m workloads.quad` starts them
-//! around its physics.
+//! The quadruped workload: simulates the robot, and runs its host over it in real or in virtual time.
+//! `python -m workloads.quad` becomes this program, and says where MuJoCo is.
 
+mod body;
+mod clock;
+mod failure;
+mod fall;
 mod gait;
 mod host;
-mod inertial;
 mod joints;
 mod leg;
-mod servos;
+mod live;
+mod mujoco;
+mod page;
+mod rehearse;
 mod told;
 mod world;
 
 use std::{
     path::PathBuf,
+    process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, geteuid, set_parent_process_death_signal};
 use taut_bus::{
-    cycle::{Engine, Monotonic, Patience, RealTime, Virtual},
+    cycle::{Engine, RealTime},
     sim::Wiring,
-    transport::Udp,
 };
 
-use host::{Gait, Host, Wishes};
-use inertial::Felt;
-use joints::LEGS;
-use world::{Link, Shared, World};
+use body::Body;
+use clock::Simulated;
+use failure::{Failure, Name};
+use host::{Gait, Host, Wishes, patience};
+use live::Live;
+use page::{Inertial, Mailbox, Mapped};
+use told::Run;
+use world::World;
 
-/// The quadruped's programs.
+/// The host's priority, and below it the simulator's, for users that may.
+const HOST_PRIORITY: u32 = 80;
+const ROBOT_PRIORITY: u32 = 70;
+
+/// A quadruped over servo buses stands up and trots in place.
+///
+/// Exit codes: 0 the robot stood, and after a failure that was asked for all went as it must; 1 it did not; 2 it did not start;
+/// 4 the machine held the simulator up for too long, so that the run is no evidence.
 #[derive(Parser)]
+#[command(bin_name = "python -m workloads.quad", args_conflicts_with_subcommands = true)]
 struct Args {
     #[command(subcommand)]
-    program: Program,
+    program: Option<Program>,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 #[derive(Subcommand)]
 enum Program {
-    /// The robot's controller over four buses, in real time.
+    /// The robot's controller, as the simulator starts it
+    #[command(hide = true)]
     Host(HostArgs),
-    /// Four buses with three servos each behind UDP, in real time.
-    Servos {
-        /// Where the physics listens.
-        #[arg(long)]
-        physics: PathBuf,
-        /// SCHED_FIFO priority.
-        #[arg(long)]
-        priority: Option<u32>,
-        /// Makes the lost replies repeat.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
-    /// Host, buses and servos in virtual time: the same run each time.
-    Rehearse {
-        /// Where the physics listens.
-        #[arg(long)]
-        physics: PathBuf,
-        /// The host is gone from then on, s.
-        #[arg(long)]
-        host_ends: Option<f64>,
-        /// Makes the lost replies repeat.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        #[command(flatten)]
-        wishes: WishArgs,
-    },
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    wishes: WishArgs,
+    /// What goes wrong
+    #[arg(long, value_enum, default_value_t)]
+    failure: Name,
+    /// When [default: half of the duration]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    at: Option<f64>,
+    /// Which servo or bus it hits
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// In virtual time: the same run each time
+    #[arg(long = "virtual")]
+    is_virtual: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// MuJoCo's library
+    #[arg(long, value_name = "FILE", hide = true)]
+    mujoco: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
 struct WishArgs {
-    /// Cycles a second.
-    #[arg(long, default_value_t = 400.0)]
-    rate: f64,
-    /// Seconds.
-    #[arg(long)]
+    /// Seconds to run
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
     duration: f64,
-    /// What to do once it stands.
+    /// Cycles a second of the host
+    #[arg(long, value_name = "HZ", default_value_t = 400.0, value_parser = hertz)]
+    rate: f64,
+    /// What it does once it stands
     #[arg(long, value_enum, default_value_t = Gait::Trot)]
     gait: Gait,
-    /// Stop servos that an earlier run left in another mode, instead of refusing to start.
+    /// Stop servos that an earlier host left in another mode
     #[arg(long)]
     clear: bool,
 }
 
 #[derive(clap::Args)]
+struct PlaceArgs {
+    /// The host reads the clock for so long before waits
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    spin_us: u64,
+    /// The host's CPU
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+}
+
+#[derive(clap::Args)]
 struct HostArgs {
-    /// Where a bus is, HOST:PORT; once for each of the four.
-    #[arg(long = "bus", value_name = "HOST:PORT")]
-    buses: Vec<String>,
-    /// Where to listen for the inertial unit.
+    /// The memory that the simulator shares
     #[arg(long)]
-    inertial: PathBuf,
-    /// SCHED_FIFO priority; memory is then locked, too.
+    page: PathBuf,
+    /// The simulator's process
+    #[arg(long)]
+    robot: u32,
+    /// SCHED_FIFO priority; memory is then locked, too
     #[arg(long)]
     priority: Option<u32>,
-    /// The host's CPU.
-    #[arg(long)]
-    cpu: Option<u32>,
-    /// Read the clock for so long before anything is due, µs.
-    #[arg(long, default_value_t = 0)]
-    spin_us: u64,
+    #[command(flatten)]
+    place: PlaceArgs,
     #[command(flatten)]
     wishes: WishArgs,
 }
 
 impl WishArgs {
-    fn checked(&self) -> Result<Wishes> {
-        ensure!((10.0..=2000.0).contains(&self.rate), "--rate {}: from 10 to 2000 cycles a second", self.rate);
-        ensure!((0.0..=3600.0).contains(&self.duration), "--duration {}: at most 3600 s", self.duration);
-        Ok(Wishes { rate_hz: self.rate, duration_s: self.duration, gait: self.gait, clear: self.clear })
+    fn wishes(&self) -> Wishes {
+        Wishes { rate_hz: self.rate, duration_s: self.duration, gait: self.gait, clear: self.clear }
     }
 }
 
-fn main() -> std::process::ExitCode {
-    match run(&Args::parse().program) {
-        Ok(code) => code.into(),
-        Err(error) => {
-            eprintln!("taut-quad: {error:#}");
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if value > 0.0 && value <= 3600.0 => Ok(value),
+        _ => Err("not within 0 to 3600 seconds".to_owned()),
+    }
+}
+
+fn hertz(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (10.0..=2000.0).contains(&value) => Ok(value),
+        _ => Err("not within 10 to 2000 cycles a second".to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match &args.program {
+        Some(Program::Host(host)) => run_host(host),
+        None => run(&args.run),
+    };
+    done.map_or_else(
+        |error| {
+            eprintln!("quad: {error:#}");
             2.into()
-        }
-    }
+        },
+        ExitCode::from,
+    )
 }
 
-fn run(program: &Program) -> Result<u8> {
-    // Nobody is left behind when the workload is killed.
+fn run(args: &RunArgs) -> Result<u8> {
+    let wishes = args.wishes.wishes();
+    let duration_s = wishes.duration_s;
+    let at_s = args.at.unwrap_or_else(|| (duration_s / 2.0).max(duration_s.min(3.0)));
+    ensure!(args.failure == Name::None || at_s < duration_s, "--at {at_s}: not before the end, {duration_s} s");
+    let failure = Failure { name: args.failure, at_ns: (at_s * 1e9) as u64, seed: args.seed };
+    let library = args.mujoco.as_ref().context("--mujoco: MuJoCo's library; python -m workloads.quad finds it")?;
+    let body = Body::new(library)?;
+    let wiring = Wiring { seed: args.seed, ..Wiring::default() };
+    let mut world = World::new(joints::buses(&wiring), Some(body), failure);
+    let (hosts, lived);
+    if args.is_virtual {
+        (hosts, world) = rehearse::run(world, &wishes, &failure)?;
+        lived = None;
+    } else {
+        let done = live(args, &failure, &mut world)?;
+        if done.interrupted {
+            return Ok(130);
+        }
+        hosts = done.hosts.clone();
+        lived = Some(done);
+    }
+    let gait = format!("{:?}", wishes.gait).to_lowercase();
+    let run = Run {
+        failure: &failure,
+        rate_hz: wishes.rate_hz,
+        duration_s,
+        gait,
+        clear: wishes.clear,
+        hosts: &hosts,
+        fall: world.fall(),
+        height_m: world.height_m(),
+        steps: world.steps(),
+        live: lived.as_ref(),
+    };
+    match args.json {
+        true => println!("{}", run.json()),
+        false => print!("{}", run.text()),
+    }
+    Ok(match (run.is_valid(), run.reason()) {
+        (false, _) => 4,
+        (true, Some(_)) => 1,
+        (true, None) => 0,
+    })
+}
+
+fn live(args: &RunArgs, failure: &Failure, world: &mut World) -> Result<live::Lived> {
+    rustix::thread::set_name(c"quad-robot")?;
+    let is_root = geteuid().is_root();
+    let mut host: Vec<String> = vec![
+        format!("--duration={}", args.wishes.duration),
+        format!("--rate={}", args.wishes.rate),
+        format!("--gait={}", format!("{:?}", args.wishes.gait).to_lowercase()),
+        format!("--spin-us={}", args.place.spin_us),
+    ];
+    host.extend(args.wishes.clear.then(|| "--clear".to_owned()));
+    host.extend(args.place.cpu.map(|cpu| format!("--cpu={cpu}")));
+    host.extend(is_root.then(|| format!("--priority={HOST_PRIORITY}")));
+    let live = Live {
+        host: &host,
+        acts: failure.host_acts(),
+        duration_ns: (args.wishes.duration * 1e9) as u64,
+        priority: is_root.then_some(ROBOT_PRIORITY),
+        stop: stopped_by_signals()?,
+    };
+    live.run(world)
+}
+
+fn run_host(args: &HostArgs) -> Result<u8> {
+    // No host is left when the simulator is killed.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    match program {
-        Program::Host(args) => host(args),
-        Program::Servos { physics, priority, seed } => {
-            let link = Link::connect(physics, false).context("--physics")?;
-            RealTime { priority: *priority, ..RealTime::default() }.enter()?;
-            let exchanges = servos::serve(link, &Wiring { seed: *seed, ..Wiring::default() })?;
-            print!("{}", told::servos(exchanges));
-            Ok(0)
-        }
-        Program::Rehearse { physics, host_ends, seed, wishes } => {
-            let link = Link::connect(physics, true).context("--physics")?;
-            rehearse(link, *host_ends, &Wiring { seed: *seed, ..Wiring::default() }, wishes.checked()?)
-        }
-    }
+    // Nor when it was killed before that.
+    ensure!(std::os::unix::process::parent_id() == args.robot, "the simulator is gone");
+    rustix::thread::set_name(c"quad-host")?;
+    let page = Mapped::open(&args.page).with_context(|| args.page.display().to_string())?;
+    let wishes = args.wishes.wishes();
+    let (buses, times) = Mailbox::all(&page);
+    let clock = Simulated::new(page.clone(), Duration::from_micros(args.place.spin_us));
+    let mut engine = Engine::new(buses, clock, patience(&wishes)).with_inertial(Inertial(page));
+    let mut host = Host::new(wishes, stopped_by_signals()?)?.with_wires(times);
+    let lock_memory = args.priority.is_some();
+    RealTime { cpu: args.place.cpu, priority: args.priority, lock_memory }.enter()?;
+    host.run(&mut engine);
+    println!("{}", told::host(&host));
+    Ok(host.refused().is_some().into())
 }
 
-fn host(args: &HostArgs) -> Result<u8> {
-    ensure!(args.buses.len() == LEGS, "--bus: {LEGS} are needed, {} are given", args.buses.len());
-    let buses = args.buses.iter().map(|bus| Udp::connect(bus)).collect::<Result<Vec<_>, _>>()?;
-    let inertial = Felt::at(&args.inertial).with_context(|| args.inertial.display().to_string())?;
+fn stopped_by_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone()).context("signal handler")?;
     }
-    let wishes = args.wishes.checked()?;
-    let clock = Monotonic::new(Duration::from_micros(args.spin_us));
-    let mut engine = Engine::new(buses, clock, patience(&wishes)).with_inertial(inertial);
-    let mut host = Host::new(wishes, stop)?;
-    RealTime { cpu: args.cpu, priority: args.priority, lock_memory: args.priority.is_some() }.enter()?;
-    host.run(&mut engine);
-    Ok(ended(&host))
-}
-
-fn rehearse(link: Link, host_ends: Option<f64>, wiring: &Wiring, wishes: Wishes) -> Result<u8> {
-    let end_ns = (wishes.duration_s * 1e9) as u64;
-    let wishes = Wishes { duration_s: host_ends.unwrap_or(wishes.duration_s), ..wishes };
-    let world = Shared::new(World::new(joints::buses(wiring), Some(link), 0));
-    let mut engine = Engine::new(world.wires(), Virtual::default(), patience(&wishes)).with_inertial(world.clone());
-    let mut host = Host::new(wishes, Arc::new(AtomicBool::new(false)))?;
-    host.run(&mut engine);
-    world.lock().advance(end_ns);
-    world.lock().is_over().context("the physics")?;
-    Ok(ended(&host))
-}
-
-/// Replies may take a millisecond, and no longer than leaves the next cycle alone.
-fn patience(wishes: &Wishes) -> Patience {
-    let period_ns = (1e9 / wishes.rate_hz) as u64;
-    Patience { min_wait_ns: 0, deadline_ns: period_ns.saturating_sub(200_000).clamp(100_000, 1_000_000) }
-}
-
-fn ended(host: &Host) -> u8 {
-    print!("{}", told::host(host));
-    match host.refused() {
-        Some(why) => {
-            eprintln!("taut-quad: {why}");
-            1
-        }
-        None => 0,
-    }
+    Ok(stop)
 }

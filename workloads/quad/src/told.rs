@@ -1,24 +1,32 @@
-//! What the programs print when they end: one JSON object.
+//! What a run says: whether it went as it must, as one JSON object or as people read it.
+
+use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
+use taut_stats::Distribution;
 
-use crate::{host::Host, world::Exchanges};
+use crate::{
+    failure::{Failure, Name},
+    fall::{Fall, STANDS_M},
+    host::Host,
+    live::Lived,
+};
 
-/// What the host saw.
-pub fn host(host: &Host) -> String {
+/// A run is no evidence where the simulator was held up for more than this share of it: what a machine does that cannot even
+/// run the robot says nothing of the host.
+pub const MOST_SLIP: f64 = 0.10;
+
+/// What the host saw, as the host's process prints it.
+pub fn host(host: &Host) -> Value {
     let statistics = host.statistics();
     let (expected, missing) = statistics.replies();
-    let phases: Map<String, Value> = statistics
-        .distributions()
-        .into_iter()
-        .map(|(name, d)| {
-            let figures = json!({ "n": d.n, "p50_ns": d.p50_ns, "p90_ns": d.p90_ns, "p99_ns": d.p99_ns,
-                "p999_ns": d.p999_ns, "max_ns": d.max_ns });
-            (name.to_owned(), figures)
-        })
-        .collect();
+    let mut phases: Map<String, Value> =
+        statistics.distributions().into_iter().map(|(name, d)| (name.to_owned(), figures(&d))).collect();
+    let mut sorted = host.beyond_wire_ns().to_vec();
+    sorted.sort_unstable();
+    phases.insert("beyond_wire".to_owned(), figures(&Distribution::of(host.beyond_wire_ns(), &sorted)));
     let cause = host.cause();
-    let object = json!({
+    json!({
         "cycles": statistics.cycles(),
         "skipped": statistics.skipped(),
         "expected": expected,
@@ -30,11 +38,241 @@ pub fn host(host: &Host) -> String {
         "later_causes": cause.as_ref().map(|(.., later)| later),
         "warmest_c": host.warmest_c().is_finite().then(|| host.warmest_c()),
         "phases": phases,
-    });
-    format!("{object}\n")
+    })
 }
 
-/// What the servos' side saw of the physics.
-pub fn servos(exchanges: Exchanges) -> String {
-    format!("{}\n", json!({ "steps": exchanges.done, "skipped": exchanges.skipped }))
+fn figures(d: &Distribution) -> Value {
+    json!({ "n": d.n, "p50_ns": d.p50_ns, "p90_ns": d.p90_ns, "p99_ns": d.p99_ns, "p999_ns": d.p999_ns,
+        "max_ns": d.max_ns })
+}
+
+/// A run that is over.
+pub struct Run<'a> {
+    /// What was asked.
+    pub failure: &'a Failure,
+    pub rate_hz: f64,
+    pub duration_s: f64,
+    pub gait: String,
+    pub clear: bool,
+    /// What each host says; `None`: it was killed.
+    pub hosts: &'a [Option<Value>],
+    pub fall: &'a Fall,
+    pub height_m: f64,
+    pub steps: u64,
+    /// `None`: in virtual time.
+    pub live: Option<&'a Lived>,
+}
+
+impl Run<'_> {
+    /// Why the robot failed, where it did.
+    pub fn reason(&self) -> Option<String> {
+        if let Some(Some(first)) = self.hosts.first()
+            && let Some(why) = first["refused"].as_str()
+        {
+            return Some(why.to_owned());
+        }
+        if !self.premise() {
+            return Some(match (self.cause(), self.failure.name) {
+                (Some(cause), Name::None) => format!("{cause}; the host lowered the robot"),
+                (None, Name::None) => {
+                    format!("the robot did not stay up; its body is now at {:.0} cm", self.height_cm())
+                }
+                (Some(cause), _) => format!("the robot did not stand when the failure began: {cause}"),
+                (None, _) => "the robot did not stand when the failure began".to_owned(),
+            });
+        }
+        if self.failure.name == Name::None { None } else { self.wrong_after_failure() }
+    }
+
+    /// Whether the robot stood when the failure began, or without one all the time.
+    pub fn premise(&self) -> bool {
+        let is_up = self.failure.name != Name::None || (self.cause().is_none() && self.host_stood(0));
+        is_up && self.fall.stood()
+    }
+
+    /// Whether the run says anything of the host, or only of the machine.
+    pub fn is_valid(&self) -> bool {
+        self.slip_share() <= MOST_SLIP
+    }
+
+    fn wrong_after_failure(&self) -> Option<String> {
+        let expected = self.failure.expected((1e9 / self.rate_hz) as u64);
+        let watched_ns = (self.duration_s * 1e9) as u64 - self.failure.at_ns;
+        let damped_ns = self.fall.damped_after_ns;
+        match (expected.damped_ns, damped_ns) {
+            (Some(most_ns), None) if watched_ns > most_ns => return Some("the servos did not damp".to_owned()),
+            (Some(most_ns), Some(ns)) if ns > most_ns => {
+                return Some(format!(
+                    "the servos damped after {} ms, {} ms are allowed",
+                    ns / 1_000_000,
+                    most_ns / 1_000_000
+                ));
+            }
+            (None, Some(_)) => return Some("the servos damped, and were to follow".to_owned()),
+            _ => {}
+        }
+        if self.fall.timed_out() > expected.time_outs {
+            let (found, most) = (self.fall.timed_out(), expected.time_outs);
+            return Some(format!("{found} servos timed out, {most} are allowed"));
+        }
+        match self.cause() {
+            Some(cause) if !expected.causes.contains(&cause) => {
+                return Some(format!("the host's first cause is: {cause}"));
+            }
+            None if !expected.causes.is_empty()
+                && expected.damped_ns.is_some_and(|ns| watched_ns > ns)
+                && self.saw_it() =>
+            {
+                return Some("the host names no cause".to_owned());
+            }
+            _ => {}
+        }
+        if self.failure.name == Name::ReplyGap && self.height_m <= STANDS_M {
+            return Some(format!("the robot went down; its body is now at {:.0} cm", self.height_cm()));
+        }
+        self.wrong_second_host()
+    }
+
+    /// A host that was resumed before the end.
+    fn saw_it(&self) -> bool {
+        self.failure.host_acts().iter().all(|(ns, _)| (*ns as f64) < self.duration_s * 1e9 - 20e6)
+    }
+
+    fn wrong_second_host(&self) -> Option<String> {
+        let second = self.hosts.get(1)?.as_ref()?;
+        let refused = second["refused"].as_str();
+        match (self.clear, refused) {
+            (false, Some(why)) if why.contains("is in mode timeout") => None,
+            (false, Some(why)) => Some(format!("the second host: {why}")),
+            (false, None) => Some("the second host did not report the servos' time-outs".to_owned()),
+            (true, Some(why)) => Some(format!("the second host did not clear: {why}")),
+            (true, None) => second["cause"].as_str().map(|cause| format!("the second host: {cause}")),
+        }
+    }
+
+    fn cause(&self) -> Option<String> {
+        Some(self.hosts.first()?.as_ref()?["cause"].as_str()?.to_owned())
+    }
+
+    fn host_stood(&self, host: usize) -> bool {
+        let told = self.hosts.get(host).and_then(Option::as_ref);
+        told.is_some_and(|told| told["stood"].as_bool().unwrap_or(false))
+    }
+
+    fn slip_share(&self) -> f64 {
+        self.live.map_or(0.0, |live| live.slips.total_ns as f64 / 1e9 / self.duration_s)
+    }
+
+    fn height_cm(&self) -> f64 {
+        100.0 * self.height_m
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> Value {
+        let reason = self.reason();
+        let simulator = self.live.map(|live| {
+            json!({
+                "steps": self.steps,
+                "slips": { "count": live.slips.count, "total_s": live.slips.total_ns as f64 / 1e9,
+                    "max_s": live.slips.max_ns as f64 / 1e9 },
+                "replies_late": figures(&live.late),
+                "replies_overflowed": live.overflowed,
+            })
+        });
+        json!({
+            "failure": name(self.failure.name),
+            "at_s": (self.failure.name != Name::None).then_some(self.failure.at_ns as f64 / 1e9),
+            "seed": self.failure.seed,
+            "rate_hz": self.rate_hz,
+            "duration_s": self.duration_s,
+            "gait": self.gait,
+            "clear": self.clear,
+            "virtual": self.live.is_none(),
+            // The robot's own state, not what its host believes.
+            "stood": self.premise(),
+            "right": reason.is_none(),
+            // For labs: a metric with `valid_from`.
+            "success": reason.is_none() && self.is_valid(),
+            "real_time": 1.0 - self.slip_share(),
+            "reason": reason,
+            "valid": self.is_valid(),
+            "host": self.hosts.first().cloned().flatten(),
+            "second_host": self.hosts.get(1).cloned().flatten(),
+            "fall": (self.failure.name != Name::None).then(|| self.fall.told()),
+            "height_m": self.height_m,
+            "least_height_m": self.fall.least_height_m,
+            "simulator": simulator,
+        })
+    }
+
+    /// As people read it, the finding first.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let done = match (self.is_valid(), self.reason()) {
+            (false, _) => format!(
+                "no evidence: the machine held the simulator up for {:.0} % of the run, {:.0} % are allowed; free a CPU",
+                100.0 * self.slip_share(),
+                100.0 * MOST_SLIP
+            ),
+            (true, Some(reason)) => format!("failed: {reason}"),
+            (true, None) if self.failure.name == Name::None => "stood".to_owned(),
+            (true, None) => format!("stood; {}, and what must follow followed", name(self.failure.name)),
+        };
+        // A string takes everything.
+        let _ = writeln!(text, "quad: {done}; body now at {:.0} cm", self.height_cm());
+        for (at, host) in self.hosts.iter().enumerate() {
+            let which = if at == 0 { "the host" } else { "the host, started again" };
+            match host {
+                None => _ = writeln!(text, "  {which}: killed"),
+                Some(host) => self.host_text(&mut text, which, host),
+            }
+        }
+        if self.failure.name != Name::None
+            && let Some(fall) = self.fall.told().as_object()
+        {
+            for (name, value) in fall {
+                let shown = value.as_f64().map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+                let _ = writeln!(text, "  {name:<22}{shown:>10}");
+            }
+        }
+        if let Some(live) = self.live {
+            let (slips, late) = (&live.slips, &live.late);
+            let _ = writeln!(
+                text,
+                "  simulator: {} steps of half a millisecond; held up {} times, {:.1} ms together, {:.1} ms at most; replies late by {} µs at p99",
+                self.steps,
+                slips.count,
+                slips.total_ns as f64 / 1e6,
+                slips.max_ns as f64 / 1e6,
+                late.p99_ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.0}", ns as f64 / 1e3)),
+            );
+        }
+        text
+    }
+
+    fn host_text(&self, text: &mut String, which: &str, host: &Value) {
+        let _ = writeln!(
+            text,
+            "  {which}: {} cycles at {} Hz, {} skipped; {} of {} replies missing",
+            host["cycles"], self.rate_hz, host["skipped"], host["missing"], host["expected"]
+        );
+        if let Some(why) = host["refused"].as_str().or(host["cause"].as_str()) {
+            let _ = writeln!(text, "  {which}: {why}");
+        }
+        let _ = writeln!(text, "  {:<12}{:>10}{:>10}{:>10}", "µs", "p50", "p99", "max");
+        for phase in ["wait", "control", "send", "imu", "receive", "parse", "cycle", "beyond_wire"] {
+            let cell = |rank: &str| {
+                host["phases"][phase][rank]
+                    .as_u64()
+                    .map_or_else(|| "–".to_owned(), |ns| format!("{:.1}", ns as f64 / 1e3))
+            };
+            let _ = writeln!(text, "  {phase:<12}{:>10}{:>10}{:>10}", cell("p50_ns"), cell("p99_ns"), cell("max_ns"));
+        }
+    }
+}
+
+/// A failure as the command line writes it.
+fn name(name: Name) -> String {
+    use clap::ValueEnum;
+    name.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

@@ -1,241 +1,193 @@
-//! The buses, and the physics of another process that moves what hangs on their servos: twice a millisecond the
-//! servos' torques go there and the joints' places come back.
+//! The robot without its host: buses, servos, and the body that hangs on them. Only the times that it is given move it, so it
+//! is the same in virtual and in real time.
 
-use std::{
-    io::{self, ErrorKind},
-    os::fd::{AsRawFd, OwnedFd, RawFd},
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::{
-    io::Errno,
-    net::{
-        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
-    },
-};
+use moteus_protocol::Mode;
 use taut_bus::{
     cycle::{Attitude, InertialUnit, SimulatedInertialUnit},
     sim::Bus,
     transport::{Arrival, Error, Frame, Transport},
 };
 
-use crate::joints::{LEGS, SERVOS, bus, id};
+use crate::{
+    body::{Body, STEP_NS},
+    failure::{Failure, Name},
+    fall::Fall,
+    joints::{LEGS, SERVOS, bus, id},
+};
 
-/// Between two exchanges with the physics.
-pub const STEP_NS: u64 = 500_000;
-
-/// Numbers of a message to the physics: the time, s; each servo's torque, Nm, mode and fault.
-const TOLD: usize = 1 + 3 * SERVOS;
-/// Numbers of its answer: quaternion, rate, acceleration; each joint's position, rev, velocity, rev/s, and temperature, °C,
-/// where something else than the servo heats it, else NaN; each bus' cut and share of lost replies. Little endian.
-const PLACED: usize = 10 + 3 * SERVOS + 2 * LEGS;
-
-/// The way to the physics: a socket of packets.
-pub struct Link {
-    socket: OwnedFd,
-    /// Wait for each answer: in virtual time, where nothing may come late.
-    waits: bool,
-}
-
-impl Link {
-    /// Connects to the physics that listens at `path`.
-    ///
-    /// # Errors
-    /// Nobody does.
-    pub fn connect(path: &Path, waits: bool) -> io::Result<Link> {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        connect(&socket, &SocketAddrUnix::new(path)?)?;
-        Ok(Link { socket, waits })
-    }
-
-    fn tell(&self, told: &[f64; TOLD]) -> io::Result<()> {
-        let mut bytes = [0; 8 * TOLD];
-        bytes.chunks_exact_mut(8).zip(told).for_each(|(to, from)| to.copy_from_slice(&from.to_le_bytes()));
-        // With one exchange open at most there is always room.
-        send(&self.socket, &bytes, SendFlags::NOSIGNAL)?;
-        Ok(())
-    }
-
-    /// False: nothing there.
-    fn answer(&self, placed: &mut [f64; PLACED]) -> io::Result<bool> {
-        let mut bytes = [0; 8 * PLACED];
-        let flags = if self.waits { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
-        match recv(&self.socket, &mut bytes, flags) {
-            Ok((_, 0)) => Err(ErrorKind::UnexpectedEof.into()),
-            Ok((_, length)) if length == bytes.len() => {
-                let read = |from: &[u8]| from.try_into().map(f64::from_le_bytes).unwrap_or(f64::NAN);
-                placed.iter_mut().zip(bytes.chunks_exact(8)).for_each(|(to, from)| *to = read(from));
-                Ok(true)
-            }
-            Ok((_, length)) => Err(io::Error::other(format!("the physics answers with {length} bytes"))),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-}
-
-/// Exchanges with the physics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exchanges {
-    /// Steps that the physics was asked for.
-    pub done: u64,
-    /// Steps whose time came while it was still busy with one before: so much time the robot lost.
-    pub skipped: u64,
-}
-
-/// Buses, servos and what they move.
+/// Buses, servos and what they move. Its time begins at 0.
 pub struct World {
     buses: Vec<Bus>,
     /// `None`: nothing moves.
-    link: Option<Link>,
+    body: Option<Body>,
+    failure: Failure,
+    has_failed: bool,
+    /// By servo: so many of its next replies are lost.
+    lost: [u64; SERVOS],
+    fall: Fall,
+    /// The run is over: what the robot does from here on is no part of it.
+    is_over: bool,
     next_ns: u64,
-    first_ns: u64,
-    attitude: Attitude,
-    exchanges: Exchanges,
-    /// An answer is still to come.
-    is_open: bool,
-    /// The physics has gone, or never was.
-    broken: Option<io::Error>,
+    now_ns: u64,
+    steps: u64,
 }
 
 impl World {
-    /// A world whose time begins at `now_ns`.
-    pub fn new(buses: Vec<Bus>, link: Option<Link>, now_ns: u64) -> World {
-        World {
+    /// A world to which this will happen.
+    pub fn new(buses: Vec<Bus>, body: Option<Body>, failure: Failure) -> World {
+        let at_ns = if failure.name == Name::None { u64::MAX } else { failure.at_ns };
+        let mut world = World {
             buses,
-            link,
-            next_ns: now_ns,
-            first_ns: now_ns,
-            attitude: SimulatedInertialUnit::default().attitude,
-            exchanges: Exchanges::default(),
-            is_open: false,
-            broken: None,
-        }
+            body,
+            failure,
+            has_failed: false,
+            lost: [0; SERVOS],
+            fall: Fall::new(at_ns),
+            is_over: false,
+            next_ns: 0,
+            now_ns: 0,
+            steps: 0,
+        };
+        // A host begins from where the joints are.
+        world.place();
+        world
     }
 
     /// The buses.
+    #[cfg(test)]
     pub fn buses_mut(&mut self) -> &mut [Bus] {
         &mut self.buses
     }
 
-    /// When the physics is next asked.
+    /// When something happens next, and may be seen by the host.
     pub fn next_ns(&self) -> u64 {
-        self.next_ns
+        self.buses.iter().fold(self.next_ns, |first, bus| match bus.next_arrival() {
+            Arrival::At(ns) => first.min(ns),
+            _ => first,
+        })
     }
 
-    /// What to poll for its answers.
-    pub fn raw_fd(&self) -> Option<RawFd> {
-        self.link.as_ref().map(|link| link.socket.as_raw_fd())
+    /// The run is over: nothing is measured any more, though time goes on until the host has ended.
+    pub fn end(&mut self) {
+        self.is_over = true;
     }
 
-    /// How the physics kept up.
-    pub fn exchanges(&self) -> Exchanges {
-        self.exchanges
+    /// Steps of the body so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
-    /// Whether the physics has said where the joints are.
-    pub fn is_placed(&self) -> bool {
-        // It may have been asked a second time by now.
-        self.exchanges.done > u64::from(self.is_open)
+    /// How it came down.
+    pub fn fall(&self) -> &Fall {
+        &self.fall
     }
 
-    /// Whether the physics has gone.
-    ///
-    /// # Errors
-    /// It has, in another way than by closing its end.
-    pub fn is_over(&mut self) -> io::Result<bool> {
-        match self.broken.take() {
-            None => Ok(false),
-            Some(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
-                ) =>
-            {
-                self.broken = Some(ErrorKind::UnexpectedEof.into());
-                Ok(true)
-            }
-            Some(error) => Err(error),
-        }
+    /// Height of the body's middle, m.
+    pub fn height_m(&self) -> f64 {
+        self.body.as_ref().map_or(f64::NAN, |body| body.felt().height_m)
     }
 
-    /// Everything that happens until `now_ns`: on the wires, in the servos, to the robot.
+    /// What the inertial unit feels.
+    pub fn attitude(&self) -> Attitude {
+        self.body.as_ref().map_or(SimulatedInertialUnit::default().attitude, |body| body.felt().attitude)
+    }
+
+    /// How far it is.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Everything that happens until `now_ns`, in its order: on the wires, in the servos, to the body.
     pub fn advance(&mut self, now_ns: u64) {
-        while self.next_ns <= now_ns && self.broken.is_none() {
-            self.broken = self.step(self.next_ns).err();
+        while self.next_ns <= now_ns {
+            self.step(self.next_ns);
             self.next_ns += STEP_NS;
         }
+        self.buses.iter_mut().for_each(|bus| bus.advance(now_ns));
+        self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// Takes answers that have come; for real time.
-    pub fn listen(&mut self) {
-        while self.broken.is_none() {
-            match self.take() {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => self.broken = Some(error),
+    /// Hands a frame to a bus.
+    ///
+    /// # Errors
+    /// As those of a simulated bus.
+    pub fn send(&mut self, bus: usize, now_ns: u64, frame: &Frame) -> Result<(), Error> {
+        self.advance(now_ns);
+        self.buses[bus].send(now_ns, frame)
+    }
+
+    /// Takes the next reply that has arrived by `now_ns`, and says when that was.
+    ///
+    /// # Errors
+    /// As those of a simulated bus.
+    pub fn receive(&mut self, bus: usize, now_ns: u64, frame: &mut Frame) -> Result<Option<u64>, Error> {
+        self.advance(now_ns);
+        let bus = &mut self.buses[bus];
+        while let Arrival::At(at_ns) = bus.next_arrival()
+            && at_ns <= now_ns
+            && bus.receive(now_ns, frame)?
+        {
+            let servo = usize::from((frame.arbitration_id >> 8 & 0x7f) as u8).wrapping_sub(1);
+            match self.lost.get_mut(servo).filter(|lost| **lost > 0) {
+                Some(lost) => *lost -= u64::from(*lost != u64::MAX),
+                None => return Ok(Some(at_ns)),
             }
         }
+        Ok(None)
     }
 
-    fn step(&mut self, at_ns: u64) -> io::Result<()> {
-        if self.is_open {
-            // The physics is late. It loses time rather than hear of torques that no longer fit its state.
-            self.exchanges.skipped += 1;
-            return Ok(());
-        }
-        let mut told = [0.0; TOLD];
-        told[0] = (at_ns - self.first_ns) as f64 / 1e9;
-        for (servo, told) in told[1..].chunks_exact_mut(3).enumerate() {
+    fn step(&mut self, at_ns: u64) {
+        self.fail(at_ns);
+        let (mut torques_nm, mut modes) = ([0.0; SERVOS], [Mode::Stopped; SERVOS]);
+        for servo in 0..SERVOS {
             let bus = &mut self.buses[bus(servo)];
             bus.advance(at_ns);
-            let Some(servo) = bus.servo_mut(id(servo)) else { continue };
-            let motor = servo.motor_mut();
+            let Some(servo_on_bus) = bus.servo_mut(id(servo)) else { continue };
+            let motor = servo_on_bus.motor_mut();
+            if let Some(temperature_c) = self.failure.temperature_c(servo, at_ns) {
+                motor.set_temperature_c(temperature_c);
+            }
             motor.advance(at_ns);
-            told.copy_from_slice(&[motor.torque_nm(), f64::from(motor.mode() as u8), f64::from(motor.fault())]);
+            (torques_nm[servo], modes[servo]) = (motor.torque_nm(), motor.mode());
         }
-        let Some(link) = &self.link else { return Ok(()) };
-        link.tell(&told)?;
-        (self.is_open, self.exchanges.done) = (true, self.exchanges.done + 1);
-        if link.waits { self.take().map(|_| ()) } else { Ok(()) }
+        if self.failure.is_power_cut(at_ns) {
+            torques_nm = [0.0; SERVOS];
+        }
+        let Some(body) = &mut self.body else { return };
+        body.step(&torques_nm);
+        if !self.is_over {
+            self.fall.watch(at_ns, body.felt(), &modes);
+            self.steps += 1;
+        }
+        self.place();
     }
 
-    fn take(&mut self) -> io::Result<bool> {
-        let mut placed = [0.0; PLACED];
-        if !self.link.as_ref().map_or(Ok(false), |link| link.answer(&mut placed))? {
-            return Ok(false);
+    fn fail(&mut self, at_ns: u64) {
+        if self.has_failed || !self.failure.is_on(at_ns) {
+            return;
         }
-        self.is_open = false;
-        let (inertial, rest) = placed.split_at(10);
-        let (joints, buses) = rest.split_at(3 * SERVOS);
-        self.attitude = attitude(inertial);
-        for (servo, joint) in joints.chunks_exact(3).enumerate() {
-            let Some(servo) = self.buses[bus(servo)].servo_mut(id(servo)) else { continue };
-            servo.motor_mut().place(joint[0], joint[1]);
-            if joint[2].is_finite() {
-                servo.motor_mut().set_temperature_c(joint[2]);
+        self.has_failed = true;
+        self.lost = self.failure.lost_replies();
+        if let Some(bus) = self.failure.cut(at_ns) {
+            self.buses[bus].cut(true);
+        }
+    }
+
+    /// The joints are where the body has them.
+    fn place(&mut self) {
+        let Some(body) = &self.body else { return };
+        let felt = body.felt();
+        for servo in 0..SERVOS {
+            if let Some(on_bus) = self.buses[bus(servo)].servo_mut(id(servo)) {
+                on_bus.motor_mut().place(felt.joints_rev[servo], felt.joints_rev_s[servo]);
             }
         }
-        for (bus, state) in self.buses.iter_mut().zip(buses.chunks_exact(2)) {
-            bus.cut(state[0] != 0.0);
-            bus.set_loss(state[1]);
-        }
-        Ok(true)
     }
 }
 
-/// Reads an attitude out of the numbers that the physics sends: quaternion, rate, acceleration.
-pub fn attitude(numbers: &[f64]) -> Attitude {
-    let of = |at: usize| numbers.get(at).copied().unwrap_or(f64::NAN);
-    Attitude {
-        quaternion: std::array::from_fn(of),
-        rate_dps: std::array::from_fn(|at| of(4 + at)),
-        acceleration_m_s2: std::array::from_fn(|at| of(7 + at)),
-    }
-}
-
-/// A world that several buses and the inertial unit share on one thread.
+/// A world that several buses and the inertial unit share on one thread: in virtual time the host calls it.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<World>>);
 
@@ -250,6 +202,11 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The world again, once nobody else has it.
+    pub fn into_inner(self) -> Option<World> {
+        Arc::into_inner(self.0).map(|world| world.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Its buses, each as an engine takes it.
     pub fn wires(&self) -> Vec<Wire> {
         (0..LEGS).map(|bus| Wire { world: self.clone(), bus }).collect()
@@ -260,7 +217,7 @@ impl InertialUnit for Shared {
     fn read(&mut self, now_ns: u64) -> Result<(Attitude, u64), Error> {
         let mut world = self.lock();
         world.advance(now_ns);
-        Ok((world.attitude, now_ns + SimulatedInertialUnit::default().takes_ns))
+        Ok((world.attitude(), now_ns + SimulatedInertialUnit::default().takes_ns))
     }
 }
 
@@ -272,45 +229,14 @@ pub struct Wire {
 
 impl Transport for Wire {
     fn send(&mut self, now_ns: u64, frame: &Frame) -> Result<(), Error> {
-        let mut world = self.world.lock();
-        world.advance(now_ns);
-        world.buses[self.bus].send(now_ns, frame)
+        self.world.lock().send(self.bus, now_ns, frame)
     }
 
     fn receive(&mut self, now_ns: u64, frame: &mut Frame) -> Result<bool, Error> {
-        let mut world = self.world.lock();
-        world.advance(now_ns);
-        world.buses[self.bus].receive(now_ns, frame)
+        Ok(self.world.lock().receive(self.bus, now_ns, frame)?.is_some())
     }
 
     fn next_arrival(&self) -> Arrival {
         self.world.lock().buses[self.bus].next_arrival()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use taut_bus::sim::Wiring;
-
-    use super::*;
-    use crate::joints;
-
-    #[test]
-    fn one_answer_places_the_joints_also_when_the_next_question_is_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("physics");
-        let door = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        rustix::net::bind(&door, &SocketAddrUnix::new(&path).unwrap()).unwrap();
-        rustix::net::listen(&door, 1).unwrap();
-        let link = Link::connect(&path, false).unwrap();
-        let physics = rustix::net::accept(&door).unwrap();
-        let mut world = World::new(joints::buses(&Wiring::default()), Some(link), 0);
-        world.advance(0);
-        world.listen();
-        assert!(!world.is_placed());
-        send(&physics, &[0; 8 * PLACED], SendFlags::NOSIGNAL).unwrap();
-        world.listen();
-        world.advance(STEP_NS);
-        assert!(world.is_open && world.is_placed());
     }
 }
