@@ -438,6 +438,56 @@ fn mark(folder: &Path) -> String {
     names[0].clone()
 }
 
+/// Kills a lab, and first the process that cleans up after it, as the end of a whole control group does.
+fn kill_with_its_keeper(lab: &mut Child, mark: &str) {
+    let keeper = with_mark(&format!("keeper\0{mark}"));
+    assert_eq!(keeper.len(), 1, "{keeper:?}");
+    let pid = rustix::process::Pid::from_raw(keeper[0] as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+}
+
+#[test]
+fn nothing_outlives_a_lab_that_was_killed() {
+    let folder = Folder::new();
+    let _labs = alone();
+    // The shell dies with its parent, its child does not; one left the group, one cleared its environment.
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 1
+[[process]]
+name = "system"
+command = "(setsid sleep 9997 &); env -i sleep 9998 & echo up; sleep 9999; true"
+ready = { stdout = "up" }
+[trial]
+command = "echo > begun; sleep 9999; true"
+timeout_s = 99999
+[[scenario]]
+name = "none"
+load = [{ kind = "command", command = "sleep 9999; true" }]
+"#,
+    );
+    let mut command = folder.command(&["run", "lab.toml", "-o", "out"]);
+    let mut lab = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the trial", || folder.path("begun").exists());
+    let mark = mark(folder.0.path());
+    let marked = || with_mark(&format!("TAUT_LAB={mark}"));
+    // Where they are, by what holds them: the group of one that has no mark is a marked one's.
+    let sleepers = || {
+        let all = with_mark("sleep\09997").into_iter().chain(with_mark("sleep\09998")).chain(with_mark("sleep\09999"));
+        let here = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder.0.path());
+        all.filter(here).collect::<Vec<u32>>()
+    };
+    until("five sleepers", || sleepers().len() == 5);
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    until("the end of all that it had started", || marked().is_empty() && sleepers().is_empty());
+    until("the end of its folder", || !folder.path(&format!("taut-lab-{mark}")).exists());
+    until("the end of its keeper", || with_mark(&format!("keeper\0{mark}")).is_empty());
+}
+
 #[test]
 fn a_killed_lab_is_cleaned_up_after_and_resumed_at_the_cut_trial() {
     let folder = Folder::new();
@@ -445,8 +495,7 @@ fn a_killed_lab_is_cleaned_up_after_and_resumed_at_the_cut_trial() {
     let mut lab = in_the_middle(&folder);
     let mark = mark(folder.0.path());
     assert!(with_mark(&format!("TAUT_LAB={mark}")).len() >= 3, "system, stray and trial");
-    lab.kill().unwrap();
-    lab.wait().unwrap();
+    kill_with_its_keeper(&mut lab, &mark);
     until("the end of the direct children", || with_mark(&format!("TAUT_LAB={mark}")).len() <= 2);
     assert!(!with_mark(&format!("TAUT_LAB={mark}")).is_empty(), "the stray survives its lab");
     assert_eq!(folder.trials("out").len(), 1);
@@ -502,8 +551,7 @@ time.sleep(1000)
     let mut command = folder.command(&["run", "lab.toml", "-o", "out"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("the shared memory", || folder.path("made").exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_with_its_keeper(&mut child, &mark(folder.0.path()));
     assert!(names.iter().all(|name| Path::new(name).exists()), "nobody was there to remove it");
     let _ = std::fs::remove_file(folder.path("made"));
 
@@ -557,10 +605,19 @@ fn bad_input_is_one_line_with_its_place() {
             "run",
             ["process \"p\".ready", "did not come within 0.2 s"],
         ),
-        (lab("command = \"sleep 100\"\ncpus = \"1000\"", ""), "run", ["process \"p\".c", "CPU 1000"]),
+        (
+            lab("command = \"sleep 100\"\ncpus = \"1000\"", ""),
+            "run",
+            ["process \"p\".cpus: CPU 1000 is not here", "online are"],
+        ),
+        (
+            lab("command = \"sleep 100\"", "[metrics.t]\ndeadline = -3\n"),
+            "check",
+            ["metrics.t.deadline", "not above 0"],
+        ),
     ] {
         folder.write("lab.toml", &text);
-        let _ = std::fs::remove_dir_all(folder.path("lab.run"));
+        // What did not start leaves nothing that stands in the way of the next one.
         let output = folder.taut(&[verb, "lab.toml"]).code(2).get_output().clone();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(said.lines().count(), 1, "{said}");
@@ -572,6 +629,180 @@ fn bad_input_is_one_line_with_its_place() {
     folder.taut(&["check", "lab.toml"]).code(2).stdout(
         predicate::str::contains("CPU 1000 is not here").and(predicate::str::contains("/no/such is no program")),
     );
+}
+
+#[test]
+fn a_run_that_did_not_start_is_run_and_resumed() {
+    let folder = Folder::new();
+    let _labs = among_others();
+    let lab = |command: &str| {
+        format!(
+            "trials = 1\n[[process]]\nname = \"p\"\ncommand = \"{command}\"\nready = {{ stdout = \"up\" }}\n[trial]\n\
+             command = \"true\"\ntimeout_s = 20\n[[scenario]]\nname = \"none\"\n"
+        )
+    };
+    for next in [&["run", "lab.toml"][..], &["run", "lab.toml", "--resume"]] {
+        let _ = std::fs::remove_dir_all(folder.path("lab.run"));
+        folder.write("lab.toml", &lab("echo alas >&2; exit 4"));
+        folder.taut(&["run", "lab.toml"]).code(2);
+        folder.write("lab.toml", &lab("echo up; exec sleep 1000"));
+        folder.taut(next).success();
+        assert_eq!(folder.trials("lab.run")[0]["status"], "success", "{next:?}");
+    }
+}
+
+#[test]
+fn a_unit_that_is_none_is_said() {
+    let folder = Folder::new();
+    let text = "trials = 6\n[trial]\ncommand = \"true\"\ntimeout_s = 1\nreport = \"json\"\n[metrics.far]\nunit = \"parsecs\"\n\
+                [[scenario]]\nname = \"none\"\n";
+    folder.write("lab.toml", text);
+    let said = predicate::str::contains("metrics.far.unit: \"parsecs\" is none of");
+    folder.taut(&["check", "lab.toml"]).success().stdout(said.clone());
+    folder.write("lab.toml", &text.replace("parsecs", "m/s"));
+    folder.taut(&["check", "lab.toml"]).success().stdout(said.not());
+}
+
+/// Whether a process found itself in a control group of CPU time, from what it saw of its own groups and of the lab's.
+const GROUPED: &str = r#"
+base=$(sed -n 's,^0::,,p' /proc/self/cgroup)
+case $(cat /proc/self/cgroup) in
+*cpu:/*taut-lab-*|*cpu,cpuacct:/*taut-lab-*) echo grouped ;;
+*) test -e "/sys/fs/cgroup$(dirname "$base")/cpu.max" && case $base in *taut-lab-*/system/*) echo grouped ;; *) echo plain ;; esac || echo plain ;;
+esac > "where-$TAUT_LAB_WHERE"
+echo up
+exec sleep 1000
+"#;
+
+#[test]
+fn a_scenario_runs_in_the_same_place_whatever_others_the_file_holds() {
+    let folder = Folder::new();
+    let _labs = among_others();
+    folder.write("system.sh", GROUPED);
+    let text = r#"
+trials = 1
+settle_s = 0.1
+[[process]]
+name = "system"
+command = ["sh", "system.sh"]
+ready = { stdout = "up" }
+[trial]
+command = "sleep 0.3"
+timeout_s = 20
+[[scenario]]
+name = "none"
+environment = { TAUT_LAB_WHERE = "none" }
+[[scenario]]
+name = "busy"
+environment = { TAUT_LAB_WHERE = "busy" }
+load = [{ kind = "cpu", workers = 3, percent = 100 }]
+[[scenario]]
+name = "held"
+environment = { TAUT_LAB_WHERE = "held" }
+system_quota = 0.5
+[break]
+scenario = "busy"
+vary = "workers"
+from = 1
+to = 3
+success = 0.5
+alpha = 0.2
+"#;
+    folder.write("lab.toml", text);
+    let checked = folder.taut(&["check", "lab.toml"]).get_output().clone();
+    let said = String::from_utf8(checked.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    if said.contains("no control group (") {
+        return skip(Need::Cgroups, said);
+    }
+    let plain = "system on any CPU · trial on any CPU · the system in no control group of CPU time";
+    assert!(said.contains(&format!("TAUT_LAB_WHERE=busy {plain}")), "{said}");
+    assert!(said.contains("the system in a control group of CPU time of its own"), "{said}");
+    assert!(said.contains("held: not in the same group of CPU time as the baseline none"), "{said}");
+
+    let found = folder.json(&["break", "lab.toml", "-o", "break", "--quiet"]);
+    assert!(found["placement"].as_str().unwrap().starts_with(plain), "{found:#}");
+    assert_eq!(folder.read("where-busy").trim(), "plain");
+    // Three workers on fewer CPUs: what they want is in the answer, beside what they got.
+    let heaviest = found["probes"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(heaviest["value"], 3.0);
+    assert!(heaviest["cpus_wanted"].as_f64().unwrap() > 0.0, "{heaviest:#}");
+
+    let ran = folder.json(&["run", "lab.toml", "-o", "run", "--quiet"]);
+    let at = |name: &str| folder.read(&format!("where-{name}")).trim().to_owned();
+    assert_eq!((at("none"), at("busy"), at("held")), ("plain".into(), "plain".into(), "grouped".into()));
+    assert!(ran["notes"].to_string().contains("own_group = true"), "{}", ran["notes"]);
+    // All of them on request, which then is no difference.
+    folder.write("lab.toml", &format!("own_group = true\n{text}"));
+    let ran = folder.json(&["run", "lab.toml", "-o", "all", "--quiet"]);
+    assert_eq!((at("none"), at("busy"), at("held")), ("grouped".into(), "grouped".into(), "grouped".into()));
+    assert!(!ran["notes"].to_string().contains("own_group"), "{}", ran["notes"]);
+}
+
+#[test]
+fn a_limit_on_a_metric_decides_success_and_its_number_is_shown() {
+    let folder = Folder::new();
+    let _labs = among_others();
+    let text = r#"
+trials = 5
+[trial]
+command = """echo "{\\"t\\": $TAUT_LAB_TRIAL}" """
+timeout_s = 20
+report = "json"
+[metrics.t]
+unit = "ms"
+success_to = 1
+[[scenario]]
+name = "none"
+[[scenario]]
+name = "same"
+environment = { X = "1" }
+"#;
+    folder.write("lab.toml", text);
+    let result = folder.json(&["run", "lab.toml", "-o", "out", "--quiet"]);
+    let baseline = &result["scenarios"][0];
+    assert_eq!((&baseline["success"]["k"], &baseline["success"]["n"]), (&2.into(), &5.into()), "{baseline:#}");
+    assert_eq!(baseline["misfortunes"][0]["reason"], "t of 2 ms is above 1, its limit");
+    let metric = &baseline["metrics"][0];
+    assert_eq!((&metric["failed"], &metric["median"]), (&3.into(), &"failed".into()));
+    assert_eq!(metric["failed_reported"], serde_json::json!({ "n": 3, "median": 3.0 }));
+    let headline = result["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("The baseline none itself failed in 3 of 5 trials: make it succeed first"),
+        "{headline}"
+    );
+    let shown = folder.taut(&["run", "lab.toml", "-o", "out", "--resume"]).success().get_output().clone();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("none: 3 trials failed, 3 of them with t 3 ms (median)"), "{shown}");
+    // A trial without the number has not kept its limit.
+    folder.write("lab.toml", &text.replace("[metrics.t]", "[metrics.other]"));
+    folder.taut(&["run", "lab.toml", "-o", "other", "--quiet"]).success();
+    let trial = &folder.trials("other")[0];
+    assert_eq!((&trial["status"], &trial["reason"]), (&"failed".into(), &"no other, which decides success".into()));
+}
+
+#[test]
+fn a_trial_that_is_the_whole_system_is_held_by_its_limits() {
+    let folder = Folder::new();
+    let _labs = among_others();
+    let cpu = cpu();
+    folder.write(
+        "lab.toml",
+        &format!(
+            "trials = 1\n[trial]\ncommand = \"timeout 1 sh -c 'while :; do :; done'; grep Cpus_allowed_list /proc/self/status\"\n\
+             timeout_s = 20\n[[scenario]]\nname = \"quota\"\nsystem_quota = 0.2\nsystem_cpus = \"{cpu}\"\n"
+        ),
+    );
+    let output = folder.taut(&["run", "lab.toml", "-o", "out"]).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("no control group") {
+        return skip(Need::Cgroups, said);
+    }
+    assert!(output.status.success(), "{said}");
+    let trial = &folder.trials("out")[0];
+    let stdout = folder.read(&format!("out/{}/trial.stdout", trial["logs"].as_str().unwrap()));
+    assert_eq!(stdout.split_whitespace().last(), Some(cpu.as_str()), "{stdout}");
+    let used = trial["achieved"][0]["achieved"].as_f64().unwrap();
+    assert!(used > 0.05 && used < 0.3, "{trial:#}");
 }
 
 #[test]

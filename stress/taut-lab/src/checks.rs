@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario};
+use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario, file::TRIAL};
 
 /// DDS domains whose ports stay below those that Linux gives out by itself.
 const LAST_DOMAIN: u32 = 101;
@@ -41,7 +41,7 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     let scenario_names = lab.scenarios.iter().map(|s| s.name.as_str());
     names("scenario", scenario_names.clone())?;
     names("process", lab.processes.iter().map(|p| p.name.as_str()))?;
-    require(!lab.processes.iter().any(|p| p.name == "trial"), "process.name", || {
+    require(!lab.processes.iter().any(|p| p.name == TRIAL), "process.name", || {
         "\"trial\" is the trial command's; choose another name".into()
     })?;
     let known = |name: &str| lab.scenarios.iter().any(|s| s.name == name);
@@ -55,15 +55,39 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
         seconds(&key("ready_timeout_s"), process.ready_timeout_s, false)?;
         seconds(&key("stop_timeout_s"), process.stop_timeout_s, true)?;
     }
+    let grouped = lab.scenarios.iter().find(|scenario| lab.has_own_group(scenario));
+    let grouped = grouped.filter(|_| lab.isolation == Isolation::Affinity);
+    let key = |scenario: &Scenario| match lab.own_group {
+        true => "own_group".into(),
+        false => format!("scenario {:?}.system_quota", scenario.name),
+    };
+    let problem = "needs a control group; write isolation = \"auto\" or \"cgroup\"";
+    grouped.map_or(Ok(()), |scenario| Err((key(scenario), problem.into())))?;
     for scenario in &lab.scenarios {
-        limits(scenario, lab).map_err(|(key, problem)| (format!("scenario {:?}.{key}", scenario.name), problem))?;
+        limits(scenario).map_err(|(key, problem)| (format!("scenario {:?}.{key}", scenario.name), problem))?;
         for (at, one) in scenario.loads.iter().enumerate() {
             load(one).map_err(|(key, problem)| (format!("scenario {:?}.load[{at}].{key}", scenario.name), problem))?;
         }
     }
     for (name, metric) in &lab.metrics {
-        let fine = metric.deadline.is_none_or(f64::is_finite);
-        require(fine, &format!("metrics.{name}.deadline"), || "write a finite number".into())?;
+        let fine = metric.deadline.is_none_or(|deadline| deadline > 0.0 && deadline.is_finite());
+        require(fine, &format!("metrics.{name}.deadline"), || {
+            "is not above 0; a limit that may be negative is success_from or success_to".into()
+        })?;
+        for (keys, from, to) in
+            [("success", metric.success_from, metric.success_to), ("valid", metric.valid_from, metric.valid_to)]
+        {
+            let key = format!("metrics.{name}.{keys}_from");
+            let finite = [from, to].into_iter().flatten().all(f64::is_finite);
+            require(finite, &key, || format!("write finite numbers for {keys}_from and {keys}_to"))?;
+            let fine = from.zip(to).is_none_or(|(from, to)| from <= to);
+            require(fine, &key, || format!("is above {keys}_to: no trial could be within"))?;
+        }
+        let decides = metric.success_from.or(metric.success_to).is_some();
+        let is_reported = lab.trial.report != Report::Exit || name == "wall_s";
+        require(!decides || is_reported, &format!("metrics.{name}.success_to"), || {
+            "needs trials that report numbers: [trial] report = \"json\" or \"stamps\"".into()
+        })?;
         require(
             metric.stamps.is_none() || lab.trial.report == Report::Stamps,
             &format!("metrics.{name}.stamps"),
@@ -92,14 +116,10 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     lab.breaking.as_ref().map_or(Ok(()), |breaking| check_breaking(breaking, lab))
 }
 
-fn limits(scenario: &Scenario, lab: &Lab) -> Result<(), Wrong> {
+fn limits(scenario: &Scenario) -> Result<(), Wrong> {
     if let Some(quota) = scenario.system_quota {
         require((0.01..=1024.0).contains(&quota), "system_quota", || {
             format!("{quota} is not within 0.01 … 1024 CPUs")
-        })?;
-        require(!lab.processes.is_empty(), "system_quota", || "there is no process that it could hold".into())?;
-        require(lab.isolation != Isolation::Affinity, "system_quota", || {
-            "needs a control group; write isolation = \"auto\" or \"cgroup\"".into()
         })?;
     }
     if let Some(network) = &scenario.network {
@@ -259,6 +279,19 @@ rate_hz = 100
             (change("= 100", "= 0"), ["scenario \"flood\".load[0].rate_hz", "not above 0"]),
             (change("= 100", "= 1\nburst = 2"), ["line", "unknown field `burst`, expected one of"]),
             (change("udp", "tcp"), ["line", "unknown variant `tcp`, expected one of"]),
+            (format!("{LAB}[metrics.t]\ndeadline = -3").pipe(refused_owned), ["metrics.t.deadline", "not above 0"]),
+            (
+                format!("{LAB}[metrics.t]\nsuccess_from = 3\nsuccess_to = 2").pipe(refused_owned),
+                ["metrics.t.success_from", "above success_to"],
+            ),
+            (
+                format!("{LAB}[metrics.t]\nsuccess_to = 2").pipe(refused_owned),
+                ["metrics.t.success_to", "report = \"json\" or \"stamps\""],
+            ),
+            (
+                LAB.replace("trials = 3", "trials = 3\nown_group = true\nisolation = \"affinity\"").pipe(refused_owned),
+                ["own_group", "needs a control group"],
+            ),
             (change("= 100", "= 1\ncpus = \"x\""), ["line", "write e.g. \"0-2,5\""]),
             (
                 format!("{LAB}[break]\nscenario = \"flood\"\nvary = \"rate\"\nfrom = 1\nto = 2").pipe(refused_owned),

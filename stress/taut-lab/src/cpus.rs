@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use rustix::thread::CpuSet;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 /// Numbers of CPUs, at least one.
@@ -16,6 +16,19 @@ impl Cpus {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         let count = || std::thread::available_parallelism().map_or(1, usize::from) as u32;
         text.trim().parse().unwrap_or_else(|_| Cpus((0..count()).collect()))
+    }
+
+    /// Those that this process may give to others: online, and in its cpuset.
+    pub fn permitted() -> Cpus {
+        let online = Cpus::online();
+        // What this process was pinned to is no limit; its cpuset is one, which the kernel cuts every mask to. A thread
+        // of its own tries, so that nothing else moves.
+        let cut = std::thread::spawn(move || {
+            sched_setaffinity(None, &online.mask()).ok()?;
+            let set = sched_getaffinity(None).ok()?;
+            Some(online.0.into_iter().filter(|cpu| set.is_set(*cpu as usize)).collect::<BTreeSet<_>>())
+        });
+        cut.join().ok().flatten().filter(|cpus| !cpus.is_empty()).map_or_else(Cpus::online, Cpus)
     }
 
     /// How many.

@@ -9,7 +9,9 @@ use serde::{Serialize, Serializer};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use taut_stats::compare::{Pair, Scale, Shift, typical};
 
-use crate::{Better, Lab, Metric, PathFigures, Proportion, Score, Status, Trial, proportion::CONFIDENCE, score};
+use crate::{
+    Better, Lab, Metric, PathFigures, Proportion, Score, Status, Trial, feasible::place, proportion::CONFIDENCE, score,
+};
 
 /// Stands for "worse than every number" while ranks are taken: only its place in the order matters, and a mean of it
 /// and any number stays far beyond [`BEYOND`].
@@ -37,6 +39,8 @@ pub struct Results {
 pub struct ScenarioFigures {
     /// Its name.
     pub name: String,
+    /// Where its parts ran, in words.
+    pub placement: String,
     /// Trials by how they ended; all of them.
     pub trials: BTreeMap<Status, u32>,
     /// Of those that are valid.
@@ -85,6 +89,8 @@ pub struct LoadReached {
     pub least: f64,
     /// Median of the CPUs that it kept busy.
     pub cpus_busy: f64,
+    /// Median of the CPUs that it wanted: running, or in the run queue.
+    pub cpus_wanted: f64,
     /// Of a flood: median of the messages a second that were sent.
     pub sent: Option<f64>,
     /// Of a flood: the fewest pairs of a writer and a reader that had found each other.
@@ -119,8 +125,10 @@ pub struct MetricFigures {
     pub better: Better,
     /// Valid trials.
     pub n: usize,
-    /// Of them those without the number, counted as worse than every number.
+    /// Of them those that failed or lack the number, counted as worse than every number.
     pub failed: usize,
+    /// What failed trials reported all the same; `None` where none did.
+    pub failed_reported: Option<FailedReported>,
     /// The best trial.
     pub best: Option<Bound>,
     /// The median trial.
@@ -137,6 +145,15 @@ pub struct MetricFigures {
     pub misses: Option<Proportion>,
     /// Against the baseline; `None` of the baseline itself.
     pub difference: Option<Difference>,
+}
+
+/// The numbers of trials that failed: in no other figure of the metric, where failures stand as worse than every number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FailedReported {
+    /// Failed trials with the number.
+    pub n: usize,
+    /// The median of theirs.
+    pub median: f64,
 }
 
 /// By how much a scenario differs from the baseline, over rounds.
@@ -222,6 +239,7 @@ pub fn results(lab: &Lab, trials: &[Trial], confinement: &str) -> Results {
         let successes = valid.iter().filter(|trial| trial.status == Status::Success).count();
         ScenarioFigures {
             name: scenario.name.clone(),
+            placement: place(lab, scenario),
             trials: Status::ALL.map(|status| (status, own.iter().filter(|t| t.status == status).count() as u32)).into(),
             success: Proportion::of(successes as u32, valid.len() as u32),
             success_difference,
@@ -288,6 +306,8 @@ fn figures(name: &str, metric: &Metric, own: &[&Trial], baseline: Option<&[&Tria
     };
     let starts: Vec<f64> = starts(own, name, better).into_values().collect();
     let interval = typical(&starts, CONFIDENCE).and_then(|typical| typical.interval);
+    let failed = valid(own).into_iter().filter(|trial| trial.status != Status::Success);
+    let reported: Vec<f64> = failed.filter_map(|trial| trial.metrics.get(name).copied()).collect();
     let beyond = |deadline: f64| trials.iter().filter(|b| **b > deadline * sign(better)).count() as u32;
     MetricFigures {
         name: name.to_owned(),
@@ -296,6 +316,8 @@ fn figures(name: &str, metric: &Metric, own: &[&Trial], baseline: Option<&[&Tria
         better,
         n: trials.len(),
         failed: trials.iter().filter(|b| **b > BEYOND).count(),
+        failed_reported: typical(&reported, CONFIDENCE)
+            .map(|typical| FailedReported { n: reported.len(), median: typical.value }),
         best: sorted.first().copied().map(number),
         median: typical(&trials, CONFIDENCE).map(|typical| number(typical.value)),
         interval: interval.map(|interval| (number(interval.low), number(interval.high))),
@@ -397,6 +419,7 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
             median: middle(&achieved),
             least: achieved.first().copied().unwrap_or(0.0),
             cpus_busy: middle(&of(at, |load| load.cpus_busy)),
+            cpus_wanted: middle(&of(at, |load| load.cpus_wanted)),
             sent: load.sent.map(|_| middle(&of(at, |load| load.sent.unwrap_or(0.0)))),
             matched,
         }
@@ -456,6 +479,7 @@ fn notes(lab: &Lab, trials: &[Trial]) -> Vec<String> {
     if !unknown.is_empty() {
         notes.push(format!("trials report more than is judged: add {} to see it", unknown.join(", ")));
     }
+    notes.extend(crate::feasible::differing_places(lab));
     let never: Vec<&String> = lab.metrics.keys().filter(|name| !reported.contains(*name)).collect();
     if !never.is_empty() && !trials.is_empty() {
         notes.push(format!("no trial reported {never:?}: check the name, and [trial] report = \"json\""));

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cpus, Error, Load, Network, Sweep};
 
+/// The part that the trial's command is.
+pub(crate) const TRIAL: &str = "trial";
+
 /// A lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,10 +55,14 @@ pub struct Lab {
     /// First and last of the DDS domains that starts take in turns, as `ROS_DOMAIN_ID`: what an earlier start left
     /// behind speaks on another one.
     pub domains: Option<[u32; 2]>,
-    /// Whether every start is in a network of its own with nothing but loopback. Always so where a scenario has
-    /// `network`.
+    /// Whether every start is in a network of its own with nothing but loopback. Without it only those of a scenario
+    /// that has `network`.
     #[serde(default)]
     pub own_network: bool,
+    /// Whether the system is in a control group of CPU time of its own on every start. Without it only on those of a
+    /// scenario that has `system_quota`.
+    #[serde(default)]
+    pub own_group: bool,
     /// The interpreter of the floods' helper program, with their packages.
     pub python: Option<PathBuf>,
     /// Other machines that run the rounds; without them this one.
@@ -237,6 +244,10 @@ pub struct Metric {
     pub objective: Option<String>,
     /// Its part in the score; without it that of its objective.
     pub weight: Option<f64>,
+    /// A limit: a trial below it, or without the number, has failed.
+    pub success_from: Option<f64>,
+    /// The same from above.
+    pub success_to: Option<f64>,
     /// A gate: a trial below it says nothing about the system and is invalid, as with a simulator that lags.
     pub valid_from: Option<f64>,
     /// The same from above.
@@ -326,9 +337,24 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Whether starts have a network of their own.
-    pub(crate) fn has_own_network(&self) -> bool {
-        self.own_network || self.scenarios.iter().any(|scenario| scenario.network.is_some())
+    /// Whether starts of a scenario have a network of their own. Only its own keys count: a scenario runs in the same
+    /// place whatever else the file holds.
+    pub(crate) fn has_own_network(&self, scenario: &Scenario) -> bool {
+        self.own_network || scenario.network.is_some()
+    }
+
+    /// Whether the system of a scenario is in a control group of CPU time of its own.
+    pub(crate) fn has_own_group(&self, scenario: &Scenario) -> bool {
+        self.own_group || scenario.system_quota.is_some()
+    }
+
+    /// Whether a part belongs to the system under test, which limits hold. Without processes that is the trial's
+    /// command.
+    pub(crate) fn is_system(&self, part: &str) -> bool {
+        match self.processes.is_empty() {
+            true => part == TRIAL,
+            false => self.processes.iter().any(|process| process.name == part),
+        }
     }
 
     /// Whether the rounds run elsewhere.
@@ -349,11 +375,12 @@ impl Lab {
     pub(crate) fn cpus_of<'a>(&'a self, scenario: &'a Scenario, part: &str) -> Option<&'a Cpus> {
         let of_process = self.processes.iter().find(|process| process.name == part);
         let of_load = || scenario.loads.get(part.strip_prefix("load-")?.parse::<usize>().ok()?)?.cpus();
-        match of_process {
-            Some(process) => scenario.system_cpus.as_ref().or(process.cpus.as_ref()),
-            None if part == "trial" => self.trial.cpus.as_ref(),
+        let own = match of_process {
+            Some(process) => process.cpus.as_ref(),
+            None if part == TRIAL => self.trial.cpus.as_ref(),
             None => of_load(),
-        }
+        };
+        scenario.system_cpus.as_ref().filter(|_| self.is_system(part)).or(own)
     }
 
     /// The scenario that the others are compared with.
@@ -365,10 +392,24 @@ impl Lab {
 impl Metric {
     /// Why a trial with this value says nothing about the system, if so.
     pub(crate) fn gate(&self, name: &str, value: f64) -> Option<String> {
-        let below = self.valid_from.filter(|from| value < *from).map(|from| ("below", from));
-        let above = self.valid_to.filter(|to| value > *to).map(|to| ("above", to));
-        below.or(above).map(|(side, limit)| format!("{name} of {value} is {side} {limit}, which makes a trial valid"))
+        let outside = outside(value, self.valid_from, self.valid_to)?;
+        Some(format!("{name} of {value} is {outside}, which makes a trial valid"))
     }
+
+    /// Why a trial has failed that reported this, if so.
+    pub(crate) fn failure(&self, name: &str, value: Option<f64>) -> Option<String> {
+        let (from, to) = (self.success_from, self.success_to);
+        from.or(to)?;
+        let Some(value) = value else { return Some(format!("no {name}, which decides success")) };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        outside(value, from, to).map(|outside| format!("{name} of {value}{unit} is {outside}, its limit"))
+    }
+}
+
+/// "above 5" where a value is outside a range.
+fn outside(value: f64, from: Option<f64>, to: Option<f64>) -> Option<String> {
+    let below = from.filter(|from| value < *from).map(|from| format!("below {from}"));
+    below.or_else(|| to.filter(|to| value > *to).map(|to| format!("above {to}")))
 }
 
 impl Scenario {

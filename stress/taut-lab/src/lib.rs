@@ -29,15 +29,15 @@ pub use cpus::Cpus;
 pub use error::Error;
 pub use feasible::{Feasible, feasible};
 pub use figures::{
-    Bound, Difference, LoadReached, MetricFigures, Misfortune, ProcessUse, Results, ScenarioFigures, SuccessDifference,
-    results,
+    Bound, Difference, FailedReported, LoadReached, MetricFigures, Misfortune, ProcessUse, Results, ScenarioFigures,
+    SuccessDifference, results,
 };
 pub use file::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
     Watch,
 };
 pub use load::{Achieved, Flood, History, Load, Method, Reliability, interpreter, worker};
-pub use machine::{Network, Pressure};
+pub use machine::{Network, Pressure, keep};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
 pub use objectives::Weights;
 pub use proportion::Proportion;

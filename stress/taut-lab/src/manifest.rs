@@ -16,6 +16,8 @@ use crate::{Error, Trial};
 
 /// Its name in the run's folder.
 pub const MANIFEST: &str = "manifest.jsonl";
+/// How the first line begins.
+const BEGIN: &[u8] = b"{\"record\":\"lab\"";
 /// Raised when a record is renamed or changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -70,29 +72,25 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Begins one in a folder that has none.
+    /// Begins one in a folder that has none, or one without a trial: a run that did not start left nothing to keep.
     ///
     /// # Errors
     /// A folder that already holds a run, or cannot be written.
     pub fn create(folder: &Path, header: &Header) -> Result<Manifest, Error> {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let path = folder.join(MANIFEST);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::Manifest {
-                folder: folder.to_owned(),
-                problem: "holds a run already; add --resume to go on with it, or -o with another folder".into(),
-            },
-            _ => Error::file(&path)(error),
-        })?;
-        let mut manifest = Manifest { folder: folder.to_owned(), file };
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut manifest = Manifest { folder: folder.to_owned(), file: options.map_err(Error::file(&path))? };
         manifest.lock()?;
-        manifest.append(&Record::Lab(Box::new(header.clone())))?;
-        // The name of the file, too, must survive.
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::file(folder))?;
+        if !manifest.is_empty()? {
+            let problem = "holds a run already; add --resume to go on with it, or -o with another folder";
+            return Err(Error::Manifest { folder: folder.to_owned(), problem: problem.into() });
+        }
+        manifest.begin(header)?;
         Ok(manifest)
     }
 
-    /// Goes on with one. A last line that was cut is taken off.
+    /// Goes on with one. A last line that was cut is taken off; one without a trial begins anew.
     ///
     /// # Errors
     /// No manifest, one of another kind or lab, one that another process writes, or one that is damaged.
@@ -100,16 +98,19 @@ impl Manifest {
         let path = folder.join(MANIFEST);
         let wrong = |problem: String| Error::Manifest { folder: folder.to_owned(), problem };
         let file = OpenOptions::new().read(true).write(true).open(&path);
-        let mut file = file.map_err(|error| match error.kind() {
+        let file = file.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => wrong("holds no run to resume; leave --resume out".into()),
             _ => Error::file(&path)(error),
         })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(Error::file(&path))?;
-        let manifest = Manifest { folder: folder.to_owned(), file };
+        let mut manifest = Manifest { folder: folder.to_owned(), file };
         manifest.lock()?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let (old, trials) = read(&bytes[..whole]).map_err(wrong)?;
+        if manifest.is_empty()? {
+            manifest.begin(header)?;
+            return Ok((manifest, Vec::new()));
+        }
+        let bytes = manifest.bytes()?;
+        let whole = whole_lines(&bytes);
+        let (old, trials) = read(whole).map_err(wrong)?;
         if old.kind != header.kind {
             return Err(wrong("holds a run of another kind (run, sweep, break); use another folder with -o".into()));
         }
@@ -123,8 +124,35 @@ impl Manifest {
             return Err(wrong(format!("{} has changed since; use another folder with -o", changed.0)));
         }
         let mut end = &manifest.file;
-        end.set_len(whole as u64).and_then(|()| end.seek(SeekFrom::End(0))).map_err(Error::file(&path))?;
+        end.set_len(whole.len() as u64).and_then(|()| end.seek(SeekFrom::End(0))).map_err(Error::file(&path))?;
         Ok((manifest, trials))
+    }
+
+    /// Whether it holds no trial. What this did not write is not empty.
+    fn is_empty(&mut self) -> Result<bool, Error> {
+        let bytes = self.bytes()?;
+        let whole = whole_lines(&bytes);
+        Ok(match whole.is_empty() {
+            true => bytes.is_empty() || bytes.starts_with(BEGIN),
+            false => read(whole).is_ok_and(|(_, trials)| trials.is_empty()),
+        })
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let done = self.file.rewind().and_then(|()| self.file.read_to_end(&mut bytes));
+        done.map_err(Error::file(&self.folder.join(MANIFEST)))?;
+        Ok(bytes)
+    }
+
+    /// Writes the first line.
+    fn begin(&mut self, header: &Header) -> Result<(), Error> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        emptied.map_err(Error::file(&self.folder.join(MANIFEST)))?;
+        self.append(&Record::Lab(Box::new(header.clone())))?;
+        // The name of the file, too, must survive.
+        let folder = &self.folder;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::file(folder))
     }
 
     /// The trials of a whole manifest.
@@ -190,6 +218,11 @@ pub(crate) fn held(folder: &Path) -> Result<Manifest, Error> {
     let manifest = Manifest { folder: folder.to_owned(), file };
     manifest.lock()?;
     Ok(manifest)
+}
+
+/// All lines but a last one that was cut.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)]
 }
 
 pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
@@ -271,6 +304,13 @@ mod tests {
         let open = Manifest::create(folder.path(), &header("a")).unwrap();
         says(Manifest::resume(folder.path(), &header("a")).map(drop), "another taut lab");
         drop(open);
+        // A run that did not start is no run: the next one begins, in either way, whatever its lab says.
+        for text in ["b", "c"] {
+            Manifest::create(folder.path(), &header(text)).unwrap();
+            let (_, trials) = Manifest::resume(folder.path(), &header("a")).unwrap();
+            assert_eq!(trials, []);
+        }
+        Manifest::create(folder.path(), &header("a")).unwrap().trial(&trial(0)).unwrap();
         says(Manifest::create(folder.path(), &header("a")).map(drop), "--resume");
         says(Manifest::resume(folder.path(), &header("b")).map(drop), "another lab.toml");
         fs::write(folder.path().join(MANIFEST), "{}\n").unwrap();

@@ -7,6 +7,7 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use crate::{
     Error, Lab, Status, Trial,
+    feasible::missing_cpus,
     manifest::{Header, Kind, Manifest},
     session::{Block, Session},
 };
@@ -25,6 +26,8 @@ pub struct Order<'a> {
     pub resume: bool,
     /// The command that makes loads: [`crate::worker::go`].
     pub worker: &'a [OsString],
+    /// The command that cleans up after this lab if it is killed: [`crate::keep`].
+    pub keeper: &'a [OsString],
     /// The command that records: `taut record`.
     pub recorder: &'a [OsString],
     /// Set when somebody wants it to end.
@@ -123,6 +126,9 @@ impl<'a> Work<'a> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<Work<'a>, Error> {
         let (lab, (file, toml)) = (order.lab, order.file);
+        if let Some((place, problem)) = missing_cpus(lab).into_iter().next() {
+            return Err(Error::Start { place, problem });
+        }
         let session = Session::open(order)?;
         session.removed.iter().for_each(|what| tell(Event::Removed(what)));
         let names = |round: &Vec<usize>| round.iter().map(|at| lab.scenarios[*at].name.clone()).collect();

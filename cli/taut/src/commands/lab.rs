@@ -43,6 +43,12 @@ enum Verb {
     Break(Run),
     /// Pack a run's folder into one file, with the SHA-256 of all that is in it.
     Archive(Archive),
+    /// Cleans up after a lab that was killed; waits for the end of stdin.
+    #[command(name = "keeper", hide = true)]
+    Keeper {
+        /// The lab's mark.
+        mark: String,
+    },
     /// One load until killed.
     #[command(name = "load-worker", hide = true)]
     Worker {
@@ -109,6 +115,13 @@ pub fn run(args: &Args) -> Result<Done> {
         Verb::Sweep(args) => repeat(args, Kind::Sweep),
         Verb::Archive(args) => archive(args),
         Verb::Break(args) => break_it(args),
+        Verb::Keeper { mark } => {
+            let left = taut_lab::keep(mark)?;
+            if !left.is_empty() {
+                say!("the lab was killed; removed what it had left: {}", left.join(", "));
+            }
+            Ok(Done::Fine)
+        }
         Verb::Worker { load, count } => {
             let load = serde_json::from_str(load).context("load")?;
             taut_lab::worker::go(&load, count).context("load")?;
@@ -216,6 +229,7 @@ fn with_order<T>(
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     let taut = std::env::current_exe()?;
     let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into()];
+    let keeper: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "keeper".into()];
     let recorder: Vec<OsString> = vec![taut.into(), "record".into()];
     let file = (args.file.as_path(), text);
     let order = Order {
@@ -225,6 +239,7 @@ fn with_order<T>(
         round: args.round,
         resume: args.resume,
         worker: &worker,
+        keeper: &keeper,
         recorder: &recorder,
         stop: &stop,
     };

@@ -31,13 +31,15 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
         out += &format!("process  {}{cpus}: {}\n", process.name, process.command.words().join(" "));
     }
     out += &format!("trial    {} (at most {} s)\n", lab.trial.command.words().join(" "), lab.trial.timeout_s);
-    for scenario in &lab.scenarios {
+    for (scenario, place) in lab.scenarios.iter().zip(&feasible.places) {
         let mut parts: Vec<String> = scenario.loads.iter().map(ToString::to_string).collect();
         parts.extend(scenario.limits());
         parts.extend(scenario.environment.iter().map(|(key, value)| format!("{key}={value}")));
         let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
         out += &format!("scenario {}: {parts}\n", scenario.name);
+        out += &format!("         {}\n", wrap(place, 89).replace('\n', "\n         "));
     }
+    out += &format!("confined by {}\n", wrap(&feasible.confinement, 86));
     if let Some(sweep) = &lab.sweep {
         let lists = sweep.vary.iter().map(|(key, values)| {
             format!("{key} in {}", values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))

@@ -68,10 +68,16 @@ pub(crate) fn broken() -> Broken {
     let probe = |value: f64, achieved: f64, k, n, proven| Probe {
         value,
         achieved: Some(achieved),
+        cpus_wanted: Some(0.2),
         success: Proportion::of(k, n),
         proven,
     };
-    let edge = |probe: &Probe| Edge { value: probe.value, achieved: probe.achieved, success: probe.success };
+    let edge = |probe: &Probe| Edge {
+        value: probe.value,
+        achieved: probe.achieved,
+        cpus_wanted: probe.cpus_wanted,
+        success: probe.success,
+    };
     let probes = vec![
         probe(250.0, 998.0, 3, 3, None),
         probe(1414.0, 5601.0, 43, 43, Some("fine")),
@@ -81,6 +87,7 @@ pub(crate) fn broken() -> Broken {
     ];
     Broken {
         confinement: "affinity".into(),
+        placement: "robot on CPU 1 · this machine's network".into(),
         asked,
         unit: "messages/s received".into(),
         outcome: Outcome::Between,

@@ -5,7 +5,7 @@ use taut_lab::{Broken, Misfortune, Results};
 
 use super::{
     LabShown,
-    words::{bound, broken, criticality, difference, ends, headline, number, proportion, shares},
+    words::{bound, broken, criticality, difference, ends, failed, headline, number, proportion, shares},
 };
 use crate::{
     Style,
@@ -40,6 +40,8 @@ pub fn lab_terminal(shown: &LabShown<'_>, results: &Results, style: Style) -> St
         let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
         let about = if metric.about.is_empty() { String::new() } else { format!(" · {}", metric.about) };
         out += &section(&format!("{}{unit}{about}", metric.name), style, &metric_table(results, at));
+        let failed = results.scenarios.iter().filter_map(|one| failed(&one.name, one.metrics.get(at)?));
+        failed.for_each(|line| out += &format!("{}\n", style.dim(&wrap(&line, WIDTH))));
     }
     let paths = paths(results);
     if paths.row_count() > 0 {
@@ -62,12 +64,15 @@ pub fn lab_terminal(shown: &LabShown<'_>, results: &Results, style: Style) -> St
 
 /// What `taut lab break` prints.
 pub fn lab_break_terminal(shown: &LabShown<'_>, found: &Broken, style: Style) -> String {
-    let mut out = head(shown, &found.confinement, &broken(found), style);
-    let mut rows = table(&[&found.asked.vary, &format!("{} (median)", found.unit), "success", "proven"]);
+    let confinement = format!("{} · {}", found.confinement, found.placement);
+    let mut out = head(shown, &confinement, &broken(found), style);
+    let unit = format!("{} (median)", found.unit);
+    let mut rows = table(&[&found.asked.vary, &unit, "CPUs wanted", "success", "proven"]);
     for probe in &found.probes {
         rows.add_row(vec![
             number(probe.value),
             probe.achieved.map_or("–".into(), number),
+            probe.cpus_wanted.map_or("–".into(), number),
             proportion(&probe.success),
             probe.proven.unwrap_or("open").to_owned(),
         ]);
@@ -97,7 +102,7 @@ fn trials(results: &Results) -> Table {
 }
 
 fn loads(results: &Results) -> Table {
-    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "sent", "CPUs busy"]);
+    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "sent", "CPUs busy\n/ wanted"]);
     for scenario in &results.scenarios {
         for load in &scenario.loads {
             rows.add_row(vec![
@@ -108,7 +113,7 @@ fn loads(results: &Results) -> Table {
                 number(load.least),
                 load.unit.clone(),
                 load.sent.map_or(String::new(), number),
-                number(load.cpus_busy),
+                format!("{} / {}", number(load.cpus_busy), number(load.cpus_wanted)),
             ]);
         }
     }

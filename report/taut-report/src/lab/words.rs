@@ -31,15 +31,31 @@ pub(super) fn headline(results: &Results) -> String {
         }
     }
     let valid: u32 = results.scenarios.iter().map(|scenario| scenario.success.n).sum();
+    let name = &results.baseline;
+    let baseline = results.scenarios.iter().find(|scenario| scenario.name == *name).map(|scenario| scenario.success);
+    let fails = baseline.filter(|success| success.k < success.n);
+    let fails = fails.map(|success| {
+        format!("The baseline {name} itself failed in {} of {} trials", success.n - success.k, success.n)
+    });
+    let bounded = results.scenarios.iter().flat_map(|scenario| &scenario.metrics).filter_map(|m| m.difference.as_ref());
+    let is_bounded = bounded.into_iter().any(|difference| difference.interval.is_some());
+    let valid = quantity(u64::from(valid), "valid trial");
     match (said.is_empty(), results.scenarios.len()) {
-        _ if valid == 0 => "No trial is valid: nothing can be said.".into(),
-        (true, 1) => format!("{} of one scenario.", quantity(u64::from(valid), "valid trial")),
-        (true, _) => format!(
-            "Nothing is proven worse than {} in {}.",
-            results.baseline,
-            quantity(u64::from(valid), "valid trial")
-        ),
-        (false, _) => format!("{}.", said.join(". ")),
+        _ if results.scenarios.iter().all(|scenario| scenario.success.n == 0) => {
+            "No trial is valid: nothing can be said.".into()
+        }
+        (true, 1) => format!("{valid} of one scenario."),
+        (true, _) => match (fails, is_bounded) {
+            (Some(fails), _) => format!(
+                "{fails}: make it succeed first, since only what it does better can be lost. No difference is proven in \
+                 {valid}."
+            ),
+            (None, false) => {
+                format!("{valid} are too few to prove a difference: that takes 6 starts of each scenario.")
+            }
+            (None, true) => format!("Nothing is proven worse than {name} in {valid}."),
+        },
+        (false, _) => format!("{}.", said.into_iter().chain(fails).collect::<Vec<_>>().join(". ")),
     }
 }
 
@@ -47,7 +63,10 @@ pub(super) fn headline(results: &Results) -> String {
 pub(super) fn broken(broken: &Broken) -> String {
     let asked = &broken.asked;
     let at = |edge: &Edge| {
-        let achieved = edge.achieved.map(|a| format!(" ({} {} reached)", number(a), broken.unit)).unwrap_or_default();
+        let wanted = edge.cpus_wanted.filter(|_| broken.unit == "CPUs");
+        let wanted = wanted.map_or(String::new(), |wanted| format!(", {} wanted", number(wanted)));
+        let reached = |a: f64| format!(" ({} {} reached{wanted})", number(a), broken.unit);
+        let achieved = edge.achieved.map(reached).unwrap_or_default();
         format!("{} {}{achieved}, {}", asked.vary, number(edge.value), proportion(&edge.success))
     };
     let chance = format!("{:.0} %", asked.success * 100.0);
@@ -77,6 +96,22 @@ pub(super) fn broken(broken: &Broken) -> String {
     let why = broken.why.as_ref().map(|why| format!(" {why}.")).unwrap_or_default();
     let invalid = if broken.invalid > 0 { format!(", {} invalid", broken.invalid) } else { String::new() };
     format!("{found} ({trials}{invalid}).{why}")
+}
+
+/// What the failed trials of a metric reported: their numbers are in no other figure.
+pub(super) fn failed(scenario: &str, metric: &MetricFigures) -> Option<String> {
+    // How long a failed trial took is in the table of the trials' ends.
+    if metric.failed == 0 || metric.name == "wall_s" {
+        return None;
+    }
+    let which = format!("{scenario}: {} failed", quantity(metric.failed as u64, "trial"));
+    Some(match metric.failed_reported {
+        None => format!("{which} without {}", metric.name),
+        Some(reported) => {
+            let unit = if metric.unit.is_empty() { String::new() } else { format!(" {}", metric.unit) };
+            format!("{which}, {} of them with {} {}{unit} (median)", reported.n, metric.name, number(reported.median))
+        }
+    })
 }
 
 /// Whether the interval of the difference lies on the bad side as a whole.

@@ -58,6 +58,9 @@ type Worker = Box<dyn FnOnce(&Counters) -> io::Result<()> + Send>;
 /// A thread, a socket or a file that could not be had.
 pub fn go(load: &Load, count: &Path) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // Threads have the name of the one that makes them: in a recording the load is told from the lab and its recorder.
+    let name = std::ffi::CString::new(format!("load-{}", load.kind())).unwrap_or_default();
+    rustix::thread::set_name(&name)?;
     let counters = Arc::new(Counters::default());
     let mut threads = Vec::new();
     let mut start = |work: Worker| {

@@ -1,6 +1,7 @@
 //! A cpuset control group for each part of the lab, version 1 or 2: what affinity asks for, the kernel then enforces.
 
 use std::{
+    cell::Cell,
     fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -17,18 +18,21 @@ const HELD: Duration = Duration::from_secs(2);
 const PERIOD_US: u64 = 100_000;
 /// The group of all processes of the system under test, which a quota is of.
 const SYSTEM: &str = "system";
+/// Version 2: the controllers that a group hands on to those below it.
+const CONTROL: &str = "cgroup.subtree_control";
 
 /// The lab's own control groups, removed with it.
 pub(crate) struct Cgroups {
     base: PathBuf,
     version: u8,
-    /// Version 1 has a hierarchy for CPU time besides that for sets of CPUs.
+    /// Where the group of the system's CPU time is: in version 1 a hierarchy of its own, in version 2 the same.
     time: Option<PathBuf>,
+    /// Whether the system of the scenario at hand is in that group.
+    timed: Cell<bool>,
 }
 
 impl Cgroups {
-    /// `of_time`: whether CPU time will be limited. A group of its own changes how its processes share the CPUs with
-    /// everybody else, so that there is none without need.
+    /// `of_time`: whether some scenario needs the group of CPU time; [`Cgroups::set_timed`] says which.
     ///
     /// # Errors
     /// Why there can be none, in words.
@@ -37,15 +41,7 @@ impl Cgroups {
         let mut why = "no cpuset controller is mounted".to_owned();
         for (parent, version) in found {
             match Cgroups::below(&parent, version, name, of_time) {
-                Ok(mut groups) => {
-                    if version == 1 && of_time {
-                        groups.time = parents("cpu").into_iter().find_map(|(cpu, _)| {
-                            let folder = cpu.join(name);
-                            fs::create_dir(&folder).ok().map(|()| folder)
-                        });
-                    }
-                    return Ok(groups);
-                }
+                Ok(groups) => return Ok(groups),
                 Err(error) => why = error,
             }
         }
@@ -58,31 +54,53 @@ impl Cgroups {
             let path = path.display().to_string();
             move |error: std::io::Error| format!("{path}: {error}")
         };
-        let controllers = if of_time { "+cpuset +cpu" } else { "+cpuset" };
         if version == 2 {
             // A group that has processes of its own may not hand on controllers, the root excepted.
-            let control = parent.join("cgroup.subtree_control");
-            fs::write(&control, controllers).map_err(failed(&control))?;
+            let control = parent.join(CONTROL);
+            fs::write(&control, "+cpuset").map_err(failed(&control))?;
+            if of_time {
+                fs::write(&control, "+cpu").map_err(failed(&control))?;
+            }
         }
         fs::create_dir(&base).map_err(failed(&base))?;
-        let groups = Cgroups { base: base.clone(), version, time: None };
+        let mut groups = Cgroups { base: base.clone(), version, time: None, timed: Cell::new(false) };
         match version {
             2 => {
                 let system = base.join(SYSTEM);
                 fs::create_dir(&system).map_err(failed(&system))?;
-                for (folder, controllers) in [(&base, controllers), (&system, "+cpuset")] {
-                    let control = folder.join("cgroup.subtree_control");
-                    fs::write(&control, controllers).map_err(failed(&control))?;
+                for folder in [&base, &system] {
+                    let control = folder.join(CONTROL);
+                    fs::write(&control, "+cpuset").map_err(failed(&control))?;
                 }
+                groups.time = of_time.then_some(system);
             }
-            // Version 1 begins with empty sets, which hold nobody.
+            // Version 1 begins with empty sets, which hold nothing.
             _ => {
                 for key in ["cpuset.mems", "cpuset.cpus"] {
                     inherit(parent, &base, key).map_err(failed(&base))?;
                 }
+                let made = |(cpu, _): (PathBuf, u8)| {
+                    let folder = cpu.join(name);
+                    fs::create_dir(&folder).ok().map(|()| folder)
+                };
+                groups.time = if of_time { parents("cpu").into_iter().find_map(made) } else { None };
             }
         }
         Ok(groups)
+    }
+
+    /// Puts the system of the next start into a group of CPU time of its own, or takes that group away. Such a group
+    /// shares the CPUs with what is beside it as one, however many threads it has: a scenario has it only where its own
+    /// keys ask for it.
+    pub fn set_timed(&self, timed: bool) -> std::io::Result<()> {
+        if timed && self.time.is_none() {
+            return Err(std::io::Error::other("no cpu controller is mounted"));
+        }
+        if self.version == 2 && self.time.is_some() {
+            fs::write(self.base.join(CONTROL), if timed { "+cpu" } else { "-cpu" })?;
+        }
+        self.timed.set(timed);
+        Ok(())
     }
 
     pub fn word(&self) -> String {
@@ -103,31 +121,29 @@ impl Cgroups {
             Some(cpus) => fs::write(folder.join("cpuset.cpus"), cpus.to_string())?,
             None => inherit(&self.base, &folder, "cpuset.cpus")?,
         }
-        let time = self.time.iter().filter(|_| of_system).map(|folder| folder.join("cgroup.procs"));
+        let in_time = of_system && self.version == 1 && self.timed.get();
+        let time = self.time.iter().filter(|_| in_time).map(|folder| folder.join("cgroup.procs"));
         Ok([folder.join("cgroup.procs")].into_iter().chain(time).collect())
     }
 
     /// How many CPUs' time the whole system may use; `None` lifts it.
     pub fn set_quota(&self, cpus: Option<f64>) -> std::io::Result<()> {
         let quota_us = cpus.map(|cpus| (cpus * PERIOD_US as f64).round().max(1000.0) as u64);
-        match (&self.time, self.version) {
-            (Some(folder), _) => {
-                fs::write(folder.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
-                fs::write(folder.join("cpu.cfs_quota_us"), quota_us.map_or("-1".into(), |us| us.to_string()))
-            }
-            (None, 2) => {
-                let quota = quota_us.map_or("max".into(), |us| us.to_string());
-                fs::write(self.base.join(SYSTEM).join("cpu.max"), format!("{quota} {PERIOD_US}"))
-            }
-            _ => Err(std::io::Error::other("no cpu controller is mounted")),
+        let time = self.time.as_ref().filter(|_| self.timed.get());
+        let time = time.ok_or_else(|| std::io::Error::other("the system is in no group of CPU time"))?;
+        if self.version == 2 {
+            let quota = quota_us.map_or("max".into(), |us| us.to_string());
+            return fs::write(time.join("cpu.max"), format!("{quota} {PERIOD_US}"));
         }
+        fs::write(time.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+        fs::write(time.join("cpu.cfs_quota_us"), quota_us.map_or("-1".into(), |us| us.to_string()))
     }
 }
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
         remove(&self.base);
-        self.time.iter().for_each(|folder| remove(folder));
+        self.time.iter().filter(|_| self.version == 1).for_each(|folder| remove(folder));
     }
 }
 
@@ -221,10 +237,16 @@ mod tests {
         assert_eq!(read("lab/system/server/cpuset.cpus"), "0-1");
         let files = groups.part("load-0", None, false).unwrap();
         assert_eq!(files, [root.path().join("lab/load-0/cgroup.procs")]);
+        assert!(groups.set_quota(Some(0.25)).is_err(), "this scenario did not ask for a group of CPU time");
+        groups.set_timed(true).unwrap();
+        assert_eq!(read("lab/cgroup.subtree_control"), "+cpu");
         groups.set_quota(Some(0.25)).unwrap();
         assert_eq!(read("lab/system/cpu.max"), "25000 100000");
         groups.set_quota(None).unwrap();
         assert_eq!(read("lab/system/cpu.max"), "max 100000");
+        // The next scenario has no quota: its processes share the CPUs one by one again.
+        groups.set_timed(false).unwrap();
+        assert_eq!(read("lab/cgroup.subtree_control"), "-cpu");
         std::mem::forget(groups);
     }
 }

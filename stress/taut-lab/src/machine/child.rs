@@ -32,6 +32,9 @@ use crate::{Cpus, Error};
 /// Where a process finds the session that it stamps into.
 pub(crate) const SESSION: &str = "TAUT_SESSION";
 
+/// The place of an error that is about the CPUs of a child, and not about its command.
+pub(crate) const CPUS: &str = "cpus";
+
 pub(crate) struct Child {
     name: String,
     child: std::process::Child,
@@ -55,7 +58,10 @@ impl Child {
         let (stdout, stderr) = (log("stdout"), log("stderr"));
         let open = |path: &Path| File::create(path).map_err(Error::file(path));
         let groups = place.cgroups.map(|groups| groups.part(name, cpus, place.of_system)).transpose();
-        let groups = groups.map_err(|error| failed(format!("control group for CPU {}: {error}", word(cpus))))?;
+        let groups = groups.map_err(|error| {
+            let problem = format!("no control group of {name} for CPU {}: {error}", word(cpus));
+            Error::Start { place: CPUS.to_owned(), problem }
+        })?;
         let confine = Confine {
             groups: groups.into_iter().flatten().map(|path| c_string(&path)).collect(),
             mask: cpus.map(Cpus::mask),

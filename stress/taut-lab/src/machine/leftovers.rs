@@ -70,6 +70,14 @@ impl Mine {
         let mut list = fs::OpenOptions::new().create(true).append(true).open(self.folder.join(STARTED))?;
         writeln!(list, "{pid} {start}")
     }
+
+    /// Forgets them: all have ended, and their numbers may be given to others.
+    pub fn all_ended(&self) -> std::io::Result<()> {
+        match fs::remove_file(self.folder.join(STARTED)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for Mine {
@@ -81,29 +89,42 @@ impl Drop for Mine {
 
 /// Ends and removes what dead labs left, and says what it was.
 pub(crate) fn remove_stale() -> Result<Vec<String>, Error> {
+    remove(&|mark| !is_alive(mark), false)
+}
+
+/// Ends and removes what one lab left that has just died, and says what it was. Besides what carries its mark that is
+/// every process in the groups of those that it had started: their numbers mean nothing later.
+pub(super) fn remove_of(mark: &str) -> Result<Vec<String>, Error> {
+    remove(&|other| other == mark, true)
+}
+
+fn remove(is_gone: &dyn Fn(&str) -> bool, of_groups: bool) -> Result<Vec<String>, Error> {
     let mut removed = Vec::new();
+    let is_left = |path: &PathBuf| mark_in(path).is_some_and(is_gone) && owned(path);
     let places = [std::env::temp_dir(), PathBuf::from(SHARED)];
-    let stale: Vec<PathBuf> =
-        places.iter().flat_map(|place| entries(place)).filter(|path| is_stale_name(path)).collect();
-    let listed: Vec<u32> = stale.iter().flat_map(|folder| listed(&folder.join(STARTED))).collect();
-    let groups = cgroup::named(PREFIX).into_iter().filter(|path| is_stale_name(path)).collect::<Vec<_>>();
+    let left: Vec<PathBuf> = places.iter().flat_map(|place| entries(place)).filter(is_left).collect();
+    let listed: Vec<(u32, u64)> = left.iter().flat_map(|folder| listed(&folder.join(STARTED))).collect();
+    let groups = cgroup::named(PREFIX).into_iter().filter(is_left).collect::<Vec<_>>();
     let victims = || {
-        let marked = pids().filter(|pid| mark_of(*pid).is_some_and(|mark| !is_alive(&mark)));
+        let marked = pids().filter(|pid| mark_of(*pid).is_some_and(|mark| is_gone(&mark)));
         let mut all: Vec<u32> = marked.chain(groups.iter().flat_map(|group| cgroup::members(group))).collect();
-        all.extend(listed.iter().copied().filter(|pid| start_time(*pid).is_some()));
+        all.extend(listed.iter().filter(|(pid, start)| start_time(*pid) == Some(*start)).map(|(pid, _)| *pid));
+        if of_groups {
+            all.extend(in_groups(&listed));
+        }
         all.sort_unstable();
         all.dedup();
         all
     };
     let began = Instant::now();
-    let mut told = std::collections::BTreeSet::new();
+    let mut named = std::collections::BTreeSet::new();
     loop {
         let found = victims();
         if found.is_empty() {
             break;
         }
         for pid in &found {
-            if told.insert(*pid) {
+            if named.insert(*pid) {
                 removed.push(format!("process {pid} ({})", name_of(*pid)));
             }
             if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
@@ -120,14 +141,32 @@ pub(crate) fn remove_stale() -> Result<Vec<String>, Error> {
         cgroup::remove(&group);
         removed.push(format!("control group {}", group.display()));
     }
-    for folder in stale {
+    for folder in left {
         let files = shared::remove_of(&folder);
         removed.extend(files.iter().map(|file| format!("file {}", file.display())));
         removed.extend(frequency::restore(&folder.join(frequency::BEFORE)));
-        fs::remove_dir_all(&folder).map_err(Error::file(&folder))?;
+        match fs::remove_dir_all(&folder) {
+            // Another lab that begins just now was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            done => done.map_err(Error::file(&folder))?,
+        }
         removed.push(format!("folder {}", folder.display()));
     }
     Ok(removed)
+}
+
+/// Processes in the groups of those listed, whose leaders may be gone. A number that another process leads by now is
+/// another group.
+fn in_groups(listed: &[(u32, u64)]) -> Vec<u32> {
+    let led = |group: u32| {
+        let start = listed.iter().find(|(pid, _)| *pid == group)?.1;
+        start_time(group).is_none_or(|now| now == start).then_some(())
+    };
+    let in_one = |pid: &u32| {
+        let stat = procfs::process::Process::new(*pid as i32).and_then(|process| process.stat());
+        stat.ok().filter(|stat| !matches!(stat.state, 'Z' | 'X')).and_then(|stat| led(stat.pgrp as u32)).is_some()
+    };
+    pids().filter(in_one).collect()
 }
 
 /// When a process started, in clock ticks since boot; `None` when it is gone or only a zombie.
@@ -166,9 +205,9 @@ fn is_alive(mark: &str) -> bool {
     }
 }
 
-fn is_stale_name(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(PREFIX));
-    name.is_some_and(|mark| !is_alive(mark)) && owned(path)
+/// The mark that a folder or a control group has in its name.
+fn mark_in(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.strip_prefix(PREFIX)
 }
 
 /// Folders of others in a shared place are not ours to read or to remove.
@@ -177,13 +216,11 @@ fn owned(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw())
 }
 
-fn listed(path: &Path) -> Vec<u32> {
+/// The processes that were written down, each with when it started.
+fn listed(path: &Path) -> Vec<(u32, u64)> {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let line = |line: &str| {
-        let (pid, start) = line.split_once(' ')?;
-        let pid = pid.parse().ok()?;
-        (start_time(pid)? == start.parse::<u64>().ok()?).then_some(pid)
-    };
+    let line =
+        |line: &str| line.split_once(' ').and_then(|(pid, start)| Some((pid.parse().ok()?, start.parse().ok()?)));
     text.lines().filter_map(line).collect()
 }
 
@@ -215,11 +252,30 @@ mod tests {
     }
 
     #[test]
-    fn only_live_processes_with_their_start_time_are_listed() {
+    fn processes_are_read_as_they_were_written_down() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(STARTED);
-        let pid = std::process::id();
-        fs::write(&path, format!("{pid} {}\n{pid} 1\n4294967 7\ntorn", start_time(pid).unwrap())).unwrap();
-        assert_eq!(listed(&path), [pid]);
+        fs::write(&path, "12 77\n13 x\ntorn").unwrap();
+        assert_eq!(listed(&path), [(12, 77)]);
+    }
+
+    #[test]
+    fn a_group_outlives_its_leader_and_is_not_taken_for_another() {
+        use std::os::unix::process::CommandExt;
+        // The shell leads a group, leaves a sleeper in it, and goes.
+        let mut shell = std::process::Command::new("sh");
+        let shell = shell.args(["-c", "sleep 1000 & read gone"]).process_group(0);
+        let mut leader = shell.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let group = leader.id();
+        let start = start_time(group).unwrap();
+        while in_groups(&[(group, start)]).len() < 2 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(in_groups(&[(group, start + 1)]), [0; 0], "another process leads the group of that number");
+        drop(leader.stdin.take());
+        leader.wait().unwrap();
+        let left = in_groups(&[(group, start)]);
+        assert_eq!((left.len(), name_of(left[0]).as_str()), (1, "sleep"));
+        let _ = kill_process(Pid::from_raw(left[0] as i32).unwrap(), Signal::KILL);
     }
 }

@@ -3,6 +3,7 @@
 mod cgroup;
 mod child;
 mod frequency;
+mod keeper;
 mod leftovers;
 mod network;
 mod pressure;
@@ -13,8 +14,10 @@ mod tree;
 use std::path::Path;
 
 pub(crate) use cgroup::Cgroups;
-pub(crate) use child::{Child, SESSION, ended};
+pub(crate) use child::{CPUS, Child, SESSION, ended};
 pub(crate) use frequency::{Cap, missing as no_frequency};
+pub(crate) use keeper::Keeper;
+pub use keeper::keep;
 pub(crate) use leftovers::{Mine, PREFIX, remove_stale};
 pub(crate) use network::Met;
 pub(crate) use network::Namespace;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    sync::atomic::{AtomicI32, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,14 @@ use crate::{Cpus, Error};
 
 /// How long killed processes may take to go.
 const GONE: Duration = Duration::from_secs(5);
+
+/// The process that cleans up after a killed lab: no part of its tree. 0: none.
+static SPARED: AtomicI32 = AtomicI32::new(0);
+
+/// Names the child that is no part of the tree: neither looked at nor killed.
+pub(super) fn spare(pid: Option<u32>) {
+    SPARED.store(pid.map_or(0, |pid| pid as i32), Relaxed);
+}
 
 /// CPU time since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -183,7 +192,7 @@ impl Family {
     fn descendants(&self) -> impl Iterator<Item = (i32, &Process)> {
         self.processes
             .iter()
-            .filter(|(pid, _)| self.ancestors(**pid).any(|above| above == self.me))
+            .filter(|(pid, _)| **pid != SPARED.load(Relaxed) && self.ancestors(**pid).any(|above| above == self.me))
             .map(|(pid, (_, process))| (*pid, process))
     }
 
@@ -202,7 +211,8 @@ impl Family {
 
     fn reap(&self, known: &[u32]) {
         let ended = |(pid, (parent, process)): (&i32, &(i32, Process))| {
-            let is_orphan = *parent == self.me && !known.contains(&(*pid as u32));
+            let is_mine = known.contains(&(*pid as u32)) || *pid == SPARED.load(Relaxed);
+            let is_orphan = *parent == self.me && !is_mine;
             (is_orphan && !is_running(process)).then(|| Pid::from_raw(*pid)).flatten()
         };
         for pid in self.processes.iter().filter_map(ended) {

@@ -9,8 +9,8 @@ use serde::Serialize;
 use taut_stats::compare::typical;
 
 use crate::{
-    Breaking, Error, Event, Load, Order, Proportion, Scenario, Status, Trial, figures::misfortunes, load::plain,
-    manifest::Kind, run::Work, session::Block,
+    Breaking, Error, Event, Lab, Load, Order, Proportion, Scenario, Status, Trial, feasible::place,
+    figures::misfortunes, load::plain, manifest::Kind, run::Work, session::Block,
 };
 use bisect::{Range, Search};
 use evidence::{Claim, Judge};
@@ -23,6 +23,8 @@ const INVALID_IN_A_ROW: usize = 5;
 pub struct Broken {
     /// What confined threads.
     pub confinement: String,
+    /// Where the system ran, in words.
+    pub placement: String,
     /// What was asked.
     pub asked: Breaking,
     /// In the unit of what is varied, and what loads reached.
@@ -69,6 +71,8 @@ pub struct Edge {
     pub value: f64,
     /// Median of what the load reached there.
     pub achieved: Option<f64>,
+    /// Median of the CPUs that its threads wanted there: running, or in the run queue.
+    pub cpus_wanted: Option<f64>,
     /// Of the trials there.
     pub success: Proportion,
 }
@@ -80,6 +84,8 @@ pub struct Probe {
     pub value: f64,
     /// Median of what the load reached.
     pub achieved: Option<f64>,
+    /// Median of the CPUs that its threads wanted: running, or in the run queue.
+    pub cpus_wanted: Option<f64>,
     /// Of its trials.
     pub success: Proportion,
     /// `fine`, `broken`, or nothing of the two.
@@ -98,6 +104,9 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
     let scenario = lab.scenarios.iter().find(|scenario| scenario.name == asked.scenario);
     let scenario = scenario.ok_or_else(|| nothing("names no scenario"))?;
     let mut search = search(asked, lab.seed);
+    // What other scenarios of the file ask for is nothing to this one: neither where it runs nor how it is watched.
+    let alone = Lab { scenarios: vec![scenario.clone()], baseline: None, ..lab.clone() };
+    let order = &Order { lab: &alone, ..*order };
     let mut work = Work::begin(order, Kind::Break, &[], tell)?;
     let mut why = None;
     // A resumed search is the same search: the trials that were written answer its first questions.
@@ -132,7 +141,7 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
         search.observe(trial.status == Status::Success);
     }
     let ran = work.end();
-    Ok(told(asked, scenario, &search, &ran, why))
+    Ok(Broken { placement: place(&alone, scenario), ..told(asked, scenario, &search, &ran, why) })
 }
 
 /// What to do about a load at which trials say nothing.
@@ -193,21 +202,23 @@ fn heavier(scenario: &Scenario, asked: &Breaking, value: f64) -> Result<Scenario
 
 fn told(asked: &Breaking, scenario: &Scenario, search: &Search, ran: &crate::Ran, why: Option<String>) -> Broken {
     let at = |value: f64| ran.trials.iter().filter(move |trial| trial.id.varied == Some(value));
-    let achieved = |value: f64| {
+    let median = |value: f64, what: fn(&crate::Achieved) -> f64| {
         let valid = at(value).filter(|trial| trial.status != Status::Invalid);
-        let all: Vec<f64> = valid.filter_map(|trial| Some(trial.achieved.get(asked.load)?.achieved)).collect();
+        let all: Vec<f64> = valid.filter_map(|trial| trial.achieved.get(asked.load).map(what)).collect();
         typical(&all, 0.95).map(|typical| typical.value)
     };
     let probe = |(value, evidence, claim): (f64, evidence::Evidence, Option<Claim>)| Probe {
         value,
-        achieved: achieved(value),
+        achieved: median(value, |load| load.achieved),
+        cpus_wanted: median(value, |load| load.cpus_wanted),
         success: Proportion::of(evidence.successes, evidence.trials),
         proven: claim.map(|claim| if claim == Claim::Fine { "fine" } else { "broken" }),
     };
     let probes: Vec<Probe> = search.tried().map(probe).collect();
     let edge = |value: f64| {
         let probe = probes.iter().find(|probe| probe.value == value)?;
-        Some(Edge { value, achieved: probe.achieved, success: probe.success })
+        let Probe { achieved, cpus_wanted, success, .. } = *probe;
+        Some(Edge { value, achieved, cpus_wanted, success })
     };
     let (low, high) = search.ends();
     let is = |end: Option<f64>, limit: f64| end.is_some_and(|end| (end - limit).abs() < 1e-9 * limit);
@@ -231,6 +242,7 @@ fn told(asked: &Breaking, scenario: &Scenario, search: &Search, ran: &crate::Ran
     let at_broken: Vec<&Trial> = high.into_iter().flat_map(at).collect();
     Broken {
         confinement: ran.confinement.clone(),
+        placement: String::new(),
         asked: asked.clone(),
         unit: scenario.loads.get(asked.load).map_or(String::new(), |load| load.unit().0.to_owned()),
         outcome,

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     Command, Error, Id, Lab, Pressure, Report, Status, Trial,
+    file::TRIAL,
     machine::{Child, Switches, Tree, ended, reap},
     stamps,
     trial::{Reported, reported},
@@ -66,7 +67,8 @@ impl Stack<'_> {
             None if lab.trial.report == Report::Stamps => recorded(self.session.recorder, &lab.trial.command, &logs),
             _ => lab.trial.command.clone(),
         };
-        let child = self.child("trial", &command, &environment, lab.trial.cpus.as_ref(), &logs, false);
+        let waited_ns = waited_for_ns();
+        let child = self.child(TRIAL, &command, &environment, self.trial_cpus.clone().as_ref(), &logs);
         let mut child = child.map_err(|error| relocate(error, "trial.command".into()))?;
         let mut watch = Watch::default();
         watch.know(&first);
@@ -92,9 +94,16 @@ impl Stack<'_> {
             .zip(marks)
             .map(|(load, mark)| load.achieved(mark, load.mark(&last), lab.applied))
             .collect();
-        let used: u64 = self.system.iter().map(|(_, child)| ran(&first, &last, child.name())).sum();
+        let parts = last.parts().map(|(part, _)| part.as_str()).filter(|part| lab.is_system(part));
+        let mut used: u64 = parts.map(|part| ran(&first, &last, part)).sum();
+        if lab.is_system(TRIAL) {
+            // It is gone at the last look, and was waited for.
+            let on = ran_where.by_part.get(TRIAL);
+            let heard_ns = on.map_or(0.0, |on| on.values().sum::<f64>() * 1e9) as u64;
+            used = used.max(waited_for_ns().saturating_sub(waited_ns)).max(heard_ns);
+        }
         let wall_ns = last.at_ns.saturating_sub(first.at_ns).max(1) as f64;
-        achieved.extend(self.limits.achieved(used as f64 / wall_ns, lab.applied));
+        achieved.extend(self.limits.achieved(used as f64 / wall_ns, wall_ns / 1e9, lab.applied));
         child.signal(Signal::KILL);
         reap(&self.roots)?;
         if let Some(recorder) = recorder {
@@ -120,6 +129,13 @@ impl Stack<'_> {
         let (mut status, mut reason) = verdict(&end, &report, lab, &child);
         let short = achieved.iter().find(|achieved| !achieved.applied).map(|achieved| achieved.shortfall());
         let mut metrics = report.map(|report| report.metrics).unwrap_or_default();
+        metrics.insert("wall_s".into(), wall_s);
+        let failure = || lab.metrics.iter().find_map(|(name, one)| one.failure(name, metrics.get(name).copied()));
+        if status == Status::Success
+            && let Some(why) = failure()
+        {
+            (status, reason) = (Status::Failed, Some(why));
+        }
         let gate = || metrics.iter().find_map(|(name, value)| lab.metrics.get(name)?.gate(name, *value));
         if let Some(why) = watch.elsewhere.or(short).or_else(gate) {
             reason = Some(reason.map_or(why.clone(), |reason| format!("{why} (besides: {}, {reason})", status.word())));
@@ -131,7 +147,6 @@ impl Stack<'_> {
             _ => witness.keep(&last, &logs).map_err(Error::file(&logs))?,
         }
         drop(witness);
-        metrics.insert("wall_s".into(), wall_s);
         let busy =
             |(part, _): (&String, &crate::machine::Usage)| (part.clone(), ran(&first, &last, part) as f64 / wall_ns);
         self.roots.remove(&child.pid());
@@ -208,6 +223,13 @@ fn recorded(recorder: &[OsString], command: &Command, logs: &Path) -> Command {
     words.extend(["--quiet".into(), "-o".into(), logs.join(RECORDING).display().to_string(), "--".into()]);
     words.extend(command.words());
     Command::Words(words)
+}
+
+/// CPU time of all children that have been waited for, with theirs, ns.
+fn waited_for_ns() -> u64 {
+    let stat = procfs::process::Process::myself().and_then(|me| me.stat());
+    let ticks = stat.map_or(0, |stat| (stat.cutime + stat.cstime).max(0) as u64);
+    ticks * (1_000_000_000 / procfs::ticks_per_second())
 }
 
 /// CPU time of a part between two looks, ns.

@@ -9,6 +9,9 @@ use crate::{
 
 /// How far above a quota or a cap a reading may be: clocks and periods are coarse.
 const GRAIN: f64 = 1.1;
+/// In each of these a quota may be used; and how coarse the CPU time of ended processes is.
+const PERIOD_S: f64 = 0.1;
+const TICK_S: f64 = 0.01;
 
 /// The limits of a scenario that are in force.
 pub(super) struct Limits<'a> {
@@ -29,13 +32,17 @@ impl<'a> Limits<'a> {
             Error::Start { place, problem }
         };
         let mut limits = Limits { quota: None, network: None, cap: None };
-        if let Some(cpus) = scenario.system_quota {
-            let groups = session.cgroups.as_ref().ok_or_else(|| session.confinement.clone());
-            let set = groups.and_then(|groups| match groups.set_quota(Some(cpus)) {
-                Ok(()) => Ok((cpus, groups)),
-                Err(error) => Err(error.to_string()),
-            });
-            limits.quota = Some(set.map_err(|why| failed("system_quota", format!("no control group ({why})")))?);
+        let is_grouped = session.lab.has_own_group(scenario);
+        let key = if session.lab.own_group { "own_group" } else { "system_quota" };
+        let no_group = |why: String| failed(key, format!("no control group ({why}); run as root"));
+        match &session.cgroups {
+            Some(groups) => groups.set_timed(is_grouped).map_err(|error| no_group(error.to_string()))?,
+            None if is_grouped => return Err(no_group(session.confinement.clone())),
+            None => {}
+        }
+        if let (Some(cpus), Some(groups)) = (scenario.system_quota, &session.cgroups) {
+            groups.set_quota(Some(cpus)).map_err(|error| no_group(error.to_string()))?;
+            limits.quota = Some((cpus, groups));
         }
         if let (Some(network), Some(namespace)) = (scenario.network, namespace) {
             let met = namespace.shape(&network).and_then(|()| namespace.measure());
@@ -48,8 +55,8 @@ impl<'a> Limits<'a> {
         Ok(limits)
     }
 
-    /// What each limit came to in a trial; `used`: CPUs that the system kept busy.
-    pub fn achieved(&self, used: f64, enough: f64) -> Vec<Achieved> {
+    /// What each limit came to in a trial of so many seconds; `used`: CPUs that the system kept busy.
+    pub fn achieved(&self, used: f64, wall_s: f64, enough: f64) -> Vec<Achieved> {
         let one = |load: String, unit: &str, target: f64, achieved: f64, applied: bool| Achieved {
             load,
             unit: unit.into(),
@@ -63,7 +70,9 @@ impl<'a> Limits<'a> {
         };
         let mut all = Vec::new();
         if let Some((cpus, _)) = self.quota {
-            all.push(one(format!("quota {cpus} CPUs"), "CPUs used", cpus, used, used <= cpus * GRAIN + 0.05));
+            // A short trial may have the time of one period more than its length says, and a tick of the clock.
+            let most = cpus * (GRAIN + PERIOD_S / wall_s) + 0.05 + TICK_S / wall_s;
+            all.push(one(format!("quota {cpus} CPUs"), "CPUs used", cpus, used, used <= most));
         }
         if let Some((network, met)) = &self.network {
             if network.delay_ms > 0.0 {

@@ -20,7 +20,7 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{
     Error, Id, Isolation, Lab, Report, Scenario, Trial, Watch,
-    machine::{Cgroups, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
+    machine::{Cgroups, Keeper, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
 };
 use stack::Stack;
 use witness::Witness;
@@ -41,6 +41,8 @@ pub(crate) struct Session<'a> {
     /// The scheduler's events, where threads are watched by them.
     switches: Option<Switches>,
     mine: Mine,
+    /// Cleans up if this process is killed.
+    _keeper: Keeper,
     witness: RefCell<Witness>,
     /// Starts of the system so far.
     starts: Cell<u32>,
@@ -61,25 +63,12 @@ pub(crate) struct Block {
 
 impl<'a> Session<'a> {
     pub fn open(order: &crate::Order<'a>) -> Result<Self, Error> {
-        let crate::Order { lab, worker, recorder, folder, stop, .. } = *order;
+        let crate::Order { lab, worker, keeper, recorder, folder, stop, .. } = *order;
         set_child_subreaper(Some(getpid())).map_err(|error| Error::system("prctl")(error.into()))?;
         let removed = remove_stale()?;
         let mine = Mine::new()?;
-        let of_time = lab.scenarios.iter().any(|scenario| scenario.system_quota.is_some());
-        let (cgroups, confinement) = match lab.isolation {
-            Isolation::Affinity => (None, "affinity".to_owned()),
-            wish => match Cgroups::new(&format!("{}{}", crate::machine::PREFIX, mine.mark()), of_time) {
-                Ok(groups) => {
-                    let word = groups.word();
-                    (Some(groups), word)
-                }
-                Err(why) if wish == Isolation::Cgroup => {
-                    let problem = format!("no control group ({why}); run as root, or write \"auto\"");
-                    return Err(Error::Start { place: "isolation".into(), problem });
-                }
-                Err(why) => (None, format!("affinity, which a thread may undo: {why}")),
-            },
-        };
+        let keeper = Keeper::start(keeper, mine.mark())?;
+        let (cgroups, confinement) = confined(lab, mine.mark())?;
         let (switches, watched) = watched(lab)?;
         let confinement =
             [confinement, watched].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ");
@@ -92,6 +81,7 @@ impl<'a> Session<'a> {
             cgroups,
             switches,
             mine,
+            _keeper: keeper,
             witness: RefCell::new(Witness::new()),
             starts: Cell::new(0),
             confinement,
@@ -141,8 +131,8 @@ impl<'a> Session<'a> {
     }
 
     /// The network of the next start.
-    fn network(&self) -> Result<Option<Namespace>, Error> {
-        let needed = self.lab.has_own_network();
+    fn network(&self, scenario: &Scenario) -> Result<Option<Namespace>, Error> {
+        let needed = self.lab.has_own_network(scenario);
         needed.then(Namespace::new).transpose().map_err(|error| {
             let problem = format!("no network of its own ({error}); run as root");
             Error::Start { place: "network".into(), problem }
@@ -161,6 +151,25 @@ impl<'a> Session<'a> {
 
     fn check_stop(&self) -> Result<(), Error> {
         if self.stop.load(Relaxed) { Err(Error::Stopped { trials: 0 }) } else { Ok(()) }
+    }
+}
+
+/// What confines threads, also in words; `name` tells the groups of this lab from those of others.
+pub(crate) fn confined(lab: &Lab, name: &str) -> Result<(Option<Cgroups>, String), Error> {
+    let of_time = lab.scenarios.iter().any(|scenario| lab.has_own_group(scenario));
+    if lab.isolation == Isolation::Affinity {
+        return Ok((None, "affinity".to_owned()));
+    }
+    match Cgroups::new(&format!("{}{name}", crate::machine::PREFIX), of_time) {
+        Ok(groups) => {
+            let word = groups.word();
+            Ok((Some(groups), word))
+        }
+        Err(why) if lab.isolation == Isolation::Cgroup => {
+            let problem = format!("no control group ({why}); run as root, or write \"auto\"");
+            Err(Error::Start { place: "isolation".into(), problem })
+        }
+        Err(why) => Ok((None, format!("affinity, which a thread may undo: {why}"))),
     }
 }
 

@@ -12,8 +12,9 @@ use rustix::process::Signal;
 use super::{Block, STEP, Session, limits::Limits};
 use crate::{
     Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
+    file::TRIAL,
     load::{Loader, RunningLoad, interpreter},
-    machine::{Child, Made, Namespace, Place, Tree, ended, kill_descendants},
+    machine::{CPUS, Child, Made, Namespace, Place, Tree, ended, kill_descendants},
     ready,
 };
 
@@ -33,6 +34,8 @@ pub(super) struct Stack<'a> {
     made: Made,
     /// The only CPUs of a part.
     pub(super) wanted: BTreeMap<String, Cpus>,
+    /// The only CPUs of the trial's command.
+    pub(super) trial_cpus: Option<Cpus>,
     /// The network of everything on this start; without it the machine's.
     pub(super) network: Option<Namespace>,
     /// What the scenario takes from the system; lifted with it.
@@ -47,7 +50,7 @@ pub(super) struct Stack<'a> {
 impl<'a> Stack<'a> {
     pub(super) fn start(session: &'a Session<'a>, block: &Block, logs_name: String) -> Result<Stack<'a>, Error> {
         let logs = session.folder.join(&logs_name);
-        let network = session.network()?;
+        let network = session.network(&block.scenario)?;
         let limits = Limits::set(session, &block.scenario, network.as_ref())?;
         let mut stack = Stack {
             session,
@@ -56,6 +59,7 @@ impl<'a> Stack<'a> {
             roots: HashMap::new(),
             made: Made::new(&session.mine, SystemTime::now()),
             wanted: BTreeMap::new(),
+            trial_cpus: session.lab.cpus_of(&block.scenario, TRIAL).cloned(),
             network,
             limits,
             environment: session.environment(&block.scenario)?,
@@ -64,7 +68,7 @@ impl<'a> Stack<'a> {
         };
         std::fs::create_dir_all(&stack.logs).map_err(Error::file(&stack.logs))?;
         for process in &session.lab.processes {
-            stack.start_process(process, block.scenario.system_cpus.as_ref())?;
+            stack.start_process(process, session.lab.cpus_of(&block.scenario, &process.name).cloned())?;
         }
         if let Some(cpus) = &block.scenario.system_cpus {
             stack.wanted.insert("stray".into(), cpus.clone());
@@ -73,8 +77,7 @@ impl<'a> Stack<'a> {
         Ok(stack)
     }
 
-    fn start_process(&mut self, process: &'a Process, limit: Option<&Cpus>) -> Result<(), Error> {
-        let cpus = limit.or(process.cpus.as_ref());
+    fn start_process(&mut self, process: &'a Process, cpus: Option<Cpus>) -> Result<(), Error> {
         let place = |key: &str| format!("process {:?}.{key}", process.name);
         if let Some(Ready::Tcp(address)) = &process.ready
             && self.inside(|| ready::answers(address))
@@ -85,7 +88,7 @@ impl<'a> Stack<'a> {
         }
         let started = SystemTime::now();
         let logs = self.logs.clone();
-        let child = self.child(&process.name, &process.command, &process.environment, cpus, &logs, true);
+        let child = self.child(&process.name, &process.command, &process.environment, cpus.as_ref(), &logs);
         let mut child = child.map_err(|error| relocate(error, place("command")))?;
         let (began, mut looked) = (Instant::now(), Instant::now());
         while let Some(ready) = &process.ready {
@@ -148,9 +151,8 @@ impl<'a> Stack<'a> {
         environment: &BTreeMap<String, String>,
         cpus: Option<&Cpus>,
         logs: &Path,
-        of_system: bool,
     ) -> Result<Child, Error> {
-        let place = self.place(logs, of_system);
+        let place = self.place(logs, self.session.lab.is_system(name));
         let words: Vec<OsString> = command.words().into_iter().map(Into::into).collect();
         let mut all = self.environment.clone();
         all.extend(environment.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -210,6 +212,7 @@ impl<'a> Stack<'a> {
             }
         }
         kill_descendants()?;
+        self.session.mine.all_ended().map_err(Error::file(self.session.mine.folder()))?;
         let removed = self.made.remove();
         if !removed.is_empty() {
             let text: String = removed.iter().map(|file| format!("{}\n", file.display())).collect();
@@ -231,9 +234,12 @@ impl Drop for Stack<'_> {
     }
 }
 
-/// The key of the file instead of the child's name.
+/// The key of the file instead of the child's name: that of its command, or of its CPUs where those failed.
 pub(super) fn relocate(error: Error, key: String) -> Error {
     match error {
+        Error::Start { place, problem } if place == CPUS => {
+            Error::Start { place: format!("{}.cpus", key.trim_end_matches(".command")), problem }
+        }
         Error::Start { problem, .. } => Error::Start { place: key, problem },
         other => other,
     }
