@@ -18,6 +18,9 @@ pub struct Findings {
     pub slack: Vec<SlackFit>,
     /// What the lateness beyond a threshold was made of; only when asked for.
     pub explained: Option<ExplainedWakeups>,
+    /// What the kernel's own tracers say, beside late wakes taken apart.
+    #[serde(default)]
+    pub tracers: Option<crate::Tracers>,
     /// Sentences that matter more than figures: what surprised, what could not be seen.
     pub notes: Vec<String>,
     /// Facts of the machine by name ("kernel", "cpu", "governor", "preemption", "hypervisor", …).
@@ -49,6 +52,18 @@ pub struct Variant {
     pub frequency_khz: Option<u64>,
     /// Idle states used while it measured: (name, times entered, time in it).
     pub idle_states: Vec<(String, u64, u64)>,
+    /// Each of its turns, in order; empty when read from a file.
+    #[serde(default)]
+    pub turns: Vec<Turn>,
+}
+
+/// Lateness of the wakes of one turn, all CPUs together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// One in a hundred is later.
+    pub p99_ns: Option<u64>,
 }
 
 /// One CPU's series.

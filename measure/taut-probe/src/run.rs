@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::Write,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,10 +15,11 @@ use std::{
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use taut_clock::monotonic_ns;
-use taut_stats::{Distribution, Histogram};
+use taut_stats::{Distribution, Histogram, Sketch};
 
 use crate::{
-    Collector, CpuSeries, Error, Findings, Policy, Series, Settings, SlackFit, StallWatch, Variant, Woken,
+    Collector, CpuSeries, Error, Findings, Policy, Series, Settings, SlackFit, StallWatch, Turn, Variant, Woken,
+    governor::{self, Governor},
     load::Running,
     machine, slack,
     watcher::{Watcher, allowed_cpus, list},
@@ -153,6 +155,9 @@ struct VariantRun {
     page_faults: u64,
     frequencies: Vec<u64>,
     idle_states: BTreeMap<String, (u64, u64)>,
+    /// The wakes of the turn at hand, and the figures of those before it.
+    turn: Sketch,
+    turns: Vec<Turn>,
 }
 
 impl VariantRun {
@@ -181,6 +186,8 @@ impl VariantRun {
             page_faults: 0,
             frequencies: Vec::new(),
             idle_states: BTreeMap::new(),
+            turn: Sketch::default(),
+            turns: Vec::new(),
         })
     }
 
@@ -199,6 +206,9 @@ impl VariantRun {
             std::thread::sleep(Duration::from_millis(300));
         }
         let _awake = self.settings.dma_latency_us.map(hold_dma_latency).transpose()?;
+        let governor = self.settings.governor.as_deref();
+        let _governor =
+            governor.map(|name| Governor::set(Path::new(governor::CPUS), &self.settings.cpus, name)).transpose()?;
         let interval_ns = self.settings.interval.as_nanos() as u64;
         let start_ns = monotonic_ns() + 30_000_000;
         let end_ns = start_ns + self.length.as_nanos() as u64;
@@ -210,6 +220,7 @@ impl VariantRun {
             watchers.push(Watcher::start(&self.settings, *cpu, first_ns, end_ns, stop)?);
         }
         let mut tick = Tick::new(self, start_ns);
+        self.turn = Sketch::default();
         loop {
             let finished = watchers.iter().all(Watcher::is_finished);
             self.drain(&mut watchers, start_ns, stalls, &mut tick);
@@ -237,6 +248,7 @@ impl VariantRun {
             collector.lose(watcher.lost());
             self.page_faults += watcher.join();
         }
+        self.turns.push(Turn { p50_ns: self.turn.quantile(0.5), p99_ns: self.turn.quantile(0.99) });
         let measured_ns = monotonic_ns().clamp(start_ns, end_ns) - start_ns;
         self.measured_ns += measured_ns;
         self.cpu_ns += process_cpu_ns() - cpu_ns;
@@ -256,6 +268,7 @@ impl VariantRun {
             for woken in chunk {
                 self.collectors[at].take(woken, self.measured_ns + woken.due_ns.saturating_sub(start_ns));
                 tick.take(at, woken);
+                self.turn.record(woken.late_ns);
                 if let (Some(stalls), Some(_)) = (stalls.as_mut(), watcher.cpu) {
                     stalls.take(at, woken);
                 }
@@ -307,6 +320,7 @@ impl VariantRun {
             page_faults: self.page_faults,
             frequency_khz: frequencies.get(frequencies.len() / 2).copied(),
             idle_states: self.idle_states.into_iter().map(|(name, (entered, ns))| (name, entered, ns)).collect(),
+            turns: self.turns,
         }
     }
 }

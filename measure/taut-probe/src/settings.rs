@@ -106,6 +106,8 @@ pub struct Settings {
     pub slack: Option<Duration>,
     /// Hold /dev/cpu_dma_latency at so many µs, which keeps CPUs out of deeper idle states; `None`: do not touch it.
     pub dma_latency_us: Option<i32>,
+    /// The governor of the probed CPUs, or of all; `None`: as it is.
+    pub governor: Option<String>,
     /// Lock all memory before probing.
     pub lock_memory: bool,
     /// What runs beside.
@@ -122,6 +124,7 @@ impl Default for Settings {
             wake: Wake::Nanosleep,
             slack: None,
             dma_latency_us: None,
+            governor: None,
             lock_memory: true,
             load: None,
         }
@@ -129,7 +132,7 @@ impl Default for Settings {
 }
 
 /// What may be varied, by name.
-pub const KEYS: [&str; 7] = ["wake", "policy", "priority", "interval", "slack", "dma-latency", "load"];
+pub const KEYS: [&str; 8] = ["wake", "policy", "priority", "interval", "slack", "dma-latency", "governor", "load"];
 
 impl Settings {
     /// The settings with one of [`KEYS`] set to a value written as on the command line.
@@ -155,6 +158,13 @@ impl Settings {
                 let us = value.parse().ok().filter(|us| *us >= 0);
                 self.dma_latency_us = Some(us.ok_or_else(|| bad("give µs, such as 0, or none"))?);
             }
+            "governor" if value == "none" => self.governor = None,
+            "governor" => {
+                let is_name =
+                    !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+                self.governor =
+                    Some(is_name.then(|| value.to_owned()).ok_or_else(|| bad("give a name such as performance"))?);
+            }
             "load" if value == "none" => self.load = None,
             "load" => self.load = Some(value.parse()?),
             _ => return Err(Error::Word { word: key.to_owned(), known: KEYS.join(", ") }),
@@ -179,6 +189,7 @@ impl Settings {
             ("wake", self.wake.to_string()),
             ("slack", slack),
             ("dma-latency", self.dma_latency_us.map_or("none".into(), |us| format!("{us} µs"))),
+            ("governor", self.governor.clone().unwrap_or_else(|| "as it is".into())),
             ("memory", if self.lock_memory { "locked".into() } else { "not locked".into() }),
             ("load", self.load.as_ref().map_or("none".into(), Load::to_string)),
         ]
@@ -251,12 +262,13 @@ mod tests {
 
     #[test]
     fn every_key_can_be_varied() {
-        let values = ["timerfd", "fifo", "95", "100us", "1ns", "0", "cpu=2"];
+        let values = ["timerfd", "fifo", "95", "100us", "1ns", "0", "performance", "cpu=2"];
         for (key, value) in KEYS.iter().zip(values) {
             let settings = Settings::default().with(key, value).unwrap();
             assert_ne!(settings, Settings::default(), "{key}");
         }
         assert!(Settings::default().with("wake", "poke").unwrap_err().to_string().contains("nanosleep"));
+        assert!(Settings::default().with("governor", "../x").unwrap_err().to_string().contains("performance"));
         assert!(Settings::default().with("colour", "red").unwrap_err().to_string().contains("dma-latency"));
     }
 

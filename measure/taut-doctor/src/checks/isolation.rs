@@ -6,6 +6,8 @@ use crate::{
     machine::{Machine, unreadable},
 };
 
+/// CPUs that must be left for everything else where nobody named the loop's.
+const LEFT: usize = 2;
 const CPUS: &str = "/sys/devices/system/cpu";
 
 pub(super) const CHECKS: &[Check] = &[
@@ -87,14 +89,24 @@ fn isolation(machine: &Machine<'_>) -> Look {
     let asked = &machine.asked.cpus;
     let shared: Vec<u32> = asked.iter().copied().filter(|cpu| !isolated.contains(cpu)).collect();
     let wanted = |cpus: &[u32]| format!("isolcpus=managed_irq,domain,{}", cpus::text(cpus));
+    let online = machine.online();
+    let left = |taken: &[u32]| online.iter().filter(|cpu| !taken.contains(cpu)).count();
     if isolated.is_empty() && asked.is_empty() {
-        return Ok(match machine.online().last() {
-            Some(last) if machine.online().len() > 1 => warn("none").boot(wanted(&[*last])),
-            _ => warn("none"),
+        return Ok(match online.last() {
+            Some(last) if left(&[*last]) >= LEFT => warn("none").boot(wanted(&[*last])),
+            _ => warn("none").advise(format!(
+                "isolate none of {} CPUs: what is left would carry everything else, interrupts included; a real-time \
+                 priority keeps other threads from the loop",
+                online.len()
+            )),
         });
     }
     if !shared.is_empty() {
-        return Ok(bad(format!("CPU {} not isolated", cpus::text(&shared))).boot(wanted(asked)));
+        let seen = bad(format!("CPU {} not isolated", cpus::text(&shared)));
+        return Ok(match left(asked) {
+            0 => seen.advise("name fewer CPUs with --cpus: one at least must be left for everything else"),
+            _ => seen.boot(wanted(asked)),
+        });
     }
     let ours = if asked.is_empty() { &isolated } else { asked };
     Ok(match machine.boot_word("isolcpus") {
@@ -181,6 +193,13 @@ mod tests {
         let machine = "== /sys/devices/system/cpu/online ==\n0-3\n== /sys/devices/system/cpu/isolated ==\n";
         let none = sees("isolation", &format!("{machine}\n"));
         assert_eq!(none.remedy.unwrap().text(), "kernel command line: isolcpus=managed_irq,domain,3");
+        let of_two = "== /sys/devices/system/cpu/online ==\n0-1\n== /sys/devices/system/cpu/isolated ==\n\n";
+        let small = sees("isolation", of_two).remedy.unwrap();
+        assert!(small.how() == "advise" && small.text().starts_with("isolate none of 2 CPUs"), "{}", small.text());
+        let asked =
+            |cpus: Vec<u32>| sees_asked("isolation", of_two, &Asked { cpus, ..Asked::default() }).remedy.unwrap();
+        assert_eq!(asked(vec![1]).text(), "kernel command line: isolcpus=managed_irq,domain,1");
+        assert_eq!(asked(vec![0, 1]).how(), "advise", "a machine without a CPU for itself does not boot");
         let half = sees_asked("isolation", &format!("{machine}3\n"), &two());
         assert_eq!((half.state, half.value.as_str()), (Bad, "CPU 2 not isolated"));
         assert_eq!(half.remedy.unwrap().text(), "kernel command line: isolcpus=managed_irq,domain,2-3");

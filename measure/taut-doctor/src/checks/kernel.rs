@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         reads: &["/proc/cmdline", "/sys/devices/system/cpu/vulnerabilities/*"],
         good: "off on a machine that runs nobody else's code; on everywhere else",
         why: "each system call and interrupt costs more, at worst several µs",
-        remedy: "kernel command line: mitigations=off, only on a closed machine",
+        remedy: GIVE_UP_MITIGATIONS,
         undo: "take mitigations=off off the kernel's command line again",
         effect: Effect::Throughput,
         reboot: true,
@@ -160,6 +160,10 @@ fn threaded_interrupts(machine: &Machine<'_>) -> Look {
     })
 }
 
+/// Advice and no boot word: a script that offers it beside others would be followed without reading why not.
+const GIVE_UP_MITIGATIONS: &str = "leave them on where anything of others runs; a closed machine may give up the \
+     protection of memory between programs by mitigations=off on the kernel's command line";
+
 fn mitigations(machine: &Machine<'_>) -> Look {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
     if machine.boot_word("mitigations") == Some("off") {
@@ -178,7 +182,7 @@ fn mitigations(machine: &Machine<'_>) -> Look {
     let active: Vec<&str> = active.map(|(name, _)| name.as_str()).collect();
     Ok(match active.as_slice() {
         [] => good(format!("none active of {} known", told.len())),
-        some => warn(format!("{} active: {}", some.len(), some.join(", "))).boot("mitigations=off"),
+        some => warn(format!("{} active: {}", some.len(), some.join(", "))).advise(GIVE_UP_MITIGATIONS),
     })
 }
 
@@ -237,7 +241,7 @@ fn audit(machine: &Machine<'_>) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use crate::{State::*, checks::sees};
+    use crate::{Remedy, State::*, checks::sees};
 
     #[test]
     fn the_preemption_model_is_what_is_in_force() {
@@ -286,7 +290,9 @@ mod tests {
     fn mitigations_are_counted() {
         let folder = "/sys/devices/system/cpu/vulnerabilities";
         let machine = format!("== {folder}/meltdown ==\nNot affected\n== {folder}/spectre_v2 ==\nMitigation: IBRS\n");
-        assert_eq!(sees("mitigations", &machine).value, "1 active: spectre_v2");
+        let finding = sees("mitigations", &machine);
+        assert_eq!(finding.value, "1 active: spectre_v2");
+        assert!(matches!(finding.remedy, Some(Remedy::Advise(text)) if text.starts_with("leave them on")));
         assert_eq!(sees("mitigations", "== /proc/cmdline ==\nmitigations=off\n").state, Good);
     }
 }

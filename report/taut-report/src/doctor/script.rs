@@ -3,16 +3,16 @@
 use taut_doctor::{Diagnosis, Finding, Remedy, State, quoted};
 
 use super::{elsewhere, machine, summary};
+use crate::words::quantity;
 
 /// What `taut doctor --fix` prints. What is bad stands as commands, what is only a warning commented out, what no
 /// shell can do as a remark; behind each command the one that takes it back.
 pub fn doctor_script(diagnosis: &Diagnosis) -> String {
     let mut out = format!(
-        "#!/bin/sh\n# What `taut doctor` would change here. Nothing has been changed yet: read it, then run it as root.\n\
-         # {}\n# {}\n# Settings last until the next boot. Undo lines take each one back.\n\
-         # Warnings are commented out: many matter only for some loops.\n",
+        "#!/bin/sh\n# What `taut doctor` would change here. Nothing has been changed yet.\n# {}\n# {}\n{}",
         machine(diagnosis),
         summary(diagnosis),
+        what_it_does(diagnosis),
     );
     out += &elsewhere(diagnosis).map_or(String::new(), |text| format!("# {text}\n"));
     let in_state = |state| diagnosis.findings.iter().filter(move |finding| finding.state == state);
@@ -24,6 +24,33 @@ pub fn doctor_script(diagnosis: &Diagnosis) -> String {
         in_state(state).for_each(|finding| out += &block(finding, mark));
     }
     out + &boot(diagnosis)
+}
+
+/// What running it does: it may well do nothing.
+fn what_it_does(diagnosis: &Diagnosis) -> String {
+    let commands = |state| -> usize {
+        let findings = diagnosis.findings.iter().filter(|finding| finding.state == state);
+        findings.filter_map(|finding| finding.remedy.as_ref()).map(|remedy| remedy.commands().len()).sum()
+    };
+    let (active, off) = (commands(State::Bad), commands(State::Warn));
+    let until = "# Settings last until the next boot. Undo lines take each one back.\n";
+    let warnings = match off {
+        0 => String::new(),
+        _ => format!(
+            "# {} for warnings {} commented out (`#?`): many matter only for some loops. Take the mark off those that \
+             you want.\n",
+            quantity(off as u64, "command"),
+            if off == 1 { "is" } else { "are" }
+        ),
+    };
+    match (active, off) {
+        (0, 0) => "# There is nothing to run: what could be better is not for a shell to change.\n".into(),
+        (0, _) => format!("# As it stands it changes nothing.\n{warnings}{until}"),
+        (_, _) => format!(
+            "# Read it, then run it as root: it runs {}.\n{warnings}{until}",
+            quantity(active as u64, "command")
+        ),
+    }
 }
 
 fn block(finding: &Finding, mark: &str) -> String {
@@ -90,6 +117,22 @@ mod tests {
     #[test]
     fn the_script() {
         insta::assert_snapshot!(doctor_script(&sample::laptop()));
+    }
+
+    #[test]
+    fn a_script_says_whether_it_does_anything() {
+        let mut diagnosis = sample::laptop();
+        assert!(doctor_script(&diagnosis).contains("then run it as root: it runs "));
+        diagnosis.findings.retain(|finding| finding.state != State::Bad);
+        let script = doctor_script(&diagnosis);
+        assert!(
+            script.contains("# As it stands it changes nothing.\n") && !script.contains("run it as root"),
+            "{script}"
+        );
+        // Which is true: no line of it is a command.
+        assert!(script.lines().all(|line| line.is_empty() || line.starts_with('#')));
+        diagnosis.findings.clear();
+        assert!(doctor_script(&diagnosis).contains("There is nothing to run"));
     }
 
     #[test]

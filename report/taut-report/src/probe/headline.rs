@@ -1,16 +1,16 @@
 //! The sentences at the top of every view of a probe: may a loop of this rate run here, and which way of
 //! waking is best?
 
-use taut_probe::{Findings, Variant};
+use taut_probe::{Compared, Findings, Variant};
 use taut_stats::Distribution;
 
 use super::sentences;
-use crate::words::{count, duration, hertz, maybe, percent, ratio};
+use crate::words::{count, duration, hertz, maybe, percent, quantity};
 
 /// Below this share of missed cycles a loop may be content, if a missed cycle does it no harm.
 const MISSED_NOW_AND_THEN: f64 = 1e-3;
-/// Ratios nearer to 1 than this are not worth a sentence.
-const RATIO_WORTH_SAYING: f64 = 1.25;
+/// Variants that a sentence names.
+const NAMED_MAX: usize = 3;
 /// No event in n trials: at 95 % its rate lies below 3/n (Hanley & Lippman-Hand, JAMA 1983).
 const RULE_OF_THREE: u64 = 3;
 
@@ -115,33 +115,42 @@ fn comparison(variants: &[Variant]) -> Option<String> {
     if others.iter().any(|other| other.interval_ns != first.interval_ns) {
         return shortest_without_a_miss(variants);
     }
-    let p99_or_median = |of: fn(&Distribution) -> Option<u64>| {
-        let known: Option<Vec<(&Variant, u64)>> =
-            variants.iter().map(|v| Some((v, of(&v.all.wakeups.distribution())?))).collect();
-        known
+    let compared = taut_probe::compared(variants);
+    let known: Vec<(&Variant, Compared)> = others.iter().zip(compared).filter_map(|(v, c)| Some((v, c?))).collect();
+    let Some((_, any)) = known.first() else {
+        return Some(format!("No difference from {} is shown: without rounds there is no interval.", first.label));
     };
-    let (name, known) = match p99_or_median(|d| d.p99_ns) {
-        Some(known) => ("p99", known),
-        None => ("p50", p99_or_median(|d| d.p50_ns)?),
+    if known.iter().all(|(_, compared)| compared.interval.is_none()) {
+        return Some(format!(
+            "No difference from {} is shown: {} carry no interval; --rounds 10 does.",
+            first.label,
+            quantity(any.rounds as u64, "round")
+        ));
+    }
+    type Is = fn(&Compared) -> bool;
+    let sentences: [(&str, Is); 3] = [
+        ("Earlier than", Compared::is_earlier),
+        ("Later than", Compared::is_later),
+        ("No difference is shown from", |compared| !compared.is_earlier() && !compared.is_later()),
+    ];
+    let sentence = |(words, is): &(&str, Is)| {
+        let mut those: Vec<_> = known.iter().filter(|(_, compared)| is(compared)).collect();
+        those.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+        let named: Vec<String> =
+            those.iter().take(NAMED_MAX).map(|(v, c)| format!("{} {}", v.label, interval(c))).collect();
+        let more =
+            if those.len() > NAMED_MAX { format!(", and {} more", those.len() - NAMED_MAX) } else { String::new() };
+        let (figure, rounds) = (any.figure, any.rounds);
+        (!named.is_empty())
+            .then(|| format!("{words} {} at {figure} over {rounds} rounds: {}{more}.", first.label, named.join(", ")))
     };
-    let of_first = known.first()?.1;
-    let best = known.iter().min_by_key(|(_, value)| *value)?;
-    let worst = known.iter().max_by_key(|(_, value)| *value)?;
-    let factor = |of: u64| of as f64 / of_first.max(1) as f64;
-    let said = |(variant, value): &(&Variant, u64)| {
-        format!("{}, {} against {} ({})", variant.label, duration(*value), duration(of_first), ratio(factor(*value)))
-    };
-    Some(if factor(best.1) < 1.0 / RATIO_WORTH_SAYING {
-        format!("Best of {} at {name}: {}.", variants.len(), said(best))
-    } else if factor(worst.1) > RATIO_WORTH_SAYING {
-        format!("None of {} is much earlier at {name}; the latest is {}.", variants.len(), said(worst))
-    } else {
-        format!(
-            "At {name} the {} variants lie within a factor of {:.2} of each other.",
-            variants.len(),
-            worst.1 as f64 / best.1.max(1) as f64
-        )
-    })
+    Some(sentences.iter().filter_map(sentence).collect::<Vec<_>>().join(" "))
+}
+
+/// "× 0.40 (0.38 to 0.43)".
+fn interval(compared: &Compared) -> String {
+    let interval = compared.interval.map_or("no interval".into(), |(low, high)| format!("{low:.2} to {high:.2}"));
+    format!("× {:.2} ({interval})", compared.ratio)
 }
 
 /// Whether the variants are the same settings measured again.
@@ -254,7 +263,21 @@ mod tests {
     fn variants_are_compared_at_p99() {
         let text = plain(&headline(&sample::two_ways()));
         assert!(text.starts_with("1 kHz from this machine with wake=nanosleep: "), "{text}");
-        assert!(text.contains("Best of 2 at p99: wake=timerfd, "), "{text}");
+        assert!(text.contains("Earlier than wake=nanosleep at p99 over 10 rounds: wake=timerfd × 0."), "{text}");
+        let mut findings = sample::two_ways();
+        // The same whole runs, but in rounds that do not agree.
+        findings.variants[1].turns.iter_mut().step_by(2).for_each(|turn| turn.p99_ns = Some(900_000));
+        let text = plain(&headline(&findings));
+        assert!(
+            text.contains("No difference is shown from wake=nanosleep at p99 over 10 rounds: wake=timerfd × "),
+            "{text}"
+        );
+        findings.variants[0].turns.truncate(4);
+        let text = plain(&headline(&findings));
+        assert!(
+            text.ends_with("No difference from wake=nanosleep is shown: 4 rounds carry no interval; --rounds 10 does."),
+            "{text}"
+        );
     }
 
     #[test]

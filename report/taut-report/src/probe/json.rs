@@ -44,6 +44,46 @@ struct Probe {
     slack: Vec<SlackFit>,
     /// Null unless asked for.
     explained: Option<Explained>,
+    /// What the kernel's own tracers say beside it; null unless asked for.
+    tracers: Option<Tracers>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Tracers {
+    /// Each.
+    watched_s: f64,
+    /// Null where the kernel has none, or it may not be used.
+    timerlat: Option<Timerlat>,
+    /// Null where the kernel has none, or it may not be used.
+    osnoise: Option<Osnoise>,
+    /// Why one is null.
+    missing: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Timerlat {
+    n: u64,
+    /// Lateness of the timer's interrupt.
+    irq_p50_ns: u64,
+    irq_max_ns: u64,
+    /// Lateness of its SCHED_FIFO thread.
+    thread_p50_ns: u64,
+    thread_max_ns: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Osnoise {
+    /// All CPUs together.
+    runtime_us: u64,
+    noise_us: u64,
+    /// At once.
+    max_us: u64,
+    /// How often by hardware or a hypervisor.
+    hardware: u64,
+    nmi: u64,
+    irq: u64,
+    softirq: u64,
+    thread: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -62,9 +102,23 @@ struct Variant {
     idle_states: Vec<IdleState>,
     /// How far it is from a normal distribution; null where there is too little to say.
     normality: Option<String>,
+    /// Against the first variant, over the rounds in which they took turns; null of the first, and of what was read from a
+    /// file.
+    against_first: Option<Against>,
     /// All CPUs together.
     all: Series,
     cpus: Vec<Cpu>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Against {
+    /// "p99", or "p50" where there is too little for that.
+    figure: &'static str,
+    /// This over the first, Hodges and Lehmann's estimate.
+    ratio: f64,
+    /// All of them hold together with 95 %; null with too few rounds. A difference is shown where it does not include 1.
+    interval: Option<(f64, f64)>,
+    rounds: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -211,12 +265,43 @@ fn probe(findings: &found::Findings) -> Probe {
         started_s: findings.started_s,
         measured_s: findings.measured_s,
         notes: findings.notes.clone(),
-        variants: findings.variants.iter().map(variant).collect(),
+        variants: variants(findings),
         stalls: findings.stalls.as_ref().map(stalls),
         throttling: findings.throttling.as_ref().map(throttling),
         slack: findings.slack.iter().enumerate().map(|(at, fit)| slack_fit(super::way(findings, at), fit)).collect(),
         explained: findings.explained.as_ref().map(explained),
+        tracers: findings.tracers.as_ref().map(tracers),
     }
+}
+
+fn tracers(found: &found::Tracers) -> Tracers {
+    let timerlat = |t: found::Timerlat| {
+        let found::Timerlat { n, irq_p50_ns, irq_max_ns, thread_p50_ns, thread_max_ns } = t;
+        Timerlat { n, irq_p50_ns, irq_max_ns, thread_p50_ns, thread_max_ns }
+    };
+    let osnoise = |o: found::Osnoise| {
+        let found::Osnoise { runtime_us, noise_us, max_us, hardware, nmi, irq, softirq, thread } = o;
+        Osnoise { runtime_us, noise_us, max_us, hardware, nmi, irq, softirq, thread }
+    };
+    Tracers {
+        watched_s: found.watched_s,
+        timerlat: found.timerlat.map(timerlat),
+        osnoise: found.osnoise.map(osnoise),
+        missing: found.missing.clone(),
+    }
+}
+
+fn variants(findings: &found::Findings) -> Vec<Variant> {
+    let compared = found::compared(&findings.variants);
+    let against = std::iter::once(None).chain(compared).map(|compared| {
+        compared.map(|found::Compared { figure, ratio, interval, rounds }| Against { figure, ratio, interval, rounds })
+    });
+    findings
+        .variants
+        .iter()
+        .zip(against)
+        .map(|(one, against_first)| Variant { against_first, ..variant(one) })
+        .collect()
 }
 
 fn variant(variant: &found::Variant) -> Variant {
@@ -231,6 +316,7 @@ fn variant(variant: &found::Variant) -> Variant {
         frequency_khz: variant.frequency_khz,
         idle_states: variant.idle_states.iter().map(idle_state).collect(),
         normality: sentences::normality(variant),
+        against_first: None,
         all: series(&variant.all),
         cpus: variant.cpus.iter().map(|cpu| Cpu { cpu: cpu.cpu, series: series(&cpu.series) }).collect(),
     }
@@ -325,6 +411,7 @@ mod tests {
             "/variants/0/settings/wake",
             "/variants/0/interval_ns",
             "/variants/0/own_cpu",
+            "/variants/1/against_first/interval/1",
             "/variants/0/page_faults",
             "/variants/0/frequency_khz",
             "/variants/0/idle_states/0/name",

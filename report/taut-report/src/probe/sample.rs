@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use taut_probe::{
     Collector, CpuSeries, ExplainedWakeups, Findings, Guilty, LateWake, Part, Series, SlackFit, Stalls, Throttling,
-    Variant, Woken,
+    Turn, Variant, Woken,
 };
 
 /// A variant from the lateness of its wakes in ns, one series for each CPU.
@@ -12,7 +12,16 @@ pub fn variant(label: &str, settings: &[(&str, &str)], interval_ns: u64, wakes: 
     let cpus: Vec<CpuSeries> = wakes.iter().zip(0..).map(|(wakes, cpu)| series(cpu, interval_ns, wakes)).collect();
     let mut all = Series::default();
     cpus.iter().for_each(|cpu| all.add(&cpu.series));
+    // Ten turns of equal length.
+    let turn = |at: usize| {
+        let mut sketch = taut_stats::Sketch::default();
+        for wakes in &wakes {
+            wakes.iter().skip(at * wakes.len() / 10).take(wakes.len() / 10).for_each(|late| sketch.record(*late));
+        }
+        Turn { p50_ns: sketch.quantile(0.5), p99_ns: sketch.quantile(0.99) }
+    };
     Variant {
+        turns: (0..10).map(turn).collect(),
         label: label.to_owned(),
         settings: settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
         interval_ns,

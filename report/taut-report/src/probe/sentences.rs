@@ -1,6 +1,6 @@
 //! What is said of a probe's figures beside its headline: each form shows these sentences, none makes its own.
 
-use taut_probe::{ExplainedWakeups, Findings, LateWake, Stalls, Throttling, Variant};
+use taut_probe::{ExplainedWakeups, Findings, LateWake, Stalls, Throttling, Tracers, Variant};
 
 use super::{Sweep, sweeps};
 use crate::words::{count, duration, maybe, percent, quantity};
@@ -58,6 +58,38 @@ fn alone(single: u64, stalls: &Stalls) -> String {
         0 => "none hit a CPU alone".into(),
         n => format!("{n} hit one CPU alone ({} in all)", duration(stalls.single_ns)),
     }
+}
+
+/// What timerlat and osnoise say, each in a sentence.
+pub(super) fn tracers(found: &Tracers) -> Vec<String> {
+    let seconds = duration((found.watched_s * 1e9) as u64);
+    let timerlat = found.timerlat.map(|t| {
+        format!(
+            "timerlat, {seconds}, {}: the timer's interrupt came {} late in the middle, {} at most; its SCHED_FIFO thread {} and \
+             {}.",
+            quantity(t.n, "timer"),
+            duration(t.irq_p50_ns),
+            duration(t.irq_max_ns),
+            duration(t.thread_p50_ns),
+            duration(t.thread_max_ns),
+        )
+    });
+    let osnoise = found.osnoise.map(|o| {
+        format!(
+            "osnoise, {} of CPU time: {} taken ({}), {} at most at once; {} times by hardware or a hypervisor, {} by NMIs, {} by \
+             interrupts, {} by softirqs, {} by threads.",
+            duration(o.runtime_us * 1000),
+            duration(o.noise_us * 1000),
+            percent(o.noise_us as f64 / o.runtime_us.max(1) as f64),
+            duration(o.max_us * 1000),
+            count(o.hardware),
+            count(o.nmi),
+            count(o.irq),
+            count(o.softirq),
+            count(o.thread),
+        )
+    });
+    [timerlat, osnoise].into_iter().flatten().chain(found.missing.iter().map(|why| format!("{why}."))).collect()
 }
 
 /// Whether the kernel takes time from real-time threads.

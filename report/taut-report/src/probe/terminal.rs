@@ -40,6 +40,10 @@ pub fn probe_terminal(findings: &Findings, style: Style) -> String {
         out += &section("What made wakes late", style);
         out += &explained(found);
     }
+    if let Some(found) = &findings.tracers {
+        out += &section("The kernel's own tracers, afterwards on the same CPUs", style);
+        sentences::tracers(found).iter().for_each(|sentence| out += &said(sentence));
+    }
     if !findings.variants.iter().all(is_read_back) {
         out += &section("The probe itself", style);
         out += &indent(&itself(&findings.variants));

@@ -1,6 +1,6 @@
 //! `taut probe --explain`: the probe runs as a recorded command, and its late wakeups are taken apart.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use taut_analysis::{Config, Wanted};
@@ -10,6 +10,9 @@ use taut_recording::Compression;
 
 use super::Args;
 use crate::{commands::report::analyse, exit::Done};
+
+/// How long each of the kernel's tracers watches, at most.
+const TRACED_MAX: Duration = Duration::from_secs(5);
 
 /// Records this very command without `--explain`, and explains the recording.
 /// The second result is how the probing process ended, where it failed: it has said why.
@@ -46,6 +49,10 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
     let explain = Wanted { worst: 0, from_ns: Some(over_ns), ..Wanted::default() };
     let analysis = analyse(&recording, &Config { explain, ..Config::default() })?;
     found.explained = taut_analysis::late_wakeups(&analysis, over_ns);
+    let length = args.duration.min(TRACED_MAX);
+    let cpus = super::plan::of(args)?.variants[0].1.cpus.clone();
+    let stop = crate::stop::on(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
+    found.tracers = Some(taut_probe::tracers(Path::new(taut_probe::TRACEFS), &cpus, args.interval, length, &stop));
     found.machine.insert("command".into(), super::command());
     found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
     found.notes.extend(recorded.warnings);

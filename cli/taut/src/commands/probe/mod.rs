@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long)]
     no_mlock: bool,
     /// Probe several values of a setting in turn; may be given again. Keys: wake, policy, priority, interval, slack,
-    /// dma-latency, load.
+    /// dma-latency, governor, load.
     #[arg(long, value_name = "KEY=V1,V2…")]
     vary: Vec<String>,
     /// Sleep sweep: these lengths, each slept with clock_nanosleep, select and timerfd.
@@ -75,7 +75,7 @@ pub struct Args {
     /// Probe the same thing twice in turn: what differs is this machine's noise.
     #[arg(long, conflicts_with_all = ["vary", "sleep", "load"])]
     aa: bool,
-    /// How often ways take turns [default: 4 when there are several].
+    /// How often ways take turns [default: 10 when there are several].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
     /// Record kernel events, and take every late wakeup apart (best as root; --load then loads all the time).
@@ -187,6 +187,11 @@ pub fn run(args: &Args) -> Result<Done> {
 fn measure(args: &Args) -> Result<Findings> {
     let plan = plan::of(args)?;
     let stop = stop::on(&[SIGINT, SIGTERM])?;
+    if let Some((_, settings)) = plan.variants.iter().find(|(_, settings)| settings.governor.is_some()) {
+        for command in taut_probe::governors(&settings.cpus) {
+            say!("taut: puts back after each turn, as you would after a kill: {command}");
+        }
+    }
     let mut file = args.hlog.as_deref().map(logs::create).transpose()?;
     let mut serializer = hlog::Serializer::new();
     let mut log = match &mut file {

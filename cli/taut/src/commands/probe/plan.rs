@@ -7,8 +7,8 @@ use super::Args;
 
 /// Ways to sleep of a sweep: as Python ≥ 3.11 does, as Python ≤ 3.10 does, and without timer slack.
 const SLEEPS: [&str; 3] = ["relative", "select", "timerfd"];
-/// Turns that several variants take unasked.
-const ROUNDS: u32 = 4;
+/// Turns that several variants take unasked: enough for intervals of a few dozen variants together.
+const ROUNDS: u32 = 10;
 
 /// The plan.
 pub fn of(args: &Args) -> Result<Plan> {
@@ -53,6 +53,7 @@ fn settings(args: &Args) -> Result<Settings> {
         wake: args.wake,
         slack: args.slack,
         dma_latency_us: args.dma_latency,
+        governor: None,
         lock_memory: !args.no_mlock,
         load: None,
     };
