@@ -276,3 +276,86 @@ fn name(name: Name) -> String {
     use clap::ValueEnum;
     name.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use moteus_protocol::Mode;
+
+    use super::*;
+    use crate::{body::Felt, joints::SERVOS};
+
+    const MS: u64 = 1_000_000;
+    const AT_NS: u64 = 3_000 * MS;
+
+    /// A robot at this height whose servos are in this mode until the failure, and damp so long after it.
+    fn fall(height_m: f64, mode: Mode, damped_ns: Option<u64>) -> Fall {
+        let felt = Felt {
+            attitude: taut_bus::cycle::SimulatedInertialUnit::default().attitude,
+            joints_rev: [0.0; SERVOS],
+            joints_rev_s: [0.0; SERVOS],
+            height_m,
+            up_m_s: 0.0,
+            ground_n: 98.1,
+            body_n: 0.0,
+            energy_j: 0.0,
+        };
+        let mut fall = Fall::new(AT_NS);
+        fall.watch(AT_NS - MS, &felt, &[mode; SERVOS]);
+        fall.watch(AT_NS, &felt, &[mode; SERVOS]);
+        if let Some(ns) = damped_ns {
+            fall.watch(AT_NS + ns, &felt, &[Mode::ZeroVelocity; SERVOS]);
+        }
+        fall
+    }
+
+    fn reason(name: Name, fall: &Fall, cause: Option<&str>, second: Option<Value>) -> Option<String> {
+        let first = json!({ "refused": null, "cause": cause, "stood": true });
+        let mut hosts = vec![if name == Name::HostKilled { None } else { Some(first) }];
+        hosts.extend(second.map(Some));
+        let failure = Failure { name, at_ns: AT_NS, seed: 4 };
+        let run = Run {
+            failure: &failure,
+            rate_hz: 1000.0,
+            duration_s: 6.0,
+            gait: "trot".to_owned(),
+            clear: false,
+            hosts: &hosts,
+            fall,
+            height_m: 0.1,
+            steps: 0,
+            live: None,
+        };
+        assert!(run.is_valid());
+        run.reason()
+    }
+
+    #[test]
+    fn a_failure_of_a_robot_on_the_ground_proves_nothing() {
+        for lying in [fall(0.09, Mode::Position, Some(MS)), fall(0.23, Mode::ZeroVelocity, Some(MS))] {
+            let said = reason(Name::ServoOverheat, &lying, Some("servo 5 reports a fault"), None).unwrap();
+            assert!(said.contains("did not stand when the failure began"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_must_follow_is_held_against_what_followed() {
+        let hot = |damped_ns, cause| reason(Name::ServoOverheat, &fall(0.23, Mode::Position, damped_ns), cause, None);
+        let right = Some("servo 5 reports a fault");
+        assert_eq!(hot(Some(3 * MS), right), None);
+        assert!(hot(Some(4 * MS), right).unwrap().contains("after 4 ms, 3 ms are allowed"));
+        assert!(hot(None, right).unwrap().contains("did not damp"));
+        assert!(hot(Some(3 * MS), Some("servo 6 reports a fault")).unwrap().contains("first cause is: servo 6"));
+        assert!(hot(Some(3 * MS), None).unwrap().contains("names no cause"));
+        let gap = |damped_ns| reason(Name::ReplyGap, &fall(0.23, Mode::Position, damped_ns), None, None).unwrap();
+        assert!(gap(Some(MS)).contains("were to follow") && gap(None).contains("went down"));
+    }
+
+    #[test]
+    fn a_second_host_reports_the_time_outs() {
+        let second = |refused: Option<&str>| json!({ "refused": refused, "cause": null });
+        let killed = |told| reason(Name::HostKilled, &fall(0.23, Mode::Position, Some(100 * MS)), None, Some(told));
+        assert_eq!(killed(second(Some("servo 1 is in mode timeout from an earlier run"))), None);
+        assert!(killed(second(Some("servo 1 is in mode zero velocity"))).unwrap().contains("zero velocity"));
+        assert!(killed(second(None)).unwrap().contains("did not report"));
+    }
+}
