@@ -49,7 +49,7 @@ the simulator up for more than 10 % of the run. Invalid trials are counted in ea
 *Stood*: the robot stood on its feet, and its servos followed, until the failure. *Right*: the servos damped in time, only those
 timed out that must, the host's first cause is the one that was injected, and a second host reported the servos' time-outs without clearing them,
 or with `--clear` stood up again. *Damped* is when the last servo let go of its setpoints, on the simulated clock.
-Virtual trials run at 1 kHz, standing and trotting; live ones at 400 Hz, trotting.
+Virtual trials run at 1 kHz, standing and trotting; live ones at 400 Hz, trotting{at_once(trials)}.
 
 {failures(trials)}
 {falls(trials)}
@@ -60,12 +60,18 @@ reply of the bus that ends last. {beyond(trials, beside)} *Held up* is how long 
 waited for the simulator; the host's times are on that clock. Median of the runs, and the worst.
 
 {steady(trials)}
-## The cycle, recorded
+{recorded([one for one in trials if one["case"]["kind"] == "recorded"])}"""
+
+
+def recorded(trials: list[dict]) -> str:
+    if not trials:
+        return "Not measured here: the cycle, phase by phase, as `taut record` and `taut explain` have it.\n"
+    return f"""## The cycle, recorded
 
 12 servos on 4 simulated buses, commanded and queried with the inertial unit, trotting; recorded with `taut record`. The wire
 takes 560 µs.
 
-{"".join(cycle(one) for one in trials if one["case"]["kind"] == "recorded")}"""
+{"".join(cycle(one) for one in trials)}"""
 
 
 def holds(trials: list[dict]) -> bool:
@@ -178,6 +184,11 @@ the gait's last period before the failure, until all servos damp, and from then 
 
 # The body's speed upward in the gait's last period before the failure, until all servos damp, and from then on.
 UPWARD = ("usual", "following", "damped")
+
+
+def at_once(trials: list[dict]) -> str:
+    most = max((one["case"].get("at_once", 1) for one in trials if one["case"]["kind"] == "live"), default=1)
+    return f", {most} robots at once" if most > 1 else ""
 
 
 def beyond(trials: list[dict], beside: str) -> str:
