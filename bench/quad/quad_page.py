@@ -219,7 +219,9 @@ def steady(trials: list[dict]) -> str:
         late = [ns / 1e3 for told in valid if (ns := told["simulator"]["replies_late"]["p99_ns"]) is not None]
         rows.append(
             [
-                f"{rate} Hz, {load}" + (f", {at_once} robots at once" if at_once > 1 else ""),
+                f"{rate} Hz"
+                + (f", {at_once} robots at once" if at_once > 1 else "")
+                + (f", and a {load}" if load != "idle" else ""),
                 f"{statistics.median(told['duration_s'] for told in valid):g}",
                 f"{sum(told['stood'] for told in valid)} of {len(valid)}",
                 ", ".join(f"{cause} ({n})" for cause, n in said.most_common()),
