@@ -44,6 +44,8 @@ from taut.structs import Layout
 # Names of a field's values: {"STOPPED": 0} or an IntEnum.
 Constants = Mapping[str, int] | type
 
+# Writes that are oftener than one a microsecond are no control loop's; the rate sizes the ring.
+RATE_MAX_HZ = 1e6
 KINDS = {"i": "int", "u": "uint", "f": "float"}
 
 
@@ -68,6 +70,12 @@ class Channel:
         units: Mapping[str, str] | None = None,
         constants: Mapping[str, Constants] | None = None,
     ) -> None:
+        if not name:
+            raise ValueError("a telemetry channel needs a name: the recorder writes it as /telemetry/NAME")
+        if not 0 < rate_hz <= RATE_MAX_HZ:
+            raise ValueError(
+                f"telemetry {name!r}: rate_hz is {rate_hz}; give how often a second it is written, up to {RATE_MAX_HZ:g}"
+            )
         is_object = dataclasses.is_dataclass(of)
         if isinstance(of, type) and is_object:
             raise TypeError(f"telemetry {name!r}: give an object, {of.__name__}(…): its lists and arrays have lengths")

@@ -1,6 +1,7 @@
 """Telemetry from Python, read back with what other people use: mcap + mcap-ros2-support, and rosbags."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -174,6 +175,21 @@ def test_without_a_session_a_write_goes_nowhere() -> None:
 class Gait(IntEnum):
     STAND = 0
     TROT = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "rate_hz", "says"),
+    [
+        ("leg", 0, "rate_hz is 0"),
+        ("leg", math.nan, "nan"),
+        ("leg", -1, "-1"),
+        ("leg", 1e12, "up to 1e"),
+        ("", 400, "needs a name"),
+    ],
+)
+def test_a_channel_of_no_rate_or_no_name_is_refused(name: str, rate_hz: float, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Channel(name, [("a", "f8")], rate_hz=rate_hz)
 
 
 def test_the_description_follows_the_dtype() -> None:
