@@ -94,7 +94,10 @@ fn watch(
     stop: &AtomicBool,
 ) -> Result<String, String> {
     let there = fs::read_to_string(tracefs.join("available_tracers"));
-    let there = there.map_err(|error| format!("{}: {error}; run as root", tracefs.display()))?;
+    let there = there.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("no tracefs is mounted; mount -t tracefs tracefs {}", tracefs.display()),
+        _ => format!("{}: {error}; run as root", tracefs.display()),
+    })?;
     if !there.split_whitespace().any(|one| one == tracer) {
         return Err(format!("not in this kernel (CONFIG_{}_TRACER)", tracer.to_uppercase()));
     }
@@ -271,6 +274,6 @@ mod tests {
         assert_eq!((found.timerlat, found.osnoise), (None, None));
         assert_eq!(found.missing[0], "timerlat: not in this kernel (CONFIG_TIMERLAT_TRACER)");
         let nowhere = look(Path::new("/nonexistent"));
-        assert!(nowhere.missing[1].contains("run as root"), "{nowhere:?}");
+        assert!(nowhere.missing[1].contains("mount -t tracefs tracefs /nonexistent"), "{nowhere:?}");
     }
 }
