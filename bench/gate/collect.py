@@ -17,16 +17,16 @@ from plan import KINDS, PINNED, Turn, turns
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYTHON = str(ROOT / ".venv/bin/python")
-SECONDS = {"native": 0.7, "teleop": 1.2}
-"""Length of a trial: 700 and 300 messages."""
+SECONDS = {"native": 0.5, "teleop": 1.0}
+"""Length of a trial, as `taut gate` chooses it: 125 and 50 messages."""
 POINTS = {"native": 8, "teleop": 12}
 SLOWED = {
     "native": "estimate.begin → estimate.end",
     "teleop": "follower.command_pre_hardware_write → follower.command_pre_lock",
 }
 """The hop that the injections are in."""
-CALIBRATIONS, CALIBRATION_STEPS, MOST_CALIBRATIONS = 6, 40, 12
-"""Pairs whose B has so many steps more; a pair that fails is run again, but not for ever."""
+TRIED_STEPS, MEASURE_S, MEASURED_RUNS = 40, {"native": 4.0, "teleop": 8.0}, 3
+"""Steps that every second setpoint has more at first; how long changes are measured for, and in how many runs."""
 TRIAL_TIMEOUT_S, GRACE_S = 60.0, 10.0
 
 
@@ -75,26 +75,28 @@ class Collection:
         self.recording.unlink(missing_ok=True)
 
     def calibrated(self) -> float:
-        """Steps of the validator that take as long as the slowed hop of the teleop works, as it is on this machine."""
+        """Steps of the validator that take as long as the slowed hop of the teleop works, as it is on this machine. What each change comes to
+        is then measured, by the programs themselves and without taut."""
         if self.calibration.exists():
             return float(json.loads(self.calibration.read_text())["steps"])
-        pairs: list[tuple[float, float]] = []
-        for number in range(MOST_CALIBRATIONS):
-            if len(pairs) == CALIBRATIONS:
-                break
-            extra = [["--more", CALIBRATION_STEPS] if (number + at) % 2 else [] for at in range(2)]
-            sides = [self.one("teleop", number, words, is_pinned=False) for words in extra]
-            works = [slowed_work_ns(side, "teleop") for side in sides]
-            if None not in works:
-                pairs.append((works[number % 2], works[1 - number % 2]))
-            print(f"calibrating the teleop: {len(pairs)} of {CALIBRATIONS} pairs", file=sys.stderr)
-        if len(pairs) < CALIBRATIONS:
-            raise SystemExit(f"bench/gate: the teleop fails in most trials: {sides}")
-        work_ns = statistics.median(a for a, _ in pairs)
-        step_ns = statistics.median(b - a for a, b in pairs) / CALIBRATION_STEPS
-        said = {"steps": work_ns / step_ns, "work_us": work_ns / 1000, "step_us": step_ns / 1000}
+        print("calibrating", file=sys.stderr)
+        tried = self.measured("teleop", ["--more", TRIED_STEPS])
+        steps = TRIED_STEPS / statistics.median(run["slowed_ns"] / run["plain_ns"] - 1.0 for run in tried)
+        said: dict = {"steps": steps, "work_us": statistics.median(run["plain_ns"] for run in tried) / 1000, "changes": {}}
+        for system in SECONDS:
+            extra = ["--steps", steps] if system == "teleop" else []
+            slowed = {kind: words for kind, words in KINDS.items() if "--slow" in words}
+            said["changes"][system] = {kind: self.measured(system, [*words, *extra]) for kind, words in slowed.items()}
         self.calibration.write_text(json.dumps(said))
-        return said["steps"]
+        return steps
+
+    def measured(self, system: str, words: list) -> list[dict]:
+        """CPU time of the slowed hop by the program's own clock, of messages that are slowed and of those between them."""
+        command = [*self.program(system), "--seconds", MEASURE_S[system], "--measure", *words]
+        return [measurement(command) for _ in range(MEASURED_RUNS)]
+
+    def program(self, system: str) -> list:
+        return [self.loop] if system == "native" else [PYTHON, HERE / "teleop.py"]
 
     def turn(self, turn: Turn, steps: float) -> dict:
         began = time.monotonic()
@@ -113,8 +115,7 @@ class Collection:
 
     def one(self, system: str, seed: int, words: list, is_pinned: bool) -> dict:
         """Records and measures one trial; one that fails says why instead. `seconds`: what it took of a gate's time."""
-        command = [self.loop] if system == "native" else [PYTHON, HERE / "teleop.py"]
-        command += ["--seconds", SECONDS[system], "--seed", seed, *words]
+        command = [*self.program(system), "--seconds", SECONDS[system], "--seed", seed, *words]
         if is_pinned:
             command = ["taskset", "-c", pinned_cpu(), *command]
         record = [self.taut, "record", "--quiet", "--probe", "-o", self.recording, "--", *command]
@@ -174,6 +175,12 @@ def run(command: list) -> str:
             end(child)
             raise
     return "" if child.returncode == 0 else f"exit {child.returncode}: {talk.strip()[-300:]}"
+
+
+def measurement(command: list) -> dict:
+    words = [*map(str, command)]
+    result = subprocess.run(words, env=environment(), check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def environment() -> dict[str, str]:

@@ -10,12 +10,12 @@ from peers import CRITERION_NOISE, WAYS
 from plan import KINDS, SYSTEMS
 from scipy import stats
 
-FOUND = {"slower by 10 %": 0.60, "slower by 20 %": 0.90, "slower by 50 %": 0.99, "tail": 0.80}
+FOUND = {"slower by 10 %": 0.60, "slower by 25 %": 0.90, "slower by 50 %": 0.99, "tail": 0.80}
 FALSE, BY_MACHINE, RIGHT_HOP = 0.01, 0.02, 0.95
 MEANS = {
     "same": "B is A",
     "slower by 10 %": "B has 10 % more work in one hop",
-    "slower by 20 %": "20 % more",
+    "slower by 25 %": "25 % more",
     "slower by 50 %": "50 % more",
     "tail": "one message in 200 has five times the work there",
     "hog": "B is A, but a hog is on its core",

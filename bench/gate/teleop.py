@@ -1,116 +1,99 @@
-"""The teleoperation workload as it is gated: five times as many setpoints a second, and, on request, slowed in one hop.
+"""The teleoperation workload as it is shipped, slowed in one hop on request.
 
-teleop.py --seconds 1.2 --seed 7 --steps 30 [--slow 0.1 | --tail | --more 40]
+teleop.py --seconds 1.0 --seed 7 --steps 30 [--slow 0.1 | --tail | --more 40]
+teleop.py --seconds 10 --steps 30 --measure [--slow 0.1 | --more 40]
 
-A trial of a second or two shall carry a tail, so the nodes publish at 250 Hz instead of 50. The arms tell their states at 100 Hz: some
-setpoints repeat the one before, and the validator lets them. The hand goes round in 20 s instead of half of one, so that no
-jitter looks like speeding: what is dropped has no latency. `--slow` and `--tail` give the validator more to do, which is what a
-gate is to find. Of a gate's time, starting and ending are lost: so the arms are copies of this process, and start while it
-still does."""
+Rates, motion, processes and what the validator drops are those of `python -m workloads.teleop`. Only the validator is given more work of the
+same kind (steps of forward kinematics), which is what a gate is to find. `--measure` needs no recorder: it slows every second setpoint, takes the
+thread's CPU time of the slowed hop itself, and prints both medians as JSON."""
 
 import argparse
-import gc
+import contextlib
+import io
 import json
-import multiprocessing
-import os
 import random
-import subprocess
+import statistics
 import sys
-import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from workloads.teleop import controller, processes
+from workloads.teleop import __main__ as workload
+from workloads.teleop import nodes, safety
+from workloads.teleop.arms import Array, dh_matrix
 
-
-class Arm(multiprocessing.get_context("fork").Process):
-    """An arm's controller as a copy of this process: started in a tenth of the time that an interpreter of its own takes to
-    import the same again."""
-
-    stdout = None
-
-    def __init__(self, name: str) -> None:
-        self.said, into = os.pipe()
-        super().__init__(target=self.be, args=(name, into))
-        self.start()
-        os.close(into)
-
-    def be(self, name: str, into: int) -> None:
-        os.dup2(into, 1)
-        sys.argv[1:] = ["--arm", name, "--parent", str(os.getppid())]
-        controller.main()
-
-    def poll(self) -> int | None:
-        return self.exitcode
-
-    def wait(self, timeout: float | None = None) -> None:
-        self.join(timeout)
-        if self.exitcode is None:
-            raise subprocess.TimeoutExpired(self.name, timeout or 0.0)
-
-
-ARMS = {name: Arm(name) for name in ("FR3", "FR20")}
-
-
-def running(name: str, *_: object) -> processes.ControllerProcess:
-    with open(ARMS[name].said) as said:
-        ports = json.loads(said.readline())
-    return processes.ControllerProcess(ARMS[name], ports["commands"], ports["states"])
-
-
-processes.start = running
-
-from workloads.teleop import nodes, safety, system  # noqa: E402
-from workloads.teleop.arms import Array, dh_matrix  # noqa: E402
-
-PUBLISH_PERIOD_NS, LAP_S = 4_000_000, 20.0
 TAIL_EVERY, TAIL_FACTOR = 200, 5.0
+FIRST, LAST = "follower.command_pre_hardware_write", "follower.command_pre_lock"
 
 
 class Slowed(safety.RejectValidator):
-    """Does its work, and more of the same kind: steps of forward kinematics."""
+    """Does its work, and more of the same kind."""
 
-    steps, more, slow, tail, seed = 0.0, 0.0, 0.0, False, 0
+    steps, more, slow, tail, seed, alternates = 0.0, 0.0, 0.0, False, 0, False
+    is_slow = True
+    """Of the setpoint in hand. Where `alternates`, of every second one."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
         self._chance = random.Random(self.seed)
         self._owed = 0.0
 
-    def _malformed_or_duplicate(self, joints_deg: Array):
-        reason = super()._malformed_or_duplicate(joints_deg)
-        return None if reason == "duplicate" else reason
-
     def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> safety.Verdict:
         verdict = super().validate(joints_deg, arrived_ns, source_ns)
+        if self.alternates:
+            Slowed.is_slow = not Slowed.is_slow
         is_tail = self._chance.randrange(TAIL_EVERY) == 0 and self.tail
-        self._owed += self.more + self.steps * (TAIL_FACTOR - 1.0 if is_tail else self.slow)
+        if self.is_slow:
+            self._owed += self.more + self.steps * (TAIL_FACTOR - 1.0 if is_tail else self.slow)
         while self._owed >= 0.5:
             dh_matrix(0.1, 0.1, 0.1, 0.1)
             self._owed -= 1.0
         return verdict
 
 
+class Meter:
+    """Stands in for the module taut in the nodes: takes CLOCK_THREAD_CPUTIME_ID at both ends of the slowed hop."""
+
+    def __init__(self, taut: object) -> None:
+        self._taut, self._began_ns = taut, 0
+        self.works_ns: dict[bool, list[int]] = {False: [], True: []}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._taut, name)
+
+    def stamp(self, point: str, _: int) -> None:
+        if point == FIRST:
+            self._began_ns = time.thread_time_ns()
+        elif point == LAST:
+            self.works_ns[Slowed.is_slow].append(time.thread_time_ns() - self._began_ns)
+
+    def medians(self) -> dict[str, float]:
+        plain, slowed = (statistics.median(self.works_ns[is_slow]) for is_slow in (False, True))
+        return {"plain_ns": plain, "slowed_ns": slowed, "messages": sum(map(len, self.works_ns.values()))}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.2)
+    parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=float, default=30.0, help="that take as long as the slowed hop works")
     parser.add_argument("--more", type=float, default=0.0, help="steps for each setpoint, to find out")
     parser.add_argument("--slow", type=float, default=0.0, help="more work in the validation, as a share of it")
     parser.add_argument("--tail", action="store_true", help="one setpoint in 200 takes five times the work there")
+    parser.add_argument("--measure", action="store_true", help="slow every second setpoint, and print CPU times of both")
     options = parser.parse_args()
-    nodes.PUBLISH_PERIOD_NS, system.LAP_S = PUBLISH_PERIOD_NS, LAP_S
     Slowed.steps, Slowed.more, Slowed.seed = options.steps, options.more, options.seed
-    Slowed.slow, Slowed.tail = options.slow, options.tail
+    Slowed.slow, Slowed.tail, Slowed.alternates = options.slow, options.tail, options.measure
     safety.VALIDATORS["reject"] = Slowed
-    result = system.run(system.Options(options.seconds), threading.Event())
-    # What ends now need not be searched for garbage.
-    gc.freeze()
-    setpoints = result["setpoints"]
-    assert isinstance(setpoints, dict)
-    return 1 if setpoints["unexplained"] or result["failures"] else 0
+    sys.argv[1:] = ["--duration", str(options.seconds)]
+    if not options.measure:
+        return workload.main()
+    nodes.taut = meter = Meter(nodes.taut)
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = workload.main()
+    print(json.dumps(meter.medians()))
+    return code
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 //! A native control loop to be gated: four pieces of work on four threads of two processes, joined by sockets and a queue.
 //!
-//! `gate_loop --seconds 1.5 --seed 7 [--slow 0.1 | --tail]`
+//! `gate_loop --seconds 1.5 --seed 7 [--slow 0.1 | --tail] [--measure]`
 //!
 //! ```text
 //! first process     sense ──┐                       ┌──▶ drive
 //! second process            └─▶ estimate ──▶ control ─┘
 //! ```
 //!
-//! A cycle begins at 1 kHz on absolute deadlines. The work of each message is drawn from the seed, so that two runs with
-//! equal seeds have the same to do. `--slow` and `--tail` give the estimate more of it: those are what a gate is to find.
+//! A cycle begins at 250 Hz on absolute deadlines. The work of each message is drawn from the seed, so that two runs with
+//! equal seeds have the same to do. `--slow` and `--tail` give the estimate more of it: those are what a gate is to find. `--measure` slows every
+//! second message, takes the thread's CPU time of the estimate without taut, and prints both medians as JSON.
 
+mod cpu_time;
 mod options;
 mod work;
 
@@ -24,11 +26,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use cpu_time::CpuTimes;
 use options::Options;
 use taut_stamp::{applied, prepare_thread, stamp};
 use work::Work;
 
-const PERIOD: Duration = Duration::from_millis(1);
+const PERIOD: Duration = Duration::from_millis(4);
 /// Caches and clocks settle before the first message.
 const WARM_UP: Duration = Duration::from_millis(50);
 /// Says that no message follows.
@@ -85,12 +88,15 @@ fn second(options: &Options) -> std::io::Result<()> {
     let mut work = Work::new(options);
     prepare_thread();
     work.warm_up(WARM_UP / 2);
+    let mut times = CpuTimes::default();
     loop {
         let id = receive(&link)?;
         if id != END {
             stamp!("estimate.begin", id);
-            work.estimate(id);
+            times.of(id % 2 == 1, || work.estimate(id));
             stamp!("estimate.end", id);
+        } else if options.measure {
+            println!("{}", times.json());
         }
         let is_over = queue.send(id).is_err();
         if id == END || is_over {

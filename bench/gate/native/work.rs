@@ -24,12 +24,19 @@ pub struct Work {
     seed: u64,
     slow: f64,
     tail: bool,
+    alternates: bool,
     state: [f64; 512],
 }
 
 impl Work {
     pub fn new(options: &Options) -> Work {
-        Work { seed: options.seed, slow: options.slow, tail: options.tail, state: [0.5; 512] }
+        Work {
+            seed: options.seed,
+            slow: options.slow,
+            tail: options.tail,
+            alternates: options.measure,
+            state: [0.5; 512],
+        }
     }
 
     pub fn warm_up(&mut self, time: Duration) {
@@ -46,7 +53,8 @@ impl Work {
     /// What the injections slow.
     pub fn estimate(&mut self, id: u64) {
         let is_tail = self.tail && self.chance(id, 4).is_multiple_of(TAIL_EVERY);
-        let factor = if is_tail { TAIL_FACTOR } else { 1.0 + self.slow };
+        let slow = if self.alternates && id.is_multiple_of(2) { 0.0 } else { self.slow };
+        let factor = if is_tail { TAIL_FACTOR } else { 1.0 + slow };
         self.usual((ESTIMATE as f64 * factor) as u64, id, 1);
     }
 

@@ -26,5 +26,5 @@ pub use noise::{Noise, noise};
 pub use outcome::{Ballot, Described, MachineChange, Outcome};
 pub use plot::Plot;
 pub use settings::{ACCUSING, Most, Settings};
-pub use trial::{Beside, HopTimes, Host, Spent, Trial, Void, Wanted};
+pub use trial::{Beside, HopTimes, Host, Spent, Startup, Trial, Void, Wanted};
 pub use vote::{Scope, Side, Subject, Vote};

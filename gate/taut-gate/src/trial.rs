@@ -7,6 +7,8 @@ use crate::{Error, Figures, Plot, Times};
 
 /// Stamps and kernel events of which a trial may lose this share.
 const LOST_MAX: f64 = 0.001;
+/// So many first messages are the start-up.
+const FIRST: usize = 10;
 /// Wakes of the probe later than this are stalls of the machine.
 const STALL_NS: u64 = 2_000_000;
 
@@ -54,6 +56,9 @@ pub struct Trial {
     pub missed: Option<f64>,
     /// Of them, the share that would be over it without the machine's part.
     pub missed_own: Option<f64>,
+    /// The first messages, which the other figures leave out where they are slower than all that follow.
+    #[serde(default)]
+    pub startup: Option<Startup>,
     /// Of all messages that ended, the share that was dropped or lost on the way.
     pub dropped: f64,
     /// From the first to the last point.
@@ -72,6 +77,17 @@ pub struct Trial {
     pub plot_own: Plot,
     /// Why this trial says nothing.
     pub void: Option<Void>,
+}
+
+/// The first messages of a trial that went all the way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Startup {
+    /// How many.
+    pub messages: usize,
+    /// The slowest of them, end to end.
+    pub slowest_ns: u64,
+    /// Of them, the share over the deadline; `None` without one.
+    pub missed: Option<f64>,
 }
 
 /// A hop's figures.
@@ -195,6 +211,7 @@ impl Trial {
             messages: n as u64,
             missed: over(&total),
             missed_own: over(&own),
+            startup: startup(chain),
             dropped: lost as f64 / ended.max(1) as f64,
             way: Times {
                 total: Figures::of(&total),
@@ -237,6 +254,13 @@ fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a
         }),
         None => chains.next().ok_or_else(|| Error::Empty { recording: name.to_owned() }),
     }
+}
+
+fn startup(chain: &Chain) -> Option<Startup> {
+    let first: Vec<u64> = chain.series.iter().take(FIRST).map(|(_, took)| *took).collect();
+    let late = |deadline: u64| first.iter().filter(|took| **took > deadline).count() as f64 / first.len() as f64;
+    let slowest_ns = *first.iter().max()?;
+    Some(Startup { messages: first.len(), slowest_ns, missed: chain.deadline_ns.map(late) })
 }
 
 fn hop(chain: &Chain, sides: &Sides, rows: &[&[taut_analysis::Spent]], at: usize) -> HopTimes {
