@@ -25,8 +25,8 @@ SLOWED = {
     "teleop": "follower.command_pre_hardware_write → follower.command_pre_lock",
 }
 """The hop that the injections are in."""
-TRIED_STEPS, MEASURE_S, MEASURED_RUNS = 40, {"native": 4.0, "teleop": 8.0}, 3
-"""Steps that every second setpoint has more at first; how long changes are measured for, and in how many runs."""
+TRIED_STEPS, MEASURE_S, MEASURED_RUNS = (6, 60), {"native": 2.0, "teleop": 8.0}, 3
+"""Steps that every second setpoint has more, at first; how long changes are measured for, and in how many runs."""
 TRIAL_TIMEOUT_S, GRACE_S = 60.0, 10.0
 
 
@@ -58,9 +58,9 @@ class Collection:
             # Cut in the middle of a line: what follows begins a new one.
             with self.data.open("a") as file:
                 file.write("\n")
-        until = time.monotonic() + left_s
         with background(self.seed + len(done), self.data.with_suffix(".background.jsonl")):
             steps = self.calibrated()
+            until = time.monotonic() + left_s
             for turn in turns(self.seed):
                 if turn.number in done:
                     continue
@@ -74,21 +74,22 @@ class Collection:
             print(file=sys.stderr)
         self.recording.unlink(missing_ok=True)
 
-    def calibrated(self) -> float:
-        """Steps of the validator that take as long as the slowed hop of the teleop works, as it is on this machine. What each change comes to
-        is then measured, by the programs themselves and without taut."""
-        if self.calibration.exists():
-            return float(json.loads(self.calibration.read_text())["steps"])
-        print("calibrating", file=sys.stderr)
-        tried = self.measured("teleop", ["--more", TRIED_STEPS])
-        steps = TRIED_STEPS / statistics.median(run["slowed_ns"] / run["plain_ns"] - 1.0 for run in tried)
-        said: dict = {"steps": steps, "work_us": statistics.median(run["plain_ns"] for run in tried) / 1000, "changes": {}}
-        for system in SECONDS:
-            extra = ["--steps", steps] if system == "teleop" else []
-            slowed = {kind: words for kind, words in KINDS.items() if "--slow" in words}
-            said["changes"][system] = {kind: self.measured(system, [*words, *extra]) for kind, words in slowed.items()}
-        self.calibration.write_text(json.dumps(said))
-        return steps
+    def calibrated(self) -> dict[str, float]:
+        """Steps of the validator that are as much more work as each kind asks for, as it is on this machine: the first steps cost more than
+        later ones, so a line goes through two measurements. What the changes of both systems then come to is measured by the programs
+        themselves, without taut."""
+        if not self.calibration.exists():
+            print("calibrating", file=sys.stderr)
+            few, many = TRIED_STEPS
+            of_few, of_many = (change(self.measured("teleop", ["--more", steps])) for steps in TRIED_STEPS)
+            of_step = (of_many - of_few) / (many - few)
+            steps = {kind: max(0.0, few + (more - of_few) / of_step) for kind, more in KINDS.items() if more}
+            shares = {kind: more for kind, more in KINDS.items() if 0.0 < more < 1.0}
+            native = {kind: self.measured("native", ["--slow", more]) for kind, more in shares.items()}
+            teleop = {kind: self.measured("teleop", ["--more", steps[kind]]) for kind in shares}
+            said = {"steps": steps, "changes": {"native": native, "teleop": teleop}}
+            self.calibration.write_text(json.dumps(said))
+        return json.loads(self.calibration.read_text())["steps"]
 
     def measured(self, system: str, words: list) -> list[dict]:
         """CPU time of the slowed hop by the program's own clock, of messages that are slowed and of those between them."""
@@ -98,18 +99,20 @@ class Collection:
     def program(self, system: str) -> list:
         return [self.loop] if system == "native" else [PYTHON, HERE / "teleop.py"]
 
-    def turn(self, turn: Turn, steps: float) -> dict:
+    def turn(self, turn: Turn, steps: dict[str, float]) -> dict:
         began = time.monotonic()
         trials = {kind: self.of_kind(turn, kind, steps) for kind in turn.order}
         line = {"number": turn.number, "system": turn.system, "seed": turn.seed, "before": turn.before}
         line |= {"at": began, "seconds": round(time.monotonic() - began, 3)}
         return line | {"a": trials.pop(None), "b": trials}
 
-    def of_kind(self, turn: Turn, kind: str | None, steps: float) -> dict:
+    def of_kind(self, turn: Turn, kind: str | None, steps: dict[str, float]) -> dict:
         is_pinned = bool({turn.before, turn.after} & PINNED)
-        words = [*KINDS[kind]] if kind else []
-        if turn.system == "teleop":
-            words += ["--steps", steps]
+        words: list = []
+        if kind and KINDS[kind]:
+            words = ["--tail"] if kind == "tail" else ["--slow", KINDS[kind]]
+            if turn.system == "teleop":
+                words = ["--tail" if kind == "tail" else "--more", steps[kind]]
         with hog() if kind == "hog" else contextlib.nullcontext():
             return self.one(turn.system, turn.seed, words, is_pinned)
 
@@ -175,6 +178,11 @@ def run(command: list) -> str:
             end(child)
             raise
     return "" if child.returncode == 0 else f"exit {child.returncode}: {talk.strip()[-300:]}"
+
+
+def change(runs: list[dict]) -> float:
+    """By which share slowed messages take longer, in the median run."""
+    return statistics.median(run["slowed_ns"] / run["plain_ns"] - 1.0 for run in runs)
 
 
 def measurement(command: list) -> dict:

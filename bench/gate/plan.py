@@ -4,15 +4,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-KINDS = {
-    "same": [],
-    "slower by 10 %": ["--slow", "0.1"],
-    "slower by 25 %": ["--slow", "0.25"],
-    "slower by 50 %": ["--slow", "0.5"],
-    "tail": ["--tail"],
-    "hog": [],
-}
-"""What is asked of B's program; A is asked nothing. `hog`: the machine is what differs."""
+KINDS = {"same": 0.0, "slower by 10 %": 0.1, "slower by 25 %": 0.25, "slower by 50 %": 0.5, "tail": 4.0, "hog": 0.0}
+"""Share of its work that the slowed hop has more of in B: in each message, of `tail` in one of 200. `hog`: the machine is what differs."""
 SYSTEMS = ("native", "teleop")
 PINNED = {"hog"}
 """Kinds whose two programs stay on one core, so that a hog on it is sure to meet them."""

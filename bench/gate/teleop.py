@@ -1,7 +1,7 @@
 """The teleoperation workload as it is shipped, slowed in one hop on request.
 
-teleop.py --seconds 1.0 --seed 7 --steps 30 [--slow 0.1 | --tail | --more 40]
-teleop.py --seconds 10 --steps 30 --measure [--slow 0.1 | --more 40]
+teleop.py --seconds 1.0 --seed 7 [--more 4 | --tail 400]
+teleop.py --seconds 10 --measure --more 4
 
 Rates, motion, processes and what the validator drops are those of `python -m workloads.teleop`. Only the validator is given more work of the
 same kind (steps of forward kinematics), which is what a gate is to find. `--measure` needs no recorder: it slows every second setpoint, takes the
@@ -23,14 +23,14 @@ from workloads.teleop import __main__ as workload
 from workloads.teleop import nodes, safety
 from workloads.teleop.arms import Array, dh_matrix
 
-TAIL_EVERY, TAIL_FACTOR = 200, 5.0
+TAIL_EVERY = 200
 FIRST, LAST = "follower.command_pre_hardware_write", "follower.command_pre_lock"
 
 
 class Slowed(safety.RejectValidator):
     """Does its work, and more of the same kind."""
 
-    steps, more, slow, tail, seed, alternates = 0.0, 0.0, 0.0, False, 0, False
+    more, tail, seed, alternates = 0.0, 0.0, 0, False
     is_slow = True
     """Of the setpoint in hand. Where `alternates`, of every second one."""
 
@@ -43,9 +43,9 @@ class Slowed(safety.RejectValidator):
         verdict = super().validate(joints_deg, arrived_ns, source_ns)
         if self.alternates:
             Slowed.is_slow = not Slowed.is_slow
-        is_tail = self._chance.randrange(TAIL_EVERY) == 0 and self.tail
+        is_tail = self._chance.randrange(TAIL_EVERY) == 0
         if self.is_slow:
-            self._owed += self.more + self.steps * (TAIL_FACTOR - 1.0 if is_tail else self.slow)
+            self._owed += self.more + (self.tail if is_tail else 0.0)
         while self._owed >= 0.5:
             dh_matrix(0.1, 0.1, 0.1, 0.1)
             self._owed -= 1.0
@@ -77,14 +77,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=float, default=30.0, help="that take as long as the slowed hop works")
-    parser.add_argument("--more", type=float, default=0.0, help="steps for each setpoint, to find out")
-    parser.add_argument("--slow", type=float, default=0.0, help="more work in the validation, as a share of it")
-    parser.add_argument("--tail", action="store_true", help="one setpoint in 200 takes five times the work there")
-    parser.add_argument("--measure", action="store_true", help="slow every second setpoint, and print CPU times of both")
+    parser.add_argument("--more", type=float, default=0.0, help="steps for each setpoint")
+    parser.add_argument("--tail", type=float, default=0.0, help="steps for one setpoint in 200")
+    parser.add_argument(
+        "--measure", action="store_true", help="slow every second setpoint, and print CPU times of both"
+    )
     options = parser.parse_args()
-    Slowed.steps, Slowed.more, Slowed.seed = options.steps, options.more, options.seed
-    Slowed.slow, Slowed.tail, Slowed.alternates = options.slow, options.tail, options.measure
+    Slowed.more, Slowed.tail = options.more, options.tail
+    Slowed.seed, Slowed.alternates = options.seed, options.measure
     safety.VALIDATORS["reject"] = Slowed
     sys.argv[1:] = ["--duration", str(options.seconds)]
     if not options.measure:

@@ -77,8 +77,8 @@ pub struct Gating {
     pub settings: Settings,
     /// Whether the file says from which effect on a change counts.
     pub has_minimum_effect: bool,
-    /// What the first chain that has any may cost: its name, its budgets.
-    pub budgets: Option<(String, Vec<Budget>)>,
+    /// What the chains may cost.
+    pub budgets: Vec<Budget>,
 }
 
 /// The configuration in `path`, or in `./taut.toml` if there is one, else none.
@@ -103,13 +103,12 @@ fn parse(text: &str) -> Result<Gating> {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
         anyhow::anyhow!("line {line}: {}", error.message())
     })?;
-    let budgets = file.chain.iter().map(budgets_of).collect::<Result<Vec<_>>>()?;
+    let budgets = file.chain.iter().map(budgets_of).collect::<Result<Vec<_>>>()?.concat();
     let chains: Vec<DeclaredChain> = file.chain.into_iter().map(declared).collect::<Result<_>>()?;
-    let named = chains.iter().map(|chain| chain.name.clone()).zip(budgets).find(|(_, budgets)| !budgets.is_empty());
     let has_minimum_effect = file.gate.minimum_effect_percent.is_some() || file.gate.minimum_effect_us.is_some();
     let settings = settings(file.gate)?;
     let analysis = Config { chains, ..Config::default() };
-    Ok(Gating { analysis, settings, has_minimum_effect, budgets: named })
+    Ok(Gating { analysis, settings, has_minimum_effect, budgets })
 }
 
 fn settings(gate: Gate) -> Result<Settings> {
@@ -137,13 +136,14 @@ fn settings(gate: Gate) -> Result<Settings> {
 
 fn budgets_of(chain: &Chain) -> Result<Vec<Budget>> {
     let mut budgets = Vec::new();
+    let of = name_of(chain);
     for (name, percent, figure) in [
         ("missed_max_percent", chain.missed_max_percent, BudgetFigure::Missed),
         ("dropped_max_percent", chain.dropped_max_percent, BudgetFigure::Dropped),
     ] {
         match percent {
             Some(percent) if !(0.0..=100.0).contains(&percent) => bail!("{name} = {percent} is not from 0 to 100"),
-            Some(percent) => budgets.push(Budget { hop: None, figure, limit: percent / 100.0 }),
+            Some(percent) => budgets.push(Budget { chain: of.clone(), hop: None, figure, limit: percent / 100.0 }),
             None => {}
         }
     }
@@ -155,7 +155,7 @@ fn budgets_of(chain: &Chain) -> Result<Vec<Budget>> {
             bail!("budget {:?}: max_ms = {} is not a positive time", budget.figure, budget.max_ms);
         }
         let figure = figure(&budget.figure)?;
-        budgets.push(Budget { hop: budget.hop.clone(), figure, limit: budget.max_ms * 1e6 });
+        budgets.push(Budget { chain: of.clone(), hop: budget.hop.clone(), figure, limit: budget.max_ms * 1e6 });
     }
     Ok(budgets)
 }
@@ -169,11 +169,18 @@ fn figure(text: &str) -> Result<BudgetFigure> {
     }
 }
 
+/// As given, or by its ends.
+fn name_of(chain: &Chain) -> String {
+    let end = |point: Option<&String>| point.cloned().unwrap_or_default();
+    let ends = || format!("{} → {}", end(chain.points.first()), end(chain.points.last()));
+    chain.name.clone().unwrap_or_else(ends)
+}
+
 fn declared(chain: Chain) -> Result<DeclaredChain> {
-    let [first, .., last] = chain.points.as_slice() else {
+    if chain.points.len() < 2 {
         bail!("a chain needs at least two points, this has {}", chain.points.len());
-    };
-    let name = chain.name.unwrap_or_else(|| format!("{first} → {last}"));
+    }
+    let name = name_of(&chain);
     let deadline_ns = match chain.deadline_ms {
         Some(ms) if !(ms > 0.0 && ms < 1e9) => bail!("chain {name:?}: deadline_ms = {ms} is not a positive time"),
         ms => ms.map(|ms| (ms * 1e6).round() as u64),
@@ -196,8 +203,8 @@ mod tests {
     fn a_chain_has_budgets_and_a_gate_its_metrics() {
         let text = "[[chain]]\npoints = ['a', 'b']\ndeadline_ms = 2\nmissed_max_percent = 0.1\n[[chain.budget]]\nhop = 'a → b'\nfigure = 'own.p99'\nmax_ms = 1.5\n[gate]\nmetrics = ['chain.own.p99', 'dropped']\nminimum_effect_percent = 3\n";
         let config = parse(text).unwrap();
-        let (chain, budgets) = config.budgets.unwrap();
-        assert_eq!((chain.as_str(), budgets.len(), budgets[1].limit), ("a → b", 2, 1.5e6));
+        let budgets = config.budgets;
+        assert_eq!((budgets[0].chain.as_str(), budgets.len(), budgets[1].limit), ("a → b", 2, 1.5e6));
         assert_eq!(config.settings.votes[0].to_string(), "chain.own.p99");
         assert!((config.settings.minimum_effect.relative - 0.03).abs() < 1e-9 && config.has_minimum_effect);
     }

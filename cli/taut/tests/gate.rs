@@ -6,6 +6,7 @@ use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use rand::SeedableRng;
 use serde_json::Value;
+use taut_skip::{Need, skip};
 
 mod folder;
 #[path = "../../../gate/taut-gate/tests/made/mod.rs"]
@@ -174,7 +175,7 @@ fn sessions_of_different_days_and_machines_are_told_apart() {
     folder.taut(&STORED).success().stdout(predicate::str::contains("A and B ran one after the other"));
     let elsewhere = folder.read("b.jsonl").replace("\"cpus\":0", "\"cpus\":64");
     folder.write("b.jsonl", &elsewhere);
-    folder.taut(&STORED).success().stdout(predicate::str::starts_with("INVALID, which does not fail: A and B ran on"));
+    folder.taut(&STORED).code(4).stdout(predicate::str::starts_with("INVALID: A and B ran on"));
 }
 
 #[test]
@@ -239,10 +240,102 @@ fn budgets_are_kept_broken_or_open() {
     folder.taut(&arguments).success().stdout(predicate::str::starts_with("WITHIN BUDGET: all 2 limits kept"));
     budget(0.05);
     let junit = [&arguments[..], &["--junit", "budgets.xml"]].concat();
-    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER BUDGET: plan → send, own p50 105 µs"));
+    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER BUDGET: arm: plan → send, own p50 105 µs"));
     assert!(folder.read("budgets.xml").contains("<failure"));
     folder.set("a.jsonl", &Made::default(), 3, 1, 0.0);
-    folder.taut(&arguments).success().stdout(predicate::str::starts_with("INCONCLUSIVE, which does not fail"));
+    folder.taut(&arguments).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, exit code 4, after 3 trials"));
+}
+
+/// A loop that aborts now and then: `count` keeps how often it ran.
+const ABORTS: &str = r#"
+#include "taut.h"
+#include <stdio.h>
+static volatile double sink;
+int main(int argc, char **argv) {
+  const int one_in = argc > 1 ? atoi(argv[1]) : 0;
+  int runs = 0;
+  FILE *count = fopen(argc > 2 ? argv[2] : "count", "r");
+  if (count) { if (fscanf(count, "%d", &runs) != 1) runs = 0; fclose(count); }
+  count = fopen(argc > 2 ? argv[2] : "count", "w");
+  fprintf(count, "%d\n", runs + 1);
+  fclose(count);
+  for (uint64_t id = 1; id <= 120; id++) {
+    TAUT_STAMP("loop.read", id);
+    double x = 1;
+    for (int i = 0; i < 20000; i++) x = x * 1.0000001 + 1e-9;
+    sink = x;
+    TAUT_STAMP("loop.written", id);
+    if (one_in && runs % one_in == one_in - 1 && id == 60) {
+      fprintf(stderr, "loop: reading the joints\nloop: assertion failed: joint 3 is nan\n");
+      abort();
+    }
+    usleep(100);
+  }
+  return 0;
+}
+"#;
+
+#[test]
+fn a_candidate_that_aborts_now_and_then_fails_the_gate() {
+    let folder = Folder::new();
+    folder.write("aborts.c", ABORTS);
+    let build = format!("gcc -std=c11 -O1 -pthread -I {} aborts.c -o aborts", include().display());
+    assert!(folder.sh(&build).status.success());
+    let run = ["gate", "--quiet", "--no-probe", "--pairs", "16", "--junit", "gate.xml", "--markdown", "gate.md"];
+    let b = [&run[..], &["--a", "./aborts 0 a", "--b", "./aborts 7 b", "--format", "json"]].concat();
+    let output = folder.taut(&b).code(1).get_output().clone();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let headline = said["headline"].as_str().unwrap();
+    assert!(headline.starts_with("WORSE: B failed in "), "{headline}");
+    assert!(headline.contains("signal 6 (SIGABRT): ") && headline.contains("joint 3 is nan"), "{headline}");
+    let failed = &said["failed_runs"];
+    assert_eq!((&failed["a"]["failed"], &failed["is_worse"]), (&0.into(), &true.into()), "{failed}");
+    assert!(failed["b"]["output"].to_string().contains("reading the joints"), "{failed}");
+    assert!(folder.read("gate.xml").contains("name=\"failed runs\"") && folder.read("gate.md").contains("SIGABRT"));
+    // Both sides alike: that is not the candidate's.
+    for count in ["a", "b"] {
+        std::fs::remove_file(folder.path(count)).unwrap();
+    }
+    let both = [&run[..], &["--a", "./aborts 6 a", "--b", "./aborts 6 b", "--format", "json"]].concat();
+    let said = folder.json(&both[..both.len() - 2]);
+    assert_ne!(said["verdict"], "worse", "{said}");
+    assert!(said["failed_runs"]["a"]["failed"].as_u64().unwrap() > 0, "{said}");
+}
+
+#[test]
+fn every_chain_is_held_against_its_own_limits() {
+    let folder = Folder::new();
+    folder.build(20);
+    let chain = |name: &str, points: &str, max_ms: &str| {
+        format!(
+            "[[chain]]\nname = \"{name}\"\npoints = [{points}]\n[[chain.budget]]\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
+        )
+    };
+    let first = chain("first", "\"loop.read\", \"loop.planned\"", "1000");
+    let second = chain("second", "\"loop.planned\", \"loop.written\"", "0.000001");
+    folder.write("taut.toml", &format!("{first}{second}"));
+    let run = ["gate", "--budgets", "--b", "./loop", "--quiet", "--no-probe"];
+    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER BUDGET: second: whole way, own p50"));
+    let one = |chain| [&run[..], &["--chain", chain]].concat();
+    folder.taut(&one("first")).success().stdout(predicate::str::starts_with("WITHIN BUDGET: all 1 limit kept"));
+    folder.taut(&one("third")).code(2).stderr(predicate::str::contains("none for the chain \"third\""));
+}
+
+#[test]
+fn one_long_recording_is_enough_for_a_limit_that_it_breaks_often() {
+    let folder = Folder::new();
+    folder.build(20);
+    let points = "points = [\"loop.read\", \"loop.written\"]";
+    folder.write(
+        "taut.toml",
+        &format!("[[chain]]\nname = \"loop\"\n{points}\ndeadline_ms = 0.0001\nmissed_max_percent = 1\n"),
+    );
+    let record = format!("{} record -q -o one.mcap -- ./loop 20 40 400", cargo_bin!("taut").display());
+    assert!(folder.sh(&record).status.success());
+    let held = ["gate", "--budgets", "--candidate", "one.mcap"];
+    let said = folder.json(&held);
+    assert_eq!((&said["trials"], &said["budgets"][0]["messages"]["bursts"]), (&1.into(), &1.into()), "{said}");
+    folder.taut(&held).code(1).stdout(predicate::str::starts_with("OVER BUDGET: loop: missed deadlines 100.00 %"));
 }
 
 #[test]
@@ -323,7 +416,10 @@ fn a_program_runs_against_budgets_until_they_are_kept_or_broken() {
     let kept = folder.json(&run);
     assert_eq!((&kept["verdict"], &kept["trials"]), (&"kept".into(), &10.into()), "stops when it is sure: {kept}");
     budget("0.000001");
-    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER BUDGET: loop.planned → loop.written, own p50"));
+    folder
+        .taut(&run)
+        .code(1)
+        .stdout(predicate::str::starts_with("OVER BUDGET: loop: loop.planned → loop.written, own p50"));
 }
 
 #[test]
@@ -360,28 +456,49 @@ fn two_revisions_are_built_run_and_removed() {
     assert!(folder.path("loop.c").exists());
 }
 
-/// The commands of the workflows that the documentation hands out, on a repository of our own, with less time.
+/// The commands of the workflows that the documentation hands out, as they stand, on a repository of our own. They get less time, by
+/// the variable that is theirs to set.
 #[test]
 fn the_workflows_parse_and_their_commands_run() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ci");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let wheels = std::fs::read_dir(root.join("target/wheels"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let Some(wheel) = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl")).max() else {
+        return skip(Need::Wheel, "no target/wheels/taut-*.whl: run make setup");
+    };
     let folder = Folder::new();
     folder.commit(20, 20);
-    assert!(folder.sh("git update-ref refs/remotes/origin/main HEAD~1 && sh build.sh").status.success());
-    std::fs::create_dir(folder.path("bin")).unwrap();
-    std::os::unix::fs::symlink(cargo_bin!("taut"), folder.path("bin/taut")).unwrap();
+    let prepared = "git branch -M work && git branch main HEAD~1 && git remote add origin \"$PWD\" && git fetch -q origin && sh build.sh \
+                    && mkdir bin ci && python3 -m venv venv";
+    assert!(folder.sh(prepared).status.success());
+    std::fs::copy(&wheel, folder.path("ci").join(wheel.file_name().unwrap())).unwrap();
     folder.write("bin/sudo", "#!/bin/sh\nshift\nexec \"$@\"\n");
-    assert!(folder.sh("chmod +x bin/sudo").status.success());
-    let environment = "export PATH=$PWD/bin:$PATH BUILD='sh build.sh' RUN=./loop GITHUB_BASE_REF=main GITHUB_SHA=1 \
-                       CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main CI_COMMIT_SHA=1; unset TAUT_SESSION";
+    // Its last word is the filter, as GitHub's command has it.
+    folder.write(
+        "bin/gh",
+        "#!/bin/sh\necho \"$@\" >> gh.log\ncase \"$*\" in *--jq*) for last; do :; done; jq -r \"$last\" comments.json;; esac\n",
+    );
+    folder.write("comments.json", r####"[{"id": 1, "body": "### taut gate: of another workflow"}]"####);
+    assert!(folder.sh("chmod +x bin/*").status.success());
+    let environment = "export PATH=$PWD/venv/bin:$PWD/bin:$PATH BUILD='sh build.sh' RUN=./loop MAX_TIME=3 GITHUB_BASE_REF=main GITHUB_SHA=1 \
+                       GITHUB_STEP_SUMMARY=summary.md GITHUB_REPOSITORY=me/robot NUMBER=3 CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main \
+                       CI_COMMIT_SHA=1; unset TAUT_SESSION";
     for file in ["github.yml", "gitlab.yml"] {
-        let text = std::fs::read_to_string(docs.join(file)).unwrap();
+        let text = std::fs::read_to_string(root.join("docs/ci").join(file)).unwrap();
         let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let mut gates = Vec::new();
-        collect(&parsed[0], &mut gates);
-        assert_eq!(gates.len(), 2, "{file}");
-        for line in gates {
-            let said = folder.sh(&format!("{environment}; {}", line.replace("--max-time 600", "--max-time 3")));
+        let mut commands = Vec::new();
+        collect(&parsed[0], &mut commands);
+        assert_eq!(commands.iter().filter(|line| line.contains("taut gate ")).count(), 2, "{file}");
+        for line in commands {
+            let said = folder.sh(&format!("{environment}; set -e; {line}"));
             assert!(said.status.success(), "{file}: {line}: {}", String::from_utf8_lossy(&said.stderr));
+            if line.starts_with("pip ") {
+                // What was installed is taut; what is under test is the command that was built last.
+                std::fs::remove_file(folder.path("venv/bin/taut")).unwrap();
+                std::os::unix::fs::symlink(cargo_bin!("taut"), folder.path("venv/bin/taut")).unwrap();
+            }
         }
         for made in ["gate.md", "gate.json", "gate.xml", "gate.html", "history.html"] {
             assert!(!folder.read(made).is_empty(), "{file}: {made}");
@@ -390,14 +507,43 @@ fn the_workflows_parse_and_their_commands_run() {
         assert_eq!(std::fs::read_dir(folder.path(".taut-history")).unwrap().count(), 1);
         std::fs::remove_dir_all(folder.path(".taut-history")).unwrap();
     }
+    assert!(folder.read("summary.md").starts_with("<!-- taut gate -->\n### taut gate: "));
+    assert!(
+        folder.read("gh.log").contains("pr comment 3 --body-file gate.md"),
+        "another workflow's comment is not ours"
+    );
+    // The second time there is one of ours.
+    folder.write("gate.md", &folder.read("summary.md"));
+    let ours = serde_json::json!([{ "id": 1, "body": "### other" }, { "id": 7, "body": folder.read("gate.md") }]);
+    folder.write("comments.json", &ours.to_string());
+    std::fs::remove_file(folder.path("gh.log")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/ci/github.yml")).unwrap();
+    let mut commands = Vec::new();
+    collect(&yaml_rust2::YamlLoader::load_from_str(&text).unwrap()[0], &mut commands);
+    let comment = commands.iter().find(|line| line.contains("gh api")).unwrap();
+    assert!(folder.sh(&format!("{environment}; {comment}")).status.success());
+    let said = folder.read("gh.log");
+    assert!(said.contains("PATCH repos/me/robot/issues/comments/7") && !said.contains("pr comment"), "{said}");
+    // A token of a fork may only read.
+    assert!(text.contains("github.event.pull_request.head.repo.full_name == github.repository"));
+    assert!(!text.contains("pip install taut") && !text.contains("--edit-last"));
 }
 
-/// All lines that run a gate.
-fn collect(yaml: &yaml_rust2::Yaml, gates: &mut Vec<String>) {
+/// All command lines, in order.
+fn collect(yaml: &yaml_rust2::Yaml, commands: &mut Vec<String>) {
     match yaml {
-        yaml_rust2::Yaml::String(text) if text.contains("taut gate ") => gates.push(text.clone()),
-        yaml_rust2::Yaml::Array(all) => all.iter().for_each(|one| collect(one, gates)),
-        yaml_rust2::Yaml::Hash(all) => all.values().for_each(|one| collect(one, gates)),
+        yaml_rust2::Yaml::Array(all) => all.iter().for_each(|one| collect(one, commands)),
+        yaml_rust2::Yaml::Hash(all) => {
+            for (key, value) in all {
+                match (key.as_str(), value) {
+                    (Some("run"), yaml_rust2::Yaml::String(line)) => commands.push(line.clone()),
+                    (Some("script" | "before_script"), yaml_rust2::Yaml::Array(lines)) => {
+                        commands.extend(lines.iter().filter_map(|line| Some(line.as_str()?.to_owned())));
+                    }
+                    _ => collect(value, commands),
+                }
+            }
+        }
         _ => {}
     }
 }

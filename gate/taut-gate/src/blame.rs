@@ -13,7 +13,7 @@ const SIDE: f64 = 0.025;
 /// Mean time a message, A against B, over pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeChange {
-    /// Of A: mean over trials.
+    /// Of A: the median over trials of a trial's mean.
     pub a_ns: f64,
     /// Of B.
     pub b_ns: f64,
@@ -95,13 +95,17 @@ fn change(pairs: &[&(Trial, Trial)], of: impl Fn(&Trial) -> f64) -> TimeChange {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(a, b)| (of(a), of(b))).unzip();
     let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
     let Some(shift) = Shift::of(&differences) else { return TimeChange::default() };
-    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     TimeChange {
-        a_ns: mean(&a),
-        b_ns: mean(&b),
+        a_ns: median(a),
+        b_ns: median(b),
         change_ns: shift.estimate(),
         bounds_ns: shift.lower(SIDE).zip(shift.upper(SIDE)),
     }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 /// The hop that is to blame: of those voted worse, the one that grew most. What it does itself comes before what it waits for:

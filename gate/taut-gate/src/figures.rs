@@ -62,6 +62,18 @@ impl Statistic {
     pub fn is_share(self) -> bool {
         self == Statistic::Slow
     }
+
+    /// Of messages, the share that lies beyond a quantile; `None` of what is none.
+    pub fn beyond(self) -> Option<f64> {
+        match self {
+            Statistic::P50 => Some(0.5),
+            Statistic::P90 => Some(0.1),
+            Statistic::P95 => Some(0.05),
+            Statistic::P99 => Some(0.01),
+            Statistic::P999 => Some(0.001),
+            Statistic::Mean | Statistic::Tail5 | Statistic::Tail1 | Statistic::Slow => None,
+        }
+    }
 }
 
 /// The figures of one trial's messages; times in nanoseconds. `None` where the trial is too short to carry the figure.

@@ -1,12 +1,13 @@
 //! A gate from its first pair to its verdict: looks, accusation, confirmation; then who did it.
 
 use taut_stats::compare::{
-    Finding, Judgement, Margin, Metric, Next, Pair, Plan, Rule, Scale, Shift, Verdict, confirm, judge,
+    Finding, InvalidReason, Judgement, Margin, Metric, Next, Pair, Plan, Rule, Scale, Shift, Verdict, confirm, holm,
+    judge,
 };
 
 use crate::{
-    Ballot, Described, Error, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Void, Vote,
-    blame, figures::SLOW_BY_NS,
+    Ballot, Described, Error, Failures, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Void,
+    Vote, blame, figures::SLOW_BY_NS,
 };
 
 /// Times below count as this: a ratio needs a number above zero.
@@ -21,6 +22,8 @@ const VOTE_MIN_NS: f64 = 5_000.0;
 /// What a neighbour's hold on the caches may add to a program's work: behind a machine that got worse, only what is proven to be
 /// more is the program's.
 const COLD_CACHES: f64 = 0.1;
+/// Nothing confirms what is found of the start-up, which is judged beside the gate: at this level for each of its two figures.
+const STARTUP_ALPHA: f64 = 0.004;
 /// Pairs asked for beyond those that a look needs, to replace void ones.
 const SPARE: usize = 5;
 
@@ -99,30 +102,38 @@ fn looks<E: From<Error>>(
     next: &mut dyn FnMut(Asked) -> Result<Option<(Trial, Trial)>, E>,
     judge: impl Fn(&[Metric], &[usize], bool) -> Judgement,
 ) -> Result<Judgement, E> {
-    let plan = &settings.plan;
-    let (mut before, mut until) = (Vec::new(), plan.next_look(0).unwrap_or(0));
+    let looks = if phase == Phase::Accuse { &settings.plan.looks } else { &settings.plan.confirm_looks };
+    let after = |pairs: usize| looks.iter().copied().filter(|look| *look > pairs).min();
+    let most = looks.iter().copied().max().unwrap_or(0);
+    let (mut before, mut until) = (Vec::new(), after(0).unwrap_or(0));
     let mut subjects: Option<Vec<Subject>> = None;
     loop {
         let mut is_out = false;
         // What else is void is replaced within reason; what the machine spoiled, as long as that is not nearly everything.
         let enough = |pairs: &[(Trial, Trial)]| {
             let not_stalled = pairs.iter().filter(|pair| !is_stalled(pair)).count();
-            let most = until + until / SPARE;
-            usable(settings, subjects.as_deref(), pairs) >= until || not_stalled > most || pairs.len() > 3 * most
+            let with_spare = until + until / SPARE;
+            let usable = usable(settings, subjects.as_deref(), pairs);
+            usable >= until || not_stalled > with_spare || pairs.len() > 3 * with_spare
         };
         while !enough(pairs) {
-            let asked = Asked { phase, pairs: pairs.len(), until, most: plan.most_pairs() };
+            let asked = Asked { phase, pairs: pairs.len(), until, most };
             let Some((a, b)) = next(asked)? else {
                 is_out = true;
                 break;
             };
-            pairs.first().map_or(Ok(()), |(first, _): &(Trial, Trial)| first.same_chain(&a))?;
+            let first = pairs.iter().flat_map(|(a, b): &(Trial, Trial)| [a, b]).find(|trial| trial.failure().is_none());
+            first.map_or(Ok(()), |first| first.same_chain(&a).and_then(|()| first.same_chain(&b)))?;
             a.same_chain(&b)?;
             pairs.push((a, b));
+            if Failures::of(pairs.iter()).is_clear() {
+                is_out = true;
+                break;
+            }
         }
         let chosen = subjects.get_or_insert_with(|| choose(pairs)).clone();
         let metrics: Vec<Metric> = chosen.iter().map(|s| metric(settings.rule(*s), *s, pairs)).collect();
-        let next_look = plan.next_look(until).filter(|_| !is_out);
+        let next_look = after(until).filter(|_| !is_out);
         let judged = judge(&metrics, &before, next_look.is_none());
         match (judged.next, next_look) {
             (Next::Continue { .. }, Some(look)) => {
@@ -164,9 +175,9 @@ pub(crate) fn metric(rule: Rule, subject: Subject, pairs: &[(Trial, Trial)]) -> 
         is_sound(pair).then_some(())?;
         Some(Pair { a: number(&pair.0)?, b: number(&pair.1)? })
     };
-    // That the machine stalled says nothing of either program, unless it did in most of their trials.
+    // That the machine stalled says nothing of either program, unless it did in most of their trials; a run that failed is counted by itself.
     let stalled = pairs.iter().filter(|pair| is_stalled(pair)).count();
-    let counts = |pair: &&(Trial, Trial)| stalled * 2 > pairs.len() || !is_stalled(pair);
+    let counts = |pair: &&(Trial, Trial)| !has_failed(pair) && (stalled * 2 > pairs.len() || !is_stalled(pair));
     Metric { rule, pairs: pairs.iter().filter(counts).map(pair).collect() }
 }
 
@@ -174,11 +185,17 @@ fn is_stalled((a, b): &(Trial, Trial)) -> bool {
     [a, b].iter().any(|trial| matches!(trial.void, Some(Void::Stalled { .. })))
 }
 
+fn has_failed((a, b): &(Trial, Trial)) -> bool {
+    a.failure().or(b.failure()).is_some()
+}
+
 /// The subjects that vote: of the declared metrics, those that the trials carry and that are long enough to matter. Decided once,
 /// on both sides alike, so that it cannot favour either.
 fn chosen(settings: &Settings, pairs: &[(Trial, Trial)]) -> (Vec<Subject>, Vec<(Vote, String)>) {
-    let hops = pairs.first().map_or(0, |(a, _)| a.hops.len());
     let (mut subjects, mut silent) = (Vec::new(), Vec::new());
+    // Where no pair says anything, that is what is wrong, and not the figures.
+    let Some((first, _)) = pairs.iter().find(|pair| is_sound(pair)) else { return (subjects, silent) };
+    let hops = first.hops.len();
     for vote in &settings.votes {
         let all = Subject::of(*vote, hops);
         let carried: Vec<Subject> = all.iter().copied().filter(|s| is_carried(settings, *s, pairs)).collect();
@@ -236,36 +253,55 @@ fn outcome(
     let is_blind = sound.iter().any(|(a, b)| a.is_blind || b.is_blind);
     let machine = machine(&all, &sound);
     let excuses = machine.as_ref().is_some_and(|machine| machine.excuses);
+    // Deadlines that are missed without the machine's part, too, are the program's.
+    let missed_by_itself = || {
+        let own = alone(settings, settings.rule(Subject::MissedOwn), Subject::MissedOwn, &all);
+        own.verdict == Verdict::Worse
+    };
     let is_sure = |subject: Subject, finding: &Finding| {
         let low = finding.figures.as_ref().and_then(|figures| figures.interval).map_or(0.0, |interval| interval.low);
-        !is_blind && subject.is_work() && !subject.is_share() && low > COLD_CACHES
+        match subject {
+            _ if is_blind => false,
+            Subject::Missed => missed_by_itself(),
+            _ => subject.is_work() && !subject.is_share() && low > COLD_CACHES,
+        }
     };
+    let because = |verdict: Verdict| why_void(&all).filter(|_| lacks_pairs(verdict)).unwrap_or(verdict);
     let ballots: Vec<Ballot> = subjects
         .iter()
         .zip(judged.findings)
         .map(|(subject, finding)| {
+            let finding = Finding { verdict: because(finding.verdict), ..finding };
             let excused = finding.verdict == Verdict::Worse && excuses && !is_sure(*subject, &finding);
             Ballot { subject: *subject, finding, excused }
         })
         .collect();
+    let failures = Failures::of(all.iter());
+    let startup = startup(settings, &all);
     let left = ballots.iter().filter(|ballot| !ballot.excused).map(|ballot| ballot.finding.verdict);
+    let beside = startup.iter().map(|one| one.finding.verdict).filter(|verdict| *verdict == Verdict::Worse);
+    let failed = failures.is_worse.then_some(Verdict::Worse);
     let verdict = match Verdict::gravest(left) {
         Some(verdict) => verdict,
-        None if ballots.is_empty() => judged.verdict,
+        None if ballots.is_empty() => because(judged.verdict),
         None => Verdict::NotEnoughEvidence { more_pairs: None },
     };
+    let verdict = beside.chain(failed).next().unwrap_or(verdict);
     let hops = blame::hops(&sound);
     let blamed = (verdict == Verdict::Worse).then(|| blame::blamed(&ballots, &hops)).flatten();
     let trials = || all.iter().flat_map(|(a, b)| [a, b]);
+    let named = trials().find(|trial| trial.failure().is_none());
     let plot = |of: fn(&(Trial, Trial)) -> &Plot| Plot::sum(sound.iter().map(|pair| of(pair)));
     Outcome {
         verdict,
         blamed,
         hops,
         machine,
+        failures,
+        startup,
         described: described(settings, &all, subjects),
-        chain: all.first().map_or(String::new(), |(a, _)| a.chain.clone()),
-        points: all.first().map_or(Vec::new(), |(a, _)| a.points.clone()),
+        chain: named.map_or(String::new(), |trial| trial.chain.clone()),
+        points: named.map_or(Vec::new(), |trial| trial.points.clone()),
         pairs: sound.len(),
         fresh: fresh.iter().filter(|pair| is_sound(pair)).count(),
         void: trials().filter_map(|trial| Some((trial.name.clone(), trial.void.clone()?))).collect(),
@@ -280,6 +316,44 @@ fn outcome(
         ],
         ballots,
     }
+}
+
+/// Whether figures are said to lack pairs.
+fn lacks_pairs(verdict: Verdict) -> bool {
+    use InvalidReason::{NoPairs, TooManyVoid};
+    matches!(verdict, Verdict::Invalid { reason: NoPairs | TooManyVoid { .. } })
+}
+
+/// What most void pairs are void for, where void pairs are over a fifth: then that is why there is no verdict.
+fn why_void(pairs: &[(Trial, Trial)]) -> Option<Verdict> {
+    let void = pairs.iter().filter(|pair| !is_sound(pair)).count();
+    if void * 5 <= pairs.len() {
+        return None;
+    }
+    let is_lost = |trial: &Trial| {
+        matches!(trial.void, Some(Void::LostStamps { .. } | Void::LostKernelEvents { .. } | Void::Damaged { .. }))
+    };
+    let lost = pairs.iter().filter(|(a, b)| is_lost(a) || is_lost(b)).count();
+    let (failed, stalled) =
+        (pairs.iter().filter(|pair| has_failed(pair)).count(), pairs.iter().filter(|pair| is_stalled(pair)).count());
+    let pairs = pairs.len();
+    let reason = match () {
+        () if failed >= stalled.max(lost) => InvalidReason::Failed { void: failed, pairs },
+        () if stalled >= lost => InvalidReason::Stalled { void: stalled, pairs },
+        () => InvalidReason::Lost { void: lost, pairs },
+    };
+    Some(Verdict::Invalid { reason })
+}
+
+/// The first messages by themselves.
+fn startup(settings: &Settings, pairs: &[(Trial, Trial)]) -> Vec<Described> {
+    let plan = Plan { praise_alpha: STARTUP_ALPHA, ..settings.plan.clone() };
+    let by_itself = Settings { plan, ..settings.clone() };
+    [Subject::Startup, Subject::StartupMissed]
+        .into_iter()
+        .filter(|subject| is_carried(settings, *subject, pairs))
+        .map(|subject| Described { subject, finding: alone(&by_itself, settings.rule(subject), subject, pairs) })
+        .collect()
 }
 
 /// One figure by itself, at one look. Nothing confirms what is found, so an accusation needs the level of praise.
@@ -301,10 +375,11 @@ fn machine(all: &[(Trial, Trial)], sound: &[&(Trial, Trial)]) -> Option<MachineC
     let p_worse = |rule: Rule, subject: Subject, margin: f64| {
         let pairs = metric(rule, subject, all).pairs;
         let differences: Vec<f64> = pairs.iter().flatten().map(|pair| rule.scale.difference(*pair)).collect();
-        Shift::of(&differences).map_or(1.0, |shift| shift.p_above(margin))
+        Some(Shift::of(&differences)?.p_above(margin))
     };
     let by_probe = probe.map(|subject| p_worse(Rule::default(), subject, 0.1));
-    let p = by_probe.into_iter().fold(p_worse(rule, part, 0.05 * usual), f64::min);
+    let found: Vec<f64> = by_probe.into_iter().chain([p_worse(rule, part, 0.05 * usual)]).flatten().collect();
+    let p = holm(&found).into_iter().fold(1.0, f64::min);
     let finding = alone(&Settings::default(), rule, part, all);
     finding.figures.as_ref()?;
     Some(MachineChange { is_worse: p <= WORSE_MACHINE_ALPHA, excuses: p <= EXCUSED_ALPHA, finding })
@@ -313,7 +388,7 @@ fn machine(all: &[(Trial, Trial)], sound: &[&(Trial, Trial)]) -> Option<MachineC
 /// Everything that a reader may ask for besides.
 fn described(settings: &Settings, pairs: &[(Trial, Trial)], voted: &[Subject]) -> Vec<Described> {
     use Statistic::{Mean, P50, P90, P99, Tail1};
-    let hops = pairs.first().map_or(0, |(a, _)| a.hops.len());
+    let hops = pairs.iter().find(|pair| is_sound(pair)).map_or(0, |(a, _)| a.hops.len());
     let mut subjects = Vec::new();
     for side in [Side::Total, Side::Own] {
         subjects.extend([P50, P90, P99, Tail1].map(|statistic| Subject::Chain { side, statistic }));

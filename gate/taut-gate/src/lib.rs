@@ -8,6 +8,7 @@
 mod blame;
 mod budgets;
 mod error;
+mod failures;
 mod figures;
 mod gate;
 mod noise;
@@ -18,13 +19,14 @@ mod trial;
 mod vote;
 
 pub use blame::{CauseChange, HopChange, TimeChange};
-pub use budgets::{Budget, BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted, budgets};
+pub use budgets::{Beyond, Budget, BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted, budgets};
 pub use error::Error;
+pub use failures::{Failures, SideFailures};
 pub use figures::{Figures, Statistic, Times};
 pub use gate::{Asked, Gated, Phase, gate};
 pub use noise::{Noise, noise};
 pub use outcome::{Ballot, Described, MachineChange, Outcome};
 pub use plot::Plot;
 pub use settings::{ACCUSING, Most, Settings};
-pub use trial::{Beside, HopTimes, Host, Spent, Startup, Trial, Void, Wanted};
+pub use trial::{Beside, Failure, HopTimes, Host, Spent, Startup, Trial, Void, Wanted};
 pub use vote::{Scope, Side, Subject, Vote};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use taut_stats::compare::{Finding, Verdict};
 
-use crate::{HopChange, Plot, Subject, Void, Vote};
+use crate::{Failures, HopChange, Plot, Subject, Void, Vote};
 
 /// What a gate came to. A is the baseline, B the candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -12,6 +12,10 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The figures that voted.
     pub ballots: Vec<Ballot>,
+    /// Runs that failed, by side.
+    pub failures: Failures,
+    /// The first messages, judged by themselves: their slowest, and the deadlines that they missed.
+    pub startup: Vec<Described>,
     /// What the machine did meanwhile.
     pub machine: Option<MachineChange>,
     /// Hop by hop, cause by cause: mean times a message.
@@ -69,8 +73,8 @@ pub struct Described {
 pub struct MachineChange {
     /// Its mean part of a message's way, as a difference in ns.
     pub finding: Finding,
-    /// True where it has taken more, at a level of 1 %: by its part of the way, or by the probe.
+    /// True where it has taken more, by its part of the way or by the probe: at a level of 1 % over all three figures (Holm).
     pub is_worse: bool,
-    /// True where that is so sure, at 0.1 %, that it excuses what cannot be told from it.
+    /// True where that is so sure, at 0.1 % over all three, that it excuses what cannot be told from it.
     pub excuses: bool,
 }

@@ -34,6 +34,11 @@ pub const VOTES: [Vote; 5] = [
     Vote::Dropped,
 ];
 
+/// From which change on a start-up is longer …
+const STARTUP: Margin = Margin { relative: 0.25, absolute: 1e6 };
+/// … or misses more deadlines: one in ten of the first messages.
+const STARTUP_SHARE: Margin = Margin { relative: 0.0, absolute: 0.1 };
+
 /// Of a gate's time, the share that accusing may take; the rest is for fresh pairs.
 pub const ACCUSING: f64 = 0.6;
 
@@ -81,6 +86,12 @@ impl Default for Settings {
 impl Settings {
     /// How a subject is judged.
     pub fn rule(&self, subject: Subject) -> Rule {
+        if subject == Subject::StartupMissed {
+            return Rule { scale: Scale::Difference, minimum_effect: STARTUP_SHARE, equivalence: STARTUP_SHARE };
+        }
+        if subject == Subject::Startup {
+            return Rule { scale: Scale::Ratio, minimum_effect: STARTUP, equivalence: STARTUP };
+        }
         if subject.is_share() {
             let share = |absolute| Margin { relative: 0.0, absolute };
             return Rule {
@@ -94,9 +105,12 @@ impl Settings {
 
     /// The same for so many pairs that are there already: the first part accuses, the rest confirms.
     pub fn within(&self, pairs: usize) -> Settings {
-        let first = Most::of(pairs).accuse;
-        let mut looks: Vec<usize> = self.plan.looks.iter().copied().filter(|look| *look < first).collect();
-        looks.push(first);
-        Settings { plan: Plan { looks, ..self.plan.clone() }, ..self.clone() }
+        let most = Most::of(pairs);
+        let up_to = |looks: &[usize], last: usize| {
+            looks.iter().copied().filter(|look| *look < last).chain([last]).collect::<Vec<usize>>()
+        };
+        let looks = up_to(&self.plan.looks, most.accuse);
+        let confirm_looks = up_to(&self.plan.confirm_looks, most.confirm);
+        Settings { plan: Plan { looks, confirm_looks, ..self.plan.clone() }, ..self.clone() }
     }
 }

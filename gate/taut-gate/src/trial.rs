@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
+use taut_stats::Bursts;
 
-use crate::{Error, Figures, Plot, Times};
+use crate::{Budget, BudgetFigure, Error, Figures, Plot, Side, Times};
 
 /// Stamps and kernel events of which a trial may lose this share.
 const LOST_MAX: f64 = 0.001;
@@ -17,6 +18,8 @@ const STALL_NS: u64 = 2_000_000;
 pub struct Wanted {
     /// The chain to judge; the one with the most messages if none is named.
     pub chain: Option<String>,
+    /// Messages beyond these are counted, as far as they limit the chain.
+    pub limits: Vec<Budget>,
     /// A machine that stalled for a larger share of the trial makes it void; see [`Beside::stalled`].
     pub stalled_max: f64,
 }
@@ -25,7 +28,7 @@ impl Default for Wanted {
     fn default() -> Wanted {
         // A machine that stands still for a twentieth of the time makes a fiftieth of the messages slow: more than the tail that is
         // looked for (docs/gate-proof.md).
-        Wanted { chain: None, stalled_max: 0.05 }
+        Wanted { chain: None, limits: Vec::new(), stalled_max: 0.05 }
     }
 }
 
@@ -42,6 +45,12 @@ pub struct Trial {
     pub started_unix_s: f64,
     /// From the first to the last record.
     pub duration_s: f64,
+    /// When its first message began, from the first record on.
+    #[serde(default)]
+    pub first_s: f64,
+    /// When its last message began.
+    #[serde(default)]
+    pub last_s: f64,
     /// How the kernel was seen: "full", "self", "stamps".
     pub tier: String,
     /// The chain.
@@ -75,6 +84,9 @@ pub struct Trial {
     pub plot_total: Plot,
     /// The same less the machine's part.
     pub plot_own: Plot,
+    /// For each wanted limit that can be held against single messages: those beyond it by all of their time, and by the program's own.
+    #[serde(skip)]
+    pub beyond: Vec<(Budget, [Bursts; 2])>,
     /// Why this trial says nothing.
     pub void: Option<Void>,
 }
@@ -168,15 +180,51 @@ pub enum Void {
         /// Share of the time.
         stalled: f64,
     },
-    /// The program failed.
-    #[error("the command failed: {how}")]
+    /// The program failed: evidence against its side, see [`Failures`](crate::Failures).
+    #[error("the command failed: {failure}")]
     Failed {
         /// How.
-        how: String,
+        failure: Failure,
     },
 }
 
+/// How a run failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// "exit code 3", "signal 6 (SIGABRT)", "still running after 32 s".
+    pub how: String,
+    /// The last lines of its output.
+    pub said: Vec<String>,
+}
+
+impl Failure {
+    /// The shell's words for a command that it could not start: a slip of whoever wrote it, not of the program.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.how.as_str(), "exit code 126" | "exit code 127")
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.how)?;
+        self.said.last().map_or(Ok(()), |line| write!(f, ": {line}"))
+    }
+}
+
 impl Trial {
+    /// A run that failed. What it recorded before is left out: it did not do the same work.
+    pub fn failed(name: &str, failure: Failure) -> Trial {
+        Trial { name: name.to_owned(), void: Some(Void::Failed { failure }), ..Trial::default() }
+    }
+
+    /// How its run failed, if it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.void {
+            Some(Void::Failed { failure }) => Some(failure),
+            _ => None,
+        }
+    }
+
     /// The trial that a recording is. The analysis must have been asked for sides (`taut_analysis::Wanted::sides`).
     pub fn of(name: &str, analysis: &Analysis, wanted: &Wanted) -> Result<Trial, Error> {
         let chain = chosen(name, analysis, wanted)?;
@@ -204,6 +252,8 @@ impl Trial {
             host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
             started_unix_s: info.start_realtime_ns as f64 / 1e9,
             duration_s: analysis.totals.duration_s,
+            first_s: chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9),
+            last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             tier: info.tier.word().to_owned(),
             chain: chain.name.clone(),
             points: chain.points.iter().map(|point| point.name.clone()).collect(),
@@ -222,6 +272,11 @@ impl Trial {
             hops: (0..chain.hops.len().min(sides.hops)).map(|at| hop(chain, sides, &rows, at)).collect(),
             unknown: sides.unknown_ns as f64 / all_ns.max(1) as f64,
             is_blind: sides.is_blind,
+            beyond: wanted
+                .limits
+                .iter()
+                .filter_map(|limit| Some((limit.clone(), beyond(chain, sides, limit)?)))
+                .collect(),
             void: void(analysis, beside.as_ref(), wanted),
             beside,
             plot_total: Plot::of(&total),
@@ -231,7 +286,8 @@ impl Trial {
 
     /// Whether both are trials of one chain.
     pub fn same_chain(&self, other: &Trial) -> Result<(), Error> {
-        if self.points == other.points {
+        // A run that failed has none.
+        if self.points == other.points || self.failure().is_some() || other.failure().is_some() {
             return Ok(());
         }
         Err(Error::OtherChain {
@@ -254,6 +310,39 @@ fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a
         }),
         None => chains.next().ok_or_else(|| Error::Empty { recording: name.to_owned() }),
     }
+}
+
+/// Messages beyond a limit; `None` where it is another chain's, or of what has no time.
+fn beyond(chain: &Chain, sides: &Sides, limit: &Budget) -> Option<[Bursts; 2]> {
+    let (side, most_ns) = match limit.figure {
+        BudgetFigure::Missed => (Side::Total, chain.deadline_ns? as f64),
+        BudgetFigure::Time(side, statistic) => {
+            statistic.beyond()?;
+            (side, limit.limit)
+        }
+        BudgetFigure::Dropped => return None,
+    };
+    let hops = match &limit.hop {
+        None => 0..sides.hops,
+        Some(name) => {
+            let at = chain.hops.iter().position(|hop| format!("{} → {}", hop.from, hop.to) == *name)?;
+            at..at + 1
+        }
+    };
+    if chain.name != limit.chain || sides.hops == 0 {
+        return None;
+    }
+    let rows = || sides.spent.chunks_exact(sides.hops).map(|row| &row[hops.clone()]);
+    let count = |of: fn(&taut_analysis::Spent) -> u64| {
+        Bursts::of(rows().map(|row| row.iter().map(of).sum::<u64>() as f64 > most_ns))
+    };
+    let own = |spent: &taut_analysis::Spent| spent.total_ns - spent.machine_ns;
+    Some(match side {
+        Side::Total => [count(|spent| spent.total_ns), count(own)],
+        Side::Own => [count(own); 2],
+        Side::Work => [count(|spent| spent.work_ns); 2],
+        Side::Machine => [count(|spent| spent.machine_ns); 2],
+    })
 }
 
 fn startup(chain: &Chain) -> Option<Startup> {

@@ -144,6 +144,12 @@ pub enum Subject {
     Missed,
     /// Share of messages dropped.
     Dropped,
+    /// The slowest of the first messages, end to end.
+    Startup,
+    /// Share of the first messages over the deadline.
+    StartupMissed,
+    /// Share of messages that would be over the deadline without the machine's part.
+    MissedOwn,
     /// How late the probe beside the program woke.
     Probe {
         /// Which figure.
@@ -171,6 +177,9 @@ impl Subject {
             Subject::Hop { hop, side, statistic } => side.of(&trial.hops.get(hop)?.times).get(statistic),
             Subject::Missed => trial.missed,
             Subject::Dropped => Some(trial.dropped),
+            Subject::Startup => Some(trial.startup?.slowest_ns as f64),
+            Subject::StartupMissed => trial.startup?.missed,
+            Subject::MissedOwn => trial.missed_own,
             Subject::Probe { statistic } => trial.beside.as_ref()?.late.get(statistic),
         }
     }
@@ -178,7 +187,8 @@ impl Subject {
     /// Whether it is a share of messages, not a time.
     pub fn is_share(self) -> bool {
         match self {
-            Subject::Missed | Subject::Dropped => true,
+            Subject::Missed | Subject::Dropped | Subject::StartupMissed | Subject::MissedOwn => true,
+            Subject::Startup => false,
             Subject::Chain { statistic, .. } | Subject::Hop { statistic, .. } | Subject::Probe { statistic } => {
                 statistic.is_share()
             }

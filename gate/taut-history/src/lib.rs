@@ -6,6 +6,7 @@
 
 mod changes;
 mod table;
+mod thrift;
 
 pub use changes::{Change, Line, lines};
 pub use table::{Error, Row, read, rows, write};

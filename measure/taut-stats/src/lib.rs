@@ -1,5 +1,6 @@
 //! Distributions and their tails: pure mathematics on slices. Knows nothing of recordings.
 
+mod bursts;
 pub mod compare;
 mod curves;
 mod distribution;
@@ -8,6 +9,7 @@ pub mod hlog;
 mod modes;
 mod sketch;
 
+pub use bursts::Bursts;
 pub use curves::{histogram, percentile_curve};
 pub use distribution::{Distribution, rank};
 pub use exponential::Exponential;

@@ -48,6 +48,7 @@ pub fn run(args: &Args) -> Result<Done> {
         outcome: &gated.outcome,
         noise: &floor,
         elapsed_s: None,
+        seed: None,
         terms: Terms { notes: &notes, ..Terms::default() },
     };
     args.outputs.gate(&shown, "diff")?;

@@ -85,21 +85,29 @@ pub fn smallest_detectable(
     Some(high)
 }
 
-/// The pairs, beyond those there are, after which a single test would settle it if the change were the one estimated;
-/// see [`Verdict::NotEnoughEvidence`](super::Verdict). Margins come with their levels, which are one-sided.
+/// The pairs, beyond those there are, after which the whole procedure would settle it if the change were the one estimated; fresh ones
+/// that confirm are counted with them. See [`Verdict::NotEnoughEvidence`](super::Verdict).
 ///
 /// Normal approximation with the noise of the pairs so far (Noether 1987 for sample sizes of rank tests).
-pub(super) fn more_pairs(shift: &Shift, worse: (f64, f64), equivalent: (f64, f64)) -> Option<usize> {
-    let size = shift.estimate().abs();
-    let (alpha, gap, power) = if size > worse.0 {
-        (worse.1, size - worse.0, SETTLED)
-    } else {
-        // Both sides must come out within: each may fail half as often.
-        (equivalent.1, equivalent.0 - size, (1.0 + SETTLED) / 2.0)
+pub(super) fn more_pairs(plan: &Plan, shift: &Shift, margin: f64, equivalence: f64, metrics: usize) -> Option<usize> {
+    let (noise, size) = (shift.noise()?, shift.estimate().abs());
+    let pairs = |alpha: f64, power: f64, gap: f64| {
+        let z = standard_normal(1.0 - alpha) + standard_normal(power);
+        (z * noise / gap).powi(2).ceil().max(fewest_pairs(alpha) as f64)
     };
-    let z = standard_normal(1.0 - alpha) + standard_normal(power);
-    let needed = (z * shift.noise()? / gap).powi(2).ceil().max(fewest_pairs(alpha) as f64);
-    (gap > 0.0 && needed < TOO_MANY_PAIRS).then(|| (needed as usize).saturating_sub(shift.pairs()).max(1))
+    let is_changed = size > margin;
+    // Several looks share a level: about half of it is for any of them.
+    let accuse = plan.accuse_alpha / (2 * metrics.max(1)) as f64;
+    let gap = if is_changed { size - margin } else { equivalence - size };
+    // Both sides of an equivalence must come out within: each may fail half as often.
+    let needed = if is_changed {
+        pairs(accuse, SETTLED, gap)
+    } else {
+        pairs(plan.equivalence_alpha / 2.0, (1.0 + SETTLED) / 2.0, gap)
+    };
+    let confirm = if shift.estimate() > margin { pairs(plan.confirm_alpha / 2.0, SETTLED, gap) } else { 0.0 };
+    let more = (needed - shift.pairs() as f64).max(if confirm > 0.0 { 0.0 } else { 1.0 }) + confirm;
+    (gap > 0.0 && more < TOO_MANY_PAIRS).then_some(more as usize)
 }
 
 /// Many gates over drawn noise, the same draws for every shift.
@@ -123,7 +131,7 @@ impl Rehearsal {
         seed: u64,
     ) -> Rehearsal {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let most = plan.most_pairs();
+        let most = plan.most_pairs().max(plan.of_confirmation().most_pairs());
         let mut sizes: Vec<f64> = noise.iter().map(|d| d.abs()).collect();
         sizes.sort_unstable_by(f64::total_cmp);
         let mut draw = || -> Vec<f64> {

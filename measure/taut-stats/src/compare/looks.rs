@@ -22,8 +22,9 @@ pub struct Plan {
     pub confirm_alpha: f64,
     /// Pairs at which to look, ascending; the last is the most that will be run.
     pub looks: Vec<usize>,
-    /// How the levels above are spread over the looks. `equivalence_alpha` is spent as by Pocock, since most
-    /// changes change nothing and should pass early.
+    /// The same of the fresh pairs of a confirmation: fewer are needed, since fewer metrics are left to correct for.
+    pub confirm_looks: Vec<usize>,
+    /// How the levels above are spread over the looks.
     pub spending: Spending,
 }
 
@@ -35,8 +36,9 @@ impl Default for Plan {
             equivalence_alpha: 0.05,
             confidence: 0.95,
             confirm_alpha: 0.05,
-            looks: vec![8, 14, 20, 28, 40],
-            spending: Spending::OBrienFleming,
+            looks: vec![8, 12, 20, 28, 40],
+            confirm_looks: vec![6, 10, 16, 28],
+            spending: Spending::Pocock,
         }
     }
 }
@@ -83,7 +85,7 @@ pub struct LookAlpha {
 impl Plan {
     /// How fresh pairs are judged.
     pub(super) fn of_confirmation(&self) -> Plan {
-        Plan { accuse_alpha: self.confirm_alpha, ..self.clone() }
+        Plan { accuse_alpha: self.confirm_alpha, looks: self.confirm_looks.clone(), ..self.clone() }
     }
 
     /// The most pairs before confirmation.
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn what_all_looks_really_spend_stays_within_alpha() {
         for metrics in [1, 3, 5] {
-            for plan in [Plan::default(), Plan { spending: Spending::Pocock, ..Plan::default() }] {
+            for plan in [Plan::default(), Plan { spending: Spending::OBrienFleming, ..Plan::default() }] {
                 let spent: f64 = (0..plan.looks.len())
                     .map(|at| {
                         let (pairs, is_last) = (plan.looks[at], at + 1 == plan.looks.len());

@@ -26,7 +26,7 @@ pub use holm::holm;
 pub use judge::judge;
 pub use looks::{LookAlpha, Plan, Spending};
 pub use margin::{Margin, Rule, Scale};
-pub use order::{Order, pair_order};
+pub use order::{BLOCK, Order, pair_order};
 pub use pair::{Metric, Pair, Quantile};
 pub use shift::Shift;
 pub use signed_rank::{SignedRank, fewest_pairs};

@@ -44,6 +44,34 @@ pub enum InvalidReason {
         /// All pairs.
         pairs: usize,
     },
+    /// Not the figures are at fault: the machine stood still.
+    #[error(
+        "the machine stalled in {void} of {pairs} pairs, by the probe beside the program: free it of other work, or run again when it is quiet"
+    )]
+    Stalled {
+        /// Pairs that say nothing.
+        void: usize,
+        /// All pairs.
+        pairs: usize,
+    },
+    /// Nor are they where records are missing.
+    #[error(
+        "stamps or kernel events are missing in {void} of {pairs} pairs: record less (--depth sched), or leave the recorder a CPU"
+    )]
+    Lost {
+        /// Pairs that say nothing.
+        void: usize,
+        /// All pairs.
+        pairs: usize,
+    },
+    /// Or where runs failed.
+    #[error("a run failed in {void} of {pairs} pairs: see the last lines of its output, and mend the command")]
+    Failed {
+        /// Pairs that say nothing.
+        void: usize,
+        /// All pairs.
+        pairs: usize,
+    },
     /// A ratio of numbers that are not above zero, or a number that is not finite.
     #[error("{pairs} pairs have no finite ratio: compare this metric as a difference")]
     NotComparable {

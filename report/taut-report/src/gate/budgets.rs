@@ -1,6 +1,6 @@
 //! Budgets for people: which are kept, which are broken, and by whom.
 
-use taut_gate::{BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted};
+use taut_gate::{Beyond, BudgetFigure, BudgetFinding, BudgetVerdict, Budgeted};
 use taut_stats::compare::Typical;
 
 use super::{Terms, markdown};
@@ -15,8 +15,6 @@ use crate::{
 pub struct BudgetsShown<'a> {
     /// What was held against them: a command, a file.
     pub subject: &'a str,
-    /// The chain.
-    pub chain: &'a str,
     /// What was found.
     pub budgeted: &'a Budgeted,
     /// What else is said.
@@ -33,17 +31,22 @@ pub(super) fn headline(shown: &BudgetsShown<'_>) -> String {
         names.join("; ")
     };
     let trials = words::quantity(shown.budgeted.trials as u64, "trial");
-    let counts = shown.terms.counts();
     match shown.budgeted.verdict {
-        BudgetVerdict::Broken => format!("OVER BUDGET: {}", named(BudgetVerdict::Broken)),
+        BudgetVerdict::Broken => {
+            let all = [failures(shown), Some(named(BudgetVerdict::Broken)).filter(|text| !text.is_empty())];
+            format!("OVER BUDGET: {}", all.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
         BudgetVerdict::Open | BudgetVerdict::Silent => {
             let open = [named(BudgetVerdict::Open), named(BudgetVerdict::Silent)];
             let open: Vec<String> = open.into_iter().filter(|text| !text.is_empty()).collect();
             let few = match shown.budgeted.trials < shown.budgeted.fewest {
-                true => format!(" (a verdict takes at least {})", shown.budgeted.fewest),
+                true => format!(
+                    " (the typical trial takes at least {}, else many bursts of messages beyond the limit)",
+                    shown.budgeted.fewest
+                ),
                 false => String::new(),
             };
-            format!("INCONCLUSIVE, which {counts}, after {trials}{few}: {}", open.join("; "))
+            format!("INCONCLUSIVE, exit code 4, after {trials}{few}: {}", open.join("; "))
         }
         BudgetVerdict::BrokenByMachine => {
             format!("WITHIN BUDGET but for the machine: {}", named(BudgetVerdict::BrokenByMachine))
@@ -54,16 +57,38 @@ pub(super) fn headline(shown: &BudgetsShown<'_>) -> String {
     }
 }
 
-/// "whole way, total p99".
+/// A run that failed is over every budget.
+pub(super) fn failures(shown: &BudgetsShown<'_>) -> Option<String> {
+    let failures = &shown.budgeted.failures;
+    let first = failures.first.as_ref()?;
+    Some(format!("{} of {} failed: {first}", failures.failed, words::quantity(failures.runs as u64, "run")))
+}
+
+/// "arm: whole way, total p99".
 pub(super) fn name(finding: &BudgetFinding) -> String {
-    match finding.budget.figure {
+    let what = match finding.budget.figure {
         BudgetFigure::Missed => "missed deadlines".into(),
         BudgetFigure::Dropped => "dropped messages".into(),
         BudgetFigure::Time(side, statistic) => {
             let place = finding.budget.hop.as_deref().unwrap_or("whole way");
             format!("{place}, {} {}", side.word(), statistic.word())
         }
-    }
+    };
+    format!("{}: {what}", finding.budget.chain)
+}
+
+/// "13.66 % of 4,950 messages in 120 bursts, 95 % 11.2 % … 16.4 %; 1 % may be".
+fn beyond(beyond: &Beyond) -> String {
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    format!(
+        "{} of {} are beyond it, in {} (by these {} … {}; {} may be)",
+        percent(beyond.bursts.share()),
+        words::quantity(beyond.bursts.samples, "message"),
+        words::quantity(beyond.bursts.bursts, "burst"),
+        percent(beyond.share.low),
+        percent(beyond.share.high),
+        percent(beyond.allowed)
+    )
 }
 
 /// One budget in words.
@@ -71,6 +96,16 @@ pub(super) fn sentence(finding: &BudgetFinding) -> String {
     let name = name(finding);
     let limit = number(finding, finding.budget.limit);
     let typical = finding.typical.as_ref().map_or("–".into(), |typical| number(finding, typical.value));
+    if let Some(messages) = finding.beyond.as_ref().map(beyond) {
+        return match finding.verdict {
+            BudgetVerdict::Broken => format!("{name} {typical}, limit {limit}: {messages}"),
+            BudgetVerdict::BrokenByMachine => {
+                format!("{name} {typical}, limit {limit}: {messages}; not so without the machine's part")
+            }
+            BudgetVerdict::Kept => format!("{name} {typical}, within {limit}: {messages}"),
+            _ => format!("{name} {typical}, limit {limit}: {messages}; run for longer, until there are more bursts"),
+        };
+    }
     match finding.verdict {
         BudgetVerdict::Broken => format!("{name} {typical}, limit {limit}"),
         BudgetVerdict::BrokenByMachine => {
@@ -78,7 +113,9 @@ pub(super) fn sentence(finding: &BudgetFinding) -> String {
             format!("{name} {typical}, limit {limit}, but {own} without the machine's part")
         }
         BudgetVerdict::Silent => format!("{name} is not carried by the trials: run longer ones"),
-        BudgetVerdict::Open => format!("{name} {typical}, limit {limit}: too close to call"),
+        BudgetVerdict::Open => {
+            format!("{name} {typical}, limit {limit}: the bounds of the typical trial hold the limit, or it has none")
+        }
         BudgetVerdict::Kept => format!("{name} {typical}, within {limit}"),
     }
 }
@@ -120,8 +157,7 @@ fn rows(shown: &BudgetsShown<'_>) -> Vec<[String; 5]> {
 /// What `taut gate --budgets` prints.
 pub fn budgets_terminal(shown: &BudgetsShown<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(&wrap(&headline(shown), 98)));
-    let about =
-        format!("{} · {} · {}", shown.subject, shown.chain, words::quantity(shown.budgeted.trials as u64, "trial"));
+    let about = format!("{} · {}", shown.subject, words::quantity(shown.budgeted.trials as u64, "trial"));
     out += &format!("{}\n", style.dim(&wrap(&about, 98)));
     for note in shown.terms.notes {
         out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
@@ -135,7 +171,7 @@ pub fn budgets_terminal(shown: &BudgetsShown<'_>, style: Style) -> String {
 
 /// The same for a pull request.
 pub fn budgets_markdown(shown: &BudgetsShown<'_>) -> String {
-    let mut out = format!("### taut gate: {}\n\n", markdown::escape(&headline(shown)));
+    let mut out = format!("{}\n### taut gate: {}\n\n", markdown::MARKER, markdown::escape(&headline(shown)));
     out += &markdown::head(&HEADER);
     rows(shown).iter().for_each(|row| out += &markdown::line(row.iter().map(String::as_str)));
     for note in shown.terms.notes {

@@ -19,7 +19,7 @@ pub fn budgets_json(shown: &BudgetsShown<'_>) -> serde_json::Value {
         verdict: budgets::word(budgeted.verdict),
         headline: budgets::headline(shown),
         subject: shown.subject.to_owned(),
-        chain: shown.chain.to_owned(),
+        failed_runs: budgeted.failures.failed,
         trials: budgeted.trials,
         fewest_trials: budgeted.fewest,
         budgets: budgeted.findings.iter().map(budget).collect(),
@@ -40,8 +40,8 @@ struct Budgets {
     headline: String,
     /// What was held against the budgets: a command, a file.
     subject: String,
-    /// The chain's name.
-    chain: String,
+    /// Runs that failed: then the verdict is "broken".
+    failed_runs: usize,
     /// Sound trials.
     trials: usize,
     /// The fewest that can settle anything.
@@ -53,8 +53,10 @@ struct Budgets {
 
 #[derive(Serialize, JsonSchema)]
 struct Budget {
-    /// E.g. "plan → send, own p99".
+    /// E.g. "arm: plan → send, own p99".
     budget: String,
+    /// The chain's name.
+    chain: String,
     /// "from → to"; null for the whole way and for shares.
     hop: Option<String>,
     /// "ns" or "share".
@@ -68,14 +70,30 @@ struct Budget {
     low: Option<f64>,
     /// Its upper bound.
     high: Option<f64>,
-    /// The same without the machine's part; null where the limit is not on all of the time.
+    /// Messages beyond the limit, where the trials are too few to decide by the typical one; else null.
+    messages: Option<Messages>,
+    /// The same as `typical` without the machine's part; null where the limit is not on all of the time.
     typical_own: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Messages {
+    all: u64,
+    beyond: u64,
+    /// Runs of consecutive messages beyond the limit.
+    bursts: u64,
+    /// Bounds of the share beyond, bursts being the units.
+    share_low: f64,
+    share_high: f64,
+    /// The share that may be beyond: 0.01 for a limit on p99.
+    allowed: f64,
 }
 
 fn budget(finding: &BudgetFinding) -> Budget {
     let interval = finding.typical.as_ref().and_then(|typical| typical.interval);
     Budget {
         budget: budgets::name(finding),
+        chain: finding.budget.chain.clone(),
         hop: finding.budget.hop.clone(),
         unit: if matches!(finding.budget.figure, BudgetFigure::Time(..)) { "ns" } else { "share" },
         limit: finding.budget.limit,
@@ -83,6 +101,14 @@ fn budget(finding: &BudgetFinding) -> Budget {
         typical: finding.typical.as_ref().map(|typical| typical.value),
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
+        messages: finding.beyond.map(|beyond| Messages {
+            all: beyond.bursts.samples,
+            beyond: beyond.bursts.beyond,
+            bursts: beyond.bursts.bursts,
+            share_low: beyond.share.low,
+            share_high: beyond.share.high,
+            allowed: beyond.allowed,
+        }),
         typical_own: finding.own.as_ref().map(|own| own.value),
     }
 }

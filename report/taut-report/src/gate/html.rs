@@ -42,8 +42,10 @@ pub fn gate_html(shown: &GateShown<'_>) -> String {
         };
         let rows: String = hops.iter().map(cells).collect();
         body += &format!(
-            "<h2>Where the time went: mean a message</h2>\n<div class=\"scroll\"><table>{}{rows}</table></div>\n",
-            head(&rows::HOP_HEADER)
+            "<h2>{}</h2>\n<div class=\"scroll\"><table>{}{rows}</table></div>\n<p class=\"finding\">{}</p>\n",
+            rows::HOPS_TITLE,
+            head(&rows::HOP_HEADER),
+            rows::HOPS_NOTE
         );
     }
     let described = rows::described(shown);

@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_gate::{CauseChange, HopChange, Noise, Outcome, Plot, Subject, TimeChange};
+use taut_gate::{CauseChange, HopChange, Noise, Outcome, Plot, SideFailures, Subject, TimeChange};
 use taut_stats::compare::{Figures, Finding, Verdict};
 
 use super::{GateShown, sentences};
@@ -42,13 +42,19 @@ struct Gate {
     fresh_pairs: usize,
     /// Null for stored trials.
     elapsed_s: Option<f64>,
+    /// What the order within pairs was drawn from; null for stored trials.
+    seed: Option<u64>,
+    /// Runs that failed, by side.
+    failed_runs: FailedRuns,
+    /// The first messages, judged by themselves: their slowest, and the deadlines that they missed.
+    startup: Vec<Figure>,
     /// The hop that got worse: "from → to"; null unless the verdict is worse and a hop is to blame.
     hop: Option<String>,
     /// The figures that decide.
     decides: Vec<Figure>,
     /// Further figures, each judged by itself.
     described: Vec<Figure>,
-    /// Mean time a message, hop by hop.
+    /// Mean time of a message in the median trial, hop by hop.
     hops: Vec<Hop>,
     /// What the machine did meanwhile; null where nothing tells it from the program.
     machine: Option<Machine>,
@@ -58,6 +64,26 @@ struct Gate {
     notes: Vec<String>,
     /// Distributions over all trials: [from ns, to ns, messages].
     distributions: Distributions,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FailedRuns {
+    a: Failed,
+    b: Failed,
+    /// Chance of as many failures of B, if runs of both failed equally often (Fisher's exact test).
+    p_worse: f64,
+    /// B fails where A never did, or provably more often: then the verdict is "worse".
+    is_worse: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Failed {
+    runs: usize,
+    failed: usize,
+    /// How the first of them failed: exit code, signal or time; null where none did.
+    how: Option<String>,
+    /// The last lines of its output.
+    output: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -123,11 +149,11 @@ struct Cause {
 
 #[derive(Serialize, JsonSchema)]
 struct Time {
-    /// Mean over A's trials.
+    /// Median over A's trials of the trial's mean.
     a_ns: f64,
-    /// Mean over B's trials.
+    /// The same of B's.
     b_ns: f64,
-    /// Hodges–Lehmann over pairs.
+    /// Within a pair: Hodges–Lehmann over pairs, which need not be the difference of the medians.
     change_ns: f64,
     /// Its 95 % bounds; null below 6 pairs.
     change_low_ns: Option<f64>,
@@ -184,6 +210,14 @@ fn gate(shown: &GateShown<'_>, kind: &'static str) -> Gate {
         pairs: outcome.pairs,
         fresh_pairs: outcome.fresh,
         elapsed_s: shown.elapsed_s,
+        seed: shown.seed,
+        failed_runs: FailedRuns {
+            a: failed(&outcome.failures.a),
+            b: failed(&outcome.failures.b),
+            p_worse: outcome.failures.p_worse,
+            is_worse: outcome.failures.is_worse,
+        },
+        startup: outcome.startup.iter().map(|d| figure(outcome, d.subject, &d.finding, false, None)).collect(),
         hop: outcome.blamed.and_then(hop_name),
         decides: voted.collect(),
         described: described.collect(),
@@ -205,6 +239,15 @@ fn gate(shown: &GateShown<'_>, kind: &'static str) -> Gate {
             a_own: bins(a_own),
             b_own: bins(b_own),
         },
+    }
+}
+
+fn failed(side: &SideFailures) -> Failed {
+    Failed {
+        runs: side.runs,
+        failed: side.failed,
+        how: side.first.as_ref().map(|failure| failure.how.clone()),
+        output: side.first.as_ref().map_or(Vec::new(), |failure| failure.said.clone()),
     }
 }
 

@@ -11,11 +11,17 @@ pub fn gate_junit(shown: &GateShown<'_>) -> String {
     let mut suite = TestSuite::new("taut gate");
     let inconclusive = match (&shown.outcome.verdict, shown.terms.inconclusive_fails) {
         (Verdict::Worse, _) => Some(NonSuccessKind::Failure),
-        (Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. }, true) => Some(NonSuccessKind::Failure),
+        (Verdict::Invalid { .. }, _) | (Verdict::NotEnoughEvidence { .. }, true) => Some(NonSuccessKind::Failure),
         _ => None,
     };
     let is_open = matches!(shown.outcome.verdict, Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. });
     suite.add_test_case(case("verdict", inconclusive, is_open, &sentences::headline(shown)));
+    if let Some(failed) = sentences::failures(shown.outcome) {
+        let fails = shown.outcome.failures.is_worse.then_some(NonSuccessKind::Failure);
+        let text =
+            [Some(failed), sentences::last_words(shown.outcome)].into_iter().flatten().collect::<Vec<_>>().join("\n");
+        suite.add_test_case(case("failed runs", fails, false, &text));
+    }
     for row in rows::ballots(shown) {
         let text = format!("{} → {}, {} ({}): {}", row.a, row.b, row.change, row.bounds, row.verdict);
         let failed = (row.tone == "worse").then_some(NonSuccessKind::Failure);
@@ -28,10 +34,13 @@ pub fn gate_junit(shown: &GateShown<'_>) -> String {
 /// The same of budgets.
 pub fn budgets_junit(shown: &BudgetsShown<'_>) -> String {
     let mut suite = TestSuite::new("taut gate");
+    if let Some(failed) = budgets::failures(shown) {
+        suite.add_test_case(case("failed runs", Some(NonSuccessKind::Failure), false, &failed));
+    }
     for finding in &shown.budgeted.findings {
         let (name, text) = (budgets::name(finding), budgets::sentence(finding));
         let is_open = matches!(finding.verdict, BudgetVerdict::Open | BudgetVerdict::Silent);
-        let fails = finding.verdict == BudgetVerdict::Broken || (is_open && shown.terms.inconclusive_fails);
+        let fails = finding.verdict == BudgetVerdict::Broken || is_open;
         suite.add_test_case(case(&name, fails.then_some(NonSuccessKind::Failure), is_open, &text));
     }
     written(suite)

@@ -2,9 +2,13 @@
 
 use super::{GateShown, rows, sentences};
 
+/// Hidden in every comment.
+pub(super) const MARKER: &str = "<!-- taut gate -->";
+
 /// A comment: the verdict, what decided it, and the rest folded away.
 pub fn gate_markdown(shown: &GateShown<'_>) -> String {
-    let mut out = format!("### taut gate: {}\n\n", escape(&sentences::headline(shown)));
+    // The marker is how a workflow finds its own comment again.
+    let mut out = format!("{MARKER}\n### taut gate: {}\n\n", escape(&sentences::headline(shown)));
     out += &format!("A: `{}`  \nB: `{}`  \n{}\n\n", code(shown.a), code(shown.b), escape(&rows::about(shown)));
     for note in sentences::notes(shown) {
         out += &format!("> {}\n\n", escape(&note));
@@ -15,10 +19,10 @@ pub fn gate_markdown(shown: &GateShown<'_>) -> String {
     }
     let hops = rows::hops(shown);
     if !hops.is_empty() {
-        out += "\n<details><summary>Where the time went: mean a message</summary>\n\n";
+        out += &format!("\n<details><summary>{}</summary>\n\n", rows::HOPS_TITLE);
         out += &head(&rows::HOP_HEADER);
         hops.iter().for_each(|row| out += &line(row.iter().map(String::as_str)));
-        out += "\n</details>\n";
+        out += &format!("\n{}\n\n</details>\n", rows::HOPS_NOTE);
     }
     let described = rows::described(shown);
     if !described.is_empty() {

@@ -43,6 +43,8 @@ pub struct GateShown<'a> {
     pub noise: &'a [Noise],
     /// How long it took, for the estimate of what more pairs would take; `None` for stored trials.
     pub elapsed_s: Option<f64>,
+    /// What the order within pairs was drawn from; `None` for stored trials.
+    pub seed: Option<u64>,
     /// What else is said.
     pub terms: Terms<'a>,
 }

@@ -36,26 +36,26 @@ pub(super) fn ballots(shown: &GateShown<'_>) -> Vec<Row> {
         (Verdict::Better, _) => 4,
         (Verdict::NoRelevantDifference, _) => 5,
     });
-    ballots
-        .into_iter()
-        .map(|ballot| {
-            let mut row = row(shown, ballot.subject, &ballot.finding);
-            if ballot.excused {
-                row.verdict = "excused".into();
-                row.tone = "";
-            }
-            let noise = shown.noise.iter().find(|noise| noise.subject == ballot.subject);
-            let smallest = noise.and_then(|noise| noise.smallest);
-            row.smallest = smallest.map_or("–".into(), |change| sentences::change(ballot.subject, change));
-            row
-        })
-        .collect()
+    let worse_startup = sentences::worse_startup(shown.outcome).map(|one| row(shown, one.subject, &one.finding));
+    let voted = ballots.into_iter().map(|ballot| {
+        let mut row = row(shown, ballot.subject, &ballot.finding);
+        if ballot.excused {
+            row.verdict = "excused".into();
+            row.tone = "";
+        }
+        let noise = shown.noise.iter().find(|noise| noise.subject == ballot.subject);
+        let smallest = noise.and_then(|noise| noise.smallest);
+        row.smallest = smallest.map_or("–".into(), |change| sentences::change(ballot.subject, change));
+        row
+    });
+    worse_startup.chain(voted).collect()
 }
 
 /// The figures that did not vote.
 pub(super) fn described(shown: &GateShown<'_>) -> Vec<Row> {
     let row = |described: &Described| row(shown, described.subject, &described.finding);
-    shown.outcome.described.iter().map(row).collect()
+    let startup = shown.outcome.startup.iter().filter(|one| one.finding.verdict != Verdict::Worse);
+    startup.chain(&shown.outcome.described).map(row).collect()
 }
 
 fn row(shown: &GateShown<'_>, subject: Subject, finding: &Finding) -> Row {
@@ -102,6 +102,9 @@ fn causes(hop: &HopChange) -> impl Iterator<Item = [String; 3]> + '_ {
     })
 }
 
+pub(super) const HOPS_TITLE: &str = "Where the time went: mean of a message in the median trial of each side";
+/// The estimators, which need not add up.
+pub(super) const HOPS_NOTE: &str = "In brackets: the change within a pair (Hodges–Lehmann over pairs), which need not be the difference of the medians.";
 pub(super) const HOP_HEADER: [&str; 3] = ["hop, and causes that changed", "own", "machine"];
 
 /// "14 pairs, 8 of them fresh · chain … · 43 s".
@@ -115,5 +118,6 @@ pub(super) fn about(shown: &GateShown<'_>) -> String {
         parts.push(outcome.points.join(" → "));
     }
     parts.extend(shown.elapsed_s.map(sentences::time));
+    parts.extend(shown.seed.map(|seed| format!("seed {seed}")));
     parts.join(" · ")
 }

@@ -22,5 +22,13 @@ pub fn outcomes() -> Vec<(&'static str, Outcome)> {
 }
 
 pub fn shown(outcome: &Outcome) -> GateShown<'_> {
-    GateShown { a: "main", b: "HEAD", outcome, noise: &[], elapsed_s: Some(60.0), terms: Terms::default() }
+    GateShown {
+        a: "main",
+        b: "HEAD",
+        outcome,
+        noise: &[],
+        elapsed_s: Some(60.0),
+        seed: Some(7),
+        terms: Terms::default(),
+    }
 }

@@ -1,6 +1,6 @@
 //! What is said of an outcome, in one place, so that every form says the same.
 
-use taut_gate::{Ballot, CauseChange, Outcome, Side, Statistic, Subject, TimeChange};
+use taut_gate::{Ballot, CauseChange, Described, Outcome, Side, SideFailures, Statistic, Subject, TimeChange};
 use taut_stats::compare::{Figures, Verdict};
 
 use super::GateShown;
@@ -49,7 +49,7 @@ pub fn headline(shown: &GateShown<'_>) -> String {
                 more(shown, *more_pairs)
             )
         }
-        Verdict::Invalid { reason } => format!("INVALID, which {}: {reason}", shown.terms.counts()),
+        Verdict::Invalid { reason } => format!("INVALID: {reason}"),
     }
 }
 
@@ -89,8 +89,52 @@ pub(super) fn machine(outcome: &Outcome) -> Option<String> {
     ))
 }
 
+/// "B failed in 2 of 16 runs, A in none of 16: signal 6 (SIGABRT): assertion failed"; `None` where no run failed.
+pub(super) fn failures(outcome: &Outcome) -> Option<String> {
+    let (a, b) = (&outcome.failures.a, &outcome.failures.b);
+    let side = |side: &SideFailures| match side.failed {
+        0 => format!("none of {}", side.runs),
+        n => format!("{n} of {}", side.runs),
+    };
+    let first = b.first.as_ref().or(a.first.as_ref())?;
+    Some(format!("B failed in {} runs, A in {}: {first}", side(b), side(a)))
+}
+
+/// What the first run that failed said last, line by line.
+pub(super) fn last_words(outcome: &Outcome) -> Option<String> {
+    let failures = &outcome.failures;
+    let first = failures.b.first.as_ref().or(failures.a.first.as_ref())?;
+    (first.said.len() > 1).then(|| format!("last lines of a run that failed: {}", first.said.join(" / ")))
+}
+
+/// The figures of the start-up that are worse.
+pub(super) fn worse_startup(outcome: &Outcome) -> impl Iterator<Item = &Described> {
+    outcome.startup.iter().filter(|one| one.finding.verdict == Verdict::Worse)
+}
+
 /// "hop plan → send, own p50 +12 % (…)".
 fn accusation(outcome: &Outcome) -> String {
+    let figures = accused_figures(outcome);
+    match failures(outcome).filter(|_| outcome.failures.is_worse) {
+        Some(failed) => std::iter::once(failed).chain(figures).collect::<Vec<_>>().join("; and "),
+        None => figures.unwrap_or_default(),
+    }
+}
+
+fn accused_figures(outcome: &Outcome) -> Option<String> {
+    if outcome.ballots.iter().any(|b| b.finding.verdict == Verdict::Worse && !b.excused) {
+        return Some(accused_ballots(outcome));
+    }
+    let first = worse_startup(outcome).next()?;
+    let figures = first.finding.figures.as_ref()?;
+    Some(format!(
+        "{} {}; the messages after it are no worse",
+        name(first.subject, outcome),
+        change_with_bounds(first.subject, figures)
+    ))
+}
+
+fn accused_ballots(outcome: &Outcome) -> String {
     let worse: Vec<&Ballot> =
         outcome.ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
     let of_hop = worse.iter().find(|b| outcome.blamed.is_some() && b.subject.hop() == outcome.blamed);
@@ -135,7 +179,7 @@ fn more(shown: &GateShown<'_>, pairs: Option<usize>) -> String {
             format!("; about {} more would, {}", words::quantity(n as u64, "pair"), time(seconds))
         }
         (Some(n), _) => format!("; about {} more would", words::quantity(n as u64, "pair")),
-        (None, _) => "; no number of pairs is sure to".into(),
+        (None, _) => "; how many more pairs would is not known".into(),
     }
 }
 
@@ -155,6 +199,9 @@ pub(super) fn name(subject: Subject, outcome: &Outcome) -> String {
     match subject {
         Subject::Missed => "missed deadlines".into(),
         Subject::Dropped => "dropped messages".into(),
+        Subject::MissedOwn => "deadlines missed without the machine's part".into(),
+        Subject::Startup => "start-up, slowest of the first 10 messages".into(),
+        Subject::StartupMissed => "start-up, missed deadlines of the first 10 messages".into(),
         Subject::Probe { statistic } => format!("the probe's wakes, {}", statistic.word()),
         Subject::Chain { side, statistic } => format!("whole way, {}", of(side, statistic)),
         Subject::Hop { hop, side, statistic } => {
@@ -205,6 +252,8 @@ pub(super) fn time_change(time: &TimeChange) -> String {
 pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
     let outcome = shown.outcome;
     let mut notes: Vec<String> = machine(outcome).into_iter().collect();
+    notes.extend(failures(outcome).filter(|_| !outcome.failures.is_worse));
+    notes.extend(last_words(outcome));
     if outcome.is_blind {
         notes.push(
             "the recordings hold no kernel events, so nothing tells the program's time from the machine's, and all of \
@@ -221,10 +270,10 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
     for (vote, reason) in &outcome.silent {
         notes.push(format!("{vote} does not vote: {reason}"));
     }
-    if !outcome.void.is_empty() {
-        let (name, why) = &outcome.void[0];
+    if let Some((name, why)) = outcome.void.first() {
         let n = words::quantity(outcome.void.len() as u64, "trial");
-        notes.push(format!("{n} said nothing and was left out with its pair, as {name}: {why}"));
+        let were = if outcome.void.len() == 1 { "was" } else { "were" };
+        notes.push(format!("{n} {were} void and left out with the other trial of the pair; the first, {name}: {why}"));
     }
     for noise in shown.noise {
         if let Some(reason) = &noise.unfit {

@@ -29,7 +29,8 @@ pub fn gate_terminal(shown: &GateShown<'_>, style: Style) -> String {
         hops.into_iter().for_each(|row| {
             all.add_row(row);
         });
-        out += &section("Where the time went: mean a message", style, &narrow(all));
+        out += &section(rows::HOPS_TITLE, style, &narrow(all));
+        out += &format!("{}\n", style.dim(&wrap(rows::HOPS_NOTE, WIDTH)));
     }
     let described = rows::described(shown);
     if !described.is_empty() {

@@ -8,13 +8,14 @@ use std::{
         atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid},
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -65,15 +66,27 @@ impl Interrupt {
 
     /// Runs a command, and all that it starts, to its end; fails if that was an interrupt.
     pub fn run(&self, command: &mut Command) -> Result<ExitStatus> {
+        Ok(self.run_within(command, None)?.0)
+    }
+
+    /// The same; what still runs after the limit is ended. True: that was so.
+    pub fn run_within(&self, command: &mut Command, limit: Option<Duration>) -> Result<(ExitStatus, bool)> {
         // A group of its own: an interrupt must reach what the command has started, and that once.
         let mut child = command.process_group(0).spawn()?;
         self.0.group.store(child.id() as i32, SeqCst);
         if self.0.has_come.load(SeqCst) {
             signal(child.id() as i32, Signal::TERM);
         }
+        let is_late = limit.is_some_and(|limit| !ends_within(&child, limit));
+        if is_late {
+            signal(child.id() as i32, Signal::TERM);
+            if !ends_within(&child, GRACE) {
+                signal(child.id() as i32, Signal::KILL);
+            }
+        }
         let status = self.end_of(&mut child)?;
         self.check()?;
-        Ok(status)
+        Ok((status, is_late))
     }
 
     /// Waits, and forgets the group before its number may be another's.
@@ -82,6 +95,21 @@ impl Interrupt {
         retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))?;
         self.0.group.store(0, SeqCst);
         Ok(child.wait()?)
+    }
+}
+
+/// Waits for a child's end, but not longer. Where the kernel has no pidfd (before 5.3) there is no limit.
+fn ends_within(child: &Child, limit: Duration) -> bool {
+    let Ok(handle) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else { return true };
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&left)) {
+            Ok(ended) => return ended > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
     }
 }
 

@@ -9,18 +9,27 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_gate::{ACCUSING, Asked, Most, Phase, Trial, Void};
+use signal_hook::low_level::signal_name;
+use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial};
 use taut_stats::compare::{Order, pair_order};
 
-use super::{interrupt::Interrupt, stored::Reader};
+use super::{
+    interrupt::Interrupt,
+    length::{LEAST, LONGER, Length, PILOT, Pilot},
+    stored::Reader,
+};
 
-/// Pairs in a row in which the command fails before it is given up.
+/// A baseline that fails so often from the first run on is no baseline.
 const FAILURES_MAX: usize = 3;
+/// What a run may take beyond its duration.
+const LATE: Duration = Duration::from_secs(30);
+/// Lines of the output of a run that failed.
+const LAST_LINES: usize = 5;
 
 /// How trials are run.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Stop each command after so long.
+    /// Stop each command after so long; where two programs run in turns and it is not given, it is chosen.
     pub duration: Option<Duration>,
     /// For everything.
     pub max_time: Duration,
@@ -56,7 +65,8 @@ pub struct Live {
     bar: ProgressBar,
     interrupt: Interrupt,
     ran: usize,
-    failures: usize,
+    /// Runs so far of what nothing else is held against, and those that failed.
+    baseline: (usize, usize),
 }
 
 impl Live {
@@ -72,8 +82,69 @@ impl Live {
             bar: bar(runs.quiet),
             interrupt: interrupt.clone(),
             ran: 0,
-            failures: 0,
+            baseline: (0, 0),
         })
+    }
+
+    /// Runs the baseline once, and chooses how long trials are; says so.
+    pub fn choose_length(&mut self, a: &Program, settings: &Settings) -> Result<()> {
+        if self.runs.duration.is_some() {
+            return Ok(());
+        }
+        self.show("trying how fast A is", 0, 1);
+        let mut pilot = self.pilot(a, PILOT)?;
+        if pilot.trial.messages < LEAST && !pilot.is_over {
+            pilot = self.pilot(a, LONGER)?;
+        }
+        if pilot.trial.messages < 2 {
+            bail!(
+                "A ({}): {} messages in {} s: give the length of a trial with --duration",
+                a.command,
+                pilot.trial.messages,
+                LONGER.as_secs()
+            );
+        }
+        let length = Length::choose(&pilot, settings, self.runs.max_time);
+        self.runs.duration = length.duration;
+        self.say(&length.sentence(settings, self.runs.max_time));
+        Ok(())
+    }
+
+    /// Makes trials as long as stored ones, which they are compared with.
+    pub fn as_long_as(&mut self, stored: &[Trial]) {
+        let mut lengths: Vec<f64> = stored.iter().map(|trial| trial.duration_s).filter(|s| *s > 0.0).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        if let (None, Some(median)) = (self.runs.duration, lengths.get(lengths.len() / 2)) {
+            self.runs.duration = Some(Duration::from_secs_f64(median * 1.05));
+        }
+    }
+
+    /// What the order within pairs is drawn from.
+    pub fn seed(&self) -> u64 {
+        self.runs.seed
+    }
+
+    fn pilot(&mut self, a: &Program, length: Duration) -> Result<Pilot> {
+        let path = self.scratch.path().join("pilot.mcap");
+        let mut began = Instant::now();
+        let mut failures = 0;
+        while let Some(failure) = self.record(a, self.runs.seed, &path, Some(length))? {
+            failures += 1;
+            if failures == FAILURES_MAX || failure.is_not_found() {
+                bail!("A ({}): {failure}", a.command);
+            }
+            began = Instant::now();
+        }
+        let trial = self.reader.trial(&path, &format!("the first run of A ({})", a.command))?;
+        let _ = std::fs::remove_file(&path);
+        Ok(Pilot { took: began.elapsed(), is_over: began.elapsed() < length, trial })
+    }
+
+    /// On stderr, above the bar.
+    fn say(&self, text: &str) {
+        if !self.runs.quiet {
+            self.bar.suspend(|| say!("taut: {text}"));
+        }
     }
 
     /// The next pair; `None` when there is no time for it.
@@ -88,16 +159,23 @@ impl Live {
         let seed = self.runs.seed.wrapping_add(self.ran as u64);
         let (a, b) = match order {
             Order::AB => {
-                let a = self.trial(a, seed)?;
-                (a, self.trial(b, seed)?)
+                let a = self.trial(a, seed, true)?;
+                (a, self.trial(b, seed, false)?)
             }
             Order::BA => {
-                let b = self.trial(b, seed)?;
-                (self.trial(a, seed)?, b)
+                let b = self.trial(b, seed, false)?;
+                (self.trial(a, seed, true)?, b)
             }
         };
         self.ran += 1;
         Ok(Some((a, b)))
+    }
+
+    /// Says what the time holds, once it is known what a pair takes.
+    pub fn say_what_fits(&self, settings: &Settings, messages: u64) {
+        let pair = self.began.elapsed() / self.ran.max(1) as u32;
+        let length = Length { duration: self.runs.duration, pair, messages };
+        self.say(&length.sentence(settings, self.runs.max_time));
     }
 
     /// The first pairs: a program with itself.
@@ -115,18 +193,22 @@ impl Live {
         if self.is_over(share) {
             return Ok(None);
         }
-        self.single(program, asked.most)
+        Ok(self.next(program, asked.most, false)?.map(|mut trials| trials.remove(0)))
     }
 
-    /// One trial more of a single program; `None` when there is no time for it.
-    pub fn single(&mut self, program: &Program, most: usize) -> Result<Option<Trial>> {
+    /// One run more of a single program, as a trial of each chain that is wanted; `None` when there is no time for it.
+    pub fn single(&mut self, program: &Program, most: usize) -> Result<Option<Vec<Trial>>> {
+        self.next(program, most, true)
+    }
+
+    fn next(&mut self, program: &Program, most: usize, is_baseline: bool) -> Result<Option<Vec<Trial>>> {
         if self.is_over(1.0) {
             return Ok(None);
         }
         self.show(&format!("trial {} of at most {most}", self.ran + 1), self.ran, most);
-        let trial = self.trial(program, self.runs.seed.wrapping_add(self.ran as u64))?;
+        let trials = self.trials(program, self.runs.seed.wrapping_add(self.ran as u64), is_baseline)?;
         self.ran += 1;
-        Ok(Some(trial))
+        Ok(Some(trials))
     }
 
     /// The pairs that its time would have held, in all: those that ran, and more like them.
@@ -151,35 +233,38 @@ impl Live {
         self.ran > 1 && self.began.elapsed().as_secs_f64() + next > share * self.runs.max_time.as_secs_f64()
     }
 
-    fn trial(&mut self, program: &Program, seed: u64) -> Result<Trial> {
+    fn trial(&mut self, program: &Program, seed: u64, is_baseline: bool) -> Result<Trial> {
+        Ok(self.trials(program, seed, is_baseline)?.remove(0))
+    }
+
+    fn trials(&mut self, program: &Program, seed: u64, is_baseline: bool) -> Result<Vec<Trial>> {
         let name = format!("{:04}-{}.mcap", self.ran, program.side.to_lowercase());
         let folder = self.runs.keep.as_deref().unwrap_or(self.scratch.path());
         let path = folder.join(name);
-        let failed = self.record(program, seed, &path)?;
-        let read =
-            self.reader.trial(&path, &format!("trial {} of {} ({})", self.ran + 1, program.side, program.command));
+        let name = format!("trial {} of {} ({})", self.ran + 1, program.side, program.command);
+        let failed = self.record(program, seed, &path, self.runs.duration)?;
+        if is_baseline {
+            self.baseline = (self.baseline.0 + 1, self.baseline.1 + usize::from(failed.is_some()));
+        }
+        let trials = match failed {
+            None => self.reader.trials(&path, &name),
+            Some(failure) => {
+                let (runs, failures) = self.baseline;
+                let is_hopeless = is_baseline && runs == failures && runs >= FAILURES_MAX;
+                if is_hopeless || failure.is_not_found() {
+                    bail!("{} ({}): {failure}", program.side, program.command);
+                }
+                Ok(vec![Trial::failed(&name, failure)])
+            }
+        };
         if self.runs.keep.is_none() {
             let _ = std::fs::remove_file(&path);
         }
-        match failed {
-            None => {
-                self.failures = 0;
-                read
-            }
-            Some(how) => {
-                self.failures += 1;
-                if self.ran == 0 || self.failures >= FAILURES_MAX {
-                    bail!("{} ({}): {how}", program.side, program.command);
-                }
-                let Ok(mut trial) = read else { bail!("{} ({}): {how}", program.side, program.command) };
-                trial.void = Some(Void::Failed { how });
-                Ok(trial)
-            }
-        }
+        trials
     }
 
-    /// Records one trial; returns how the command failed.
-    fn record(&self, program: &Program, seed: u64, path: &Path) -> Result<Option<String>> {
+    /// Records one run; returns how it failed.
+    fn record(&self, program: &Program, seed: u64, path: &Path, duration: Option<Duration>) -> Result<Option<Failure>> {
         let log = self.scratch.path().join("output");
         let output = std::fs::File::create(&log).with_context(|| log.display().to_string())?;
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
@@ -187,7 +272,7 @@ impl Live {
         if self.runs.probe {
             taut.arg("--probe");
         }
-        if let Some(duration) = self.runs.duration {
+        if let Some(duration) = duration {
             taut.args(["--duration", &duration.as_secs_f64().to_string()]);
         }
         if let Some(folder) = &program.folder {
@@ -196,16 +281,26 @@ impl Live {
         // exec: the program itself is what a signal at the end of the duration reaches.
         taut.args(["--", "sh", "-c", &program.command]).env("TAUT_GATE_SEED", seed.to_string());
         taut.env_remove("TAUT_SESSION").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let status = self.interrupt.run(&mut taut)?;
+        let limit = duration.unwrap_or(self.runs.max_time) + LATE;
+        let (status, is_late) = self.interrupt.run_within(&mut taut, Some(limit))?;
         // 143: ended by the SIGTERM that its duration brings.
-        let is_stopped = self.runs.duration.is_some() && status.code() == Some(143);
-        if status.success() || is_stopped {
+        let is_stopped = duration.is_some() && status.code() == Some(143);
+        if (status.success() || is_stopped) && !is_late {
             return Ok(None);
         }
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-        let code = status.code().map_or("a signal".into(), |code| format!("exit code {code}"));
-        Ok(Some(format!("{code}: {}", last.trim().chars().take(200).collect::<String>())))
+        let how = match status.code() {
+            _ if is_late => format!("still running after {} s", limit.as_secs()),
+            Some(code @ 129..) => {
+                let name = signal_name(code - 128).map_or(String::new(), |name| format!(" ({name})"));
+                format!("signal {}{name}", code - 128)
+            }
+            Some(code) => format!("exit code {code}"),
+            None => "the recorder was ended by a signal".into(),
+        };
+        let said = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].iter();
+        Ok(Some(Failure { how, said: last.map(|line| line.chars().take(200).collect()).collect() }))
     }
 
     fn show(&self, what: &str, at: usize, most: usize) {

@@ -2,6 +2,7 @@
 
 mod history;
 mod interrupt;
+mod length;
 mod live;
 mod revisions;
 pub mod stored;
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use taut_gate::{Budget, Gated, Most, Settings, Trial, Vote, budgets, gate, noise};
+use taut_gate::{Budget, Gated, Most, Phase, Settings, Trial, Vote, budgets, gate, noise};
 use taut_report::{BudgetsShown, GateShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
@@ -40,7 +41,7 @@ const BETWEEN_SESSIONS: f64 = 0.1;
 /// the budgets of taut.toml. Stops as soon as it is sure. An accusation must hold on fresh pairs before it fails anything.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --budgets --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, 2 bad usage or input, 4 not enough evidence with --inconclusive fail."
+    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --budgets --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
 )]
 pub struct Args {
     /// Run this as the baseline, in turns with --b.
@@ -71,7 +72,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
     budgets: bool,
 
-    /// Stop each run after this many seconds [default: runs end by themselves].
+    /// Stop each run after this many seconds [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
     /// Have a verdict within this many seconds.
@@ -83,9 +84,9 @@ pub struct Args {
     /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
     #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "budgets"])]
     control: usize,
-    /// Draws the order within pairs; TAUT_GATE_SEED in the environment of both runs of a pair is the same.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Draws the order within pairs, in balanced blocks; TAUT_GATE_SEED in the environment of both runs of a pair is the same [default: random, and printed].
+    #[arg(long)]
+    seed: Option<u64>,
     /// Do not probe the machine beside the program.
     #[arg(long)]
     no_probe: bool,
@@ -196,16 +197,22 @@ fn in_turns(
     (a, b): (&Program, &Program),
     names: (&str, &str),
 ) -> Result<Done> {
+    let is_chosen = args.duration.is_none();
+    live.choose_length(a, settings)?;
     let control = live.control(a, args.control)?;
     let mut left = args.pairs.map_or(usize::MAX, usize::from);
     let gated = gate(settings, &mut |asked| {
         let pair = if left > 0 { live.pair(a, b, asked)? } else { None };
         left -= usize::from(pair.is_some());
+        if let (Some((a, _)), true) = (&pair, !is_chosen && asked.phase == Phase::Accuse && asked.pairs == 0) {
+            live.say_what_fits(settings, a.messages);
+        }
         anyhow::Ok(pair)
     })?;
     live.finish();
     let most = args.pairs.map_or(live.most(), |pairs| live.most().min(Most::of(pairs.into())));
-    let ran = Ran { control, most, notes: Vec::new(), elapsed_s: Some(live.elapsed().as_secs_f64()) };
+    let (elapsed_s, seed) = (Some(live.elapsed().as_secs_f64()), Some(live.seed()));
+    let ran = Ran { control, most, notes: Vec::new(), elapsed_s, seed };
     finish(args, settings, gated, names, &ran)
 }
 
@@ -214,6 +221,7 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
     let a = reader.set(&args.baseline)?;
     let settings = between_sessions(gating).within(a.len());
     let mut live = args.live(reader)?;
+    live.as_long_as(&a);
     let mut stored = a.iter();
     let mut candidates = Vec::new();
     let gated = gate::<anyhow::Error>(&settings, &mut |asked| {
@@ -227,7 +235,8 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
     let mut notes = fit.notes;
     notes.extend(few_pairs(&settings, a.len()));
     let most = live.most().min(Most::of(a.len()));
-    let ran = Ran { control: Vec::new(), most, notes, elapsed_s: Some(live.elapsed().as_secs_f64()) };
+    let elapsed_s = Some(live.elapsed().as_secs_f64());
+    let ran = Ran { control: Vec::new(), most, notes, elapsed_s, seed: None };
     let gated = if fit.same_machine { gated } else { other_machine(gated) };
     finish(args, &settings, gated, (&names(&args.baseline), &b.command), &ran)
 }
@@ -236,7 +245,7 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
 fn stored_sets(args: &Args, gating: &Gating, reader: &Reader) -> Result<Done> {
     let (a, b) = (reader.set(&args.baseline)?, reader.set(&args.candidate)?);
     let (gated, settings, notes) = compare(gating, &a, &b)?;
-    let ran = Ran { control: Vec::new(), most: Most::of(a.len().min(b.len())), notes, elapsed_s: None };
+    let ran = Ran { control: Vec::new(), most: Most::of(a.len().min(b.len())), notes, elapsed_s: None, seed: None };
     finish(args, &settings, gated, (&names(&args.baseline), &names(&args.candidate)), &ran)
 }
 
@@ -295,8 +304,8 @@ fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) ->
         Some(command) => {
             let program = Program { side: "B", command: command.clone(), folder: None };
             let mut live = args.live(reader)?;
-            let trials = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS).transpose());
-            let trials = trials.take(HISTORY_TRIALS).collect::<Result<Vec<Trial>>>()?;
+            let runs = std::iter::from_fn(|| live.single(&program, HISTORY_TRIALS).transpose());
+            let trials = runs.take(HISTORY_TRIALS).collect::<Result<Vec<Vec<Trial>>>>()?.concat();
             live.finish();
             trials
         }
@@ -311,31 +320,40 @@ fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) ->
 }
 
 fn against_budgets(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> {
-    let Some((chain, limits)) = &gating.budgets else {
+    let is_wanted = |limit: &&Budget| args.chain.as_ref().is_none_or(|chain| limit.chain == *chain);
+    let limits: Vec<Budget> = gating.budgets.iter().filter(is_wanted).cloned().collect();
+    if limits.is_empty() {
+        let of = args.chain.as_ref().map_or(String::new(), |chain| format!(" for the chain {chain:?}"));
         bail!(
-            "--budgets: taut.toml has none; give a [[chain]] missed_max_percent, dropped_max_percent or [[chain.budget]]"
+            "--budgets: taut.toml has none{of}; give a [[chain]] missed_max_percent, dropped_max_percent or [[chain.budget]]"
         );
-    };
-    let reader = reader.of_chain(args.chain.as_ref().unwrap_or(chain));
+    }
+    let reader = reader.of_limits(&limits);
     let (trials, budgeted, subject) = match (&args.b, args.candidate.is_empty()) {
         (Some(command), _) => {
-            let (trials, budgeted) = trials_for_budgets(args, reader, command, limits)?;
+            let (trials, budgeted) = trials_for_budgets(args, reader, command, &limits)?;
             (trials, budgeted, command.clone())
         }
         (None, false) => {
             let trials = reader.set(&args.candidate)?;
-            let budgeted = budgets(limits, &trials, 1)?;
+            let budgeted = budgets(&limits, &trials, 1)?;
             (trials, budgeted, names(&args.candidate))
         }
         (None, true) => bail!("--budgets: give --b COMMAND or --candidate RUN to hold against them"),
     };
-    let void = trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?)));
-    let notes: Vec<String> = void.map(|(name, why)| format!("{name} was left out: {why}")).collect();
-    let shown = BudgetsShown { subject: &subject, chain, budgeted: &budgeted, terms: args.terms(&notes) };
+    let mut notes: Vec<String> = Vec::new();
+    for (name, why) in trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?))) {
+        let note = format!("{name} was left out: {why}");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let shown = BudgetsShown { subject: &subject, budgeted: &budgeted, terms: args.terms(&notes) };
     args.outputs.budgets(&shown)?;
     Ok(match budgeted.verdict {
         taut_gate::BudgetVerdict::Broken => Done::Against,
-        taut_gate::BudgetVerdict::Open | taut_gate::BudgetVerdict::Silent => args.when_open(),
+        // Whoever sets a limit wants it held: that nobody can say is not that it is.
+        taut_gate::BudgetVerdict::Open | taut_gate::BudgetVerdict::Silent => Done::NotEnough,
         _ => Done::Fine,
     })
 }
@@ -350,13 +368,15 @@ fn trials_for_budgets(
     let mut live = args.live(reader)?;
     let mut trials: Vec<Trial> = Vec::new();
     let most = BUDGET_LOOKS[BUDGET_LOOKS.len() - 1];
+    let mut runs = 0;
     for look in BUDGET_LOOKS {
         let mut is_out = false;
-        while trials.len() < look && !is_out {
+        while runs < look && !is_out {
             match live.single(&program, most)? {
-                Some(trial) => trials.push(trial),
+                Some(of_run) => trials.extend(of_run),
                 None => is_out = true,
             }
+            runs += 1;
         }
         let budgeted = budgets(limits, &trials, BUDGET_LOOKS.len())?;
         let is_settled = !matches!(budgeted.verdict, taut_gate::BudgetVerdict::Open);
@@ -377,13 +397,15 @@ struct Ran {
     notes: Vec<String>,
     /// None for stored trials.
     elapsed_s: Option<f64>,
+    /// Of the order within pairs; none for stored trials.
+    seed: Option<u64>,
 }
 
 /// Prints, saves, and turns the verdict into an exit code.
 fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), ran: &Ran) -> Result<Done> {
     let floor = noise(settings, &gated, &ran.control, ran.most);
     let mut gated = gated;
-    if let Some(reason) = floor.iter().find_map(|noise| noise.unfit) {
+    if let Some(reason) = floor.iter().find_map(|noise| noise.unfit).filter(|_| !gated.outcome.failures.is_worse) {
         gated.outcome.verdict = Verdict::Invalid { reason };
         gated.outcome.blamed = None;
     }
@@ -393,6 +415,7 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
         outcome: &gated.outcome,
         noise: &floor,
         elapsed_s: ran.elapsed_s,
+        seed: ran.seed,
         terms: args.terms(&ran.notes),
     };
     args.outputs.gate(&shown, "gate")?;
@@ -407,7 +430,8 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
     }
     Ok(match gated.outcome.verdict {
         Verdict::Worse => Done::Against,
-        Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. } => args.when_open(),
+        Verdict::NotEnoughEvidence { .. } => args.when_open(),
+        Verdict::Invalid { .. } => Done::NotEnough,
         Verdict::Better | Verdict::NoRelevantDifference => Done::Fine,
     })
 }
@@ -424,7 +448,7 @@ impl Args {
         Runs {
             duration: self.duration,
             max_time: self.max_time,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(random_seed),
             probe: !self.no_probe,
             depth: self.depth.clone(),
             keep: self.keep.clone(),
@@ -444,6 +468,12 @@ impl Args {
     fn when_open(&self) -> Done {
         if self.inconclusive == Inconclusive::Fail { Done::NotEnough } else { Done::Fine }
     }
+}
+
+/// Short enough to be typed again.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish() & 0xffff_ffff
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

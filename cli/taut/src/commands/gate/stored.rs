@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Config, Wanted};
-use taut_gate::Trial;
+use taut_gate::{Budget, Trial};
 
 use crate::{commands::report::analyse, output};
 
@@ -26,20 +26,34 @@ impl Reader {
         Reader { config: Config { explain, ..config.clone() }, wanted }
     }
 
-    /// The same for another chain.
-    pub fn of_chain(mut self, chain: &str) -> Reader {
-        self.wanted.chain = Some(chain.to_owned());
+    /// For limits: each recording becomes a trial of every chain that has any.
+    pub fn of_limits(mut self, limits: &[Budget]) -> Reader {
+        self.wanted.limits = limits.to_vec();
         self
     }
 
     /// One recording, by the name that messages call it.
     pub fn trial(&self, path: &Path, name: &str) -> Result<Trial> {
-        let analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
-        Ok(Trial::of(name, &analysis, &self.wanted)?)
+        Ok(self.trials(path, name)?.remove(0))
     }
 
-    fn recording(&self, path: &Path) -> Result<Trial> {
-        self.trial(path, &path.display().to_string())
+    /// One recording: a trial of the chain to judge, or of each that has limits.
+    pub fn trials(&self, path: &Path, name: &str) -> Result<Vec<Trial>> {
+        let analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
+        let mut chains: Vec<Option<&String>> = self.wanted.limits.iter().map(|limit| Some(&limit.chain)).collect();
+        chains.dedup();
+        if chains.is_empty() {
+            chains.push(self.wanted.chain.as_ref());
+        }
+        let of = |chain: Option<&String>| -> Result<Trial> {
+            let wanted = taut_gate::Wanted { chain: chain.cloned(), ..self.wanted.clone() };
+            Ok(Trial::of(name, &analysis, &wanted)?)
+        };
+        chains.into_iter().map(of).collect()
+    }
+
+    fn recording(&self, path: &Path) -> Result<Vec<Trial>> {
+        self.trials(path, &path.display().to_string())
     }
 
     /// All trials of some recordings, folders of them, and files of trials, in order.
@@ -48,11 +62,13 @@ impl Reader {
         for path in paths {
             if path.is_dir() {
                 let recordings = recordings_in(path)?;
-                trials.extend(recordings.iter().map(|path| self.recording(path)).collect::<Result<Vec<_>>>()?);
+                for path in recordings {
+                    trials.extend(self.recording(&path)?);
+                }
             } else if path.extension().is_some_and(|extension| extension == "jsonl") {
                 trials.extend(saved(path)?);
             } else {
-                trials.push(self.recording(path)?);
+                trials.extend(self.recording(path)?);
             }
         }
         Ok(trials)

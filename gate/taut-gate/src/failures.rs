@@ -1,0 +1,117 @@
+//! Runs that failed, by side: evidence like any other, and compared like a rate.
+
+use serde::Serialize;
+use statrs::distribution::{DiscreteCDF, Hypergeometric};
+
+use crate::{Failure, Trial};
+
+/// At this level B fails more often than A, where both do.
+const ALPHA: f64 = 0.01;
+/// So many failures of B, and none of A, need no further runs.
+const CLEAR: usize = 4;
+
+/// What became of the runs of both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Failures {
+    /// Of the baseline.
+    pub a: SideFailures,
+    /// Of the candidate.
+    pub b: SideFailures,
+    /// Chance of as many failures of B, if runs of both failed equally often (Fisher 1935, exact, one-sided).
+    pub p_worse: f64,
+    /// B fails where A never did, or provably more often.
+    pub is_worse: bool,
+}
+
+/// Runs of one side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SideFailures {
+    /// All of them.
+    pub runs: usize,
+    /// Those that failed.
+    pub failed: usize,
+    /// The first that did.
+    pub first: Option<Failure>,
+}
+
+impl Failures {
+    /// Of these pairs.
+    pub fn of<'a>(pairs: impl Iterator<Item = &'a (Trial, Trial)> + Clone) -> Failures {
+        let a = SideFailures::of(pairs.clone().map(|(a, _)| a));
+        let b = SideFailures::of(pairs.map(|(_, b)| b));
+        let p_worse = p_more(&a, &b);
+        // A program that fails now and then is a defect, however few runs show it: chance is asked only where A fails as well.
+        let is_worse = b.failed > 0 && (a.failed == 0 || p_worse <= ALPHA);
+        Failures { a, b, p_worse, is_worse }
+    }
+
+    /// Whether further runs would not change it.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.a.failed == 0 && self.b.failed >= CLEAR
+    }
+}
+
+impl SideFailures {
+    pub(crate) fn of<'a>(trials: impl Iterator<Item = &'a Trial>) -> SideFailures {
+        let mut side = SideFailures::default();
+        for trial in trials {
+            side.runs += 1;
+            if let Some(failure) = trial.failure() {
+                side.failed += 1;
+                side.first.get_or_insert_with(|| failure.clone());
+            }
+        }
+        side
+    }
+}
+
+fn p_more(a: &SideFailures, b: &SideFailures) -> f64 {
+    let (runs, failed) = ((a.runs + b.runs) as u64, (a.failed + b.failed) as u64);
+    match Hypergeometric::new(runs, failed, b.runs as u64) {
+        Ok(of_b) if b.failed > 0 => of_b.sf(b.failed as u64 - 1),
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures(a: (usize, usize), b: (usize, usize)) -> Failures {
+        let trial = |fails: bool| {
+            let failure = Failure { how: "signal 6 (SIGABRT)".into(), said: vec!["assertion failed".into()] };
+            if fails { Trial::failed("one", failure) } else { Trial::default() }
+        };
+        assert_eq!(a.1, b.1);
+        let pairs: Vec<(Trial, Trial)> = (0..a.1).map(|at| (trial(at < a.0), trial(at < b.0))).collect();
+        Failures::of(pairs.iter())
+    }
+
+    /// scipy.stats.fisher_exact([[b, n - b], [a, n - a]], alternative="greater"), scipy 1.17.
+    #[test]
+    fn the_chance_is_fishers() {
+        for (a, b, n, p) in [
+            (0, 2, 16, 0.241_935_483_870_967_75),
+            (1, 8, 20, 0.009_828_009_828_009_828),
+            (3, 3, 10, 0.685_758_513_931_888_5),
+        ] {
+            let found = failures((a, n), (b, n)).p_worse;
+            assert!((found - p).abs() < 1e-6, "{a} and {b} of {n}: {found}");
+        }
+    }
+
+    #[test]
+    fn two_of_sixteen_are_enough_where_the_baseline_never_failed() {
+        let found = failures((0, 16), (2, 16));
+        assert!(found.is_worse && !found.is_clear());
+        assert_eq!((found.b.failed, found.b.runs), (2, 16));
+        assert_eq!(found.b.first.unwrap().to_string(), "signal 6 (SIGABRT): assertion failed");
+    }
+
+    #[test]
+    fn where_both_fail_chance_is_asked() {
+        assert!(!failures((1, 16), (2, 16)).is_worse);
+        assert!(failures((1, 20), (9, 20)).is_worse);
+        assert!(!failures((3, 16), (0, 16)).is_worse && !failures((0, 16), (0, 16)).is_worse);
+    }
+}
