@@ -119,10 +119,12 @@ pub fn budgets(limits: &[Budget], trials: &[Trial], looks: usize) -> Result<Budg
     });
     let failures = SideFailures::of(trials.iter());
     let verdict = if failures.failed > 0 { BudgetVerdict::Broken } else { gravest.unwrap_or(BudgetVerdict::Open) };
-    // Each recording is a trial of every chain.
-    let names: std::collections::HashSet<&String> =
-        trials.iter().filter(|trial| trial.void.is_none()).map(|trial| &trial.name).collect();
-    Ok(Budgeted { verdict, findings, trials: names.len(), fewest, failures })
+    // Each recording is a trial of every chain that has limits.
+    let of_chain = |limit: &Budget| {
+        trials.iter().filter(|trial| trial.void.is_none() && trial.chain == limit.chain).count()
+    };
+    let trials = limits.iter().map(of_chain).max().unwrap_or(0);
+    Ok(Budgeted { verdict, findings, trials, fewest, failures })
 }
 
 /// A limit on a quantile is one on the share of messages beyond it.

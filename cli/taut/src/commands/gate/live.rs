@@ -25,6 +25,8 @@ const FAILURES_MAX: usize = 3;
 const LATE: Duration = Duration::from_secs(30);
 /// Lines of the output of a run that failed.
 const LAST_LINES: usize = 5;
+/// What the shell says of a signal, behind the program's own last words.
+const OF_THE_SHELL: [&str; 6] = ["Aborted", "Segmentation fault", "Killed", "Terminated", "Bus error", "Floating point exception"];
 
 /// How trials are run.
 #[derive(Clone, Debug)]
@@ -297,8 +299,9 @@ impl Live {
             Some(code) => format!("exit code {code}"),
             None => "the recorder was ended by a signal".into(),
         };
+        let is_own = |line: &&str| !line.is_empty() && !OF_THE_SHELL.iter().any(|word| line.starts_with(word));
         let said = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> = said.lines().map(str::trim).filter(is_own).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].iter();
         Ok(Some(Failure { how, said: last.map(|line| line.chars().take(200).collect()).collect() }))
     }
