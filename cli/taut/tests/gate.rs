@@ -490,7 +490,8 @@ fn the_workflows_parse_and_their_commands_run() {
         let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
         let mut commands = Vec::new();
         collect(&parsed[0], &mut commands);
-        let is_gate = |line: &&String| ["taut gate --revisions", "taut gate --b"].iter().any(|gate| line.contains(gate));
+        let is_gate =
+            |line: &&String| ["taut gate --revisions", "taut gate --b"].iter().any(|gate| line.contains(gate));
         assert_eq!(commands.iter().filter(is_gate).count(), 2, "{file}");
         for line in commands {
             let said = folder.sh(&format!("{environment}; set -e; {line}"));

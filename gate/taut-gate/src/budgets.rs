@@ -120,9 +120,8 @@ pub fn budgets(limits: &[Budget], trials: &[Trial], looks: usize) -> Result<Budg
     let failures = SideFailures::of(trials.iter());
     let verdict = if failures.failed > 0 { BudgetVerdict::Broken } else { gravest.unwrap_or(BudgetVerdict::Open) };
     // Each recording is a trial of every chain that has limits.
-    let of_chain = |limit: &Budget| {
-        trials.iter().filter(|trial| trial.void.is_none() && trial.chain == limit.chain).count()
-    };
+    let of_chain =
+        |limit: &Budget| trials.iter().filter(|trial| trial.void.is_none() && trial.chain == limit.chain).count();
     let trials = limits.iter().map(of_chain).max().unwrap_or(0);
     Ok(Budgeted { verdict, findings, trials, fewest, failures })
 }

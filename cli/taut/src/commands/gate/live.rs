@@ -26,7 +26,8 @@ const LATE: Duration = Duration::from_secs(30);
 /// Lines of the output of a run that failed.
 const LAST_LINES: usize = 5;
 /// What the shell says of a signal, behind the program's own last words.
-const OF_THE_SHELL: [&str; 6] = ["Aborted", "Segmentation fault", "Killed", "Terminated", "Bus error", "Floating point exception"];
+const OF_THE_SHELL: [&str; 6] =
+    ["Aborted", "Segmentation fault", "Killed", "Terminated", "Bus error", "Floating point exception"];
 
 /// How trials are run.
 #[derive(Clone, Debug)]
