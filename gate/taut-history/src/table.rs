@@ -148,9 +148,14 @@ pub fn read(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
 }
 
 fn has_sound_footer(bytes: &[u8]) -> bool {
-    let Some((rest, tail)) = bytes.split_last_chunk::<TAIL>() else { return false };
+    footer_start(bytes).is_some_and(|from| thrift::is_sound(&bytes[from..bytes.len() - TAIL]))
+}
+
+/// Where the footer begins; `None` where the file is too short for the one that it names.
+fn footer_start(bytes: &[u8]) -> Option<usize> {
+    let (rest, tail) = bytes.split_last_chunk::<TAIL>()?;
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
-    rest.len().checked_sub(length).is_some_and(|from| thrift::is_sound(&rest[from..]))
+    rest.len().checked_sub(length)
 }
 
 fn decode(bytes: Vec<u8>) -> Result<Vec<Row>, Error> {
@@ -189,8 +194,8 @@ impl ChunkReader for Whole {
     fn get_read(&self, start: u64) -> Result<Strict, ParquetError> {
         let start = usize::try_from(start).ok().filter(|start| *start <= self.0.len());
         let start = start.ok_or_else(|| ParquetError::EOF("a page begins behind its end".into()))?;
-        // What is read from here is a page's header.
-        if !thrift::is_sound(&self.0[start..]) {
+        // What is read from before the footer is a page's header; the footer has been looked at.
+        if footer_start(&self.0).is_some_and(|footer| start < footer) && !thrift::is_sound(&self.0[start..]) {
             return Err(ParquetError::General("a page's header is damaged".into()));
         }
         Ok(Strict(self.0.slice(start..).reader()))
@@ -233,6 +238,11 @@ mod tests {
         let rows: Vec<Row> = (0..1000).map(|at| row(&format!("r{at}"), f64::from(at) * 0.5)).collect();
         assert_eq!(read(write(&rows).unwrap()).unwrap(), rows);
         assert_eq!(read(write(&[]).unwrap()).unwrap(), []);
+        // Footers of many lengths: their length's first byte must not be taken for a page's header.
+        for length in 1..300 {
+            let rows = [row(&"r".repeat(length), 1.0)];
+            assert_eq!(read(write(&rows).unwrap()).unwrap(), rows, "{length}");
+        }
     }
 
     #[test]
