@@ -37,7 +37,7 @@ LEAST = 2e-8
 
 @dataclass(frozen=True)
 class Fleet:
-    """What to make. A run is `hours` long; 24 · 7 hours are what `taut fleet merge` makes of a week."""
+    """What to make. A run is `hours` long; one of 24 · 7 hours has the counts of a week's runs."""
 
     robots: int
     first: date

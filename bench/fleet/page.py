@@ -65,8 +65,8 @@ def written(found: Found, quick: bool, took_s: float) -> str:
         "## Size",
         sizes(found, a_run),
         f"A year of hours is more than this machine's disk; it is extrapolated from {hours} of all robots, and the year of weeks from "
-        f"{max(found.weeks_asked)}. A week merged has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours and answers the "
-        "same to the last digit, which `python/tests/test_fleet.py` holds. `taut fleet merge` itself, of a day of hours of some robots "
+        f"{max(found.weeks_asked)}. A week is one run of each robot that is as long, merged by `taut fleet merge`; merged it has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours. That a merged fleet answers the "
+        "same to the last digit is held by `python/tests/test_fleet.py`, which calls the command. `taut fleet merge` itself, of a day of hours of some robots "
         f"({found.merge_rows / 1e6:.1f} million rows): {found.merge}.",
         "## Questions",
         questions(found),

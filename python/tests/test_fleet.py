@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +16,6 @@ import pytest
 import taut.fleet
 from taut.fleet import NoFleet
 from taut.fleet.intervals import change, median_interval
-from taut.fleet.merge import merge
 
 from bench.fleet import made
 
@@ -160,25 +160,100 @@ def test_two_robots_have_no_interval(fleet: Path) -> None:
     assert place["b"]["figures"]["p99"]["up_to_ns"] > place["a"]["figures"]["p99"]["up_to_ns"]
 
 
-def test_a_merged_fleet_answers_the_same(fleet: Path, tmp_path: Path) -> None:
+def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    ran = subprocess.run([TAUT, "fleet", *words], capture_output=True, text=True)
+    assert ran.returncode == code, ran.stderr
+    return ran
+
+
+def answers(folder: Path) -> list[Row]:
+    """What the command prints, as a nightly job asks it."""
+    asked = (["report", folder], ["worst", folder], ["compare", folder, "v1", "v2"])
+    all_answers = [json.loads(command(*words, "--format", "json").stdout) for words in asked]
+    for answer in all_answers:
+        assert answer.pop("place") == str(folder)
+    return all_answers
+
+
+@pytest.mark.parametrize(("period", "files"), [("day", 7), ("week", 3), ("month", 1)])
+def test_a_merged_fleet_answers_the_same(fleet: Path, tmp_path: Path, period: str, files: int) -> None:
+    merged = tmp_path / "merged"
+    said = command("merge", fleet, "--into", merged, "--by", period).stderr
+    first = {"day": "2026-10-05", "week": "2026-10-05", "month": "2026-10-01"}[period]
+    assert f"{files} file" in said and f" of {first} to 2026-10-" in said
+    assert len(list(merged.rglob("*.parquet"))) == files
+    # The same columns as the runs have, of the same types: whoever reads a fleet can read this one.
+    described = "SELECT column_name, column_type FROM (DESCRIBE FROM read_parquet(?, hive_partitioning = false))"
+    types = [duckdb.execute(described, [f"{folder}/**/*.parquet"]).fetchall() for folder in (fleet, merged)]
+    assert types[0] == types[1] and len(types[0]) == 12
+    in_merged, in_runs = answers(merged), answers(fleet)
+    assert in_merged[0]["first"] == in_merged[0]["chains"][0]["first"] == first
+    if period == "month":
+        # Its weeks are one: that of the month's first day.
+        for report in (in_merged[0], in_runs[0]):
+            for place in report["chains"][0]["places"]:
+                place.pop("weeks")
+                for cause in place["causes"]:
+                    cause.pop("weeks")
+    assert [without_days(answer) for answer in in_merged] == [without_days(answer) for answer in in_runs]
+
+
+def test_a_period_is_made_anew_from_all_of_its_days(fleet: Path, tmp_path: Path) -> None:
     weeks = tmp_path / "weeks"
-    assert merge(str(fleet), str(weeks), "week")["files"] == len(list(weeks.rglob("*"))) // 2 == 3
-
-    def answers(folder: Path) -> list[Row]:
-        opened = taut.fleet.open(str(folder))
-        opened.about["place"] = ""
-        return [without_days(opened.report()), without_days(opened.worst()), without_days(opened.compare("v1", "v2"))]
-
-    assert answers(weeks) == answers(fleet)
-    # Again, of one day's week: it is made anew from all of its days.
-    before = (weeks / "date=2026-10-19/merged.parquet").stat()
-    command = [TAUT, "fleet", "merge", fleet, "--into", weeks, "--since", "2026-10-23"]
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    command("merge", fleet, "--into", weeks)
+    before = (weeks / "date=2026-10-19/merged-by-week.parquet").stat()
+    again = command("merge", fleet, "--into", weeks, "--since", "2026-10-23")
     assert "1 file of 2026-10-19" in again.stderr
-    after = (weeks / "date=2026-10-19/merged.parquet").stat()
+    after = (weeks / "date=2026-10-19/merged-by-week.parquet").stat()
     assert after.st_ino != before.st_ino and after.st_size == before.st_size
-    with pytest.raises(NoFleet, match="cannot merge a fleet into itself"):
-        merge(str(fleet), f"{weeks}/../../{fleet.name}", "week")
+
+
+def test_a_merged_folder_counts_no_message_twice(fleet: Path, tmp_path: Path) -> None:
+    weeks = tmp_path / "weeks"
+    command("merge", fleet, "--into", weeks)
+    for into, period, says in [
+        (weeks, "month", "holds weeks already, which would count twice; merge by month into another folder"),
+        (fleet, "week", "cannot merge a fleet into itself"),
+    ]:
+        refused = command("merge", fleet, "--into", into, "--by", period, code=2).stderr
+        assert says in refused and len(refused.splitlines()) == 1
+    assert len(list(weeks.rglob("*.parquet"))) == 3
+    # Runs that lie among the weeks would count twice as well.
+    (weeks / "date=2026-10-05/robot=a").mkdir()
+    (weeks / "date=2026-10-05/robot=a/1.parquet").write_bytes(b"")
+    assert "holds runs (1.parquet) already" in command("merge", fleet, "--into", weeks, code=2).stderr
+    # A week lies in two months.
+    shutil.rmtree(weeks / "date=2026-10-05/robot=a")
+    refused = command("merge", weeks, "--into", tmp_path / "months", "--by", "month", code=2).stderr
+    assert "holds weeks, of which no month can be made; merge the runs by month" in refused
+    assert not (tmp_path / "months").exists()
+
+
+@pytest.mark.parametrize("damage", ["footer", "pages", "empty"])
+def test_a_damaged_file_is_set_aside_and_named(fleet: Path, tmp_path: Path, damage: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(fleet, copy)
+    file = next((copy / "date=2026-10-08").rglob("robot=robot-00003/*.parquet"))
+    content = bytearray(file.read_bytes())
+    if damage == "footer":
+        footer = int.from_bytes(content[-8:-4], "little")
+        content[-8 - footer : -8 - footer // 2] = bytes(footer - footer // 2)
+    elif damage == "pages":
+        content[4 : len(content) * 3 // 4] = b"\xff" * (len(content) * 3 // 4 - 4)
+    else:
+        content.clear()
+    file.write_bytes(content)
+    for words in (["report", copy], ["worst", copy], ["compare", copy, "v1", "v2"]):
+        shown = command(*words, code=5)
+        assert f"warning: {file}: cannot be read and is left out" in shown.stderr
+        assert "without 1 file that cannot be read" in shown.stdout
+    found = json.loads(command("report", copy, "--format", "json", code=5).stdout)
+    assert [of["file"] for of in found["set_aside"]] == [str(file)]
+    weeks = tmp_path / "weeks"
+    merged = command("merge", copy, "--into", weeks, code=5).stderr
+    assert f"warning: {file}: cannot be read and is left out" in merged
+    file.unlink()
+    assert without_days(answers(weeks)) == without_days(answers(copy))
 
 
 def without_days(of: Any) -> Any:
@@ -191,6 +266,10 @@ def without_days(of: Any) -> Any:
 def test_days_are_chosen_without_opening_the_others(fleet: Path) -> None:
     report = taut.fleet.open(str(fleet), since="2026-10-07", until="2026-10-08").report()
     assert (report["first"], report["last"]) == ("2026-10-08", "2026-10-08")
+
+
+def test_a_fleet_says_what_it_is(fleet: Path) -> None:
+    assert repr(taut.fleet.open(str(fleet))) == f"<fleet {fleet}: 'camera → drive' of 14 robots>"
 
 
 def test_robot_007_is_not_robot_7(tmp_path: Path) -> None:

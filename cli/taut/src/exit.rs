@@ -43,6 +43,19 @@ impl From<Done> for ExitCode {
     }
 }
 
+/// An error and its causes in one line. A cause that the sentence before it has in it already is not said again.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match text.is_empty() {
+            true => text = cause,
+            false if text.contains(&cause) => {}
+            false => text = format!("{text}: {cause}"),
+        }
+    }
+    text
+}
+
 /// The code for an error: not permitted is told apart from everything else.
 pub fn code_of(error: &anyhow::Error) -> u8 {
     let denied = error
@@ -50,4 +63,18 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|io| io.kind() == std::io::ErrorKind::PermissionDenied);
     if denied { NOT_PERMITTED } else { BAD_INPUT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let gone = || std::io::Error::from_raw_os_error(2);
+        let wrapped = anyhow::Error::new(gone()).context(format!("cannot be read: {}", gone())).context("trace");
+        assert_eq!(told(&wrapped), "trace: cannot be read: No such file or directory (os error 2)");
+        let two = anyhow::Error::new(gone()).context("cannot be read").context("trace");
+        assert_eq!(told(&two), "trace: cannot be read: No such file or directory (os error 2)");
+    }
 }

@@ -16,6 +16,7 @@ mod output;
 #[cfg(test)]
 mod reference;
 mod stop;
+mod time;
 
 use std::process::ExitCode;
 
@@ -104,7 +105,7 @@ fn main() -> ExitCode {
             // One line, whatever the name of a file or what is in it.
             let text = match cli.verbose {
                 true => format!("{error:?}"),
-                false => taut_recording::printable(format!("{error:#}")),
+                false => taut_recording::printable(exit::told(&error)),
             };
             say!("taut: {text}");
             ExitCode::from(exit::code_of(&error))

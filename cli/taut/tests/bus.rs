@@ -14,7 +14,7 @@ fn taut(arguments: &[&str]) -> assert_cmd::assert::Assert {
 }
 
 /// A loaded machine may take its time; replies have ten seconds.
-const PATIENT: [&str; 4] = ["--timeout-us", "10000000", "--format", "json"];
+const PATIENT: [&str; 4] = ["--timeout", "10s", "--format", "json"];
 
 fn json(arguments: &[&str]) -> Value {
     let arguments = [&["bus"], arguments, &PATIENT].concat();
@@ -74,7 +74,7 @@ fn several_things_in_one_cycle() {
 
 #[test]
 fn who_does_not_answer_is_named_and_the_exit_code_says_so() {
-    taut(&["bus", "sim:1", "--query", "1,1-2", "--timeout-us", "2000000"]).code(5).stdout(
+    taut(&["bus", "sim:1", "--query", "1,1-2", "--timeout", "2s"]).code(5).stdout(
         predicate::str::contains("servo   2  no reply").and(predicate::str::contains("1 of 2 expected replies")),
     );
 }
@@ -104,7 +104,7 @@ fn a_recorded_cycle_shows_its_phases() {
     let run = folder.path().join("run.mcap");
     let run = run.to_str().unwrap();
     let bus = [env!("CARGO_BIN_EXE_taut"), "bus", "sim:1-3", "--hold", "1,1-3", "--rate", "200", "--duration", "1"];
-    let patient = ["--read-att", "--timeout-us", "1000000"];
+    let patient = ["--read-att", "--timeout", "1s"];
     taut(&[&["record", "-q", "-o", run, "--"][..], &bus, &patient].concat()).success();
     let report = taut(&["report", run, "--format", "json"]).success().get_output().stdout.clone();
     let report: Value = serde_json::from_slice(&report).unwrap();
@@ -121,7 +121,7 @@ fn mistakes_are_one_line_with_the_remedy() {
     refuses(&["fdcanusb:/dev/tty-nowhere", "--query", "1,1"], "/dev/ttyACM0");
     refuses(&["udp:localhost:1", "--serve"], "only simulated buses");
     refuses(&["udp:127.0.0.1:1", "--read-att"], "none of these buses has an inertial unit");
-    refuses(&["sim:1", "--query", "1,1", "--rate", "1000", "--duration", "1e9"], "cycles; from 1 to");
+    refuses(&["sim:1", "--query", "1,1", "--rate", "1000", "--duration", "1000000"], "cycles; from 1 to");
     for (arguments, text) in [
         (["can0", "--query", "1,1"], "names no kind of bus"),
         (["sim:1", "--write-can", "1,8001,1"], "two digits a byte"),

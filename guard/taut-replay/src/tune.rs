@@ -13,6 +13,9 @@ use crate::{
 
 /// Above what was seen, since the next hour may be worse.
 const ROOM: f64 = 1.25;
+/// Values of a recording are doubles: of a calendar's nanoseconds (1.7e18) they carry steps of 256. Between two differences of
+/// stamps so much more or less is nothing that the robot's clock did.
+const DOUBLE_NS: u64 = 1024;
 /// A resting tool moves less than this between neighbours.
 const REST_MM: f64 = 0.2;
 /// So many frames of rest in a row tell of noise.
@@ -94,7 +97,7 @@ pub fn tune(stream: &Stream, given: &Parameters) -> Result<Tuned, Error> {
         ),
     );
     match m.base {
-        TimeBase::Source if m.quantum_ns > period_ns / 4 && m.residual_ns == 0 => {
+        TimeBase::Source if m.quantum_ns > period_ns / 4 && m.residual_ns <= DOUBLE_NS => {
             p.source_error_ns = given.source_error_ns.min(period_ns / 2);
             say(
                 "source_error_ns",
@@ -400,11 +403,10 @@ fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
 }
 
-/// The greatest common divisor of steps that may be off by what a double carries of a calendar's nanoseconds.
+/// The greatest common divisor of steps that may be off by [`DOUBLE_NS`].
 fn rough_gcd(a: u64, b: u64) -> u64 {
-    const OFF_NS: u64 = 1024;
     let (mut a, mut b) = (a.max(b), a.min(b));
-    while b > OFF_NS {
+    while b > DOUBLE_NS {
         let rest = a % b;
         // Just below a multiple is a multiple.
         (a, b) = (b, rest.min(b - rest));

@@ -28,6 +28,8 @@ def main() -> int:
         return 2
     json.dump(answer, sys.stdout, ensure_ascii=False)
     print()
+    for file in answer["set_aside"]:
+        print(f"taut: warning: {file['file']}: cannot be read and is left out: {file['why']}", file=sys.stderr)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Where the rows are and who reckons: an Ibis table for each engine. All that differs between engines is in this file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlparse
@@ -9,21 +9,22 @@ import ibis
 import ibis.expr.types as ir
 
 ENGINES = ("duckdb", "clickhouse", "spark")
-# What `taut fleet add` writes, in docs/fleet.md's order.
-COLUMNS = [
-    "date",
-    "robot",
-    "run",
-    "revision",
-    "chain",
-    "position",
-    "hop",
-    "cause",
-    "bucket",
-    "low_ns",
-    "high_ns",
-    "count",
-]
+# What `taut fleet add` writes, in docs/fleet.md's order, with the types that a question reckons with. Files may hold others: an engine
+# that adds up counts writes a wider type, and one that truncates dates writes moments.
+COLUMNS = {
+    "date": "date",
+    "robot": "string",
+    "run": "string",
+    "revision": "string",
+    "chain": "string",
+    "position": "int32",
+    "hop": "string",
+    "cause": "string",
+    "bucket": "int32",
+    "low_ns": "int64",
+    "high_ns": "int64",
+    "count": "int64",
+}
 # Of views: an engine that a process has once may be asked for several fleets.
 NAMES = (f"taut_fleet_{number}" for number in count())
 
@@ -32,18 +33,17 @@ class NoFleet(ValueError):
     """There is no answer; the one line says why."""
 
 
-def rows(place: str, engine: str, since: str | None, until: str | None) -> ir.Table:
+def rows(
+    place: str, engine: str, since: str | None, until: str | None, without: Collection[Path] = frozenset()
+) -> ir.Table:
     """The histogram rows of a folder or of a server's table. The columns are the files' own, never the folders' names: every engine
-    guesses the types of those in its own way, and robot 007 is not robot 7."""
+    guesses the types of those in its own way, and robot 007 is not robot 7. Of a folder, DuckDB leaves the files `without` out."""
     engines: dict[str, Callable[[str, str | None, str | None], ir.Table]] = {
-        "duckdb": duckdb,
+        "duckdb": lambda place, since, until: duckdb(place, since, until, without),
         "clickhouse": clickhouse,
         "spark": spark,
     }
-    table = engines[engine](place, since, until)
-    for column in COLUMNS:
-        if column not in table.columns:
-            raise NoFleet(f"{place}: is no fleet: it has no column {column!r}; `taut fleet add` makes one")
+    table = typed(engines[engine](place, since, until), place)
     if since:
         table = table.filter(table["date"] >= ibis.date(since))
     if until:
@@ -51,9 +51,40 @@ def rows(place: str, engine: str, since: str | None, until: str | None) -> ir.Ta
     return table
 
 
-def duckdb(place: str, since: str | None, until: str | None) -> ir.Table:
-    files = [f"{day}/**/*.parquet" for day in days(place, since, until)]
-    return ibis.duckdb.connect().read_parquet(files, hive_partitioning=False)
+def typed(table: ir.Table, place: str) -> ir.Table:
+    """A fleet's columns, each of its type."""
+    for column in COLUMNS:
+        if column not in table.columns:
+            raise NoFleet(f"{place}: is no fleet: it has no column {column!r}; `taut fleet add` makes one")
+    return table.select(**{name: table[name].cast(type_) for name, type_ in COLUMNS.items()})
+
+
+def duckdb(place: str, since: str | None, until: str | None, without: Collection[Path]) -> ir.Table:
+    all_days = days(place, since, until)
+    read = [f"{day}/**/*.parquet" for day in all_days]
+    if without:
+        read = [str(file) for file in files(all_days) if file not in without]
+        if not read:
+            raise NoFleet(f"{place}: holds no file that can be read")
+    return ibis.duckdb.connect().read_parquet(read, hive_partitioning=False)
+
+
+def files(all_days: Iterable[Path]) -> list[Path]:
+    """The files of these days."""
+    return sorted(file for day in all_days for file in day.rglob("*.parquet"))
+
+
+def damaged(all_files: Iterable[Path]) -> dict[Path, str]:
+    """The files that cannot be read to their end as a fleet's, and why. Reads each of them."""
+    found = {}
+    for file in all_files:
+        try:
+            table = typed(ibis.duckdb.connect().read_parquet(str(file), hive_partitioning=False), str(file))
+            table.aggregate(**{name: table[name].hash().max() for name in COLUMNS}).execute()
+        except Exception as error:
+            # DuckDB says a page; its first line tells.
+            found[file] = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+    return found
 
 
 def clickhouse(place: str, since: str | None, until: str | None) -> ir.Table:

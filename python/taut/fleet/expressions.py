@@ -72,7 +72,8 @@ def weekly(rows: ir.Table) -> ir.Table:
 
 
 def coarser(rows: ir.Table, period: str) -> ir.Table:
-    """The same fleet with the runs of a robot and period ("D", "W", "M") merged. No figure changes by it; the runs' names go."""
+    """The same fleet with the runs of a robot and period ("D", "W", "M") merged. No figure changes by it; the runs' names go. The
+    columns have other types than a fleet's: a sum is wider than what it adds up."""
     rows = rows.mutate(date=rows["date"].truncate(period), run=ibis.literal(""))
     by = ["date", "robot", "run", "revision", "chain", "position", "hop", "cause", *BUCKET]
     return rows.group_by(by).agg(count=rows["count"].sum())

@@ -14,30 +14,81 @@ from taut.fleet import engines, expressions
 from taut.fleet.engines import NoFleet
 
 PERIODS = {"day": "D", "week": "W", "month": "M"}
+# What the file of a period is called before the period's length.
+NAME = "merged-by-"
+SQL_TYPES = {
+    name: {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT"}.get(of, of)
+    for name, of in engines.COLUMNS.items()
+}
 # The whole way first, then hop by hop: a question about one of them skips the rest of the file.
 ORDER = ["chain", "position", "cause", "hop", "robot", "revision", "bucket"]
 
 
 def merge(folder: str, into: str, by: str, since: str | None = None, until: str | None = None) -> dict[str, Any]:
-    """Writes one file for each period; one that is there already is made anew from all its days."""
+    """Writes one file for each period; one that is there already is made anew from all its days. Files that cannot be read are left out
+    and named in `set_aside`."""
     if Path(into).resolve() == Path(folder).resolve():
         raise NoFleet(f"{into}: cannot merge a fleet into itself; name another folder")
+    refuse_to_count_twice(folder, into, by)
     periods: dict[date, list[Path]] = defaultdict(list)
     wanted = {first_day(day, by) for day in engines.days(folder, since, until)}
     for day in engines.days(folder, None, None):
         first = first_day(day, by)
         if first in wanted:
             periods[first].append(day)
-    rows = 0
-    con = ibis.duckdb.connect()
+    rows, written = 0, []
+    set_aside: dict[Path, str] = {}
     for first, days in sorted(periods.items()):
-        table = con.read_parquet([f"{day}/**/*.parquet" for day in days], hive_partitioning=False)
-        target = Path(into) / f"date={first}" / "merged.parquet"
-        merged = expressions.coarser(table, PERIODS[by]).order_by(ORDER)
-        with whole_or_not_at_all(target) as partial:
-            con.to_parquet(merged, partial, compression="zstd")
-            rows += con.raw_sql(f"SELECT num_rows FROM parquet_file_metadata({quoted(partial)})").fetchone()[0]
-    return {"files": len(periods), "rows": rows, "first": str(min(periods)), "last": str(max(periods))}
+        target = Path(into) / f"date={first}" / f"{NAME}{by}.parquet"
+        files = engines.files(days)
+        try:
+            rows += merge_files(files, by, target)
+        except Exception:
+            damaged = engines.damaged(files)
+            if not damaged:
+                raise
+            set_aside |= damaged
+            files = [file for file in files if file not in damaged]
+            if not files:
+                continue
+            rows += merge_files(files, by, target)
+        written.append(first)
+    if not written:
+        raise NoFleet(f"{folder}: holds no file that can be read: {' '.join(str(file) for file in set_aside)}")
+    about = {"files": len(written), "rows": rows, "first": str(min(written)), "last": str(max(written))}
+    return about | {"set_aside": [{"file": str(file), "why": why} for file, why in set_aside.items()]}
+
+
+def merge_files(files: list[Path], by: str, target: Path) -> int:
+    """Writes them as one, and says how many rows that has."""
+    con = ibis.duckdb.connect()
+    table = con.read_parquet([str(file) for file in files], hive_partitioning=False)
+    merged = expressions.coarser(engines.typed(table, str(files[0])), PERIODS[by])
+    # DuckDB's sum is wider than Ibis takes it for, and its truncated date is a moment: only SQL's own cast is one.
+    columns = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in SQL_TYPES.items())
+    select = f"SELECT {columns} FROM ({ibis.to_sql(merged, dialect='duckdb')}) ORDER BY {', '.join(ORDER)}"
+    with whole_or_not_at_all(target) as partial:
+        con.raw_sql(f"COPY ({select}) TO {quoted(partial)} (FORMAT parquet, COMPRESSION zstd)")
+        rows: int = con.raw_sql(f"SELECT num_rows FROM parquet_file_metadata({quoted(partial)})").fetchone()[0]
+    return rows
+
+
+def refuse_to_count_twice(folder: str, into: str, by: str) -> None:
+    """A folder holds periods of one length: of two, or of periods beside runs, each message would count twice. A period that does not lie
+    in one of the longer ones cannot be merged into those."""
+    for file in Path(into).glob("date=*/**/*.parquet"):
+        if file.name != f"{NAME}{by}.parquet":
+            raise NoFleet(
+                f"{into}: holds {held(file)} already, which would count twice; merge by {by} into another folder"
+            )
+    for file in Path(folder).glob("date=*/**/*.parquet"):
+        source = file.stem.removeprefix(NAME) if file.name.startswith(NAME) else "run"
+        if source not in ("run", "day", by):
+            raise NoFleet(f"{folder}: holds {held(file)}, of which no {by} can be made; merge the runs by {by}")
+
+
+def held(file: Path) -> str:
+    return f"{file.stem.removeprefix(NAME)}s" if file.name.startswith(NAME) else f"runs ({file.name})"
 
 
 @contextmanager

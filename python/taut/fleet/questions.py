@@ -2,10 +2,11 @@
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cached_property, wraps
+from pathlib import Path
 from statistics import median_low
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import ibis
 import ibis.expr.types as ir
@@ -37,9 +38,52 @@ def open(
     for day in (since, until):
         if day is not None:
             checked_day(day)
-    rows = engines.rows(place, engine, since, until)
-    about = {"place": place, "engine": engine, "since": since, "until": until, "revision": revision}
-    return Fleet(rows, about, chain, revision)
+
+    def opened(damaged: dict[Path, str]) -> Fleet:
+        rows = engines.rows(place, engine, since, until, damaged)
+        about: Row = {"place": place, "engine": engine, "since": since, "until": until, "revision": revision}
+        about["set_aside"] = [{"file": str(file), "why": why} for file, why in damaged.items()]
+        return Fleet(rows, about, chain, revision)
+
+    def without_damaged() -> Fleet | None:
+        damaged = engines.damaged(engines.files(engines.days(place, since, until))) if engine == "duckdb" else {}
+        return opened(damaged) if damaged else None
+
+    try:
+        fleet = opened({})
+    except NoFleet:
+        raise
+    except Exception:
+        again = without_damaged()
+        if again is None:
+            raise
+        return again
+    fleet.without_damaged = without_damaged
+    return fleet
+
+
+Asked = ParamSpec("Asked")
+
+
+def of_what_can_be_read(
+    question: "Callable[Concatenate[Fleet, Asked], Row]",
+) -> "Callable[Concatenate[Fleet, Asked], Row]":
+    """Asks again without the files that cannot be read, if there are such: they are no reason to know nothing of the others."""
+
+    @wraps(question)
+    def asked(fleet: "Fleet", /, *given: Asked.args, **named: Asked.kwargs) -> Row:
+        try:
+            return question(fleet, *given, **named)
+        except NoFleet:
+            raise
+        except Exception:
+            again = fleet.without_damaged() if fleet.without_damaged else None
+            if again is None:
+                raise
+            fleet.__dict__ = again.__dict__
+            return question(fleet, *given, **named)
+
+    return asked
 
 
 class Fleet:
@@ -49,12 +93,18 @@ class Fleet:
         self.rows = rows
         """The Ibis table: one row for each filled bucket of each run, chain, hop and cause."""
         self.about = about
+        self.without_damaged: Callable[[], Fleet | None] | None = None
+        """Opens the same without the files that cannot be read; `None` when there are none."""
         if chain is not None:
             self.rows = self.rows.filter(self.rows["chain"] == chain)
         if revision is not None:
             self.rows = self.rows.filter(self.rows["revision"] == revision)
         if not self.extents:
             raise NoFleet(f"{about['place']}: {self.why_nothing(rows, chain, revision)}")
+
+    def __repr__(self) -> str:
+        chains = ", ".join(f"{of['chain']!r} of {of['robots']} robots" for of in self.extents)
+        return f"<fleet {self.about['place']}: {chains}>"
 
     @cached_property
     def presence(self) -> list[Row]:
@@ -66,6 +116,7 @@ class Fleet:
         """For each chain: robots, messages, first and last day; the busiest chain first."""
         return sorted(extents(self.presence, "chain"), key=lambda of: (-of["messages"], of["chain"]))
 
+    @of_what_can_be_read
     def report(self) -> Row:
         """How late, over all robots: chain by chain, hop by hop, cause by cause, week by week, revision by revision."""
         merged = here(expressions.merged(expressions.weekly(self.rows), ["week", "revision", *PLACE]))
@@ -93,6 +144,7 @@ class Fleet:
             )
         return self.document("fleet-report") | extent(extents(self.presence)[0]) | {"chains": chains}
 
+    @of_what_can_be_read
     def worst(self, *, hop: str = "", cause: str = "", figure: str = "p99", limit: int = 10) -> Row:
         """Robots by a figure of one chain, the busiest unless the fleet was opened with one; and what is special about each."""
         if figure not in QUANTILES:
@@ -141,6 +193,7 @@ class Fleet:
             }
         )
 
+    @of_what_can_be_read
     def compare(self, a: str, b: str, *, by: str = "revision") -> Row:
         """Revision B against revision A (or robot against robot): hop by hop, cause by cause; intervals by robots."""
         if a == b:

@@ -1,4 +1,4 @@
-//! Every page, with names that try to break out of it wherever a name may stand. What a browser makes of the files that are
+//! Every form, with names that try to break out of it wherever a name may stand. What a browser makes of the pages that are
 //! written here is held by `report/web/test/hostile.test.mjs`.
 
 use serde_json::Value;
@@ -142,4 +142,112 @@ fn no_name_breaks_out_of_a_flame_graph() {
     let svg = crate::flame::flame(&profile, HOSTILE);
     assert_eq!(svg.matches("<script").count(), 1, "its own");
     assert!(!svg.contains("<img") && svg.contains("alert(1)"));
+}
+
+/// Tries what Markdown, a spreadsheet and a terminal would take for their own.
+const TRICKS: &str =
+    "=1+1|cell [go](https://evil.example) www.evil.example `code` *x* @someone #1 <b>\u{1b}[2J\n# head";
+
+/// A recording that gives each of its names and sentences to strangers.
+fn hostile_analysis() -> taut_analysis::Analysis {
+    let mut analysis = sample::teleop();
+    let name = |text: &mut String| *text = format!("{TRICKS}{text}{HOSTILE}");
+    for chain in &mut analysis.chains {
+        name(&mut chain.name);
+        chain.points.iter_mut().for_each(|point| name(&mut point.name));
+        chain.hops.iter_mut().for_each(|hop| [&mut hop.from, &mut hop.to].into_iter().for_each(name));
+        chain.startup.iter_mut().for_each(|startup| name(&mut startup.sentence));
+        let dropped = std::mem::take(&mut chain.outcomes.dropped);
+        chain.outcomes.dropped =
+            dropped.into_iter().map(|(reason, n)| (format!("{TRICKS}{reason}{HOSTILE}"), n)).collect();
+        let explained = &mut chain.explained;
+        explained.causes.iter_mut().for_each(|cause| name(&mut cause.detail));
+        explained.verdicts.iter_mut().for_each(|verdict| name(&mut verdict.sentence));
+        explained
+            .what_if
+            .iter_mut()
+            .for_each(|found| [&mut found.without, &mut found.assumption].into_iter().for_each(name));
+        explained
+            .recommendations
+            .iter_mut()
+            .for_each(|advice| [&mut advice.evidence, &mut advice.remedy].into_iter().for_each(name));
+        for path in &mut explained.paths {
+            path.lanes.iter_mut().for_each(|lane| name(&mut lane.thread));
+            path.path.iter_mut().for_each(|piece| name(&mut piece.detail));
+            path.budget.pieces.iter_mut().for_each(|piece| name(&mut piece.detail));
+        }
+    }
+    analysis.points.iter_mut().for_each(|point| name(&mut point.name));
+    analysis.histograms.iter_mut().for_each(|of| name(&mut of.name));
+    analysis.telemetry.iter_mut().for_each(|channel| name(&mut channel.topic));
+    analysis.tracking.iter_mut().for_each(|signal| name(&mut signal.name));
+    analysis.damage.push(format!("{TRICKS}{HOSTILE}"));
+    analysis.notes.push(format!("{TRICKS}{HOSTILE}"));
+    let info = &mut analysis.info;
+    info.command = vec![format!("{TRICKS}{HOSTILE}")];
+    [&mut info.git_revision, &mut info.cpu, &mut info.kernel, &mut info.taut_version].into_iter().for_each(name);
+    analysis
+}
+
+/// Bars that divide cells: those that no backslash escapes.
+fn bars(line: &str) -> usize {
+    line.replace("\\\\", "").replace("\\|", "").matches('|').count()
+}
+
+fn check_markdown(name: &str, text: &str) {
+    assert!(text.contains("alert(1)") || text.contains("evil"), "{name}: the names are there, as text");
+    let blocks: String = text.split("```").step_by(2).collect();
+    // What is escaped is text.
+    let prose = blocks.replace("\\]", "");
+    for begins in ["<script", "<img", "<b>", "](", "https://", "www.", " `code`", " *x*", " @someone", " #1", "\u{1b}"]
+    {
+        assert!(!prose.contains(begins), "{name}: {begins:?} in {prose}");
+    }
+    assert!(!text.lines().any(|line| line == "# head" || line.starts_with("# head")), "{name}");
+    let mut columns = 0;
+    for line in prose.lines() {
+        match line.starts_with('|') {
+            true if columns == 0 => columns = bars(line),
+            true => assert_eq!(bars(line), columns, "{name}: {line}"),
+            false => columns = 0,
+        }
+    }
+}
+
+#[test]
+fn no_name_begins_anything_in_markdown() {
+    let (analysis, name) = (hostile_analysis(), format!("{TRICKS}{HOSTILE}"));
+    let named = Named { name: &name, analysis: &analysis };
+    check_markdown("report", &crate::markdown(named));
+    check_markdown("explain", &crate::markdown_explanation(named, crate::Asked::default()));
+    let other = sample::teleop_made_right();
+    check_markdown("compare", &crate::comparison_markdown(&[named, Named { name: &name, analysis: &other }]));
+    check_markdown("compare with itself", &crate::comparison_markdown(&[named, named]));
+    let (_, mut outcome) = gate::sample::outcomes().remove(0);
+    outcome.hops.iter_mut().for_each(|hop| hop.from = name.clone());
+    let shown = gate::GateShown { a: &name, b: &name, ..gate::sample::shown(&outcome) };
+    check_markdown("gate", &gate::gate_markdown(&shown));
+    let xml = gate::gate_junit(&shown);
+    assert!(!xml.contains("<script") && !xml.contains("<img") && !xml.contains('\u{1b}'), "{xml}");
+}
+
+#[test]
+fn no_name_is_a_formula_or_ends_a_field_of_a_table() {
+    let mut out = Vec::new();
+    crate::export::csv(&mut out, &hostile_analysis()).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("evil"), "the names are there");
+    assert!(!text.contains("\"=1+1") && !text.contains(",=1+1") && !text.contains("\n=1+1"), "{text}");
+}
+
+#[test]
+fn no_name_of_a_fleet_leaves_its_line_of_a_terminal() {
+    for mut answer in fleet::sample::answers() {
+        hostile(&mut answer, false);
+        let text = answer.to_string().replace("alert(1)", "\\u001b[2J\\nforged");
+        let answer = fleet::Answer::read(text.as_bytes()).unwrap();
+        let shown = fleet::fleet_terminal(&answer, crate::Style::default());
+        assert!(!shown.contains('\u{1b}') && !shown.lines().any(|line| line.starts_with("forged")), "{shown}");
+        assert!(shown.contains("u{1b}"), "{shown}");
+    }
 }

@@ -3,7 +3,11 @@
 
 use taut_analysis::{Analysis, Chain, Tracking};
 
-use crate::{Named, flame, json, svg, words};
+use crate::{
+    Named,
+    escape::{Form, escaped},
+    flame, json, svg, words,
+};
 
 const SCRIPT: &str = include_str!("../bundle/report.js");
 const STYLE: &str = include_str!("../bundle/report.css");
@@ -72,7 +76,7 @@ pub(crate) fn drawn(title: &str, style: &str, body: &str) -> String {
 }
 
 pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    escaped(text, Form::Markup)
 }
 
 /// (start in µs, latency in ns) of a chain's messages. A long run keeps each bucket's extremes and all

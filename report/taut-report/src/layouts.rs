@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+use crate::html::escape;
+
 /// More plots of a channel than this, or curves in a plot, nobody can read; the rest is in the tool's own list.
 const MOST_PLOTS: usize = 6;
 const MOST_CURVES: usize = 12;
@@ -162,10 +164,6 @@ fn quoted(topic: &str) -> String {
         return topic.to_owned();
     }
     format!("\"{}\"", topic.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod bus;
 mod causes;
 mod compare;
 mod doctor;
+mod escape;
 pub mod export;
 pub mod flame;
 pub mod fleet;
@@ -49,8 +50,8 @@ pub use headline::headline;
 pub use html::html;
 pub use json::{SCHEMA_VERSION, json, schema};
 pub use lab::{
-    LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_html, lab_json, lab_sweep_json,
-    lab_terminal,
+    LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_csv, lab_html, lab_json,
+    lab_sweep_json, lab_terminal,
 };
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};

@@ -6,6 +6,7 @@ use taut_stats::Distribution;
 use crate::{
     Asked, Named, Style,
     causes::{drawn, lanes},
+    escape::{Form, code, escaped},
     points,
     terminal::{balance, measured, outcome_rows},
     words,
@@ -14,9 +15,9 @@ use crate::{
 /// The report of one recording.
 pub fn markdown(named: Named<'_>) -> String {
     let analysis = named.analysis;
-    let mut out = format!("### taut: `{}`\n\n{}\n\n", named.name, crate::headline(analysis));
+    let mut out = format!("### taut: {}\n\n{}\n\n", code(named.name), cell(&crate::headline(analysis)));
     for damage in &analysis.damage {
-        out += &format!("> **Damaged:** {damage}\n\n");
+        out += &format!("> **Damaged:** {}\n\n", cell(damage));
     }
     let (told, listed) = points::told_and_listed(analysis);
     for chain in told {
@@ -27,17 +28,17 @@ pub fn markdown(named: Named<'_>) -> String {
     out += &histograms(analysis);
     out += &signals(analysis);
     out += &telemetry(analysis);
-    out += &format!("<sub>{}", measured(analysis));
+    out += &format!("<sub>{}", cell(&measured(analysis)));
     let info = &analysis.info;
     if !info.command.is_empty() {
-        out += &format!(" · `{}`", words::shell(&info.command));
+        out += &format!(" · {}", code(&words::shell(&info.command)));
     }
     if !info.git_revision.is_empty() {
-        out += &format!(" · git {}", info.git_revision);
+        out += &format!(" · git {}", cell(&info.git_revision));
     }
-    out += &format!(" · {} · {} · taut {}</sub>\n", info.cpu, info.kernel, info.taut_version);
+    out += &format!(" · {} · {} · taut {}</sub>\n", cell(&info.cpu), cell(&info.kernel), cell(&info.taut_version));
     for note in &analysis.notes {
-        out += &format!("\n- {note}\n");
+        out += &format!("\n- {}\n", cell(note));
     }
     out
 }
@@ -98,20 +99,20 @@ fn telemetry(analysis: &Analysis) -> String {
 
 /// The explanation of one recording: causes, verdicts, predictions, advice, and messages.
 pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
-    let mut out = format!("### taut explain: `{}`\n", named.name);
+    let mut out = format!("### taut explain: {}\n", code(named.name));
     for chain in &named.analysis.chains {
         let explained = &chain.explained;
-        out += &format!("\n**{}** ({} messages)\n", chain.name, words::count(chain.messages));
+        out += &format!("\n**{}** ({} messages)\n", cell(&chain.name), words::count(chain.messages));
         out += &causes(explained);
         out += &what_if(chain);
         out += &messages(explained);
         for path in drawn(explained, asked) {
-            out += &format!("\n```text{}```\n", lanes(chain, path, Style::default()));
+            out += &format!("\n```text{}```\n", lanes(chain, path, Style::default()).replace("```", "'''"));
         }
     }
-    out += &format!("\n<sub>{}</sub>\n", measured(named.analysis));
+    out += &format!("\n<sub>{}</sub>\n", cell(&measured(named.analysis)));
     for note in &named.analysis.notes {
-        out += &format!("\n- {note}\n");
+        out += &format!("\n- {}\n", cell(note));
     }
     out
 }
@@ -149,13 +150,13 @@ fn messages(explained: &Explained) -> String {
     out
 }
 
-/// Text that ends no cell of a table and begins no element.
+/// Foreign text as text.
 pub(crate) fn cell(text: &str) -> String {
-    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
+    escaped(text, Form::Markdown)
 }
 
 fn section(chain: &Chain) -> String {
-    let mut out = format!("**{}** ({} messages)\n\n", chain.name, words::count(chain.messages));
+    let mut out = format!("**{}** ({} messages)\n\n", cell(&chain.name), words::count(chain.messages));
     out += "| ms | n | p50 | p90 | p95 | p99 | p99.9 | max |\n|---|--:|--:|--:|--:|--:|--:|--:|\n";
     out += &delay_row("first to last point", &chain.end_to_end.distribution);
     if chain.whole_life.distribution.n > chain.end_to_end.distribution.n {
@@ -166,16 +167,16 @@ fn section(chain: &Chain) -> String {
         let d = &hop.delay.distribution;
         let figures = [d.p50_ns, d.p95_ns, d.p99_ns, d.max_ns, hop.pdv_p99_ns].map(words::milliseconds).join(" | ");
         let share = hop.tail_share.map_or("–".into(), words::percent);
-        out += &format!("| `{}` → `{}` | {} | {figures} | {share} |\n", hop.from, hop.to, words::count(d.n));
+        out += &format!("| {} → {} | {} | {figures} | {share} |\n", code(&hop.from), code(&hop.to), words::count(d.n));
     }
     if let Some(startup) = &chain.startup {
-        out += &format!("\nStart-up apart: {}\n", startup.sentence);
+        out += &format!("\nStart-up apart: {}\n", cell(&startup.sentence));
     }
     out += &causes(&chain.explained);
     out += "\n| outcome | messages | |\n|---|--:|--:|\n";
     for (name, n) in outcome_rows(&chain.outcomes) {
         let share = words::percent(n as f64 / chain.messages.max(1) as f64);
-        out += &format!("| {name} | {} | {share} |\n", words::count(n));
+        out += &format!("| {} | {} | {share} |\n", cell(&name), words::count(n));
     }
     out += &format!("\n{}\n\n", balance(&chain.outcomes, chain.messages));
     out
@@ -183,7 +184,7 @@ fn section(chain: &Chain) -> String {
 
 /// Whose time the tail is: shares, verdicts and what to do, a line each.
 fn causes(explained: &Explained) -> String {
-    let mut out = format!("\n{}\n", crate::headline::capital(&crate::causes::sentence(explained)));
+    let mut out = format!("\n{}\n", cell(&crate::headline::capital(&crate::causes::sentence(explained))));
     if explained.causes.iter().all(|share| share.cause == Cause::Unknown) {
         return out;
     }
@@ -195,10 +196,15 @@ fn causes(explained: &Explained) -> String {
     out += "\n";
     for verdict in &explained.verdicts {
         let mark = if verdict.contended { "**guilty**" } else { "not" };
-        out += &format!("- {mark}: {}\n", verdict.sentence);
+        out += &format!("- {mark}: {}\n", cell(&verdict.sentence));
     }
     for advice in explained.recommendations.iter().take(3) {
-        out += &format!("- {}: {} ({} expected)\n", advice.evidence, advice.remedy, words::change(advice.gain));
+        out += &format!(
+            "- {}: {} ({} expected)\n",
+            cell(&advice.evidence),
+            cell(&advice.remedy),
+            words::change(advice.gain)
+        );
     }
     out
 }
@@ -223,10 +229,5 @@ mod tests {
         let analysis = sample::teleop();
         let named = Named { name: "run.mcap", analysis: &analysis };
         insta::assert_snapshot!(markdown_explanation(named, Asked::default()));
-    }
-
-    #[test]
-    fn a_name_ends_no_cell() {
-        assert_eq!(cell("a|b\n<i>"), "a\\|b &lt;i>");
     }
 }

@@ -23,12 +23,12 @@ pub fn scaled(ns: f64) -> String {
 }
 
 /// A duration in milliseconds for a column headed "ms"; "–" where the data do not carry it.
-/// Below a microsecond the digits go on, so that a lock of 300 ns is not "0.000".
+/// Below 10 µs a figure has its own unit: a lock of 30 ns is neither "0.000" nor "0.0000".
 pub fn milliseconds(ns: Option<u64>) -> String {
     match ns {
         None => "–".into(),
         Some(0) => "0".into(),
-        Some(ns) if ns < 10_000 => format!("{:.4}", ns as f64 / 1e6),
+        Some(ns) if ns < 10_000 => duration(ns),
         Some(ns) if ns < 100_000_000 => format!("{:.3}", ns as f64 / 1e6),
         Some(ns) => format!("{:.1}", ns as f64 / 1e6),
     }
@@ -39,6 +39,7 @@ pub fn microseconds(ns: Option<u64>) -> String {
     match ns {
         None => "–".into(),
         Some(0) => "0".into(),
+        Some(ns) if ns < 100 => duration(ns),
         Some(ns) if ns < 9_995 => format!("{:.2}", ns as f64 / 1e3),
         Some(ns) if ns < 999_950 => format!("{:.1}", ns as f64 / 1e3),
         Some(ns) => count((ns + 500) / 1000),
@@ -186,13 +187,17 @@ mod tests {
 
     #[test]
     fn a_missing_figure_is_a_dash_and_a_small_one_is_not_zero() {
-        assert_eq!([None, Some(0), Some(300), Some(1_234_567)].map(milliseconds), ["–", "0", "0.0003", "1.235"]);
+        let figures = [None, Some(0), Some(30), Some(1_234), Some(10_000), Some(1_234_567)];
+        assert_eq!(figures.map(milliseconds), ["–", "0", "30 ns", "1.23 µs", "0.010", "1.235"]);
     }
 
     #[test]
     fn microseconds_keep_three_digits_and_group_thousands() {
-        let cases = [None, Some(0), Some(300), Some(9_996), Some(287_440), Some(999_960), Some(5_761_400)];
-        assert_eq!(cases.map(microseconds), ["–", "0", "0.30", "10.0", "287.4", "1\u{202f}000", "5\u{202f}761"]);
+        let cases = [None, Some(0), Some(4), Some(300), Some(9_996), Some(287_440), Some(999_960), Some(5_761_400)];
+        assert_eq!(
+            cases.map(microseconds),
+            ["–", "0", "4 ns", "0.30", "10.0", "287.4", "1\u{202f}000", "5\u{202f}761"]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `taut budget`: what a control cycle over servo buses costs, and what a rate allows.
 
 use std::{
+    collections::HashMap,
     io::IsTerminal,
     path::{Path, PathBuf},
 };
@@ -12,10 +13,11 @@ use taut_bus::budget::{
     self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
     sensitivity, solve,
 };
+use taut_recording::{Kind, Record};
 use taut_report::Budgeted;
 
 use super::report::analyse;
-use crate::{exit::Done, output};
+use crate::{exit::Done, input, output};
 
 /// Say what a control cycle over servo buses costs, term by term, and what a rate allows.
 ///
@@ -82,6 +84,8 @@ enum Format {
     Toml,
 }
 
+/// The value that says how many servos a cycle asks.
+const SERVOS: &str = "bus.servos";
 /// The point that ends a cycle; the prefix of all its points.
 const DONE: &str = "bus.done";
 const PREFIX: &str = "bus.";
@@ -170,9 +174,13 @@ fn list(args: &Args) -> Result<Done> {
     for preset in &PRESETS {
         let budget = preset.budget(&[])?;
         let cycle_us = forecast(&budget, sampling).cycle_us;
+        let by_events = polled(&budget, sampling).and_then(|polled| polled.cycles.max_ns);
+        let by_events = by_events.map_or(String::new(), |ns| format!(", event by event {:.1} µs", ns as f64 / 1e3));
         let says = budget.published.as_ref().map_or_else(String::new, |published| format!("\"{}\"", published.wording));
-        text +=
-            &format!("{:<20}  model {cycle_us:>7.1} µs  source {says}\n{:<20}  {}\n", preset.name, "", budget.title);
+        text += &format!(
+            "{:<20}  model {cycle_us:>7.1} µs{by_events}  source {says}\n{:<20}  {}\n",
+            preset.name, "", budget.title
+        );
     }
     written(&text, args)
 }
@@ -184,6 +192,18 @@ fn change(text: &str) -> Result<(String, String), String> {
 
 /// The recording's phases against the model, and whether the recording is whole.
 fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Comparison, Done)> {
+    match servos(path)? {
+        Some(n) if n != budget.servos.count => {
+            let of = budget.servos.count;
+            bail!("asks {n} servos a cycle, and the budget {of}: add --set servos.count={n}");
+        }
+        Some(_) => {}
+        None => say!(
+            "note: {} does not say how many servos a cycle asks; the budget has {}",
+            path.display(),
+            budget.servos.count
+        ),
+    }
     // First which points there are and in which order, then the time between neighbours.
     let seen = analyse(path, &quiet(Vec::new()))?;
     let phases = cycle_points(&seen);
@@ -209,6 +229,23 @@ fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Compari
         .collect();
     let comparison = compare(budget, forecast, &measured, &terms)?;
     Ok((comparison, if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }))
+}
+
+/// How many servos the recording's cycles ask, where it says so: `taut bus --rate` and the host of the quadruped do.
+fn servos(path: &Path) -> Result<Option<u32>> {
+    let bytes = input::map(path)?;
+    let (mut names, mut values) = (HashMap::new(), HashMap::new());
+    taut_recording::read(&bytes, &mut |record| match record {
+        Record::Name(name) => drop(names.insert(name.id, name.name)),
+        Record::Stamps(batch) => {
+            let rows = batch.kind.iter().zip(&batch.point).zip(&batch.value);
+            let of_kind = rows.filter(|((kind, _), _)| **kind == Kind::Value as u8);
+            values.extend(of_kind.map(|((_, point), value)| (*point, f64::from_bits(*value))));
+        }
+        _ => {}
+    })?;
+    let said = values.into_iter().find(|(point, _)| names.get(point).is_some_and(|name| name == SERVOS));
+    Ok(said.map(|(_, n)| n as u32))
 }
 
 /// The points of a bus cycle in the recording, in their order.

@@ -1,10 +1,10 @@
 //! `taut demo`: a robot's loop, recorded and reported. What there is to show is `taut.demo`, in Python, as the robots are.
 
-use std::{os::unix::process::CommandExt, path::PathBuf, process::Command};
+use std::{os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Result, anyhow};
 
-use crate::exit::Done;
+use crate::{exit::Done, time};
 
 /// Record a robot that comes with taut, report, and say what to ask next.
 ///
@@ -17,8 +17,8 @@ pub struct Args {
     #[arg(value_enum, default_value = "teleop")]
     robot: Robot,
     /// How long to record.
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
-    duration: f64,
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = length)]
+    duration: Duration,
     /// The recording [default: taut-demo-ROBOT.mcap].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     let python = taut_lab::interpreter(None);
     let mut command = Command::new(&python);
-    command.args(["-c", START, robot]).arg(format!("--duration={}", args.duration));
+    command.args(["-c", START, robot]).arg(format!("--duration={}", args.duration.as_secs_f64()));
     if let Some(output) = &args.output {
         command.arg("--output").arg(output);
     }
@@ -62,9 +62,7 @@ pub fn run(args: &Args) -> Result<Done> {
     Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut[demo]'", python.display()))
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (1.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("not within 1 and 3600 s".to_owned()),
-    }
+fn length(text: &str) -> Result<Duration, String> {
+    let within = |time: &Duration| (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(time);
+    time::length(text).and_then(|time| Some(time).filter(within).ok_or("give a time from 1s to 1h".to_owned()))
 }

@@ -128,6 +128,9 @@ fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Sou
 
 /// The tables are written while the recording is analysed, a group of rows at a time.
 fn parquet(args: &FileArgs) -> Result<Done> {
+    if args.output.as_deref() == Some(Path::new("-")) {
+        bail!("export parquet writes a folder of four tables, which stdout is not: name a folder with -o");
+    }
     let subject = || args.recording.display().to_string();
     let from = collected(args)?;
     let info = from.contents.info.clone();

@@ -105,6 +105,8 @@ enum Format {
     Json,
     /// One self-contained page.
     Html,
+    /// A row a trial, with its metrics; not of a search.
+    Csv,
 }
 
 /// Checks, runs or breaks; prints.
@@ -161,6 +163,7 @@ fn repeat(args: &Run, kind: Kind) -> Result<Done> {
         Format::Json => format!("{:#}\n", json()),
         Format::Html => taut_report::lab_html(&shown, json(), &results, &ran.trials),
         Format::Terminal => taut_report::lab_terminal(&shown, &results, output::style(None)),
+        Format::Csv => taut_report::lab_csv(&ran.trials),
     })
 }
 
@@ -183,6 +186,9 @@ fn archive(args: &Archive) -> Result<Done> {
 
 fn break_it(args: &Run) -> Result<Done> {
     not_on_a_terminal(args)?;
+    if args.format == Format::Csv {
+        bail!("--format csv is of the trials of a run or sweep; a search has terminal, json and html");
+    }
     let (lab, text) = read(&args.file)?;
     let folder = folder(args, "break");
     let broken = with_order(args, &lab, &text, &folder, taut_lab::break_it)?;
@@ -191,7 +197,7 @@ fn break_it(args: &Run) -> Result<Done> {
     written(args, &|format| match format {
         Format::Json => format!("{:#}\n", json()),
         Format::Html => taut_report::lab_break_html(&shown, json()),
-        Format::Terminal => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
+        Format::Terminal | Format::Csv => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
     })
 }
 

@@ -14,6 +14,8 @@ use super::{
 use crate::transport::Transport;
 
 static WAIT: Point = Point::new("bus.wait");
+/// How many servos the cycle asks: a value, once a run. `taut budget --against` holds it against the budget's.
+static SERVOS: Point = Point::new("bus.servos");
 
 /// When cycles are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ pub fn repeat<T: Transport, C: Clock>(
     controller: &mut impl Controller,
 ) {
     let period_ns = schedule.period_ns.max(1);
+    SERVOS.value(states.all.len() as f64);
     let past = Past::new();
     let first_ns = engine.clock().now_ns() + period_ns;
     let mut number = 0;

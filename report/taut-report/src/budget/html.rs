@@ -17,7 +17,7 @@ mod tests {
     fn the_page_is_self_contained_and_its_data_cannot_break_out() {
         sample::with("pi3hat", |shown| {
             let page = budget_html(&Budgeted { name: "</script><b>", ..*shown });
-            assert!(!page.contains("</script><b>") && page.contains("<title>taut: budget &lt;/script>"));
+            assert!(!page.contains("</script><b>") && page.contains("<title>taut: budget &lt;/script&gt;"));
             for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
                 assert!(!page.contains(outside), "{outside}");
             }

@@ -22,14 +22,19 @@ pub(super) const RESIDUAL: &str = "usual: measured median less the model; slow: 
 /// What a busy reader needs.
 pub(super) fn headline(shown: &Budgeted<'_>) -> String {
     let forecast = shown.forecast;
-    let mut text = format!("{} a cycle, {}", time(forecast.cycle_us), rate(forecast.cycle_us));
+    let terms_us = forecast.cycle_us;
+    // Where the host polls, waiting for its questions is time that no term has.
+    let (mut text, cycle_us) = match polled_us(shown) {
+        Some(us) => (format!("{} a cycle by its terms, {} event by event, {}", time(terms_us), time(us), rate(us)), us),
+        None => (format!("{} a cycle, {}", time(terms_us), rate(terms_us)), terms_us),
+    };
     if let Some(at) = forecast.critical {
         text += &format!("; {} decides", forecast.lanes[at].name);
     }
     text += ".";
     if let Some(misses) = &forecast.misses {
         let hz = hertz((misses.period_us * 1e3).round() as u64);
-        let spare_us = misses.period_us - forecast.cycle_us;
+        let spare_us = misses.period_us - cycle_us;
         text += &match spare_us {
             us if us >= 0.0 => format!(" At {hz} {} are to spare ({})", time(us), percent(us / misses.period_us)),
             us => format!(" {hz} is out of reach: {} too long", time(-us)),
@@ -51,12 +56,20 @@ pub(super) fn headline(shown: &Budgeted<'_>) -> String {
 /// Model and source.
 pub(super) fn published(shown: &Budgeted<'_>) -> Option<String> {
     let published = shown.budget.published.as_ref()?;
-    let off = shown.forecast.cycle_us / published.cycle_us - 1.0;
-    let off = match off {
-        off if off.abs() < 0.0005 => "the model says the same".to_owned(),
-        off => format!("the model is {} {}", percent(off.abs()), if off > 0.0 { "above" } else { "below" }),
+    let off = |who: &str, us: f64| match us / published.cycle_us - 1.0 {
+        off if off.abs() < 0.0005 => format!("{who} says the same"),
+        off => format!("{who} is {} {}", percent(off.abs()), if off > 0.0 { "above" } else { "below" }),
     };
-    Some(format!("The source says \"{}\" ({}): {off}.", published.wording, published.source))
+    let mut said = off("the model", shown.forecast.cycle_us);
+    if let Some(us) = polled_us(shown) {
+        said = format!("{}, {}", off("the sum of terms", shown.forecast.cycle_us), off("the cycle event by event", us));
+    }
+    Some(format!("The source says \"{}\" ({}): {said}.", published.wording, published.source))
+}
+
+/// Median of the cycle event by event, where the host polls.
+fn polled_us(shown: &Budgeted<'_>) -> Option<f64> {
+    shown.polled.and_then(|polled| polled.cycles.p50_ns).map(|ns| ns as f64 / 1e3)
 }
 
 /// What is fitted and what is assumed, or that nothing is.

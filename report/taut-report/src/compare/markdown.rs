@@ -1,12 +1,12 @@
 //! The comparison to paste in a pull request.
 
 use super::{Comparison, DELAY_HEAD, cause_rows, delay_rows, end_rows};
-use crate::{Named, markdown::cell, terminal::measured};
+use crate::{Named, escape::code, markdown::cell, terminal::measured};
 
 /// Several recordings side by side.
 pub fn comparison_markdown(recordings: &[Named<'_>]) -> String {
     let comparison = Comparison::new(recordings);
-    let mut out = format!("### taut: {} recordings\n\n{}\n", recordings.len(), comparison.headline);
+    let mut out = format!("### taut: {} recordings\n\n{}\n", recordings.len(), cell(&comparison.headline));
     for chain in &comparison.chains {
         out += &format!("\n**{}**\n\n", cell(&chain.name));
         out += &table(&DELAY_HEAD.map(String::from), &delay_rows(&comparison, chain));
@@ -25,10 +25,15 @@ pub fn comparison_markdown(recordings: &[Named<'_>]) -> String {
     }
     out += "\n";
     for (run, named) in comparison.runs.iter().zip(recordings) {
-        out += &format!("<sub>{}: `{}`, {}</sub><br>\n", cell(&run.short), named.name, measured(named.analysis));
+        out += &format!(
+            "<sub>{}: {}, {}</sub><br>\n",
+            cell(&run.short),
+            code(named.name),
+            cell(&measured(named.analysis))
+        );
     }
     for note in &comparison.notes {
-        out += &format!("\n- {note}\n");
+        out += &format!("\n- {}\n", cell(note));
     }
     out
 }

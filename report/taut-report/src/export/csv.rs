@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use taut_analysis::{Analysis, Cause, Chain, MessagePath};
 
+use crate::escape::{Form, escaped};
+
 /// Writes the messages that come with their path. Columns: chain, message, hop (from 1), from, to, start_ns (CLOCK_MONOTONIC),
 /// duration_ns, and a column of nanoseconds for each cause; those sum to the duration.
 ///
@@ -33,11 +35,11 @@ fn rows(out: &mut dyn Write, chain: &Chain, message: &MessagePath, start_ns: u64
         spent[Cause::Unknown as usize] += (to_ns - from_ns).saturating_sub(known);
         let spent: Vec<String> = spent.iter().map(ToString::to_string).collect();
         let fields = [
-            quoted(&chain.name),
+            escaped(&chain.name, Form::Csv),
             message.budget.id.to_string(),
             point.to_string(),
-            quoted(name(before)),
-            quoted(name(point)),
+            escaped(name(before), Form::Csv),
+            escaped(name(point), Form::Csv),
             (start_ns + from_ns).to_string(),
             (to_ns - from_ns).to_string(),
             spent.join(","),
@@ -45,11 +47,6 @@ fn rows(out: &mut dyn Write, chain: &Chain, message: &MessagePath, start_ns: u64
         write!(out, "{}\r\n", fields.join(","))?;
     }
     Ok(())
-}
-
-fn quoted(text: &str) -> String {
-    let is_plain = !text.contains([',', '"', '\n', '\r']);
-    if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }
 
 #[cfg(test)]

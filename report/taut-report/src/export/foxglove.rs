@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use taut_analysis::Row;
 use taut_recording::{Error, Writer, cdr::Encoder};
 
+/// Type of the channels.
+pub const LATENCY: &str = "taut/msg/Latency";
 /// Type and text of the channels' schema.
 const SCHEMA: (&str, &str) =
-    ("taut/msg/Latency", "# At the time of the message's first stamp.\nuint64 message\nfloat64 duration_us\n");
+    (LATENCY, "# At the time of the message's first stamp.\nuint64 message\nfloat64 duration_us\n");
 
-/// Collects each message's delays: of its whole way, and of each hop.
+/// Collects each message's delays, of its whole way and of each hop, and how long after the one before it began.
 #[derive(Debug, Default)]
 pub struct Latencies {
     topics: Vec<String>,
@@ -17,6 +19,8 @@ pub struct Latencies {
     rows: Vec<Latency>,
     /// First stamp of the message whose hops come now.
     message_start_ns: u64,
+    /// Of each chain, the first stamp of the message before.
+    before_ns: HashMap<String, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,10 @@ impl Latencies {
         match row {
             Row::Message(message) => {
                 self.message_start_ns = message.start_ns;
+                if let Some(before_ns) = self.before_ns.insert(message.chain.to_owned(), message.start_ns) {
+                    let period_ns = message.start_ns.saturating_sub(before_ns);
+                    self.add(format!("/period/{}", message.chain), message.id, period_ns);
+                }
                 if let Some(way_ns) = message.way_ns {
                     self.add(format!("/latency/{}", message.chain), message.id, way_ns);
                 }

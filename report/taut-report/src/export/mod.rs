@@ -6,6 +6,6 @@ mod hlog;
 mod perfetto;
 
 pub use csv::csv;
-pub use foxglove::Latencies;
+pub use foxglove::{LATENCY, Latencies};
 pub use hlog::IntervalLog;
 pub use perfetto::Perfetto;

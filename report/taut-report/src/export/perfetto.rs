@@ -439,9 +439,10 @@ struct TrackEvent {
     track_uuid: Option<u64>,
     #[prost(string, optional, tag = "23")]
     name: Option<String>,
-    #[prost(fixed64, repeated, tag = "47")]
+    // Perfetto's reader passes over packed ones without a word: its schema is of proto2.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
     flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, tag = "48")]
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
     terminating_flow_ids: Vec<u64>,
 }
 

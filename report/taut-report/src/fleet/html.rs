@@ -19,12 +19,12 @@ th.cause { padding-left: 18px !important; color: var(--quiet); font-weight: norm
 
 /// A self-contained page.
 pub fn fleet_html(answer: &Answer) -> String {
-    let (about, title, body) = match answer {
-        Answer::Report(of) => (&of.about, "report".to_owned(), report(of)),
-        Answer::Worst(of) => (&of.about, "worst robots".to_owned(), worst(of)),
-        Answer::Compare(of) => (&of.about, format!("{} against {}", of.b, of.a), compare(of)),
+    let (title, body) = match answer {
+        Answer::Report(of) => ("report".to_owned(), report(of)),
+        Answer::Worst(of) => ("worst robots".to_owned(), worst(of)),
+        Answer::Compare(of) => (format!("{} against {}", of.b, of.a), compare(of)),
     };
-    let about = sentences::about(about);
+    let about = sentences::about(answer.about());
     let mut page = format!("<p class=\"kicker\"><b>taut</b> fleet · {}</p>\n", escape(&about));
     page += &format!("<p class=\"headline\">{}</p>\n{body}", escape(&sentences::headline(answer)));
     page += &format!("<p class=\"aside\">{}</p>\n", escape(&format!("Figures are {}.", sentences::BOUNDS)));
@@ -140,7 +140,7 @@ mod tests {
             for outside in ["src=\"http", "href=\"http", "@import", "url(http", "<script", "<b>x"] {
                 assert!(!page.contains(outside), "{name}: {outside}");
             }
-            assert!(page.contains("&lt;b>x"), "{name}: the chain's name is there, as text");
+            assert!(page.contains("&lt;b&gt;x"), "{name}: the chain's name is there, as text");
             // For the test in a browser.
             let path = format!("{}/../../target/fleet-{name}.html", env!("CARGO_MANIFEST_DIR"));
             std::fs::write(path, page).unwrap();

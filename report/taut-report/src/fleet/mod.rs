@@ -10,6 +10,8 @@ mod trend;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::escape::{Form, escaped};
+
 pub use html::fleet_html;
 pub use terminal::fleet_terminal;
 
@@ -43,6 +45,39 @@ pub struct About {
     pub until: Option<String>,
     /// The only revision asked for, if not all.
     pub revision: Option<String>,
+    /// Files that could not be read: the figures are without them.
+    #[serde(default)]
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A file of a fleet that cannot be read.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct SetAside {
+    /// Its path.
+    pub file: String,
+    /// What the engine says of it.
+    pub why: String,
+}
+
+impl Answer {
+    /// Reads what Python printed. Names come from files of others, and are made printable here.
+    ///
+    /// # Errors
+    /// It is no answer.
+    pub fn read(json: &[u8]) -> serde_json::Result<Answer> {
+        let mut answer = serde_json::from_slice(json)?;
+        make_printable(&mut answer);
+        serde_json::from_value(answer)
+    }
+
+    /// What was asked.
+    pub fn about(&self) -> &About {
+        match self {
+            Answer::Report(of) => &of.about,
+            Answer::Worst(of) => &of.about,
+            Answer::Compare(of) => &of.about,
+        }
+    }
 }
 
 /// How much there was.
@@ -379,6 +414,17 @@ pub struct Merged {
     pub first: String,
     /// Last period.
     pub last: String,
+    /// Files that could not be read, which no period has.
+    pub set_aside: Vec<SetAside>,
+}
+
+fn make_printable(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => *text = escaped(text, Form::Terminal),
+        serde_json::Value::Array(values) => values.iter_mut().for_each(make_printable),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(make_printable),
+        _ => {}
+    }
 }
 
 /// The answer as it came, by the schema.

@@ -20,6 +20,9 @@ pub(super) fn about(about: &About) -> String {
             text += &format!(" · {word} {value}");
         }
     }
+    if !about.set_aside.is_empty() {
+        text += &format!(" · without {} that cannot be read", words::quantity(about.set_aside.len() as u64, "file"));
+    }
     text
 }
 

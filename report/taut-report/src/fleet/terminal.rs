@@ -13,18 +13,13 @@ const WEEKS_MAX: usize = 8;
 
 /// What `taut fleet report|worst|compare` prints.
 pub fn fleet_terminal(answer: &Answer, style: Style) -> String {
-    let about = match answer {
-        Answer::Report(report) => &report.about,
-        Answer::Worst(worst) => &worst.about,
-        Answer::Compare(compare) => &compare.about,
-    };
     let headline = wrap(&sentences::headline(answer), 98);
     let body = match answer {
         Answer::Report(of) => report(of, style),
         Answer::Worst(of) => worst(of, style),
         Answer::Compare(of) => compare(of, style),
     };
-    format!("{}\n{}\n{body}", style.bold(&headline), style.dim(&sentences::about(about)))
+    format!("{}\n{}\n{body}", style.bold(&headline), style.dim(&sentences::about(answer.about())))
 }
 
 fn report(report: &Report, style: Style) -> String {

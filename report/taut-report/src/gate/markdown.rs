@@ -1,6 +1,7 @@
 //! The Markdown form of a gate: a comment for a pull request.
 
 use super::{GateShown, rows, sentences};
+use crate::escape::{Form, code, escaped};
 
 /// Hidden in every comment.
 pub(super) const MARKER: &str = "<!-- taut gate -->";
@@ -9,7 +10,7 @@ pub(super) const MARKER: &str = "<!-- taut gate -->";
 pub fn gate_markdown(shown: &GateShown<'_>) -> String {
     // The marker is how a workflow finds its own comment again.
     let mut out = format!("{MARKER}\n### taut gate: {}\n\n", escape(&sentences::headline(shown)));
-    out += &format!("A: `{}`  \nB: `{}`  \n{}\n\n", code(shown.a), code(shown.b), escape(&rows::about(shown)));
+    out += &format!("A: {}  \nB: {}  \n{}\n\n", code(shown.a), code(shown.b), escape(&rows::about(shown)));
     for note in sentences::notes(shown) {
         out += &format!("> {}\n\n", escape(&note));
     }
@@ -52,24 +53,9 @@ pub(super) fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// What Markdown would take for its own, and HTML for a tag.
+/// Foreign text as text.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' => out.extend(['\\', c]),
-            '<' => out += "&lt;",
-            '&' => out += "&amp;",
-            '\n' => out.push(' '),
-            '@' => out += "&#64;",
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
-fn code(text: &str) -> String {
-    text.replace(['`', '\n'], " ")
+    escaped(text, Form::Markdown)
 }
 
 #[cfg(test)]
@@ -81,11 +67,5 @@ mod tests {
     fn the_pull_request_comment() {
         let (_, outcome) = sample::outcomes().remove(0);
         insta::assert_snapshot!(gate_markdown(&sample::shown(&outcome)));
-    }
-
-    #[test]
-    fn foreign_text_stays_text() {
-        assert_eq!(escape("<b>a|b*@x"), "&lt;b>a\\|b\\*&#64;x");
-        assert_eq!(code("a`b"), "a b");
     }
 }

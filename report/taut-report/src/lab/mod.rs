@@ -1,6 +1,7 @@
 //! A lab for people: what would be done, what came of the trials, what broke it. Nothing is worked out here.
 
 mod check;
+mod csv;
 mod html;
 mod json;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod words;
 use std::path::Path;
 
 pub use check::lab_check;
+pub use csv::lab_csv;
 pub use html::{lab_break_html, lab_html};
 pub use json::{lab_break_json, lab_json, lab_sweep_json};
 pub use terminal::{lab_break_terminal, lab_terminal};

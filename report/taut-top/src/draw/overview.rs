@@ -19,6 +19,8 @@ use crate::view::{Focus, View};
 const CAUSE: usize = 11;
 const RATE: usize = 8;
 const BAR: usize = 8;
+/// What a name needs to be known again. Where it does not fit beside all columns, only p50 and p99 stand beside it.
+const NAME_MIN: usize = 12;
 
 pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     let chains = view.chains(state);
@@ -44,19 +46,36 @@ pub fn figures(chain: &Chain, state_ns: u64, view: &View) -> (Figures, u64) {
 
 fn chain_lines(chains: &[&Chain], state: &State, view: &View, area: Rect) -> Vec<Line<'static>> {
     let since = state.info.as_ref().map_or(0, |info| state.until_ns.saturating_sub(info.start_monotonic_ns));
-    let room = (area.width as usize).saturating_sub(RATE + 3 * COLUMN + RATE + 1 + CAUSE);
+    let (width, beside) = (area.width as usize, RATE + 3 * COLUMN + RATE + 1 + CAUSE);
+    let is_narrow = width < beside + NAME_MIN;
+    let room = width.saturating_sub(if is_narrow { 2 * COLUMN } else { beside });
     let of = if view.is_total { "all" } else { "10 s" };
     let head = format!("CHAINS, {of}, by {}", view.sort.word());
-    let mut lines = vec![Line::from(vec![
-        bold(name(&head, room)),
-        bold(right("/s", RATE) + &right("p50", COLUMN) + &right("p99", COLUMN) + &right("max", COLUMN)),
-        bold(right("drops/s", RATE) + " tail"),
-    ])];
+    let columns = match is_narrow {
+        true => right("p50", COLUMN) + &right("p99", COLUMN),
+        false => {
+            [
+                right("/s", RATE),
+                right("p50", COLUMN),
+                right("p99", COLUMN),
+                right("max", COLUMN),
+                right("drops/s", RATE),
+            ]
+            .concat()
+                + " tail"
+        }
+    };
+    let mut lines = vec![Line::from(vec![bold(name(&head, room)), bold(columns)])];
     let of_view = view.chain(state).map(|chain| chain.name.clone());
     let at = chains.iter().position(|chain| Some(&chain.name) == of_view.as_ref()).unwrap_or(0);
     for chain in visible(chains, at, area.height) {
         let (figures, span_ns) = figures(chain, since, view);
         let style = chosen(view.focus == Focus::Chains && Some(&chain.name) == of_view.as_ref());
+        if is_narrow {
+            let figures = quantile(&figures.way, 0.5) + &quantile(&figures.way, 0.99);
+            lines.push(Line::from(vec![Span::raw(name(&chain.name, room)), Span::raw(figures)]).style(style));
+            continue;
+        }
         let dropped = right(&rate(figures.dropped(), span_ns), RATE);
         let tail = chain.explained.causes.first().filter(|_| chain.explained.tail_quantile.is_some());
         lines.push(
@@ -86,11 +105,22 @@ pub fn visible<T>(all: &[T], chosen: usize, height: u16) -> &[T] {
 
 fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
     let (figures, span_ns) = figures(chain, 0, view);
-    let room = (area.width as usize).saturating_sub(3 * COLUMN + 1 + BAR + 1 + CAUSE);
+    let (width, beside) = (area.width as usize, 3 * COLUMN + 1 + BAR + 1 + CAUSE);
+    let is_narrow = width < beside + NAME_MIN;
+    let room = width.saturating_sub(if is_narrow { 2 * COLUMN } else { beside });
+    let columns = match is_narrow {
+        true => right("p50", COLUMN) + &right("p99", COLUMN),
+        false => format!(
+            "{}{}{} {} mostly",
+            right("p50", COLUMN),
+            right("p99", COLUMN),
+            right("max", COLUMN),
+            fill("p99", BAR)
+        ),
+    };
     let mut lines = vec![Line::from(vec![
         bold(name(&format!("HOPS from {}", chain.points.first().map_or("", String::as_str)), room)),
-        bold(right("p50", COLUMN) + &right("p99", COLUMN) + &right("max", COLUMN)),
-        bold(format!(" {} mostly", fill("p99", BAR))),
+        bold(columns),
     ])];
     let p99 = |hop: &taut_live::Hop| hop.delay.quantile_ns(0.99).unwrap_or(0);
     let longest = figures.hops.iter().map(p99).max().unwrap_or(0).max(1) as f64;
@@ -100,6 +130,14 @@ fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
         let none = taut_live::Hop::default();
         let hop = figures.hops.get(*at).unwrap_or(&none);
         let shares = shares(hop);
+        let style = chosen(view.focus == Focus::Hops && *at == view.hop);
+        if is_narrow {
+            let figures = quantile(&hop.delay, 0.5) + &quantile(&hop.delay, 0.99);
+            lines.push(
+                Line::from(vec![Span::raw(name(&format!("→ {}", ends[1]), room)), Span::raw(figures)]).style(style),
+            );
+            continue;
+        }
         let length = (p99(hop) as f64 / longest * BAR as f64).ceil() as usize;
         let mut spans = vec![
             Span::raw(name(&format!("→ {}", ends[1]), room)),
@@ -108,7 +146,7 @@ fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
         spans.extend(cause_bar(&shares, length.min(BAR), view));
         spans.push(Span::raw(" ".repeat(BAR - length.min(BAR) + 1)));
         spans.extend(shares.first().map(|(cause, _)| coloured(cause.word().to_owned(), colour(*cause), view)));
-        lines.push(Line::from(spans).style(chosen(view.focus == Focus::Hops && *at == view.hop)));
+        lines.push(Line::from(spans).style(style));
     }
     let mut ended: Vec<(&String, &u64)> = figures.outcomes.iter().filter(|(word, _)| *word != "applied").collect();
     ended.sort_by_key(|(word, count)| (std::cmp::Reverse(**count), *word));
@@ -147,8 +185,9 @@ fn tail(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
         }
         None => "TIME by cause".to_owned(),
     };
-    let mut lines = vec![Line::from(bold(cut(&head, width)))];
     let room = width.saturating_sub(CAUSE + 9);
+    let columns = fill("cause", CAUSE) + &right("share", 8) + " detail";
+    let mut lines = vec![Line::from(bold(cut(&head, width))), Line::from(bold(cut(&columns, width)))];
     for (cause, detail, share) in rows.into_iter().filter(|(.., share)| *share > 0.0005).take(area.height as usize) {
         let beside = if detail.is_empty() { bar(share, room.saturating_sub(1)) } else { cut(&detail, room) };
         lines.push(Line::from(vec![

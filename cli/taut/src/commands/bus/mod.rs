@@ -17,7 +17,7 @@ use taut_bus::{
     transport::{Address, Frame, Transport, ids},
 };
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, time};
 
 /// Write frames to servo buses, read replies and attitude, once or at a rate; or serve simulated servos.
 ///
@@ -50,17 +50,17 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate::hertz)]
     rate: Option<f64>,
     /// For so long.
-    #[arg(long, value_name = "S", default_value_t = 10.0, requires = "rate")]
-    duration: f64,
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "rate", value_parser = time::length)]
+    duration: Duration,
     /// Wait for replies at most so long after the last command.
-    #[arg(long, value_name = "US", default_value_t = 1000)]
-    timeout_us: u32,
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time::moment)]
+    timeout: Duration,
     /// Wait at least so long.
-    #[arg(long, value_name = "US", default_value_t = 0)]
-    min_wait_us: u32,
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
+    min_wait: Duration,
     /// Read the clock for so long before anything is due, instead of sleeping until it is.
-    #[arg(long, value_name = "US", default_value_t = 0)]
-    spin_us: u32,
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
+    spin: Duration,
     /// Run on this CPU only.
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let text = match args.rate {
         Some(hz) => {
             real_time.enter()?;
-            let statistics = rate::run(&mut engine, asked, hz, Duration::try_from_secs_f64(args.duration)?)?;
+            let statistics = rate::run(&mut engine, asked, hz, args.duration)?;
             match args.format {
                 Format::Terminal => show::statistics(&statistics, &args.buses, &engine),
                 Format::Json => show::statistics_json(&statistics, &args.buses, &engine),
@@ -137,8 +137,8 @@ pub fn run(args: &Args) -> Result<Done> {
 fn open(args: &Args) -> Result<Buses> {
     let opened: Result<Vec<_>, _> = args.buses.iter().enumerate().map(|(at, bus)| bus.open(at)).collect();
     let patience =
-        Patience { min_wait_ns: u64::from(args.min_wait_us) * 1000, deadline_ns: u64::from(args.timeout_us) * 1000 };
-    let clock = Monotonic::new(Duration::from_micros(args.spin_us.into()));
+        Patience { min_wait_ns: args.min_wait.as_nanos() as u64, deadline_ns: args.timeout.as_nanos() as u64 };
+    let clock = Monotonic::new(args.spin);
     let engine = Engine::new(opened?, clock, patience);
     let simulated = args.buses.iter().any(|bus| matches!(bus, Address::Sim(_)));
     if args.read_att && !simulated {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_doctor::{Diagnosis, Root, State, examine};
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, time};
 
 /// Say what this machine is set to that a periodic loop feels, and what to change. Reads only; needs no root.
 #[derive(clap::Args)]
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, requires = "measure")]
     allow_changes: bool,
     /// With --measure: how long to measure, all rounds together.
-    #[arg(long, default_value = "20s", value_parser = length, value_name = "TIME", requires = "measure")]
+    #[arg(long, default_value = "20s", value_parser = time::length, value_name = "TIME", requires = "measure")]
     duration: Duration,
     /// With --measure: how often to take turns; six or more carry an interval.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N", requires = "measure")]
@@ -128,10 +128,6 @@ fn print(args: &Args, text: &str) -> Result<()> {
         say!("wrote {}", path.display());
     }
     Ok(())
-}
-
-fn length(text: &str) -> Result<Duration, String> {
-    taut_probe::duration(text).filter(|time| !time.is_zero()).ok_or_else(|| "give a length such as 20s".into())
 }
 
 /// One line of talk on stderr; nobody listens when that fails.

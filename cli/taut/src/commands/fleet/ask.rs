@@ -196,10 +196,11 @@ pub fn merge(args: &Merge) -> Result<Done> {
         Ok(answer) => answer,
         Err(done) => return Ok(done),
     };
-    let Merged { files, rows, first, last } = serde_json::from_slice(&answer).with_context(another_version)?;
+    let Merged { files, rows, first, last, set_aside } =
+        serde_json::from_slice(&answer).with_context(another_version)?;
     let (files, rows) = (words::quantity(files, "file"), words::quantity(rows, "row"));
     say!("wrote {into}: {files} of {first} to {last}, {rows}");
-    Ok(Done::Fine)
+    Ok(if set_aside.is_empty() { Done::Fine } else { Done::DataLost })
 }
 
 fn asked(verb: &str, asked: &Asked) -> Question {
@@ -215,7 +216,7 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
         Ok(answer) => answer,
         Err(done) => return Ok(done),
     };
-    let answer: Answer = serde_json::from_slice(&answer).with_context(another_version)?;
+    let answer = Answer::read(&answer).with_context(another_version)?;
     let path = asked.output.as_deref();
     let text = match asked.format {
         Format::Terminal => fleet_terminal(&answer, output::style(path)),
@@ -226,7 +227,7 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
     if let Some(path) = path {
         say!("wrote {}", path.display());
     }
-    Ok(Done::Fine)
+    Ok(if answer.about().set_aside.is_empty() { Done::Fine } else { Done::DataLost })
 }
 
 fn another_version() -> &'static str {

@@ -22,6 +22,7 @@ use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 use crate::{
     config::{self, Gating},
     exit::Done,
+    time,
 };
 use interrupt::Interrupt;
 use live::{Live, Program, Runs};
@@ -72,11 +73,11 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
     budgets: bool,
 
-    /// Stop each run after this many seconds [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Stop each run after this time [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
+    #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Have a verdict within this many seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    /// Have a verdict within this time.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
     /// Run at most so many pairs; of the first 60 % an accusation may come [default: 40, and fresh ones to confirm].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with = "budgets")]
@@ -474,11 +475,4 @@ impl Args {
 fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() & 0xffff_ffff
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(s) if s > 0.0 && s < 1e8 => Ok(Duration::from_secs_f64(s)),
-        _ => Err("give a number of seconds above 0".into()),
-    }
 }

@@ -9,6 +9,7 @@ use std::{
     io::{BufWriter, Write},
     ops::{ControlFlow, Range},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -23,8 +24,10 @@ use taut_report::{
     log_channels_json, log_line_json, words,
 };
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, time};
 
+/// The type of the channels that `taut export foxglove` adds.
+const LATENCY: &str = taut_report::export::LATENCY;
 /// Paths of a channel that a layout looks at; more than that no plot shows.
 const MOST_PATHS: usize = 2000;
 
@@ -41,18 +44,18 @@ pub struct Args {
     /// Print the messages of this channel.
     #[arg(long, value_name = "TOPIC")]
     channel: Option<String>,
-    /// From this many seconds after the start on.
-    #[arg(long, value_name = "SECONDS", requires = "channel", value_parser = seconds)]
-    from: Option<f64>,
-    /// Until this many seconds after the start.
-    #[arg(long, value_name = "SECONDS", requires = "channel", value_parser = seconds)]
-    to: Option<f64>,
+    /// From this time after the start on.
+    #[arg(long, value_name = "TIME", requires = "channel", value_parser = time::moment)]
+    from: Option<Duration>,
+    /// Until this time after the start.
+    #[arg(long, value_name = "TIME", requires = "channel", value_parser = time::moment)]
+    to: Option<Duration>,
     /// Only the last so many messages.
     #[arg(long, value_name = "N", requires = "channel")]
     last: Option<usize>,
     /// Print the state at that moment: the last message of every channel.
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["channel", "layouts"], value_parser = seconds)]
-    at: Option<f64>,
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["channel", "layouts"], value_parser = time::moment)]
+    at: Option<Duration>,
     /// Write layouts that show the channels, beside the recording: RUN.foxglove.json, RUN.plotjuggler.xml.
     #[arg(long, conflicts_with = "channel")]
     layouts: bool,
@@ -85,7 +88,12 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     let mut log = Log::open(file).with_context(subject)?;
     let start = log.span().start;
-    let moment = |seconds: f64| start.saturating_add((seconds * 1e9) as u64);
+    let moment = |after: Duration| start.saturating_add(after.as_nanos() as u64);
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from >= to
+    {
+        bail!("--from {} is not before --to {}", taut_probe::length(from), taut_probe::length(to));
+    }
     if let Some(topic) = &args.channel {
         let times = args.from.map_or(0, moment)..args.to.map_or(u64::MAX, moment);
         messages(&mut log, topic, times, args.last, start).with_context(subject)?;
@@ -193,11 +201,13 @@ fn schema_of(channel: &PlainChannel) -> Result<Schema> {
 fn write_layouts(log: &Log<File>, recording: &Path) -> Result<()> {
     let mut channels = Vec::new();
     for channel in log.channels() {
-        let paths = schema_of(channel)?.numbers(MOST_PATHS);
+        let mut paths = schema_of(channel)?.numbers(MOST_PATHS);
+        // A message's id rises, and says nothing else.
+        paths.retain(|path| channel.schema_name != LATENCY || path != "message");
         channels.push(ChannelPaths { topic: channel.topic.clone(), paths });
     }
     if channels.is_empty() {
-        bail!("has no telemetry to lay out");
+        bail!("has no telemetry to lay out; `taut export foxglove` adds channels of its latencies and periods");
     }
     for (ending, text) in
         [("foxglove.json", layouts::foxglove(&channels)), ("plotjuggler.xml", layouts::plotjuggler(&channels))]
@@ -207,11 +217,4 @@ fn write_layouts(log: &Log<File>, recording: &Path) -> Result<()> {
         say!("wrote {}", path.display());
     }
     Ok(())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.0..1e9).contains(&s) => Ok(s),
-        _ => Err("give a number of seconds from 0 on".into()),
-    }
 }

@@ -21,7 +21,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_probe::{Findings, Policy, Wake, Work};
 use taut_stats::hlog;
 
-use crate::{exit::Done, output, stop};
+use crate::{exit::Done, output, stop, time};
 
 /// Measure how late this machine wakes a thread: periodic wakeups against absolute deadlines, tails and not means.
 ///
@@ -36,10 +36,10 @@ pub struct Args {
     #[command(subcommand)]
     worker: Option<Worker>,
     /// How long to probe each way, at least 25 of its cycles.
-    #[arg(long, default_value = "10s", value_parser = length, value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_parser = time::length, value_name = "TIME")]
     duration: Duration,
     /// Distance of the cycles.
-    #[arg(long, default_value = "1ms", value_parser = length, value_name = "TIME")]
+    #[arg(long, default_value = "1ms", value_parser = time::length, value_name = "TIME")]
     interval: Duration,
     /// CPUs to probe, a pinned thread on each, e.g. 1,3-5; "any" for one thread that is not pinned.
     #[arg(long, default_value = "all", value_name = "LIST")]
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, default_value = "nanosleep", value_name = "WAY")]
     wake: Wake,
     /// Timer slack of the threads [default: the kernel's 50us; real-time policies have none].
-    #[arg(long, value_parser = length, value_name = "TIME")]
+    #[arg(long, value_parser = time::length, value_name = "TIME")]
     slack: Option<Duration>,
     /// Hold /dev/cpu_dma_latency at so many µs, so that CPUs stay out of deeper idle states.
     #[arg(long, value_parser = clap::value_parser!(i32).range(0..), value_name = "US")]
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=V1,V2…")]
     vary: Vec<String>,
     /// Sleep sweep: these lengths, each slept with clock_nanosleep, select and timerfd.
-    #[arg(long, value_delimiter = ',', value_parser = length, value_name = "T1,T2…", conflicts_with = "interval")]
+    #[arg(long, value_delimiter = ',', value_parser = time::length, value_name = "T1,T2…", conflicts_with = "interval")]
     sleep: Vec<Duration>,
     /// Probe idle and under a load in turn: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
     #[arg(long, value_name = "LOAD")]
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["vary", "sleep", "aa"])]
     explain: bool,
     /// With --explain: lateness from which on a wakeup is taken apart.
-    #[arg(long, default_value = "100us", value_parser = length, value_name = "TIME", requires = "explain")]
+    #[arg(long, default_value = "100us", value_parser = time::length, value_name = "TIME", requires = "explain")]
     over: Duration,
     /// With --explain: keep the recording.
     #[arg(long, value_name = "FILE", requires = "explain")]
@@ -228,9 +228,4 @@ fn command() -> String {
 
 fn shown(path: Option<&Path>) -> String {
     path.map_or(String::new(), |path| path.display().to_string())
-}
-
-fn length(text: &str) -> Result<Duration, String> {
-    let known = taut_probe::duration(text).filter(|length| !length.is_zero());
-    known.ok_or_else(|| "give a length above 0 such as 100us, 1ms, 10s, 5m, 2h or 1d".into())
 }

@@ -27,8 +27,8 @@ pub struct Wanted {
     /// Push live metrics to an OpenTelemetry collector, OTLP over http, e.g. http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// Between two pushes, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = super::seconds, requires = "otlp")]
+    /// Between two pushes.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::time::length, requires = "otlp")]
     otlp_period: Duration,
     /// Keep no recording: metrics only, for as long as you like.
     #[arg(long, conflicts_with = "output")]

@@ -11,7 +11,7 @@ use taut_report::words;
 mod metrics;
 
 use super::probe;
-use crate::exit::Done;
+use crate::{exit::Done, time};
 
 /// Run a command and record it: stamps of its whole process tree, and what the kernel saw.
 ///
@@ -29,8 +29,8 @@ pub struct Args {
     /// started with TAUT_SESSION=DIR in its environment.
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
-    /// Stop after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Stop after this time.
+    #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
     /// Insist on a tier of kernel events [default: the best this user may have].
     #[arg(long, value_parser = ["full", "self", "stamps"])]
@@ -169,13 +169,6 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
         words::count(ending.kernel_events),
         words::bytes(recorded.file_bytes),
     )
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(s) if s > 0.0 && s < 1e8 => Ok(Duration::from_secs_f64(s)),
-        _ => Err("give a number of seconds above 0".into()),
-    }
 }
 
 fn ring_records(text: &str) -> Result<u32, String> {

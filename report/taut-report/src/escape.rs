@@ -1,0 +1,132 @@
+//! Text of others (names, commands, sentences that repeat them) in each form that taut writes. One function, so that no form forgets one.
+
+/// What the text goes into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A paragraph or a cell of a table, as GitHub and GitLab render it.
+    Markdown,
+    /// Text or an attribute of HTML or XML.
+    Markup,
+    /// A field of a CSV file (RFC 4180), which a spreadsheet may open.
+    Csv,
+    /// A line of a terminal.
+    Terminal,
+}
+
+/// The text as text: in no form does it begin or end anything.
+pub fn escaped(text: &str, form: Form) -> String {
+    match form {
+        Form::Markdown => markdown(text),
+        Form::Markup => markup(text),
+        Form::Csv => csv(text),
+        Form::Terminal => taut_recording::printable(text.to_owned()),
+    }
+}
+
+/// A name as code, or as text where it would end the code or a table's cell.
+pub(crate) fn code(text: &str) -> String {
+    let is_plain = !text.is_empty() && !text.contains(['`', '|', '\\']) && !text.contains(char::is_control);
+    if is_plain { format!("`{text}`") } else { markdown(text) }
+}
+
+/// Without elements, links, references, emphasis, code, mathematics, and what ends a cell.
+fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let after = rest.peek().copied().unwrap_or(' ');
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '@' => out += "&#64;",
+            // "https://…" and "www.…" become links by themselves.
+            ':' if after == '/' => out += "&#58;",
+            '.' if out.to_ascii_lowercase().ends_with("www") => out += "&#46;",
+            // Within a word it is no emphasis.
+            '_' if before.is_alphanumeric() && after.is_alphanumeric() => out.push(c),
+            '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' | '~' | '$' => out.extend(['\\', c]),
+            c if c.is_control() => out.extend(c.escape_default()),
+            _ => out.push(c),
+        }
+        before = c;
+    }
+    out
+}
+
+fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            // XML 1.0 has neither these characters nor a reference to them (its section 2.2).
+            c if c < ' ' && !matches!(c, '\n' | '\t' | '\r') => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// A spreadsheet takes what begins so for a formula, in quotes or not; an apostrophe makes it text (OWASP, "CSV Injection").
+fn csv(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    let is_plain = !text.contains([',', '"', '\n', '\r']);
+    if is_plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_begins_nothing() {
+        for (text, expected) in [
+            ("map_lock of arm-7", "map_lock of arm-7"),
+            ("<script>a|b*@x", "&lt;script&gt;a\\|b\\*&#64;x"),
+            ("[go](https://evil.example)", "\\[go\\](https&#58;//evil.example)"),
+            ("www.evil.example", "www&#46;evil.example"),
+            ("__init__", "\\_\\_init\\_\\_"),
+            ("a\nb &copy; `c` ~~d~~ $e$ #12", "a b &amp;copy; \\`c\\` \\~\\~d\\~\\~ \\$e\\$ \\#12"),
+        ] {
+            assert_eq!(escaped(text, Form::Markdown), expected);
+        }
+        assert_eq!([code("a.b"), code("a`b"), code("a|b"), code("")], ["`a.b`", "a\\`b", "a\\|b", ""]);
+    }
+
+    #[test]
+    fn markup_begins_nothing() {
+        assert_eq!(
+            escaped("<a b=\"c\" d='e'>&\u{1b}", Form::Markup),
+            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn a_spreadsheet_calculates_nothing() {
+        for (text, expected) in [
+            ("=1+2", "'=1+2"),
+            ("=HYPERLINK(\"x\",1)", "\"'=HYPERLINK(\"\"x\"\",1)\""),
+            ("+a", "'+a"),
+            ("-a", "'-a"),
+            ("@a", "'@a"),
+            ("\tb", "'\tb"),
+            ("a=b", "a=b"),
+            ("plan, \"fast\"", "\"plan, \"\"fast\"\"\""),
+        ] {
+            assert_eq!(escaped(text, Form::Csv), expected);
+        }
+    }
+
+    #[test]
+    fn a_terminal_stays_on_its_line() {
+        assert_eq!(escaped("a\n\u{1b}[2Jb", Form::Terminal), r"a\n\u{1b}[2Jb");
+    }
+}
