@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use taut_clock::{ClockPair, Counter, Ticks};
-use taut_recording::{Ending, Info, Name, Record, StampBatch, Writer};
+use taut_recording::{Ending, Info, Kind, Name, Record, StampBatch, Writer};
 use taut_stamp::stamp;
 
 struct Folder(tempfile::TempDir);
@@ -73,6 +73,11 @@ impl Folder {
 
     /// A recording of 500 cycles, each stamped at these points, so many µs after its start.
     fn recording(&self, points: &[(&str, u64)]) {
+        self.recording_of(points, None);
+    }
+
+    /// The same; it says, if given, how many servos a cycle asks.
+    fn recording_of(&self, points: &[(&str, u64)], servos: Option<u32>) {
         let mut writer = Writer::create(&self.path("run.mcap"), &Info::default()).unwrap();
         for (at, (name, _)) in points.iter().enumerate() {
             writer.write(&Record::Name(Name { id: at as u32 + 1, name: (*name).into() })).unwrap();
@@ -90,6 +95,15 @@ impl Folder {
                 batch.kind.push(1);
                 batch.value.push(0);
             }
+        }
+        if let Some(servos) = servos {
+            let id = points.len() as u32 + 1;
+            writer.write(&Record::Name(Name { id, name: "bus.servos".into() })).unwrap();
+            batch.ticks.push(1_000_000);
+            batch.message_id.push(0);
+            batch.point.push(id);
+            batch.kind.push(Kind::Value as u8);
+            batch.value.push(f64::from(servos).to_bits());
         }
         writer.write(&Record::Stamps(batch)).unwrap();
         writer.finish(&Ending { end_monotonic_ns: 2_000_000_000, ..Ending::default() }).unwrap();
@@ -229,6 +243,19 @@ fn a_recording_without_bus_points_says_what_to_stamp() {
         &["budget", "robot.toml", "--against", "run.mcap"],
         "run.mcap: stamps none of the points a bus cycle has: stamp bus.send, bus.imu, bus.receive where each begins",
     );
+}
+
+#[test]
+fn a_recording_of_another_number_of_servos_is_refused() {
+    let folder = Folder::new();
+    let points = [("bus.send", 0), ("bus.receive", 60), ("bus.done", 203)];
+    let against = ["budget", "robot.toml", "--against", "run.mcap"];
+    folder.recording_of(&points, Some(12));
+    folder.refuses(&against, "asks 12 servos a cycle, and the budget 4: add --set servos.count=12");
+    folder.recording_of(&points, Some(4));
+    folder.taut(&against).success().stderr(predicate::str::contains("servos").not());
+    folder.recording(&points);
+    folder.taut(&against).success().stderr(predicate::str::contains("does not say how many servos a cycle asks"));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_histogram_is_a_report_that_says_there_are_no_stamps() {
         .stderr(predicate::str::contains("wrote run.mcap: 1 histogram"));
     let output = taut(&folder, &["report", "run.mcap"]).assert().success().get_output().stdout.clone();
     let told = String::from_utf8(output).unwrap().replace('\u{202f}', " ");
-    for part in ["thread 0", "1 991", "31 ≥ 0.0040", "no stamps", "≥ 0.0040"] {
+    for part in ["thread 0", "1 991", "31 ≥ 4.00 µs", "no stamps", "≥ 4.00 µs"] {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
     let of = &report(&folder, "run.mcap")["histograms"][0];

@@ -174,7 +174,7 @@ fn list(args: &Args) -> Result<Done> {
     for preset in &PRESETS {
         let budget = preset.budget(&[])?;
         let cycle_us = forecast(&budget, sampling).cycle_us;
-        let by_events = polled(&budget, sampling).and_then(|polled| polled.cycles.max_ns);
+        let by_events = polled(&budget, sampling).and_then(|polled| polled.cycles.p50_ns);
         let by_events = by_events.map_or(String::new(), |ns| format!(", event by event {:.1} µs", ns as f64 / 1e3));
         let says = budget.published.as_ref().map_or_else(String::new, |published| format!("\"{}\"", published.wording));
         text += &format!(
@@ -192,17 +192,10 @@ fn change(text: &str) -> Result<(String, String), String> {
 
 /// The recording's phases against the model, and whether the recording is whole.
 fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Comparison, Done)> {
-    match servos(path)? {
-        Some(n) if n != budget.servos.count => {
-            let of = budget.servos.count;
-            bail!("asks {n} servos a cycle, and the budget {of}: add --set servos.count={n}");
-        }
-        Some(_) => {}
-        None => say!(
-            "note: {} does not say how many servos a cycle asks; the budget has {}",
-            path.display(),
-            budget.servos.count
-        ),
+    let recorded = servos(path)?;
+    let of = budget.servos.count;
+    if let Some(n) = recorded.filter(|n| *n != of) {
+        bail!("asks {n} servos a cycle, and the budget {of}: add --set servos.count={n}");
     }
     // First which points there are and in which order, then the time between neighbours.
     let seen = analyse(path, &quiet(Vec::new()))?;
@@ -228,10 +221,14 @@ fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Compari
         .filter_map(|(at, _)| Some((*at, phase(&budget.terms[*at].name, &named(&format!("term {at}"))?.end_to_end))))
         .collect();
     let comparison = compare(budget, forecast, &measured, &terms)?;
+    // Only beside figures: an error stays one line.
+    if recorded.is_none() {
+        say!("note: {} does not say how many servos a cycle asks; the budget has {of}", path.display());
+    }
     Ok((comparison, if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }))
 }
 
-/// How many servos the recording's cycles ask, where it says so: `taut bus --rate` and the host of the quadruped do.
+/// How many servos the recording's cycles ask, where it says so, as those of `taut bus --rate` do.
 fn servos(path: &Path) -> Result<Option<u32>> {
     let bytes = input::map(path)?;
     let (mut names, mut values) = (HashMap::new(), HashMap::new());
