@@ -21,10 +21,16 @@ const SIGNAL_BUCKETS: usize = 1_500;
 /// More charts of signals than this nobody looks at; a pair of commanded and actual is one.
 const SIGNAL_CHARTS_MAX: usize = 12;
 
+/// Where the report of one recording has the kernel's command line.
+const COMMAND_LINE: &str = "/recording/host/facts/kernel_command_line";
+
 /// The page of one or several recordings.
 pub fn html(recordings: &[Named<'_>]) -> String {
     let reports = recordings.iter().map(|named| {
         let mut page = json(std::slice::from_ref(named));
+        if let Some(serde_json::Value::String(line)) = page.pointer_mut(COMMAND_LINE) {
+            *line = timing_words(line);
+        }
         for (at, chain) in named.analysis.chains.iter().enumerate() {
             page["chains"][at]["series"] = serde_json::json!(thinned(chain));
         }
@@ -45,6 +51,50 @@ pub fn html(recordings: &[Named<'_>]) -> String {
     let pages: Vec<serde_json::Value> = comparison.into_iter().chain(reports).collect();
     let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
     page(&names, "report", &pages.into())
+}
+
+/// Of the kernel's command line, the words that bear on timing. The others name disks, consoles and networks, and a page is
+/// passed on to others.
+fn timing_words(line: &str) -> String {
+    const TIMING: [&str; 22] = [
+        "audit",
+        "clocksource",
+        "cpufreq.",
+        "idle",
+        "intel_idle.",
+        "intel_pstate",
+        "irqaffinity",
+        "isolcpus",
+        "kthread_cpus",
+        "mce",
+        "mitigations",
+        "nmi_watchdog",
+        "nohz",
+        "nosmt",
+        "nosoftlockup",
+        "preempt",
+        "processor.max_cstate",
+        "rcu",
+        "rcutree.",
+        "skew_tick",
+        "threadirqs",
+        "tsc",
+    ];
+    let bears = |word: &&str| {
+        let name = word.split('=').next().unwrap_or(word);
+        TIMING.iter().any(|known| {
+            name == *known
+                || (known.ends_with('.') && name.starts_with(known))
+                || (matches!(*known, "nohz" | "rcu") && name.starts_with(&format!("{known}_")))
+        })
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut kept: Vec<String> = words.iter().filter(|word| bears(word)).map(|word| (*word).to_owned()).collect();
+    let left_out = words.len() - kept.len();
+    if left_out > 0 {
+        kept.push(format!("and {} that do not bear on timing", crate::words::quantity(left_out as u64, "word")));
+    }
+    kept.join(" ")
 }
 
 /// A page of data that the front end draws; `verb` of the command shows the same without it.
@@ -139,6 +189,21 @@ mod tests {
 
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn a_page_shows_of_the_kernels_command_line_what_bears_on_timing() {
+        let line = "root=UUID=1234 console=ttyS0 isolcpus=2,3 nohz_full=2 rcu_nocbs=2 intel_idle.max_cstate=1 secret=hunter2 idle=poll";
+        let shown = "isolcpus=2,3 nohz_full=2 rcu_nocbs=2 intel_idle.max_cstate=1 idle=poll and 3 words that do not bear on timing";
+        assert_eq!(timing_words(line), shown);
+        let mut analysis = sample::teleop();
+        analysis.info.facts.retain(|(key, _)| key != "kernel_command_line");
+        analysis.info.facts.push(("kernel_command_line".to_owned(), line.to_owned()));
+        let recordings = [Named { name: "a.mcap", analysis: &analysis }, Named { name: "b.mcap", analysis: &analysis }];
+        for page in [html(&recordings[..1]), html(&recordings)] {
+            assert!(page.contains(shown) && !page.contains("hunter2"));
+        }
+        assert!(json(&recordings[..1]).to_string().contains("hunter2"), "JSON has what the recording has");
+    }
 
     #[test]
     fn the_page_is_self_contained_and_its_data_cannot_break_out() {

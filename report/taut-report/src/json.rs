@@ -371,56 +371,9 @@ fn recording(analysis: &found::Analysis) -> Recording {
             kernel: info.kernel.clone(),
             cpu: info.cpu.clone(),
             cpus: info.cpus,
-            facts: info.facts.iter().map(shown_fact).collect(),
+            facts: info.facts.iter().cloned().collect(),
         },
     }
-}
-
-/// A fact of the machine. Of the kernel's command line only the words that bear on timing: the others name disks, consoles and networks, and
-/// a report is passed on.
-fn shown_fact((key, value): &(String, String)) -> (String, String) {
-    const TIMING: [&str; 22] = [
-        "audit",
-        "clocksource",
-        "cpufreq.",
-        "idle",
-        "intel_idle.",
-        "intel_pstate",
-        "irqaffinity",
-        "isolcpus",
-        "kthread_cpus",
-        "mce",
-        "mitigations",
-        "nmi_watchdog",
-        "nohz",
-        "nosmt",
-        "nosoftlockup",
-        "preempt",
-        "processor.max_cstate",
-        "rcu",
-        "rcutree.",
-        "skew_tick",
-        "threadirqs",
-        "tsc",
-    ];
-    if key != "kernel_command_line" {
-        return (key.clone(), value.clone());
-    }
-    let bears = |word: &&str| {
-        let name = word.split('=').next().unwrap_or(word);
-        TIMING.iter().any(|known| {
-            name == *known
-                || (known.ends_with('.') && name.starts_with(known))
-                || (matches!(*known, "nohz" | "rcu") && name.starts_with(&format!("{known}_")))
-        })
-    };
-    let words: Vec<&str> = value.split_whitespace().collect();
-    let mut kept: Vec<String> = words.iter().filter(|word| bears(word)).map(|word| (*word).to_owned()).collect();
-    let left_out = words.len() - kept.len();
-    if left_out > 0 {
-        kept.push(format!("and {} that do not bear on timing", crate::words::quantity(left_out as u64, "word")));
-    }
-    (key.clone(), kept.join(" "))
 }
 
 fn chain(chain: &found::Chain) -> Chain {
@@ -567,15 +520,6 @@ pub(crate) fn assert_documented(schema: &serde_json::Value, file: &str) {
 mod tests {
     use super::*;
     use crate::sample;
-
-    #[test]
-    fn a_report_shows_of_the_kernels_command_line_what_bears_on_timing() {
-        let fact = |key: &str, value: &str| shown_fact(&(key.to_owned(), value.to_owned())).1;
-        let line = "root=UUID=1234 console=ttyS0 isolcpus=2,3 nohz_full=2 rcu_nocbs=2 intel_idle.max_cstate=1 secret=hunter2 idle=poll";
-        let shown = "isolcpus=2,3 nohz_full=2 rcu_nocbs=2 intel_idle.max_cstate=1 idle=poll and 3 words that do not bear on timing";
-        assert_eq!(fact("kernel_command_line", line), shown);
-        assert_eq!(fact("clocksource", "tsc root=1"), "tsc root=1");
-    }
 
     #[test]
     fn the_contract_of_the_design_holds() {
