@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use futures_util::{SinkExt, StreamExt};
@@ -11,6 +13,7 @@ use taut_recording::PlainChannel;
 use tokio::{
     net::TcpStream,
     sync::broadcast::{Receiver, error::RecvError},
+    time::timeout,
 };
 use tokio_tungstenite::{
     WebSocketStream, accept_hdr_async_with_config,
@@ -23,12 +26,14 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    Event, Shared,
+    BACKLOG, Event, Shared,
     protocol::{self, Level, Request},
 };
 
 /// A request for many thousand channels.
 const LONGEST_REQUEST_BYTES: usize = 1 << 20;
+/// So often a message that the viewer does not take is looked at.
+const LOOK: Duration = Duration::from_millis(100);
 
 struct Viewer {
     socket: WebSocketStream<TcpStream>,
@@ -52,6 +57,13 @@ pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<
     let mut viewer = Viewer { socket, shared, advertised, subscriptions, fell_behind: false };
     // A connection that broke off is the viewer's affair.
     let _ = viewer.run(&mut events).await;
+}
+
+/// Reports a viewer that takes less than comes, at the first time.
+fn report_once(fell_behind: &mut bool, shared: &Shared) {
+    if !std::mem::replace(fell_behind, true) {
+        (shared.fell_behind)();
+    }
 }
 
 /// Answers the websocket's handshake with the one protocol that is spoken here.
@@ -81,19 +93,31 @@ impl Viewer {
                     Ok(Event::Channel) => self.advertise_new().await?,
                     Ok(Event::Message(message)) => {
                         if let Some(subscription) = self.subscriptions.get(&message.channel) {
-                            self.socket.send(protocol::message_data(*subscription, &message).into()).await?;
+                            let bytes = protocol::message_data(*subscription, &message);
+                            self.deliver(bytes.into(), events).await?;
                         }
                     }
                     Ok(Event::End(why)) => return self.close(&why).await,
                     Err(RecvError::Lagged(_)) => {
-                        if !std::mem::replace(&mut self.fell_behind, true) {
-                            (self.shared.fell_behind)();
-                        }
+                        report_once(&mut self.fell_behind, &self.shared);
                         // A channel may be among the events that were missed.
                         self.advertise_new().await?;
                     }
                     Err(RecvError::Closed) => return Ok(()),
                 },
+            }
+        }
+    }
+
+    /// Sends a message. Of a viewer that reads nothing this does not end, so the messages that wait behind it are counted meanwhile.
+    async fn deliver(&mut self, message: Message, events: &Receiver<Event>) -> Result<(), Error> {
+        let Viewer { socket, shared, fell_behind, .. } = self;
+        let mut sent = pin!(socket.send(message));
+        loop {
+            match timeout(LOOK, &mut sent).await {
+                Ok(sent) => return sent,
+                Err(_) if events.len() > BACKLOG => report_once(fell_behind, shared),
+                Err(_) => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpStream},
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -110,6 +111,28 @@ fn a_viewer_that_takes_less_than_comes_is_reported_and_misses_the_oldest() {
     assert_eq!((sequences.last(), statuses.as_slice()), (Some(&9_999), &["the recording has ended".to_owned()][..]));
     assert_eq!(BEHIND.load(Ordering::Relaxed), 1);
     stopping.join().unwrap();
+}
+
+#[test]
+fn a_viewer_that_stops_reading_is_reported() {
+    static BEHIND: AtomicU64 = AtomicU64::new(0);
+    let mut server = served(|| {
+        BEHIND.fetch_add(1, Ordering::Relaxed);
+    });
+    let viewer = Viewer::of(&server);
+    // Slowly at first, so that the connection is full before the queue is.
+    for n in 0..10_000 {
+        server.take(message(n));
+        if n < 1_000 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    // Ends with the report; without one it does not end.
+    while BEHIND.load(Ordering::Relaxed) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.stop("the recording has ended");
+    drop(viewer);
 }
 
 #[test]
