@@ -2,7 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use futures_util::{SinkExt, StreamExt};
@@ -11,6 +15,7 @@ use taut_recording::PlainChannel;
 use tokio::{
     net::TcpStream,
     sync::broadcast::{Receiver, error::RecvError},
+    time::timeout,
 };
 use tokio_tungstenite::{
     WebSocketStream, accept_hdr_async_with_config,
@@ -24,11 +29,14 @@ use tokio_tungstenite::{
 
 use crate::{
     Event, Shared,
+    origin::Origins,
     protocol::{self, Level, Request},
 };
 
 /// A request for many thousand channels.
 const LONGEST_REQUEST_BYTES: usize = 1 << 20;
+/// From the connection to the end of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 
 struct Viewer {
     socket: WebSocketStream<TcpStream>,
@@ -41,13 +49,16 @@ struct Viewer {
 }
 
 /// Serves a connection until the viewer leaves or the last event was sent. `events` begins with the connection, so that
-/// no viewer waits for an end that has been.
-pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<Event>) {
+/// no viewer waits for an end that has been. `has_shaken` is set when it turned out to be a viewer.
+pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<Event>, has_shaken: Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
     let limits = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_REQUEST_BYTES))
         .max_frame_size(Some(LONGEST_REQUEST_BYTES));
-    let Ok(socket) = accept_hdr_async_with_config(stream, agree, Some(limits)).await else { return };
+    let agree = |request: &Handshake, response| agree(request, response, &shared.origins);
+    let handshake = timeout(HANDSHAKE, accept_hdr_async_with_config(stream, agree, Some(limits)));
+    let Ok(Ok(socket)) = handshake.await else { return };
+    has_shaken.store(true, Ordering::Relaxed);
     let (advertised, subscriptions) = Default::default();
     let mut viewer = Viewer { socket, shared, advertised, subscriptions, fell_behind: false };
     // A connection that broke off is the viewer's affair.
@@ -56,7 +67,12 @@ pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<
 
 /// Answers the websocket's handshake with the one protocol that is spoken here.
 #[expect(clippy::result_large_err, reason = "the type of the handshake's callback")]
-fn agree(request: &Handshake, mut response: Response) -> Result<Response, ErrorResponse> {
+fn agree(request: &Handshake, mut response: Response, origins: &Origins) -> Result<Response, ErrorResponse> {
+    if let Err(why) = origins.check(request.headers()) {
+        let mut refused = ErrorResponse::new(Some(format!("{why}\n")));
+        *refused.status_mut() = StatusCode::FORBIDDEN;
+        return Err(refused);
+    }
     let offered = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     if !offered.flat_map(|value| value.split(',')).any(|name| name.trim() == protocol::SUBPROTOCOL) {
         let mut refused = ErrorResponse::new(Some(format!("the subprotocol is {}\n", protocol::SUBPROTOCOL)));
