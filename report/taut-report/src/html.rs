@@ -23,6 +23,7 @@ pub fn html(recordings: &[Named<'_>]) -> String {
         let mut page = json(std::slice::from_ref(named));
         for (at, chain) in named.analysis.chains.iter().enumerate() {
             page["chains"][at]["series"] = serde_json::json!(thinned(chain));
+            exact_ids(&mut page["chains"][at]["worst"]);
         }
         for at in drawn_signals(named.analysis) {
             page["signals"][at]["series"] = serde_json::json!(thinned_signal(&named.analysis.signals[at].points));
@@ -41,6 +42,17 @@ pub fn html(recordings: &[Named<'_>]) -> String {
     let pages: Vec<serde_json::Value> = comparison.into_iter().chain(reports).collect();
     let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
     page(&names, "report", &pages.into())
+}
+
+/// A page's script reads numbers as doubles: ids beyond 2^53 become text.
+fn exact_ids(worst: &mut serde_json::Value) {
+    const EXACT: u64 = 1 << 53;
+    let is_long = |id: &serde_json::Value| id.as_u64().is_some_and(|id| id > EXACT);
+    for message in worst.as_array_mut().into_iter().flatten() {
+        if is_long(&message["id"]) {
+            message["id"] = message["id"].to_string().into();
+        }
+    }
 }
 
 /// A page of data that the front end draws; `verb` of the command shows the same without it.
@@ -135,6 +147,14 @@ mod tests {
 
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn an_id_beyond_what_a_double_holds_is_exact() {
+        let mut analysis = sample::teleop();
+        analysis.chains[0].explained.paths[0].budget.id = u64::MAX - 1;
+        let page = html(&[Named { name: "run.mcap", analysis: &analysis }]);
+        assert!(page.contains("\"id\":\"18446744073709551614\""));
+    }
 
     #[test]
     fn the_page_is_self_contained_and_its_data_cannot_break_out() {
