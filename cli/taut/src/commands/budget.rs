@@ -208,7 +208,7 @@ fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Compari
         .filter_map(|(at, _)| Some((*at, phase(&budget.terms[*at].name, &named(&format!("term {at}"))?.end_to_end))))
         .collect();
     let comparison = compare(budget, forecast, &measured, &terms)?;
-    Ok((comparison, if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }))
+    Ok((comparison, if analysis.has_loss() { Done::DataLost } else { Done::Fine }))
 }
 
 /// The points of a bus cycle in the recording, in their order.
