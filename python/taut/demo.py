@@ -47,7 +47,7 @@ DEMOS = {
 }
 SECONDS = 15.0
 # Exit codes of a robot that ran.
-FAILED = {1: "the robot failed", 4: "the machine could not run the robot"}
+FAILED = {1: "the robot failed", 4: "the machine could not run the robot", 5: "the recording lost data"}
 
 
 def main() -> None:
@@ -57,7 +57,16 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="RUN")
     parser.add_argument("--taut", default="taut", metavar="PROGRAM")
     asked = parser.parse_args()
-    sys.exit(show(asked.robot, asked.duration, asked.output or Path(f"taut-demo-{asked.robot}.mcap"), asked.taut))
+    try:
+        code = show(asked.robot, asked.duration, asked.output or Path(f"taut-demo-{asked.robot}.mcap"), asked.taut)
+        sys.stdout.flush()
+    except OSError as failed:
+        # Whoever read has read enough, or nothing more can be written; either way Python would try again at its end.
+        code = 0 if isinstance(failed, BrokenPipeError) else 6
+        if code:
+            print(f"taut: demo: {failed}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 def show(robot: str, seconds: float, run: Path, taut: str) -> int:
@@ -73,7 +82,7 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
     path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
     program = [sys.executable, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
     recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | {"PYTHONPATH": path})
-    # The robot's own verdict on its run, whose reason it has printed; the report of that run is worth reading all the same.
+    # The robot's own verdict on its run, whose reason it has printed, or a loss; the report of that run is worth reading all the same.
     failed = FAILED.get(recorded.returncode)
     if recorded.returncode and failed is None:
         return recorded.returncode

@@ -167,7 +167,7 @@ def test_recorded_frames_are_replayed(tmp_path: Path) -> None:
     (tmp_path / "robot.py").write_text(textwrap.dedent(program))
     run = tmp_path / "run.mcap"
     env = {name: value for name, value in os.environ.items() if name != "TAUT_SESSION"}
-    command = [TAUT, "record", "-q", "-o", run, "--", sys.executable, tmp_path / "robot.py"]
+    command = [TAUT, "record", "-q", "--ignore-loss", "-o", run, "--", sys.executable, tmp_path / "robot.py"]
     subprocess.run(command, check=True, env=env)
     replay = [TAUT, "guard", "replay", run, "--tcp-limit", "1000", "--truth", "recorded", "--format", "json"]
     told = json.loads(subprocess.run(replay, check=True, capture_output=True).stdout)

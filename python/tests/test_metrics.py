@@ -317,7 +317,7 @@ def test_what_cannot_be_served_costs_no_run(tmp_path: Path) -> None:
             str(tmp_path / "ran"),
         ]
         done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 2
+        assert done.returncode == 125
         assert not (tmp_path / "ran").exists() and not (tmp_path / "run.mcap").exists()
         return done.stderr
 

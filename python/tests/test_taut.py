@@ -20,7 +20,7 @@ def record(folder: Path, program: str, *options: str) -> dict:
     (folder / "robot.py").write_text(textwrap.dedent(program))
     run = folder / "run.mcap"
     env = {k: v for k, v in os.environ.items() if k != "TAUT_SESSION"}
-    command = [TAUT, "record", "-q", "-o", run, *options, "--", sys.executable, folder / "robot.py"]
+    command = [TAUT, "record", "-q", "--ignore-loss", "-o", run, *options, "--", sys.executable, folder / "robot.py"]
     subprocess.run(command, check=True, env=env)
     report = subprocess.run([TAUT, "report", run, "--format", "json"], capture_output=True, check=True)
     return json.loads(report.stdout)

@@ -21,6 +21,7 @@ mod time;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, error::ErrorKind};
+use exit::Codes;
 
 /// Find out why a robot control loop jitters.
 ///
@@ -31,7 +32,7 @@ use clap::{Parser, Subcommand, error::ErrorKind};
     name = "taut",
     version,
     arg_required_else_help = true,
-    after_help = "Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\nExit codes: 0 fine, 1 a verdict against (gate, --strict), 2 bad usage or input, 3 not permitted, 4 not enough evidence where that counts, 5 finished but data was damaged."
+    after_help = format!("Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\n{}", exit::help())
 )]
 struct Cli {
     #[command(subcommand)]
@@ -72,9 +73,21 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             say!("taut: {}", one_line(&error));
-            return ExitCode::from(exit::BAD_INPUT);
+            return ExitCode::from(if runs_a_command() { exit::RECORD_FAILED } else { exit::BAD_INPUT });
         }
-        Err(error) => error.exit(),
+        // Help, or the version.
+        Err(error) => match error.print() {
+            Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
+                say!("taut: stdout: {failed}");
+                return ExitCode::from(exit::IO_FAILED);
+            }
+            _ => return ExitCode::from(error.exit_code() as u8),
+        },
+    };
+    let codes = match &cli.command {
+        Command::Record(args) if args.runs_a_command() => Codes::Command,
+        Command::Probe(args) if args.becomes_a_command() => Codes::Command,
+        _ => Codes::Own,
     };
     let done = match cli.command {
         Command::Doctor(args) => commands::doctor::run(&args),
@@ -108,9 +121,15 @@ fn main() -> ExitCode {
                 false => taut_recording::printable(exit::told(&error)),
             };
             say!("taut: {text}");
-            ExitCode::from(exit::code_of(&error))
+            ExitCode::from(exit::code_of(&error, codes))
         }
     }
+}
+
+/// Whether what could not be parsed was to run a command: its exit codes are that command's.
+fn runs_a_command() -> bool {
+    let mut words = std::env::args_os().skip(1).skip_while(|word| word.to_string_lossy().starts_with('-'));
+    words.next().is_some_and(|word| word == "record") && words.any(|word| word == "--")
 }
 
 /// What was wrong with the command line, and where to look.

@@ -63,6 +63,14 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
         return Ok(stdout.flush()?);
     }
     let cannot = || format!("{}: cannot write", path.display());
+    // What is no file (a pipe, a device) is written to and never replaced; of a link it is the file behind it.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let device = std::fs::File::options().write(true).open(path).with_context(cannot)?;
+        let mut out = BufWriter::new(device);
+        write(&mut out).with_context(cannot)?;
+        return out.flush().with_context(cannot);
+    }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder).with_context(cannot)?;
     let mut out = BufWriter::new(&mut file);
@@ -121,6 +129,27 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_not_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link, behind) =
+            (folder.path().join("pipe"), folder.path().join("link"), folder.path().join("behind"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        write("result", Some(&pipe)).unwrap();
+        assert_eq!(reader.join().unwrap(), "result");
+        assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        std::fs::write(&behind, "old").unwrap();
+        std::os::unix::fs::symlink(&behind, &link).unwrap();
+        write("new", Some(&link)).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&behind).unwrap(), "new");
+    }
 
     #[test]
     fn a_terminal_gets_text_and_colours_and_nothing_else() {

@@ -51,3 +51,23 @@ fn the_reference_of_commands_is_up_to_date() {
         assert!(kept == wanted, "docs/reference/cli.md is out of date: run this test with TAUT_UPDATE=1");
     }
 }
+
+/// The rows of `docs/reference/README.md`.
+fn exit_codes() -> String {
+    crate::exit::TABLE.map(|(code, _, meaning)| format!("| {code} | {meaning} |\n")).concat()
+}
+
+#[test]
+fn the_reference_has_every_exit_code() {
+    const BEFORE: &str = "**Exit codes**\n\n| | |\n|---|---|\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/README.md");
+    let kept = std::fs::read_to_string(path).unwrap();
+    let (head, rest) = kept.split_once(BEFORE).expect("a table of exit codes");
+    let end = rest.find("\n\n").map_or(rest.len(), |at| at + 1);
+    let wanted = format!("{head}{BEFORE}{}{}", exit_codes(), &rest[end..]);
+    if std::env::var_os("TAUT_UPDATE").is_some() {
+        std::fs::write(path, wanted).unwrap();
+    } else {
+        assert!(kept == wanted, "docs/reference/README.md is out of date: run this test with TAUT_UPDATE=1");
+    }
+}

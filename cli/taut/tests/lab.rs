@@ -577,7 +577,7 @@ fn an_interrupted_lab_leaves_nothing_and_says_how_to_go_on() {
     let mark = mark(folder.0.path());
     let pid = rustix::process::Pid::from_child(&lab);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(lab.wait_with_output().unwrap().status.code(), Some(2));
+    assert_eq!(lab.wait_with_output().unwrap().status.code(), Some(130));
     assert!(with_mark(&format!("TAUT_LAB={mark}")).is_empty());
     assert!(!folder.path(&format!("taut-lab-{mark}")).exists());
     assert_eq!(folder.trials("out").len(), 1);

@@ -16,4 +16,5 @@ mod window;
 pub use follow::{Follower, Following, follow};
 pub use spread::{BUCKETS, Spread};
 pub use state::{Chain, Figures, Guard, Hop, Lost, State, Thread};
+pub use taut_capture::give_way;
 pub use turn::Turner;

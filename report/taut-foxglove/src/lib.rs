@@ -4,6 +4,7 @@
 //! The server of Foxglove's own SDK (0.30) is not used: when it stops it drops what its viewers have not been sent, the
 //! reason too, and a viewer that reads nothing keeps it from stopping for ever.
 
+mod origin;
 mod protocol;
 mod viewer;
 
@@ -11,16 +12,20 @@ use std::{
     collections::HashMap,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
+use origin::Origins;
 use taut_recording::{PlainChannel, PlainMessage, Record};
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     sync::{broadcast, oneshot},
-    task::{JoinHandle, JoinSet},
+    task::{AbortHandle, JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 
@@ -28,8 +33,10 @@ use tokio::{
 const BACKLOG: usize = 4096;
 /// How long viewers may take at the end for what waits for them.
 const GRACE: Duration = Duration::from_secs(5);
-/// Before the next try to accept, when descriptors have run out.
-const RETRY: Duration = Duration::from_millis(100);
+/// Connections at a time; one more takes the place of the oldest that has not shaken hands, or is refused.
+const MOST_CONNECTIONS: usize = 64;
+/// Between two connections that are accepted, which bounds what a hostile client costs; also when descriptors have run out.
+const BETWEEN: Duration = Duration::from_millis(2);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +70,7 @@ struct Shared {
     channels: Mutex<HashMap<u16, Arc<PlainChannel>>>,
     events: broadcast::Sender<Event>,
     fell_behind: fn(),
+    origins: Origins,
 }
 
 impl Shared {
@@ -83,11 +91,12 @@ pub struct Server {
 
 impl Server {
     /// Listens at `address`, in a thread of its own. Viewers see `name` as the server's name.
+    /// Web pages of this host may connect, and those of `origins`.
     /// `fell_behind` is called once for each viewer that takes less than comes, and so misses messages.
     ///
     /// # Errors
     /// Nobody may listen there.
-    pub fn start(address: SocketAddr, name: &str, fell_behind: fn()) -> Result<Server, Error> {
+    pub fn start(address: SocketAddr, name: &str, origins: &[String], fell_behind: fn()) -> Result<Server, Error> {
         let bind = |source| Error::Bind { address, source };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("taut-live").enable_all().build();
         let runtime = runtime.map_err(bind)?;
@@ -99,6 +108,7 @@ impl Server {
             channels: Mutex::default(),
             events: broadcast::Sender::new(BACKLOG),
             fell_behind,
+            origins: Origins::new(origins, address.ip().is_loopback()),
         });
         let (stop, stopped) = oneshot::channel();
         let accepting = runtime.spawn(accept(listener, Arc::clone(&shared), stopped));
@@ -153,12 +163,28 @@ impl Server {
 /// Serves each viewer in a task of its own until the server stops, and waits for them then.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut viewers = JoinSet::new();
+    // The oldest first, and whether each has shaken hands.
+    let mut open: Vec<(AbortHandle, Arc<AtomicBool>)> = Vec::new();
     loop {
         tokio::select! {
             _ = &mut stopped => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(viewers.spawn(viewer::serve(stream, Arc::clone(&shared), shared.events.subscribe()))),
-                Err(_) => sleep(RETRY).await,
+                Ok((stream, _)) => {
+                    open.retain(|(connection, _)| !connection.is_finished());
+                    let is_waiting = |(_, has_shaken): &(AbortHandle, Arc<AtomicBool>)| !has_shaken.load(Ordering::Relaxed);
+                    match open.iter().position(is_waiting).filter(|_| open.len() >= MOST_CONNECTIONS) {
+                        Some(oldest) => open.remove(oldest).0.abort(),
+                        // All are viewers; this one is closed.
+                        None if open.len() >= MOST_CONNECTIONS => continue,
+                        None => {}
+                    }
+                    let has_shaken = Arc::new(AtomicBool::new(false));
+                    let (shared, events) = (Arc::clone(&shared), shared.events.subscribe());
+                    let served = viewer::serve(stream, shared, events, Arc::clone(&has_shaken));
+                    open.push((viewers.spawn(served), has_shaken));
+                    sleep(BETWEEN).await;
+                }
+                Err(_) => sleep(BETWEEN).await,
             },
             Some(_) = viewers.join_next() => {}
         }

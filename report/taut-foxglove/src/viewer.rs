@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,6 +30,7 @@ use tokio_tungstenite::{
 
 use crate::{
     BACKLOG, Event, Shared,
+    origin::Origins,
     protocol::{self, Level, Request},
 };
 
@@ -34,6 +38,8 @@ use crate::{
 const LONGEST_REQUEST_BYTES: usize = 1 << 20;
 /// So often a message that the viewer does not take is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// From the connection to the end of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 
 struct Viewer {
     socket: WebSocketStream<TcpStream>,
@@ -46,13 +52,16 @@ struct Viewer {
 }
 
 /// Serves a connection until the viewer leaves or the last event was sent. `events` begins with the connection, so that
-/// no viewer waits for an end that has been.
-pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<Event>) {
+/// no viewer waits for an end that has been. `has_shaken` is set when it turned out to be a viewer.
+pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<Event>, has_shaken: Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
     let limits = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_REQUEST_BYTES))
         .max_frame_size(Some(LONGEST_REQUEST_BYTES));
-    let Ok(socket) = accept_hdr_async_with_config(stream, agree, Some(limits)).await else { return };
+    let agree = |request: &Handshake, response| agree(request, response, &shared.origins);
+    let handshake = timeout(HANDSHAKE, accept_hdr_async_with_config(stream, agree, Some(limits)));
+    let Ok(Ok(socket)) = handshake.await else { return };
+    has_shaken.store(true, Ordering::Relaxed);
     let (advertised, subscriptions) = Default::default();
     let mut viewer = Viewer { socket, shared, advertised, subscriptions, fell_behind: false };
     // A connection that broke off is the viewer's affair.
@@ -68,7 +77,12 @@ fn report_once(fell_behind: &mut bool, shared: &Shared) {
 
 /// Answers the websocket's handshake with the one protocol that is spoken here.
 #[expect(clippy::result_large_err, reason = "the type of the handshake's callback")]
-fn agree(request: &Handshake, mut response: Response) -> Result<Response, ErrorResponse> {
+fn agree(request: &Handshake, mut response: Response, origins: &Origins) -> Result<Response, ErrorResponse> {
+    if let Err(why) = origins.check(request.headers()) {
+        let mut refused = ErrorResponse::new(Some(format!("{why}\n")));
+        *refused.status_mut() = StatusCode::FORBIDDEN;
+        return Err(refused);
+    }
     let offered = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     if !offered.flat_map(|value| value.split(',')).any(|name| name.trim() == protocol::SUBPROTOCOL) {
         let mut refused = ErrorResponse::new(Some(format!("the subprotocol is {}\n", protocol::SUBPROTOCOL)));

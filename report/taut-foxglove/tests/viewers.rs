@@ -16,7 +16,7 @@ const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST
 const PAYLOAD: usize = 20_000;
 
 fn served(fell_behind: fn()) -> Server {
-    let mut server = Server::start(ANY, "taut: run.mcap", fell_behind).unwrap();
+    let mut server = Server::start(ANY, "taut: run.mcap", &[], fell_behind).unwrap();
     let channel = PlainChannel {
         number: 7,
         topic: "/telemetry/leg".to_owned(),
@@ -142,4 +142,31 @@ fn a_viewer_that_reads_nothing_does_not_keep_the_server() {
     (0..4_000).for_each(|n| server.take(message(n)));
     server.stop("the recording has ended");
     drop(viewer);
+}
+
+#[test]
+fn a_web_page_of_another_host_reads_nothing() {
+    let server = served(|| {});
+    let answer = |origin: &'static str| {
+        let mut request = format!("ws://{}", server.address()).into_client_request().unwrap();
+        request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
+        request.headers_mut().insert("Origin", origin.parse().unwrap());
+        match tungstenite::client(request, TcpStream::connect(server.address()).unwrap()) {
+            Ok(_) => 101,
+            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => answer.status().as_u16(),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(["https://evil.example", "null", "http://localhost:8080"].map(answer), [403, 403, 101]);
+}
+
+#[test]
+fn connections_that_do_nothing_keep_no_viewer_out() {
+    let server = served(|| {});
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let viewer = Viewer::of(&server);
+    drop(idle);
+    let stopping = std::thread::spawn(|| server.stop("the end"));
+    assert_eq!(viewer.rest().1, ["the end"]);
+    stopping.join().unwrap();
 }

@@ -1,7 +1,7 @@
 //! What a scraper asks for, by its Accept header (RFC 9110 section 12.5.1).
 
 /// A form of exposition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Length-delimited `io.prometheus.client.MetricFamily`, with native histograms.
     Protobuf,

@@ -34,6 +34,18 @@ pub enum Error {
         /// What /proc said.
         source: std::io::Error,
     },
+    /// Neither stamps nor anything else.
+    #[error(
+        "there is nothing to record of process {pid}: it {why}, and there are no kernel events ({reason}); start it by `taut record -- COMMAND`, or with TAUT_SESSION=DIR in its environment"
+    )]
+    Nothing {
+        /// The process.
+        pid: i32,
+        /// Why no stamps.
+        why: String,
+        /// Why no kernel events.
+        reason: String,
+    },
     /// The rings' directory.
     #[error("session directory {path}: {source}; name a writable one with --session")]
     Session {
@@ -59,6 +71,14 @@ pub enum Error {
         path: PathBuf,
         /// The first recorder, and the file that it writes.
         by: String,
+    },
+    /// A recorder that keeps a whole recording and nothing to save.
+    #[error("process {pid} keeps no flight recorder: it writes {output}")]
+    NoFlight {
+        /// The recorder.
+        pid: i32,
+        /// Its file.
+        output: PathBuf,
     },
     /// A file that somebody else writes.
     #[error("{path}: another recorder writes it; name another file with -o")]
@@ -95,4 +115,18 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// Whether a permission is what is missing.
+    pub fn is_not_permitted(&self) -> bool {
+        let denied = |source: &std::io::Error| source.kind() == std::io::ErrorKind::PermissionDenied;
+        match self {
+            Error::NotPermitted { .. } => true,
+            Error::Kernel(error) => error.is_not_permitted(),
+            Error::Recording(taut_recording::Error::Io { source, .. }) => denied(source),
+            Error::Session { source, .. } | Error::Profile(source) | Error::System { source, .. } => denied(source),
+            _ => false,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 mod cut;
 mod error;
+mod flight;
 mod info;
 pub mod kernel;
 mod listing;
@@ -26,6 +27,7 @@ mod thread_times;
 mod threads;
 
 pub use error::Error;
+pub use flight::{Asked, Flight, Kept, Saved, save_now};
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
@@ -33,7 +35,7 @@ pub use owner::namespace_of;
 pub use pace::Pace;
 pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
-pub use record::{Options, Progress, Recorded, Started, give_way, record};
+pub use record::{End, Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};
 pub use target::{Target, session_of};
 pub use thread_times::ThreadTimes;

@@ -1,15 +1,25 @@
 //! Files at places where others may put pipes, links and devices, and we may be root: opened only if they are plain ones, and
 //! never waited for.
 
-use std::{fs::File, io, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{fs::File, io, os::fd::AsFd, path::Path};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// Opens a plain file for reading.
 ///
 /// # Errors
 /// It cannot be opened, or is a link or no plain file.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    open_in(CWD, path)
+}
+
+/// The same, of a file in an open folder.
+///
+/// # Errors
+/// As of [`open`].
+pub fn open_in(folder: impl AsFd, path: impl AsRef<Path>) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(openat(folder, path.as_ref(), flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file")),

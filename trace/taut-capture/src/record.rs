@@ -18,7 +18,9 @@ use taut_clock::{ClockPair, Counter, monotonic_ns};
 use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, printable};
 
 use crate::{
-    Error, Target, info,
+    Error, Flight, Target,
+    flight::Keeper,
+    info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
     output::Output,
@@ -29,7 +31,7 @@ use crate::{
     rings::{Drained, Session},
     samples::Sampler,
     session::{SessionDir, check_private},
-    signals::{Signals, send},
+    signals::{Asked, Signals, send},
     target::{Held, exit_code, session_of},
     telemetry::Channels,
     threads::Threads,
@@ -79,6 +81,8 @@ pub struct Options {
     pub session: Option<PathBuf>,
     /// For the file.
     pub taut_version: String,
+    /// Keep the last seconds only: `output` is then in memory, and gives back what is older.
+    pub flight: Option<Flight>,
 }
 
 /// Told once, when the recording runs.
@@ -123,11 +127,41 @@ pub struct Progress {
     pub threads: usize,
 }
 
+/// What ended a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The command or process ended by itself.
+    Exit,
+    /// `duration` was over; a command got SIGTERM.
+    Duration,
+    /// This signal reached the recorder, and the command through it.
+    Signal(i32),
+    /// The command could not be waited for.
+    Lost,
+}
+
+impl End {
+    /// As the recording says it.
+    fn reason(self, is_command: bool) -> &'static str {
+        match self {
+            End::Exit if is_command => "command exited",
+            End::Exit => "process exited",
+            End::Duration => "duration",
+            End::Signal(_) => "signal",
+            End::Lost => "the command could not be waited for",
+        }
+    }
+}
+
 /// How it ended.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Of the command; `None` when attached.
     pub exit_code: Option<i32>,
+    /// What ended it.
+    pub end: End,
+    /// Whether no save of a flight recorder failed.
+    pub is_saved: bool,
     /// As in the file.
     pub ending: Ending,
     /// Length of the file.
@@ -150,7 +184,8 @@ pub fn record(
     started: &mut dyn FnMut(&Started),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Recorded, Error> {
-    let mut signals = Signals::listen().map_err(|source| Error::System { what: "signal handlers", source })?;
+    let mut signals = Signals::listen(options.flight.is_some())
+        .map_err(|source| Error::System { what: "signal handlers", source })?;
     match &options.target {
         Target::Command(words) => record_command(options, words, &mut signals, started, progress),
         Target::Pid(pid) => record_process(options, *pid, &mut signals, started, progress),
@@ -184,8 +219,8 @@ fn record_command(
     recording.begin(&options.output);
     missed.into_iter().for_each(|signal| send(pid, signal));
     started(&recording.started);
-    let (exit_code, reason) = recording.follow_child(&mut child, signals, options.duration, progress);
-    recording.finish(Some(exit_code), reason)
+    let (exit_code, end) = recording.follow_child(&mut child, signals, options.duration, progress);
+    recording.finish(Some(exit_code), end)
 }
 
 fn record_process(
@@ -209,15 +244,23 @@ fn record_process(
     };
     let directory = path.as_deref().unwrap_or(Path::new(""));
     let mut recording = Recording::open(options, pid, Vec::new(), session, directory)?;
+    if let Some(why) = no_stamps.as_ref().filter(|_| recording.source.is_none() && recording.profiler.is_none()) {
+        let reason = recording.started.tier_reason.clone();
+        return Err(Error::Nothing { pid, why: why.clone(), reason });
+    }
     recording.begin(&options.output);
     if let Some(why) = no_stamps {
         let reason = &mut recording.started.tier_reason;
         *reason += if reason.is_empty() { "" } else { "; " };
-        *reason += &format!("process {pid} {why}, so its stamps are not recorded");
+        *reason += &format!(
+            "no stamps are recorded, {}: process {pid} {why}; start it by `taut record -- COMMAND`, or with TAUT_SESSION=DIR in \
+             its environment (mode 700) and attach again",
+            if recording.source.is_some() { "only kernel events" } else { "only samples of stacks" }
+        );
     }
     started(&recording.started);
-    let reason = recording.follow_pid(pid, signals, options.duration, progress);
-    recording.finish(None, reason)
+    let end = recording.follow_pid(pid, signals, options.duration, progress);
+    recording.finish(None, end)
 }
 
 /// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from nobody when it
@@ -296,6 +339,8 @@ struct Recording {
     output: Output,
     /// Tells others where to look; none where nobody may write.
     _note: Option<Note>,
+    info: Info,
+    flight: Option<Keeper>,
     writer: Option<Writer>,
     /// Why writing stopped before the end.
     failed: Option<taut_recording::Error>,
@@ -371,9 +416,17 @@ impl Recording {
             session: session.as_ref().map(|_| directory.to_owned()),
         };
         let note = session.as_ref().and_then(|_| Note::leave(directory, pid, &options.output).ok());
+        let flight = options.flight.clone().map(|flight| {
+            let listed = note.as_ref().map(|_| directory);
+            Keeper::new(flight, output.path(), listed, (info.start_monotonic_ns, own_cpu_ns()))
+        });
+        let flight = flight.transpose()?;
+        let start_ns = info.start_monotonic_ns;
         let mut recording = Recording {
             output,
             _note: note,
+            info,
+            flight,
             writer: Some(writer),
             failed: None,
             telemetry: session.as_ref().map(|_| Channels::open(directory, wanted.follow_existing_threads)),
@@ -395,7 +448,7 @@ impl Recording {
             next_second_ns: 0,
             next_clock_ns: 0,
             next_progress_ns: 0,
-            last_progress: (info.start_monotonic_ns, 0),
+            last_progress: (start_ns, 0),
         };
         recording.calibrate();
         Ok(recording)
@@ -415,24 +468,29 @@ impl Recording {
         signals: &mut Signals,
         duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
-    ) -> (i32, &'static str) {
+    ) -> (i32, End) {
         let pid = child.id() as i32;
         let mut kill_at: Option<Instant> = None;
         let mut end = end_of(pid);
-        let mut reason = "command exited";
+        let mut reason = End::Exit;
         loop {
             let pace = self.round(progress);
             match child.try_wait() {
-                Ok(Some(status)) => return (exit_code(status), reason),
+                Ok(Some(status)) => {
+                    // What a terminal sends reaches both at once.
+                    let ended = signals.take(None).to_end.map_or(reason, End::Signal);
+                    return (exit_code(status), ended);
+                }
                 Ok(None) => {}
-                Err(_) => return (1, "the command could not be waited for"),
+                Err(_) => return (1, End::Lost),
             }
             let asked = signals.take(Some(pid));
+            self.save_if_asked(&asked);
             let is_over = duration.is_some_and(|d| self.began.elapsed() >= d);
-            reason = match () {
-                () if asked.to_end => "signal",
-                () if is_over && kill_at.is_none() => "duration",
-                () => reason,
+            reason = match asked.to_end {
+                Some(signal) => End::Signal(signal),
+                None if is_over && kill_at.is_none() => End::Duration,
+                None => reason,
             };
             if is_over || asked.impatiently {
                 match kill_at {
@@ -454,19 +512,21 @@ impl Recording {
         signals: &mut Signals,
         duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
-    ) -> &'static str {
+    ) -> End {
         let born = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
         let mut end = end_of(pid);
         loop {
             let pace = self.round(progress);
             if !proc::runs(pid, born) {
-                return "process exited";
+                return End::Exit;
             }
-            if signals.take(None).to_end {
-                return "signal";
+            let asked = signals.take(None);
+            self.save_if_asked(&asked);
+            if let Some(signal) = asked.to_end {
+                return End::Signal(signal);
             }
             if duration.is_some_and(|d| self.began.elapsed() >= d) {
-                return "duration";
+                return End::Duration;
             }
             self.rest(pace, duration, &mut end);
         }
@@ -524,6 +584,7 @@ impl Recording {
         self.look_up_threads();
         let next_ns = now_ns + pace.rest().as_nanos() as u64;
         self.with_writer(|writer| writer.flush_due_until(now_ns, next_ns));
+        self.keep_the_window(now_ns);
         if now_ns >= self.next_progress_ns {
             self.next_progress_ns = now_ns + PROGRESS_NS;
             let now = self.progress(now_ns);
@@ -637,7 +698,10 @@ impl Recording {
         let Some(mut profiler) = self.profiler.take() else { return };
         profiler.without_kernel().into_iter().for_each(|warning| self.warn(warning));
         match profiler.finish() {
-            Ok(records) => self.take_profile(&records, profiler.lost(), profiler.is_of_tree()),
+            Ok((records, nameless)) => {
+                nameless.into_iter().for_each(|warning| self.warn(warning));
+                self.take_profile(&records, profiler.lost(), profiler.is_of_tree());
+            }
             Err(error) => self.warn(format!("profile: {error}")),
         }
     }
@@ -670,8 +734,64 @@ impl Recording {
         }
     }
 
+    /// Of a flight recorder: cuts the stream where that is due, and gives back what is too old.
+    fn keep_the_window(&mut self, now_ns: u64) {
+        let Some(flight) = &mut self.flight else { return };
+        flight.poll();
+        if flight.wants_seam(now_ns, length_of(self.output.path())) {
+            self.seam(now_ns);
+        }
+        let length = length_of(self.output.path());
+        let told = self.flight.as_mut().and_then(|flight| flight.give_back(now_ns, length).1);
+        told.into_iter().for_each(|told| self.warn(told));
+    }
+
+    fn seam(&mut self, now_ns: u64) {
+        let mut at = None;
+        self.with_writer(|writer| writer.seam().map(|place| at = Some(place)));
+        if let (Some(at), Some(flight)) = (at, &mut self.flight) {
+            flight.seam(at, now_ns, own_cpu_ns());
+        }
+        // The stretch to come has its own calibration.
+        self.calibrate();
+    }
+
+    fn save_if_asked(&mut self, asked: &Asked) {
+        let Some(flight) = &mut self.flight else { return };
+        if let Some(why) = flight.is_asked(asked.to_save.then_some("a signal")) {
+            self.take_all();
+            self.save(why, None);
+        }
+    }
+
+    /// Begins a save of the window up to now.
+    fn save(&mut self, why: String, exit_code: Option<i32>) {
+        self.calibrate();
+        self.seam(monotonic_ns());
+        let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
+        if let Some(flight) = &mut self.flight {
+            flight.save(why, &self.info, places, exit_code);
+        }
+    }
+
+    /// What happened until now and lies in rings.
+    fn take_all(&mut self) {
+        let now_ns = monotonic_ns();
+        self.discover();
+        let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
+        self.take(drained);
+        self.drain_telemetry();
+        self.drain_kernel();
+        self.drain_profile(now_ns);
+        self.look_up_threads();
+        self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
+    }
+
     fn write(&mut self, record: &Record) {
         self.ending.count(record);
+        if let Some(flight) = &mut self.flight {
+            flight.notice(record);
+        }
         self.with_writer(|writer| writer.write(record));
     }
 
@@ -702,7 +822,7 @@ impl Recording {
     }
 
     /// Takes what is left everywhere and closes the file.
-    fn finish(mut self, exit_code: Option<i32>, reason: &str) -> Result<Recorded, Error> {
+    fn finish(mut self, exit_code: Option<i32>, end: End) -> Result<Recorded, Error> {
         if let Some(source) = &mut self.source
             && let Err(error) = source.stop()
         {
@@ -732,9 +852,18 @@ impl Recording {
         }
         self.calibrate();
         self.warn_of_outliving(exit_code);
+        let mut is_saved = true;
+        if self.flight.is_some() {
+            let why = self.flight.as_mut().and_then(|flight| {
+                flight.end_save();
+                flight.is_asked(crash(exit_code, end).as_deref())
+            });
+            why.into_iter().for_each(|why| self.save(why, exit_code));
+            is_saved = self.flight.as_mut().is_none_or(Keeper::end_save);
+        }
         self.ending.end_monotonic_ns = monotonic_ns();
         self.ending.exit_code = exit_code;
-        self.ending.reason = reason.to_owned();
+        self.ending.reason = end.reason(exit_code.is_some()).to_owned();
         self.ending.recorder_cpu_ns = own_cpu_ns();
         let written = match (self.failed, self.writer) {
             (Some(error), _) => Err(error),
@@ -743,7 +872,7 @@ impl Recording {
         };
         let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
         match written {
-            Ok(file_bytes) => Ok(Recorded { exit_code, ending, file_bytes, tier, warnings }),
+            Ok(file_bytes) => Ok(Recorded { exit_code, end, is_saved, ending, file_bytes, tier, warnings }),
             Err(source) => Err(Error::Stopped { source, file_bytes: length_of(self.output.path()), exit_code }),
         }
     }
@@ -765,6 +894,18 @@ impl Recording {
                 name(one)
             )),
         }
+    }
+}
+
+/// Why what was recorded ended, where it did so by itself and not well. How an attached process ended is not known.
+fn crash(exit_code: Option<i32>, end: End) -> Option<String> {
+    match (exit_code, end) {
+        (None, End::Exit) => Some("the process ended".to_owned()),
+        (Some(code @ 1..=128), End::Exit) => Some(format!("the program ended with exit code {code}")),
+        // Somebody ended it.
+        (Some(code), _) if [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].contains(&(code - 128)) => None,
+        (Some(code @ 129..), End::Exit) => Some(format!("the program ended by signal {}", code - 128)),
+        _ => None,
     }
 }
 

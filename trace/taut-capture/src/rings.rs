@@ -298,7 +298,7 @@ impl Drop for Session {
 }
 
 /// Of a batch, the rows that give locks their names.
-fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
+pub(crate) fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
     let rows: Vec<usize> = (0..batch.kind.len()).filter(|at| batch.kind[*at] == Kind::LockNamed as u8).collect();
     (!rows.is_empty()).then(|| StampBatch {
         ticks: rows.iter().map(|at| batch.ticks[*at]).collect(),

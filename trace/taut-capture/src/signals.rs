@@ -14,33 +14,46 @@ const FORWARDED: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
 pub struct Signals {
     pending: SignalsInfo<WithOrigin>,
     interrupts: u32,
+    /// Not passed on: it asks for a save, as that of `perf record --switch-output` does.
+    saves: Option<i32>,
 }
 
 /// What signals ask of the recorder.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asked {
     /// One that usually ends a program came.
-    pub to_end: bool,
+    pub to_end: Option<i32>,
+    /// The signal that asks for a save came.
+    pub to_save: bool,
     /// SIGINT came twice: somebody wants it to end now.
     pub impatiently: bool,
 }
 
 impl Signals {
     /// Listens from now on. A signal that was ignored before (nohup) stays ignored, for the command too.
-    pub fn listen() -> io::Result<Signals> {
-        let heeded: Vec<i32> = FORWARDED.into_iter().filter(|signal| !is_ignored(*signal)).collect();
-        Ok(Signals { pending: SignalsInfo::new(heeded)?, interrupts: 0 })
+    /// With `saves` SIGUSR2 is the recorder's own.
+    pub fn listen(saves: bool) -> io::Result<Signals> {
+        let saves = saves.then_some(SIGUSR2);
+        let is_heeded = |signal: &i32| saves == Some(*signal) || !is_ignored(*signal);
+        let heeded: Vec<i32> = FORWARDED.into_iter().filter(is_heeded).collect();
+        Ok(Signals { pending: SignalsInfo::new(heeded)?, interrupts: 0, saves })
     }
 
     /// Takes what came; with a command, passes on what has not reached it by itself.
     pub fn take(&mut self, command: Option<i32>) -> Asked {
         let mut asked = Asked::default();
         for origin in self.pending.pending() {
+            if self.saves == Some(origin.signal) {
+                asked.to_save = true;
+                continue;
+            }
             if let Some(pid) = command.filter(|pid| !has_reached(&origin, *pid)) {
                 send(pid, origin.signal);
             }
             self.interrupts += u32::from(origin.signal == SIGINT);
-            asked.to_end |= origin.signal != SIGUSR1 && origin.signal != SIGUSR2;
+            if origin.signal != SIGUSR1 && origin.signal != SIGUSR2 {
+                asked.to_end = Some(origin.signal);
+            }
         }
         asked.impatiently = self.interrupts >= 2;
         asked
@@ -48,7 +61,9 @@ impl Signals {
 
     /// Takes what came while the command was held: the handlers it had until exec were ours.
     pub fn while_held(&mut self) -> Vec<i32> {
-        let signals: Vec<i32> = self.pending.pending().map(|origin| origin.signal).collect();
+        let saves = self.saves;
+        let signals = self.pending.pending().map(|origin| origin.signal).filter(|signal| saves != Some(*signal));
+        let signals: Vec<i32> = signals.collect();
         self.interrupts += signals.iter().filter(|signal| **signal == SIGINT).count() as u32;
         signals
     }

@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// The source could not be read.
     #[error("cannot be read: {0}")]
-    Read(std::io::Error),
+    Read(#[source] std::io::Error),
     /// The MCAP writer said no.
     #[error("{path}: cannot write: {source}")]
     Mcap {

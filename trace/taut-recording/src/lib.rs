@@ -28,7 +28,7 @@ pub use error::Error;
 pub use printable::printable;
 pub use reader::{Contents, info, read};
 pub use records::*;
-pub use recover::{Recovered, copy, recover};
+pub use recover::{Recovered, copy, pour, recover};
 pub use system_calls::Architecture;
 pub use tail::{Tail, is_finished};
 pub use writer::{Compression, FORMAT_VERSION, Writer};

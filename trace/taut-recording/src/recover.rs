@@ -42,6 +42,23 @@ pub fn copy(bytes: &[u8], to: &Path, more: impl FnOnce(&mut Writer) -> Result<()
     Copying::of(bytes)?.write(to, |writer, _| more(writer))
 }
 
+/// Writes everything readable of `bytes`, a recording that began with the writer's or was shifted with both clocks, into another;
+/// `seen` gets each record.
+///
+/// # Errors
+/// `bytes` are no recording, or the other cannot be written.
+pub fn pour(bytes: &[u8], writer: &mut Writer, seen: &mut dyn FnMut(&Record)) -> Result<Contents, Error> {
+    let shift_ns = writer.shift_ns();
+    let mut failed = None;
+    let contents = read(bytes, &mut |record| {
+        if failed.is_none() {
+            seen(&record);
+            failed = writer.write(&record).and_then(|()| writer.flush_due(time_ns(&record, shift_ns))).err();
+        }
+    })?;
+    failed.map_or(Ok(contents), Err)
+}
+
 /// A copy about to be made: its head needs what the other file may say only at its end.
 struct Copying<'a> {
     bytes: &'a [u8],
@@ -49,8 +66,6 @@ struct Copying<'a> {
     ending: Option<Ending>,
     /// Of the last record.
     end_ns: u64,
-    /// From a log time to CLOCK_MONOTONIC.
-    shift_ns: u64,
 }
 
 impl<'a> Copying<'a> {
@@ -65,7 +80,7 @@ impl<'a> Copying<'a> {
         if last_log_time_ns > 0 {
             end_ns = end_ns.max(last_log_time_ns.wrapping_add(shift_ns));
         }
-        Ok(Copying { bytes, end_ns: end_ns.max(info.start_monotonic_ns), info, ending, shift_ns })
+        Ok(Copying { bytes, end_ns: end_ns.max(info.start_monotonic_ns), info, ending })
     }
 
     fn write(
@@ -92,16 +107,7 @@ impl<'a> Copying<'a> {
         more: impl FnOnce(&mut Writer, &Contents) -> Result<(), Error>,
     ) -> Result<Recovered, Error> {
         let mut writer = Writer::create(path, &self.info)?;
-        let mut failed = None;
-        let contents = read(self.bytes, &mut |record| {
-            if failed.is_none() {
-                let wrote = writer.write(&record).and_then(|()| writer.flush_due(time_ns(&record, self.shift_ns)));
-                failed = wrote.err();
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let contents = pour(self.bytes, &mut writer, &mut |_| {})?;
         more(&mut writer, &contents)?;
         let ending = self.ending.unwrap_or_else(|| Ending {
             end_monotonic_ns: self.end_ns,

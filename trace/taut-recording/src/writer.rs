@@ -276,6 +276,26 @@ impl Writer {
         Ok(())
     }
 
+    /// Closes all chunks and describes the plain channels again, so that the file can be read from here on by whoever has its
+    /// head and knows what is said only once. Returns the file's length before that, in bytes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn seam(&mut self) -> Result<u64, Error> {
+        for group in 0..self.pending.len() {
+            self.flush_group(group)?;
+        }
+        let at = self.file.metadata().map_err(|source| self.io(source))?.len();
+        self.describe_channels(0)?;
+        self.mcap.flush().map_err(|source| self.mcap_error(source))?;
+        Ok(at)
+    }
+
+    /// From a log time of this file to CLOCK_MONOTONIC, to be added with wrapping.
+    pub(crate) fn shift_ns(&self) -> u64 {
+        self.info.start_monotonic_ns.wrapping_sub(self.info.start_realtime_ns)
+    }
+
     /// Writes what is left, the ending and the summary; returns the file's length in bytes.
     pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
         self.now_ns = self.now_ns.max(ending.end_monotonic_ns);

@@ -14,7 +14,7 @@ use taut_lab::{Event, Grid, Kind, Lab, Order, Status};
 use taut_report::words;
 
 use crate::{
-    exit::{self, Done},
+    exit::{self, Done, Interrupted},
     output, stop,
 };
 
@@ -236,7 +236,7 @@ fn with_order<T>(
     let taut = std::env::current_exe()?;
     let worker: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "load-worker".into()];
     let keeper: Vec<OsString> = vec![taut.clone().into(), "lab".into(), "keeper".into()];
-    let recorder: Vec<OsString> = vec![taut.into(), "record".into()];
+    let recorder: Vec<OsString> = vec![taut.into(), "record".into(), "--ignore-loss".into()];
     let file = (args.file.as_path(), text);
     let order = Order {
         lab,
@@ -247,7 +247,7 @@ fn with_order<T>(
         worker: &worker,
         keeper: &keeper,
         recorder: &recorder,
-        stop: &stop,
+        stop: &stop.flag,
     };
     let bar = bar(args);
     let done = work(&order, &mut |event| match event {
@@ -277,7 +277,12 @@ fn with_order<T>(
     if !args.quiet && done.is_ok() {
         say!("every trial is in {}", folder.join(taut_lab::MANIFEST).display());
     }
-    Ok(done?)
+    match (done, stop.signal()) {
+        (Err(stopped @ taut_lab::Error::Stopped { .. }), Some(signal)) => {
+            bail!(Interrupted { signal, without: stopped.to_string() })
+        }
+        (done, _) => Ok(done?),
+    }
 }
 
 fn bar(args: &Run) -> ProgressBar {

@@ -2,9 +2,10 @@
 //! does with its own files. strace puts the error in the place of the call; what it counts, it counts for each thread.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     os::unix::process::ExitStatusExt,
+    path::Path,
     process::{Command, Output, Stdio},
 };
 
@@ -43,6 +44,28 @@ const RECORDER: &[(&str, &[&str])] = &[
     ("sched_setattr", &["EPERM"]),
 ];
 
+/// What is done to a recorder's calls by a preloaded library, since strace cannot: half of what was wanted is moved; and files cannot be
+/// mapped, which of a thread's own memory ends every program.
+const PRELOADED: &[(&str, &[&str])] =
+    &[("read", &[SHORT]), ("write", &[SHORT]), ("pread64", &[SHORT]), ("mmap", &["ENOMEM", "EACCES", "EAGAIN"])];
+const SHORT: &str = "short";
+
+/// Of kernel events besides: tracefs and perf, where this user may have them.
+const FULL: &[(&str, &[&str])] = &[
+    ("openat", &["EACCES", "EMFILE", "ENOENT", "EINTR"]),
+    ("read", &["EIO", "EINTR", "EAGAIN"]),
+    ("write", &["ENOSPC", "EIO", "EINTR", "EBUSY"]),
+    ("mkdir", &["ENOMEM", "EACCES", "EEXIST"]),
+    ("flock", &["ENOLCK", "EINTR"]),
+    ("ioctl", &["EIO"]),
+    ("mount", &["EPERM"]),
+    ("fsopen", &["EPERM"]),
+    ("perf_event_open", &["EACCES", "EMFILE"]),
+];
+
+/// Calls that take away what was made. Where they fail it is left; the next recorder then takes it.
+const REMOVING: &[&str] = &["unlink", "unlinkat", "rmdir"];
+
 /// Calls of a producer, from the first that is taut's.
 const PRODUCER: &[(&str, &[&str])] = &[
     ("openat", &["EACCES", "EMFILE", "ENOSPC", "EINTR"]),
@@ -68,7 +91,19 @@ const STAMPS: u64 = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Recorder,
+    /// A recorder of kernel events.
+    FullRecorder,
     Producer,
+}
+
+impl Who {
+    fn is_recorder(self) -> bool {
+        self != Who::Producer
+    }
+
+    fn tier(self) -> &'static str {
+        if self == Who::FullRecorder { "full" } else { "stamps" }
+    }
 }
 
 /// Which call fails, and how.
@@ -97,17 +132,33 @@ pub fn can_trace() -> bool {
 /// Every fault of a kind of process; of calls that it makes more than `most` times, `most` evenly.
 pub fn faults(who: Who, most: usize) -> Vec<Fault> {
     let first = match who {
-        Who::Recorder => BTreeMap::new(),
+        Who::Recorder | Who::FullRecorder => BTreeMap::new(),
         Who::Producer => calls(&run(who, None, false).trace),
     };
-    let (last, mut faults) = (calls(&run(who, None, true).trace), Vec::new());
     let table = match who {
         Who::Recorder => RECORDER,
+        Who::FullRecorder => FULL,
         Who::Producer => PRODUCER,
     };
+    let mut faults = of_table(table, &first, &calls(&run(who, None, true).trace), most);
+    if who == Who::Recorder {
+        // None is the zeroth: this one only counts.
+        let counting = Fault { call: "read", errno: SHORT, nth: 0 };
+        faults.extend(of_table(PRELOADED, &first, &calls(&run(who, Some(&counting), true).trace), most));
+    }
+    faults
+}
+
+fn of_table(
+    table: &[(&'static str, &'static [&'static str])],
+    first: &BTreeMap<String, usize>,
+    last: &BTreeMap<String, usize>,
+    most: usize,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
     for (call, errors) in table {
         let of = |calls: &BTreeMap<String, usize>| calls.get(*call).copied().unwrap_or(0);
-        let (first, last) = (of(&first), of(&last));
+        let (first, last) = (of(first), of(last));
         let step = (last - first.min(last)).div_ceil(most).max(1);
         for nth in (first + 1..=last).step_by(step) {
             faults.extend(errors.iter().map(|errno| Fault { call, errno, nth }));
@@ -131,6 +182,22 @@ fn calls(trace: &str) -> BTreeMap<String, usize> {
     most
 }
 
+/// As the table of exit codes has it; the program itself ends with 0.
+fn expected_code(run: &Run, said: &str) -> Option<i32> {
+    match &run.recorded {
+        None => Some(125),
+        Some(Ok((contents, _, lost))) => match &contents.ending {
+            None => Some(6),
+            Some(ending) => {
+                let all_lost = lost + ending.lost_kernel_events + ending.lost_telemetry + ending.lost_samples;
+                // What was refused is missing and not counted.
+                (!said.contains("warning")).then_some(if all_lost > 0 { 5 } else { 0 })
+            }
+        },
+        Some(Err(_)) => None,
+    }
+}
+
 /// What came of a run.
 struct Run {
     output: Output,
@@ -149,20 +216,31 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
     std::fs::write(path("account"), [0; 4096]).unwrap();
     let mut traced = Command::new("strace");
     traced.args(["-f", "-b", "execve", "-o"]).arg(path("trace"));
-    if let Some(Fault { call, errno, nth }) = fault {
+    let preloaded = fault.filter(|fault| who == Who::Recorder && fault.is_preloaded());
+    if let Some(Fault { call, errno, nth }) = fault.filter(|_| preloaded.is_none()) {
         traced.arg("-e").arg(format!("trace={call}"));
         traced.arg("-e").arg(format!("inject={call}:error={errno}:when={nth}"));
     }
     let taut = cargo_bin!("taut");
-    let record = ["record", "-q", "--tier", "stamps", "-o", "run.mcap", "--"];
+    let record = ["record", "-q", "--tier", who.tier(), "-o", "run.mcap", "--"];
     let robot = built().join("robot");
-    let words = ["account", "0", if who == Who::Recorder { "2" } else { "0" }];
-    let stamps = (STAMPS / if who == Who::Recorder { 2 } else { 1 }).to_string();
+    let words = ["account", "0", if who.is_recorder() { "2" } else { "0" }];
+    let stamps = (STAMPS / if who.is_recorder() { 2 } else { 1 }).to_string();
     let mut command = match (who, is_stamped) {
-        (Who::Recorder, _) => {
-            traced.arg(taut).args(record).arg(robot);
-            traced
-        }
+        (Who::Recorder | Who::FullRecorder, _) => match preloaded {
+            Some(Fault { call, errno, nth }) => {
+                let mut command = Command::new(taut);
+                let number = PRELOADED_ERRORS.iter().find(|(name, _)| name == errno).map_or(0, |(_, number)| *number);
+                let wanted = format!("{call} {nth} {number} {}", path("trace").display());
+                command.env("LD_PRELOAD", built().join("short.so")).env("TAUT_SHORT", wanted);
+                command.args(record).arg(robot);
+                command
+            }
+            None => {
+                traced.arg(taut).args(record).arg(robot);
+                traced
+            }
+        },
         (Who::Producer, true) => {
             let mut command = Command::new(taut);
             command.args(record).arg(traced.get_program()).args(traced.get_args()).arg(robot);
@@ -174,6 +252,8 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
         }
     };
     command.args(words).args([&stamps, "100"]).current_dir(folder.path()).env_remove("TAUT_SESSION");
+    // By it what is left behind is found.
+    command.env(MARK, folder.path());
     let output = command.stdin(Stdio::null()).output().unwrap();
     let account = std::fs::read(path("account")).unwrap();
     let word = |at: usize| u64::from_ne_bytes(account[at * 8..at * 8 + 8].try_into().unwrap());
@@ -188,10 +268,20 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
         Ok((contents, stamps, lost))
     });
     let expected = ["account", "trace", "run.mcap"];
+    let trace_pids: BTreeSet<&str> =
+        trace.lines().filter_map(|line| line.split_once(' ')).map(|(pid, _)| pid).collect();
+    let is_removal = fault.is_some_and(|fault| REMOVING.contains(&fault.call));
+    if is_removal {
+        // What could not be removed the next one takes.
+        let next =
+            Command::new(taut).args(record).arg("true").current_dir(folder.path()).env_remove("TAUT_SESSION").status();
+        assert!(next.unwrap().success(), "the next recorder fails");
+    }
+    let elsewhere = left_elsewhere(&trace_pids, folder.path());
     let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let left = names.map(|name| name.into_string().unwrap()).filter(|name| !expected.contains(&name.as_str()));
     Run {
-        left: left.collect(),
+        left: left.chain(elsewhere).collect(),
         stamped: word(0) + word(3),
         is_over: word(1) == 1,
         unannounced: word(2),
@@ -199,6 +289,33 @@ fn run(who: Who, fault: Option<&Fault>, is_stamped: bool) -> Run {
         trace,
         recorded,
     }
+}
+
+/// In the environment of all that a run starts.
+const MARK: &str = "TAUT_FAULT_RUN";
+const PRELOADED_ERRORS: &[(&str, i32)] =
+    &[("ENOMEM", libc::ENOMEM), ("EACCES", libc::EACCES), ("EAGAIN", libc::EAGAIN)];
+
+impl Fault {
+    fn is_preloaded(&self) -> bool {
+        self.errno == SHORT || self.call == "mmap"
+    }
+}
+
+/// Processes of the run, its session directories, and its tracing instances.
+fn left_elsewhere(pids: &BTreeSet<&str>, folder: &Path) -> Vec<String> {
+    let mark = format!("{MARK}={}", folder.display()).into_bytes();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+    });
+    let mut left: Vec<String> = processes.map(|entry| format!("process {:?}", entry.file_name())).collect();
+    for place in ["/dev/shm", "/tmp", "/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"] {
+        let names = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_ours = |name: &String| name.starts_with("taut-") && name.split('-').any(|part| pids.contains(part));
+        left.extend(names.filter_map(|name| name.into_string().ok()).filter(is_ours));
+    }
+    left
 }
 
 /// Lets a fault happen; whether it did, or what is wrong with what came of it.
@@ -229,6 +346,11 @@ pub fn holds(who: Who, fault: &Fault) -> Result<bool, String> {
     let is_mute = run.trace.lines().any(|line| line.contains("write(2,") && line.contains("INJECTED"));
     if code != 0 && said.is_empty() && !is_mute {
         return wrong("it failed without a word");
+    }
+    if let Some(expected) = who.is_recorder().then(|| expected_code(&run, &said)).flatten()
+        && expected != code
+    {
+        return wrong(&format!("exit code {expected} is the right one"));
     }
     match &run.recorded {
         None if run.is_over => wrong("it ran, and there is no file"),

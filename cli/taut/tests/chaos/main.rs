@@ -45,22 +45,25 @@ rounds! {
 #[test]
 fn a_system_call_may_fail() {
     if faults::can_trace() {
-        fail_calls(1);
+        fail_calls(1, &[Who::Recorder, Who::Producer]);
     }
 }
 
-/// Every call that `TAUT_FAULTS_MOST` allows of each name: `bench/faults/run`.
+/// Every call that `TAUT_FAULTS_MOST` allows of each name, of the processes that `TAUT_FAULTS_WHO` names: `bench/faults/run`.
 #[test]
 #[ignore = "minutes; bench/faults/run runs it"]
 fn every_system_call_fails() {
     let most = std::env::var("TAUT_FAULTS_MOST").map_or(usize::MAX, |text| text.parse().unwrap());
     assert!(faults::can_trace());
-    fail_calls(most);
+    let all = [Who::Recorder, Who::FullRecorder, Who::Producer];
+    let wanted = std::env::var("TAUT_FAULTS_WHO").unwrap_or_default();
+    let is_wanted = |who: &Who| wanted.is_empty() || wanted.split(',').any(|name| name == format!("{who:?}"));
+    fail_calls(most, &all.into_iter().filter(is_wanted).collect::<Vec<_>>());
 }
 
-fn fail_calls(most: usize) {
+fn fail_calls(most: usize, whose: &[Who]) {
     let mut wrong = Vec::new();
-    for who in [Who::Recorder, Who::Producer] {
+    for who in whose.iter().copied() {
         let mut sums = BTreeMap::<&str, [u64; 2]>::new();
         for fault in faults::faults(who, most) {
             let sum = sums.entry(fault.call).or_default();

@@ -60,7 +60,7 @@ fn producers_killed(random: &mut Random, tier: &'static str) -> Account {
     let seen = stage.look().1;
     stage.signal_robot(robots[2], libc::SIGKILL);
     stage.end_robots();
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }
 
@@ -123,7 +123,7 @@ fn full(random: &mut Random, tier: &'static str, on_small_disk: bool) -> Account
     }
     stage.end_robots();
     assert!(stage.robots().iter().all(|robot| !Stage::was_killed(robot)), "a robot came to harm by a full disk");
-    assert_eq!(stage.end_recording(), Some(2), "{}", stage.said());
+    assert_eq!(stage.end_recording(), Some(6), "{}", stage.said());
     assert!(stage.said().contains("the recording ends there"), "{}", stage.said());
     oracle::is_cut_clean(&stage, &seen)
 }
@@ -141,7 +141,7 @@ fn clock_stepped(random: &mut Random, tier: &'static str) -> Account {
     stage.signal_robot(0, libc::SIGKILL);
     stage.signal_robot(1, libc::SIGKILL);
     stage.end_robots();
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }
 
@@ -161,7 +161,7 @@ fn recorder_stopped(random: &mut Random, tier: &'static str) -> Account {
     }
     let seen = stage.look().1;
     kill_all_endless(&mut stage, 2);
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }
 
@@ -183,7 +183,7 @@ fn producers_stopped(random: &mut Random, tier: &'static str) -> Account {
     rest(random, 1..300);
     let seen = stage.look().1;
     kill_all(&mut stage);
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }
 
@@ -197,7 +197,7 @@ fn many_threads(random: &mut Random, tier: &'static str) -> Account {
     rest(random, 1..300);
     let seen = stage.look().1;
     stage.end_robots();
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }
 
@@ -210,7 +210,7 @@ fn short_processes(random: &mut Random, tier: &'static str) -> Account {
     }
     let seen = stage.look().1;
     stage.end_robots();
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     let account = oracle::balances(&stage, &seen);
     assert_eq!(account.lost, 0, "no process was so short that it was missed");
     account
@@ -228,7 +228,7 @@ fn session_removed(random: &mut Random, tier: &'static str) -> Account {
     let seen = stage.look().1;
     kill_all_endless(&mut stage, 2);
     assert!(!Stage::was_killed(&stage.robots()[late]), "a robot came to harm for want of a session");
-    assert_eq!(stage.end_recording(), Some(0), "{}", stage.said());
+    assert!(matches!(stage.end_recording(), Some(0 | 5)), "{}", stage.said());
     assert!(stage.said().contains("is gone: what starts now is not recorded"), "{}", stage.said());
     oracle::balances(&stage, &seen)
 }

@@ -20,13 +20,15 @@ const ENTRY: u64 = 24;
 /// No wait is longer; none has to be that long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The robot and the preloaded clock, built once.
+/// The robot and what is preloaded, built once.
 static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
-    for (source, out, options) in
-        [("robot.c", "robot", &["-O2", "-pthread"][..]), ("step.c", "step.so", &["-O2", "-shared", "-fPIC"])]
-    {
+    for (source, out, options) in [
+        ("robot.c", "robot", &["-O2", "-pthread"][..]),
+        ("step.c", "step.so", &["-O2", "-shared", "-fPIC"]),
+        ("short.c", "short.so", &["-O2", "-shared", "-fPIC"]),
+    ] {
         let mut gcc = Command::new("gcc");
         gcc.arg("-I").arg(here.join("../../include")).args(options).arg(here.join("tests/chaos").join(source));
         assert!(gcc.arg("-o").arg(folder.path().join(out)).arg("-ldl").status().unwrap().success());

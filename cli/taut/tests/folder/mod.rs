@@ -24,6 +24,7 @@ impl Folder {
     }
 
     /// Nothing while there is no such file.
+    #[allow(dead_code, reason = "some tests read no file")]
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }

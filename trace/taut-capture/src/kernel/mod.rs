@@ -120,10 +120,19 @@ pub enum Error {
         tier: &'static str,
         /// What failed, and what would grant it.
         reason: String,
+        /// Whether a permission is what is missing.
+        is_denied: bool,
     },
     /// The forced source is not known.
     #[error("kernel source \"{0}\" is not known: use ftrace or perf")]
     Source(String),
+}
+
+impl Error {
+    /// Whether a permission is what is missing.
+    pub fn is_not_permitted(&self) -> bool {
+        matches!(self, Error::Tier { is_denied: true, .. })
+    }
 }
 
 /// What the self tier cannot see, said wherever it serves.
@@ -145,7 +154,7 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
     }
     // A source that was asked for by name is one of the full tier's, unless another tier was asked for too.
     let only = wanted.tier.or(forced_source.map(|_| Tier::Full));
-    let refused = |tier: Tier, reason: String| Error::Tier { tier: tier.word(), reason };
+    let refused = |tier: Tier, reason: String, is_denied: bool| Error::Tier { tier: tier.word(), reason, is_denied };
     let mut reason = String::new();
     if only.is_none_or(|tier| tier == Tier::Full) {
         match start_full(wanted) {
@@ -158,8 +167,10 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
                 };
                 return Ok(chosen(source, Tier::Full, reason));
             }
-            Err(why) if only.is_some() => return Err(refused(Tier::Full, format!("{why}; {GRANT_FULL}"))),
-            Err(why) => reason = format!("full tier refused ({why}); "),
+            Err((why, is_denied)) if only.is_some() => {
+                return Err(refused(Tier::Full, format!("{why}; {GRANT_FULL}"), is_denied));
+            }
+            Err((why, _)) => reason = format!("full tier refused ({why}); "),
         }
     }
     if only.is_none_or(|tier| tier == Tier::SelfOnly) {
@@ -168,7 +179,9 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
                 let reason = format!("{reason}{SELF_COSTS}; {GRANT_FULL}");
                 return Ok(chosen(Box::new(source), Tier::SelfOnly, reason));
             }
-            Err(why) if only.is_some() => return Err(refused(Tier::SelfOnly, format!("{why}; {GRANT_SELF}"))),
+            Err(why) if only.is_some() => {
+                return Err(refused(Tier::SelfOnly, format!("{why}; {GRANT_SELF}"), is_denied(&why)));
+            }
             Err(why) => reason = format!("{reason}self tier refused ({why}); "),
         }
     }
@@ -182,20 +195,31 @@ fn chosen(source: Box<dyn Source>, tier: Tier, tier_reason: String) -> Chosen {
 }
 
 /// ftrace first: its events cost less time and fewer bytes (bench/record/README.md has the figures).
-fn start_full(wanted: &Wanted) -> Result<Box<dyn Source>, String> {
+/// Otherwise why not, and whether for want of a permission.
+fn start_full(wanted: &Wanted) -> Result<Box<dyn Source>, (String, bool)> {
     let asked = |name: &str| wanted.source.as_deref().is_none_or(|source| source == name);
-    let mut refusals = Vec::new();
+    let (mut refusals, mut denied) = (Vec::new(), false);
     if asked("ftrace") {
         match ftrace::Ftrace::start(wanted) {
             Ok(source) => return Ok(Box::new(source)),
-            Err(error) => refusals.push(format!("ftrace: {error}")),
+            Err(error) => {
+                denied |= is_denied(&error);
+                refusals.push(format!("ftrace: {error}"));
+            }
         }
     }
     if asked("perf") {
         match perf::Perf::start(wanted) {
             Ok(source) => return Ok(Box::new(source)),
-            Err(error) => refusals.push(format!("perf: {error}")),
+            Err(error) => {
+                denied |= is_denied(&error);
+                refusals.push(format!("perf: {error}"));
+            }
         }
     }
-    Err(refusals.join("; "))
+    Err((refusals.join("; "), denied))
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }

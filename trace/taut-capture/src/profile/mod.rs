@@ -1,15 +1,18 @@
 //! Where CPU time goes: stacks sampled beside a recording (`sampler`), and what their frames are called (`symbols`).
 
+mod images;
 mod sampler;
 mod symbols;
 
-use std::{collections::HashMap, fmt, io, rc::Rc};
+use std::{collections::HashMap, fmt, io, sync::Arc};
 
 use taut_recording::{Frame, ProfileBatch, Record};
 
 use crate::proc;
+use images::{Identity, Image, Images};
 use sampler::{Address, Event, Sampler, paranoid};
-use symbols::{Place, Symbols};
+pub use symbols::Place;
+use symbols::{Memory, Symbols};
 
 /// Whose stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub(crate) fn fuzzing(record: &crate::kernel::perf_ring::Record<'_>) {
 const HELD_NS: u64 = 20_000_000;
 /// What the kernel calls the library that it maps into every process.
 const VDSO: &str = "[vdso]";
+/// Places named in the warning of frames without a name.
+const NAMELESS_SHOWN: usize = 8;
 /// Most samples in one record.
 const BATCH_SAMPLES: usize = 512;
 
@@ -56,9 +61,13 @@ pub struct Profiler {
     scope: Scope,
     sampler: Sampler,
     processes: HashMap<i32, Vec<Mapping>>,
+    images: Images,
+    memories: HashMap<i32, Arc<Memory>>,
     frames: HashMap<Place, u32>,
     /// Frames in the order of their numbers.
     places: Vec<Place>,
+    /// How often each was in a stack.
+    counts: Vec<u64>,
 }
 
 #[derive(Clone)]
@@ -66,7 +75,10 @@ struct Mapping {
     start: u64,
     size: u64,
     offset: u64,
-    path: Rc<str>,
+    path: Arc<str>,
+    identity: Identity,
+    /// Opened when the first of its code is sampled.
+    image: Option<Arc<Image>>,
 }
 
 impl Profiler {
@@ -83,7 +95,16 @@ impl Profiler {
             Scope::System => proc::pids(),
         };
         let processes = running.into_iter().map(|pid| (pid, mapped_now(pid))).collect();
-        Ok(Profiler { scope, sampler, processes, frames: HashMap::new(), places: Vec::new() })
+        Ok(Profiler {
+            scope,
+            sampler,
+            processes,
+            images: Images::default(),
+            memories: HashMap::new(),
+            frames: HashMap::new(),
+            places: Vec::new(),
+            counts: Vec::new(),
+        })
     }
 
     /// Whether only the recorded tree is sampled.
@@ -106,10 +127,10 @@ impl Profiler {
         let mut batches = vec![ProfileBatch::default()];
         for (time_ns, event) in self.sampler.drain(now_ns.saturating_sub(HELD_NS)) {
             match event {
-                Event::Mapped { pid, start, size, offset, path } => {
+                Event::Mapped { pid, start, size, offset, path, identity } => {
                     let mappings = self.processes.entry(pid).or_default();
                     mappings.retain(|old| old.start + old.size <= start || start + size <= old.start);
-                    mappings.push(Mapping { start, size, offset, path: path.into() });
+                    mappings.push(Mapping { start, size, offset, path: path.into(), identity, image: None });
                 }
                 Event::Forked { pid, parent } => {
                     let mappings = self.processes.get(&parent).cloned().unwrap_or_default();
@@ -142,21 +163,22 @@ impl Profiler {
         records
     }
 
-    /// Ends the sampling. What was not yet taken, and the name of every frame.
+    /// Ends the sampling. What was not yet taken, and the name of every frame; and which frames have none.
     ///
     /// # Errors
     /// The kernel did not stop it.
-    pub fn finish(&mut self) -> io::Result<Vec<Record>> {
+    pub fn finish(&mut self) -> io::Result<(Vec<Record>, Option<String>)> {
         self.sampler.stop()?;
         let mut records = self.drain(u64::MAX);
-        let mut symbols = Symbols::default();
-        for (at, place) in self.places.iter().enumerate() {
-            let name = symbols.name(place);
-            if !name.is_empty() {
-                records.push(Record::Frame(frame(at, place, name)));
-            }
-        }
-        Ok(records)
+        let named = named(&self.places);
+        let nameless = self.nameless(&named);
+        records.extend(named.into_iter().map(Record::Frame));
+        Ok((records, nameless))
+    }
+
+    /// Where frames are, in the order of their numbers.
+    pub fn places(&self) -> Vec<Place> {
+        self.places.clone()
     }
 
     /// Samples lost since the last call, by ring.
@@ -167,28 +189,77 @@ impl Profiler {
     fn frame(&mut self, pid: i32, address: Address) -> u32 {
         let place = match address {
             Address::Kernel(address) => Place::Kernel(address),
-            Address::User(address) => {
-                let mappings = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
-                match mappings.iter().find(|mapping| address.wrapping_sub(mapping.start) < mapping.size) {
-                    Some(found) if is_file(&found.path) => {
-                        Place::File(found.path.clone(), address - found.start + found.offset)
-                    }
-                    _ => Place::Memory(pid, address),
-                }
-            }
+            Address::User(address) => self.user_place(pid, address),
         };
-        *self.frames.entry(place).or_insert_with_key(|place| {
+        let number = *self.frames.entry(place).or_insert_with_key(|place| {
             self.places.push(place.clone());
+            self.counts.push(0);
             self.places.len() as u32
-        })
+        });
+        self.counts[number as usize - 1] += 1;
+        number
     }
+
+    fn user_place(&mut self, pid: i32, address: u64) -> Place {
+        let mappings = self.processes.get_mut(&pid).map_or(&mut [][..], Vec::as_mut_slice);
+        match mappings.iter_mut().find(|mapping| address.wrapping_sub(mapping.start) < mapping.size) {
+            Some(found) if is_file(&found.path) => {
+                let images = &mut self.images;
+                let image = found.image.get_or_insert_with(|| images.of(pid, &found.path, found.identity));
+                Place::File(Arc::clone(image), address - found.start + found.offset)
+            }
+            _ => {
+                let may_hold = self.memories.len() < images::MOST_OPEN;
+                let memory = self.memories.entry(pid).or_insert_with(|| Arc::new(Memory::of(pid, may_hold)));
+                Place::Memory(Arc::clone(memory), address)
+            }
+        }
+    }
+
+    /// How many frames have no name, by where they are and why; `None` when all have one.
+    fn nameless(&self, named: &[Frame]) -> Option<String> {
+        let mut nameless: HashMap<(String, String), u64> = HashMap::new();
+        let has_name: std::collections::HashSet<u32> = named.iter().map(|frame| frame.id).collect();
+        for (at, (place, count)) in self.places.iter().zip(&self.counts).enumerate() {
+            if !has_name.contains(&(at as u32 + 1)) {
+                *nameless.entry(why_nameless(place)).or_default() += count;
+            }
+        }
+        let (all, none) = (self.counts.iter().sum::<u64>(), nameless.values().sum::<u64>());
+        let mut by_count: Vec<_> = nameless.into_iter().collect();
+        by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let shown = by_count.iter().take(NAMELESS_SHOWN).map(|((module, why), n)| format!("{n} in {module} ({why})"));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let rest = by_count.len().saturating_sub(NAMELESS_SHOWN);
+        let rest = if rest > 0 { format!(", and in {rest} more") } else { String::new() };
+        (none > 0).then(|| format!("the profile has no symbols for {none} of {all} frames: {shown}{rest}"))
+    }
+}
+
+fn why_nameless(place: &Place) -> (String, String) {
+    let why = match place {
+        Place::Kernel(_) => "kernel.kptr_restrict hides them".to_owned(),
+        Place::File(image, _) if &*image.path == VDSO => "the kernel's own library".to_owned(),
+        Place::File(image, _) => {
+            image.file.as_ref().map_or_else(ToString::to_string, |_| "its symbol tables do not cover them".to_owned())
+        }
+        Place::Memory(..) => "code of no file; a map in /tmp would name it".to_owned(),
+    };
+    (frame(0, place, String::new()).module, why)
+}
+
+/// The frames that have names. This reads symbol tables.
+pub fn named(places: &[Place]) -> Vec<Frame> {
+    let mut symbols = Symbols::default();
+    let frames = places.iter().enumerate().map(|(at, place)| frame(at, place, symbols.name(place)));
+    frames.filter(|frame| !frame.name.is_empty()).collect()
 }
 
 fn frame(at: usize, place: &Place, name: String) -> Frame {
     let (module, address) = match place {
         Place::Kernel(address) => ("[kernel]".to_owned(), *address),
-        Place::File(path, offset) => (path.to_string(), *offset),
-        Place::Memory(pid, address) => (format!("[memory of {pid}]"), *address),
+        Place::File(image, offset) => (image.path.to_string(), *offset),
+        Place::Memory(memory, address) => (format!("[memory of {}]", memory.pid), *address),
     };
     Frame { id: at as u32 + 1, address, module, name }
 }
@@ -209,7 +280,14 @@ fn mapped_now(pid: i32) -> Vec<Mapping> {
             _ => String::new(),
         };
         let (start, end) = map.address;
-        Mapping { start, size: end - start, offset: map.offset, path: path.into() }
+        Mapping {
+            start,
+            size: end - start,
+            offset: map.offset,
+            path: path.into(),
+            identity: Identity::Unknown,
+            image: None,
+        }
     };
     executable.map(mapping).collect()
 }

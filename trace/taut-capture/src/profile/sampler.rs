@@ -5,7 +5,10 @@ use std::{fs, io};
 
 use perf_event_open_sys::bindings;
 
-use super::Scope;
+use super::{
+    Scope,
+    images::{BUILD_ID_BYTES, Identity},
+};
 use crate::kernel::{Cpu, machine, perf_ring, perf_ring::Record};
 
 /// With the page of header what kernel.perf_event_mlock_kb permits by default, without any privilege.
@@ -20,7 +23,7 @@ pub enum Event {
     /// A thread ran; `frames` from the innermost on.
     Sample { pid: i32, tid: i32, cpu: u16, frames: Vec<Address> },
     /// A file was mapped to be executed.
-    Mapped { pid: i32, start: u64, size: u64, offset: u64, path: String },
+    Mapped { pid: i32, start: u64, size: u64, offset: u64, path: String, identity: Identity },
     /// A new process: what is mapped is its parent's.
     Forked { pid: i32, parent: i32 },
     /// Another program: nothing of before is mapped.
@@ -56,8 +59,15 @@ impl Sampler {
             let said = format!("{hz} Hz is more than kernel.perf_event_max_sample_rate permits, {most_hz}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
-        let opened = match Sampler::open(pid, existing, scope, hz, true) {
-            Err(error) if is_refusal(&error) => Sampler::open(pid, existing, scope, hz, false),
+        let with = |kernel| match Sampler::open(pid, existing, scope, hz, kernel, true) {
+            // Before Linux 5.12.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                Sampler::open(pid, existing, scope, hz, kernel, false)
+            }
+            other => other,
+        };
+        let opened = match with(true) {
+            Err(error) if is_refusal(&error) => with(false),
             other => other,
         };
         opened.map_err(|error| if is_refusal(&error) { refused(scope, &error) } else { error })
@@ -68,7 +78,14 @@ impl Sampler {
         self.with_kernel
     }
 
-    fn open(pid: i32, existing: bool, scope: Scope, hz: u32, with_kernel: bool) -> io::Result<Sampler> {
+    fn open(
+        pid: i32,
+        existing: bool,
+        scope: Scope,
+        hz: u32,
+        with_kernel: bool,
+        with_build_ids: bool,
+    ) -> io::Result<Sampler> {
         let mut attribute = perf_ring::attribute();
         attribute.type_ = bindings::PERF_TYPE_SOFTWARE;
         attribute.config = u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK);
@@ -82,6 +99,7 @@ impl Sampler {
         attribute.set_sample_id_all(1);
         attribute.set_mmap(1);
         attribute.set_mmap2(1);
+        attribute.set_build_id(u64::from(with_build_ids));
         attribute.set_comm(1);
         attribute.set_comm_exec(1);
         attribute.set_task(1);
@@ -174,11 +192,13 @@ pub(super) fn event(record: &Record<'_>) -> Option<(u64, Event)> {
     match record.kind {
         bindings::PERF_RECORD_SAMPLE => sample(record),
         bindings::PERF_RECORD_MMAP2 => {
-            // pid, tid, address, length, offset, device and inode (24 bytes), protection, flags, the name, the sample's id.
+            // pid, tid, address, length, offset, device and inode or build id (24 bytes), protection, flags, the name, the
+            // sample's id.
             let (start, size, offset) = (record.u64_at(8)?, record.u64_at(16)?, record.u64_at(24)?);
             let name = record.body.get(64..)?;
             let path = String::from_utf8_lossy(&name[..name.iter().position(|byte| *byte == 0)?]).into_owned();
-            Some((id_time(record)?, Event::Mapped { pid: record.i32_at(0)?, start, size, offset, path }))
+            let (pid, identity) = (record.i32_at(0)?, identity(record)?);
+            Some((id_time(record)?, Event::Mapped { pid, start, size, offset, path, identity }))
         }
         bindings::PERF_RECORD_FORK => {
             let (pid, parent) = (record.i32_at(0)?, record.i32_at(4)?);
@@ -190,6 +210,15 @@ pub(super) fn event(record: &Record<'_>) -> Option<(u64, Event)> {
         }
         _ => None,
     }
+}
+
+/// Major, minor, inode, generation; or a build id's length, three bytes, and it.
+fn identity(record: &Record<'_>) -> Option<Identity> {
+    if record.misc & bindings::PERF_RECORD_MISC_MMAP_BUILD_ID == 0 {
+        return Some(Identity::Inode(record.u64_at(40)?));
+    }
+    let id: [u8; BUILD_ID_BYTES] = record.body.get(36..36 + BUILD_ID_BYTES)?.try_into().ok()?;
+    Some(Identity::BuildId(id, *record.body.get(32)?))
 }
 
 /// The time in the sample's id, which ends a record that is no sample: pid and tid, time, CPU.
@@ -246,8 +275,17 @@ mod tests {
         body.extend(b"/lib/x.so\0\0\0\0\0\0\0");
         body.extend(words(&[7, 99, 0]));
         let path = "/lib/x.so".to_owned();
-        let expected = Event::Mapped { pid: 7, start: 0x1000, size: 0x2000, offset: 0x3000, path };
-        assert_eq!(record(bindings::PERF_RECORD_MMAP2, 0, &body), Some((99, expected)));
+        let mapped = |identity| {
+            let path = path.clone();
+            Some((99, Event::Mapped { pid: 7, start: 0x1000, size: 0x2000, offset: 0x3000, path, identity }))
+        };
+        assert_eq!(record(bindings::PERF_RECORD_MMAP2, 0, &body), mapped(Identity::Inode(0)));
+        body[32] = 2;
+        body[36..38].copy_from_slice(&[0xab, 0xcd]);
+        let mut id = [0; BUILD_ID_BYTES];
+        id[..2].copy_from_slice(&[0xab, 0xcd]);
+        let misc = bindings::PERF_RECORD_MISC_MMAP_BUILD_ID;
+        assert_eq!(record(bindings::PERF_RECORD_MMAP2, misc, &body), mapped(Identity::BuildId(id, 2)));
     }
 
     #[test]

@@ -1,10 +1,18 @@
 //! What an address is called: by a file's symbol table, the kernel's, or the map that a just-in-time compiler leaves in /tmp.
 
-use std::{collections::HashMap, fs, io::Read, rc::Rc};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::Read,
+    os::fd::OwnedFd,
+    sync::{Arc, PoisonError},
+};
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::plain;
+use super::images::Image;
+use crate::{plain, proc};
 
 /// Of a map in /tmp; a compiler of a long run writes some megabytes.
 const MOST_MAP_BYTES: u64 = 256 << 20;
@@ -15,22 +23,22 @@ pub enum Place {
     /// In the kernel, at this address.
     Kernel(u64),
     /// In this file, at this offset.
-    File(Rc<str>, u64),
+    File(Arc<Image>, u64),
     /// In no file: compiled while the process ran.
-    Memory(i32, u64),
+    Memory(Arc<Memory>, u64),
 }
 
 /// Symbols by address. Files are read once, when the first name of them is asked for.
 #[derive(Default)]
 pub struct Symbols {
-    files: HashMap<Rc<str>, Image>,
+    files: HashMap<Arc<Image>, Tables>,
     kernel: Option<Table>,
     /// By process: what its /tmp/perf-PID.map says (CPython 3.12+ under `-X perf`, node, the JVM with an agent).
     compiled: HashMap<i32, Table>,
 }
 
 #[derive(Default)]
-struct Image {
+struct Tables {
     /// Offset in the file, length, address.
     segments: Vec<(u64, u64, u64)>,
     symbols: Table,
@@ -65,14 +73,14 @@ impl Symbols {
                 });
                 kernel.name(*address)
             }
-            Place::File(path, offset) => {
-                let image = self.files.entry(path.clone()).or_insert_with(|| image(path).unwrap_or_default());
+            Place::File(image, offset) => {
+                let image = self.files.entry(Arc::clone(image)).or_insert_with(|| tables(image).unwrap_or_default());
                 let segment = image.segments.iter().find(|(from, size, _)| offset.wrapping_sub(*from) < *size);
                 segment.and_then(|(from, _, address)| image.symbols.name(address + (offset - from)))
             }
-            Place::Memory(pid, address) => {
-                let map = || text(&format!("/tmp/perf-{pid}.map")).unwrap_or_default();
-                self.compiled.entry(*pid).or_insert_with(|| Table::new(perf_map(&map()))).name(*address)
+            Place::Memory(memory, address) => {
+                let map = || memory.map().unwrap_or_default();
+                self.compiled.entry(memory.pid).or_insert_with(|| Table::new(perf_map(&map()))).name(*address)
             }
         };
         found.map_or_else(String::new, readable)
@@ -88,16 +96,56 @@ fn readable(name: &str) -> String {
     cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
+/// A process that runs code of no file.
+#[derive(Debug)]
+pub struct Memory {
+    /// Of the host.
+    pub pid: i32,
+    /// As the process itself knows it.
+    inner_pid: i32,
+    /// Its /tmp, which may be another one than ours and outlives it here.
+    folder: Option<OwnedFd>,
+}
+
+impl Memory {
+    /// To be called while the process lives.
+    pub fn of(pid: i32, may_hold: bool) -> Memory {
+        let open = |path: String| openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let folder = may_hold.then(|| open(format!("/proc/{pid}/root/tmp")).ok()).flatten();
+        Memory { pid, inner_pid: proc::innermost_pid(&format!("/proc/{pid}/status")).unwrap_or(pid), folder }
+    }
+
+    /// The text of its map.
+    fn map(&self) -> Option<String> {
+        text(plain::open_in(self.folder.as_ref()?, format!("perf-{}.map", self.inner_pid)).ok()?)
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, other: &Memory) -> bool {
+        self.pid == other.pid
+    }
+}
+
+impl Eq for Memory {}
+
+impl std::hash::Hash for Memory {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.pid.hash(state);
+    }
+}
+
 /// A file's text, as much of it as we are willing to hold.
-fn text(path: &str) -> Option<String> {
+fn text(file: File) -> Option<String> {
     let mut bytes = Vec::new();
-    plain::open(path).ok()?.take(MOST_MAP_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MOST_MAP_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn image(path: &str) -> Option<Image> {
+fn tables(image: &Image) -> Option<Tables> {
     // Only the tables are read, not the megabytes of code.
-    let cache = object::ReadCache::new(plain::open(path).ok()?);
+    let file = image.file.as_ref().ok()?.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = object::ReadCache::new(&*file);
     let file = object::File::parse(&cache).ok()?;
     let segments = file.segments().map(|segment| {
         let (offset, size) = segment.file_range();
@@ -106,7 +154,7 @@ fn image(path: &str) -> Option<Image> {
     let symbols =
         file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == SymbolKind::Text && s.address() > 0);
     let named = symbols.filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())));
-    Some(Image { segments: segments.collect(), symbols: Table::new(named.collect()) })
+    Some(Tables { segments: segments.collect(), symbols: Table::new(named.collect()) })
 }
 
 /// "ffffffff81000000 T _text", and a module's name behind it. All zeros where kernel.kptr_restrict hides them.
@@ -132,7 +180,7 @@ fn perf_map(text: &str) -> Vec<(u64, u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::images::Identity, *};
 
     #[test]
     fn a_map_of_compiled_code_names_places_within_their_length() {
@@ -159,12 +207,17 @@ mod tests {
     #[test]
     fn a_map_that_is_a_pipe_or_a_link_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        fs::write(path("map"), "10 8 known").unwrap();
-        std::os::unix::fs::symlink(path("map"), path("link")).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
-        assert_eq!(text(&path("map")).as_deref(), Some("10 8 known"));
-        assert_eq!((text(&path("link")), text(&path("pipe")), text("/dev/zero")), (None, None, None));
+        let path = |name: &str| folder.path().join(name);
+        let directory: OwnedFd = File::open(folder.path()).unwrap().into();
+        let mut memory = Memory { pid: 1, inner_pid: 7, folder: Some(directory) };
+        fs::write(path("perf-7.map"), "10 8 known").unwrap();
+        std::os::unix::fs::symlink(path("perf-7.map"), path("perf-8.map")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path("perf-9.map")).status().unwrap().success());
+        let mut map = |pid| {
+            memory.inner_pid = pid;
+            memory.map()
+        };
+        assert_eq!([7, 8, 9, 10].map(&mut map), [Some("10 8 known".to_owned()), None, None, None]);
     }
 
     #[test]
@@ -175,11 +228,11 @@ mod tests {
             let words: Vec<&str> = line.split_whitespace().collect();
             let (start, end) = words[0].split_once('-')?;
             let hex = |text| u64::from_str_radix(text, 16).unwrap();
-            (hex(start)..hex(end))
-                .contains(&address)
-                .then(|| Place::File(words[5].into(), hex(words[2]) + (address - hex(start))))
+            (hex(start)..hex(end)).contains(&address).then(|| (words[5].into(), hex(words[2]) + (address - hex(start))))
         };
-        let place = maps.lines().find_map(of).unwrap();
+        let (path, offset) = maps.lines().find_map(of).unwrap();
+        let image = super::super::images::Images::default().of(std::process::id() as i32, &path, Identity::Unknown);
+        let place = Place::File(image, offset);
         assert!(Symbols::default().name(&place).ends_with("own_code_has_its_name"));
     }
 }

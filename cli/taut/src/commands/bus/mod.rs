@@ -111,10 +111,12 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     let mut engine = open(args)?;
     let real_time = RealTime { cpu: args.cpu, priority: args.priority, lock_memory: args.lock_memory };
+    let mut done = Done::Fine;
     let text = match args.rate {
         Some(hz) => {
             real_time.enter()?;
-            let statistics = rate::run(&mut engine, asked, hz, args.duration)?;
+            let (statistics, ended) = rate::run(&mut engine, asked, hz, args.duration)?;
+            done = ended;
             match args.format {
                 Format::Terminal => show::statistics(&statistics, &args.buses, &engine),
                 Format::Json => show::statistics_json(&statistics, &args.buses, &engine),
@@ -131,7 +133,10 @@ pub fn run(args: &Args) -> Result<Done> {
         }
     };
     output::write(&text, None)?;
-    Ok(if show::is_whole(&engine, args.buses.len()) { Done::Fine } else { Done::DataLost })
+    Ok(match (done, show::is_whole(&engine, args.buses.len())) {
+        (Done::Fine, false) => Done::DataLost,
+        _ => done,
+    })
 }
 
 fn open(args: &Args) -> Result<Buses> {

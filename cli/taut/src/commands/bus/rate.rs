@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_bus::cycle::{Command, Controller, Cycle, Schedule, States, Statistics, repeat};
 
 use super::{Asked, Buses};
-use crate::stop;
+use crate::{exit::Done, stop};
 
 /// Cycles whose times fit in memory: half a gigabyte.
 const MOST_CYCLES: f64 = 1e7;
@@ -40,19 +40,19 @@ impl Controller for Repeater {
 }
 
 /// Repeats the same commands; Ctrl-C ends it early with what it has.
-pub fn run(engine: &mut Buses, asked: Asked, hz: f64, duration: Duration) -> Result<Statistics> {
+pub fn run(engine: &mut Buses, asked: Asked, hz: f64, duration: Duration) -> Result<(Statistics, Done)> {
     let cycles = (hz * duration.as_secs_f64()).round();
     if !(1.0..=MOST_CYCLES).contains(&cycles) {
         bail!("--rate {hz} for {} s: {cycles} cycles; from 1 to {MOST_CYCLES} fit", duration.as_secs_f64());
     }
     let stop = stop::on(&[SIGINT, SIGTERM])?;
     let statistics = Statistics::with_room(cycles as usize);
-    let mut repeater = Repeater { attitude: asked.attitude, statistics, stop };
+    let mut repeater = Repeater { attitude: asked.attitude, statistics, stop: Arc::clone(&stop.flag) };
     let mut states = States::of(asked.servos.iter().copied());
     let schedule = Schedule { period_ns: (1e9 / hz) as u64, cycles: Some(cycles as u64) };
     let mut commands = asked.commands;
     repeat(engine, schedule, &mut commands, &mut states, &mut repeater);
-    Ok(repeater.statistics)
+    Ok((repeater.statistics, stop.done()))
 }
 
 /// A rate as typed.

@@ -39,7 +39,8 @@ pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
     places.iter().try_for_each(|place| writeln!(stdout, "{place}"))?;
     stdout.flush()?;
     std::thread::scope(|scope| {
-        let served: Vec<_> = doors.into_iter().map(|(bus, door)| scope.spawn(|| serve(bus, door, &stop))).collect();
+        let served: Vec<_> =
+            doors.into_iter().map(|(bus, door)| scope.spawn(|| serve(bus, door, &stop.flag))).collect();
         served.into_iter().try_for_each(|thread| match thread.join() {
             Ok(result) => result.map_err(anyhow::Error::from),
             Err(_) => bail!("a server thread ended unexpectedly"),

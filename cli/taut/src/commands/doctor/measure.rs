@@ -18,7 +18,11 @@ use taut_probe::{Plan, Settings};
 use taut_stats::Sketch;
 
 use super::{Args, check, is_json, print, say};
-use crate::{exit::Done, output, stop};
+use crate::{
+    exit::Done,
+    output,
+    stop::{self, Stop},
+};
 
 /// Measures the remedy of one check, prints what it did.
 pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
@@ -28,18 +32,18 @@ pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
     if !args.allow_changes {
         bail!("{id}: this would change the machine ({}) and put it back: add --allow-changes", remedy.text());
     }
-    let measured = rounds(finding, remedy, &diagnosis.asked.cpus, args)?;
+    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
+    let measured = rounds(finding, remedy, &diagnosis.asked.cpus, args, &stop)?;
     let text = match is_json(args) {
         true => format!("{:#}\n", taut_report::doctor_json(diagnosis, Some(&measured))),
         false => taut_report::doctor_measured_terminal(&measured, output::style(args.output.as_deref())),
     };
     print(args, &text)?;
-    Ok(Done::Fine)
+    Ok(if measured.interrupted { stop.done() } else { Done::Fine })
 }
 
-fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Result<Measured> {
+fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args, stop: &Stop) -> Result<Measured> {
     let cpus = if asked.is_empty() { taut_probe::allowed_cpus() } else { asked.to_vec() };
-    let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     for command in remedy.undo_commands() {
         say(&format!("puts back at the end, as you would by: {command}"));
     }
@@ -58,15 +62,15 @@ fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args) -> Res
     let (mut before, mut after) = (Sketch::default(), Sketch::default());
     let mut rounds = Vec::new();
     for _ in 0..args.rounds {
-        let without = probe(&plan, &stop)?;
-        if stop.load(Ordering::Relaxed) {
+        let without = probe(&plan, &stop.flag)?;
+        if stop.flag.load(Ordering::Relaxed) {
             break;
         }
         let applied = Applied::new(remedy, Path::new("/"))?;
-        let with = probe(&plan, &stop);
+        let with = probe(&plan, &stop.flag);
         applied.put_back()?;
         let with = with?;
-        if stop.load(Ordering::Relaxed) {
+        if stop.flag.load(Ordering::Relaxed) {
             break;
         }
         rounds.extend(round(&without, &with));

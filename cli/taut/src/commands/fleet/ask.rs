@@ -281,7 +281,8 @@ impl Question {
         bar.finish_and_clear();
         let ran =
             ran.with_context(|| format!("{}: does not start; a fleet's figures need Python", python.display()))?;
-        say!("{}", String::from_utf8_lossy(&ran.stderr).trim_end());
+        let said = String::from_utf8_lossy(&ran.stderr);
+        said.lines().for_each(|line| say!("{line}"));
         match ran.status.code() {
             Some(0) => Ok(Ok(ran.stdout)),
             Some(code) => Ok(Err(Done::Forwarded(code as u8))),

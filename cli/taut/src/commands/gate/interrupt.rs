@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, ExitStatus},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
+        atomic::{AtomicI32, Ordering::SeqCst},
     },
     thread,
     time::{Duration, Instant},
@@ -22,6 +22,8 @@ use signal_hook::{
     iterator::Signals,
 };
 
+use crate::exit::Interrupted;
+
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -31,7 +33,8 @@ pub struct Interrupt(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    has_come: AtomicBool,
+    /// That came; 0 for none.
+    signal: AtomicI32,
     /// The process group that runs; 0 for none.
     group: AtomicI32,
 }
@@ -43,8 +46,8 @@ impl Interrupt {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals")?;
         let heard = state.clone();
         thread::spawn(move || {
-            for _ in signals.forever() {
-                heard.has_come.store(true, SeqCst);
+            for came in signals.forever() {
+                heard.signal.store(came, SeqCst);
                 let group = heard.group.load(SeqCst);
                 signal(group, Signal::TERM);
                 thread::sleep(GRACE);
@@ -58,10 +61,10 @@ impl Interrupt {
 
     /// Fails once somebody has interrupted.
     pub fn check(&self) -> Result<()> {
-        if self.0.has_come.load(SeqCst) {
-            bail!("interrupted: no verdict");
+        match self.0.signal.load(SeqCst) {
+            0 => Ok(()),
+            signal => bail!(Interrupted { signal, without: "no verdict".to_owned() }),
         }
-        Ok(())
     }
 
     /// Runs a command, and all that it starts, to its end; fails if that was an interrupt.
@@ -74,7 +77,7 @@ impl Interrupt {
         // A group of its own: an interrupt must reach what the command has started, and that once.
         let mut child = command.process_group(0).spawn()?;
         self.0.group.store(child.id() as i32, SeqCst);
-        if self.0.has_come.load(SeqCst) {
+        if self.0.signal.load(SeqCst) != 0 {
             signal(child.id() as i32, Signal::TERM);
         }
         let is_late = limit.is_some_and(|limit| !ends_within(&child, limit));

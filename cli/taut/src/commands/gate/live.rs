@@ -271,7 +271,8 @@ impl Live {
         let log = self.scratch.path().join("output");
         let output = std::fs::File::create(&log).with_context(|| log.display().to_string())?;
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
-        taut.args(["record", "--quiet", "--depth", &self.runs.depth, "--output"]).arg(std::path::absolute(path)?);
+        taut.args(["record", "--quiet", "--ignore-loss", "--depth", &self.runs.depth, "--output"])
+            .arg(std::path::absolute(path)?);
         if self.runs.probe {
             taut.arg("--probe");
         }
@@ -286,9 +287,7 @@ impl Live {
         taut.env_remove("TAUT_SESSION").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let limit = duration.unwrap_or(self.runs.max_time) + LATE;
         let (status, is_late) = self.interrupt.run_within(&mut taut, Some(limit))?;
-        // 143: ended by the SIGTERM that its duration brings.
-        let is_stopped = duration.is_some() && status.code() == Some(143);
-        if (status.success() || is_stopped) && !is_late {
+        if status.success() && !is_late {
             return Ok(None);
         }
         let how = match status.code() {

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const SILENCE: Duration = Duration::from_secs(65);
 
 /// Serves until the recording ends, nobody writes it any more, or the user has seen enough.
-pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
+pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) -> Result<Done> {
     let subject = || recording.display().to_string();
     if is_finished(&file).with_context(subject)? {
         let name = words::shell(&[subject()]);
@@ -35,7 +35,7 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
     let mut early = Vec::new();
     tail.read(&mut |_, record| early.push(record)).with_context(subject)?;
     let name = recording.file_name().unwrap_or(recording.as_os_str()).to_string_lossy();
-    let mut server = Server::start(address::resolved(address, ADDRESS)?, &format!("taut: {name}"), || {
+    let mut server = Server::start(address::resolved(address, ADDRESS)?, &format!("taut: {name}"), origins, || {
         say!("taut: warning: a viewer takes less than comes and misses messages; the recording has them");
     })?;
     say!("taut: live at ws://{}; Foxglove: Open connection, Foxglove WebSocket; Ctrl-C ends it", server.address());
@@ -50,7 +50,7 @@ pub fn serve(recording: &Path, file: File, address: &str) -> Result<Done> {
             why = Some("the recording has ended");
             break Done::Fine;
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop.flag.load(Ordering::Relaxed) {
             break Done::Fine;
         }
         if grew.elapsed() > SILENCE {

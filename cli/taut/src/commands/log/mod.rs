@@ -63,6 +63,9 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = live::ADDRESS)]
     #[arg(conflicts_with_all = ["channel", "from", "to", "last", "at", "layouts", "format"])]
     live: Option<String>,
+    /// With --live: web pages of this origin may connect, e.g. https://app.foxglove.dev; those of this host may anyway.
+    #[arg(long, value_name = "ORIGIN", requires = "live")]
+    allow_origin: Vec<String>,
     /// Form of the list of channels.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -84,7 +87,7 @@ pub fn run(args: &Args) -> Result<Done> {
         bail!("{}: is a folder; name a recording (.mcap)", subject());
     }
     if let Some(address) = &args.live {
-        return live::serve(&args.recording, file, address);
+        return live::serve(&args.recording, file, address, &args.allow_origin);
     }
     let mut log = Log::open(file).with_context(subject)?;
     let start = log.span().start;

@@ -36,7 +36,12 @@ pub fn run(command: &[OsString]) -> Result<Done> {
     if let Err(error) = started {
         say!("taut: warning: no probe beside the program: {error}");
     }
-    Err(Command::new(program).args(arguments).exec()).with_context(|| program.to_string_lossy().into_owned())
+    let source = Command::new(program).args(arguments).exec();
+    let command = program.to_string_lossy().into_owned();
+    Err(match source.kind() {
+        std::io::ErrorKind::NotFound => taut_capture::Error::CommandNotFound { command }.into(),
+        _ => taut_capture::Error::CommandFailed { command, source }.into(),
+    })
 }
 
 /// Probes all CPUs: real-time where this user may, so that the program's own threads are not what makes it late.
@@ -51,8 +56,8 @@ fn probe() -> Result<Done> {
         intervals: false,
         live: false,
     };
-    match taut_probe::run(&plan(Policy::Fifo), &stop, &mut |_| {}) {
-        Err(error) if error.is_permission() => taut_probe::run(&plan(Policy::Other), &stop, &mut |_| {})?,
+    match taut_probe::run(&plan(Policy::Fifo), &stop.flag, &mut |_| {}) {
+        Err(error) if error.is_permission() => taut_probe::run(&plan(Policy::Other), &stop.flag, &mut |_| {})?,
         other => other?,
     };
     Ok(Done::Fine)

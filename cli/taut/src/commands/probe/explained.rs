@@ -15,8 +15,8 @@ use crate::{commands::report::analyse, exit::Done};
 const TRACED_MAX: Duration = Duration::from_secs(5);
 
 /// Records this very command without `--explain`, and explains the recording.
-/// The second result is how the probing process ended, where it failed: it has said why.
-pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
+/// With how the probing process ended. The second result is that where it failed: it has said why.
+pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
     // What is wrong with the settings is told by this process, in one line.
     super::plan::of(args)?;
     let folder = tempfile::tempdir().context("a temporary folder")?;
@@ -35,13 +35,18 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
         compression: Compression::default(),
         session: None,
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+        flight: None,
     };
     let mut tier_reason = String::new();
     let recorded =
         taut_capture::record(&options, &mut |started| tier_reason = started.tier_reason.clone(), &mut |_| {})?;
-    let code = recorded.exit_code.unwrap_or(0);
-    if code != 0 {
-        return Ok(Err(Done::Forwarded(code.clamp(1, 255) as u8)));
+    let done = match recorded.exit_code.unwrap_or(0) {
+        0 => Done::Fine,
+        code => Done::Forwarded(code.clamp(1, 255) as u8),
+    };
+    // One that was interrupted has left what it had found.
+    if done != Done::Fine && !findings.exists() {
+        return Ok(Err(done));
     }
     let text = std::fs::read_to_string(&findings).with_context(|| findings.display().to_string())?;
     let mut found: Findings = serde_json::from_str(&text).context("findings")?;
@@ -52,14 +57,15 @@ pub fn measure(args: &Args) -> Result<Result<Findings, Done>> {
     let length = args.duration.min(TRACED_MAX);
     let cpus = super::plan::of(args)?.variants[0].1.cpus.clone();
     let stop = crate::stop::on(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
-    found.tracers = Some(taut_probe::tracers(Path::new(taut_probe::TRACEFS), &cpus, args.interval, length, &stop));
+    found.tracers = Some(taut_probe::tracers(Path::new(taut_probe::TRACEFS), &cpus, args.interval, length, &stop.flag));
+    let done = if done == Done::Fine { stop.done() } else { done };
     found.machine.insert("command".into(), super::command());
     found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
     found.notes.extend(recorded.warnings);
     if let Some(path) = &args.record {
         say!("taut: kept {}; next: taut explain {0}", path.display());
     }
-    Ok(Ok(found))
+    Ok(Ok((found, done)))
 }
 
 /// The command line of the process that probes: this one's, with what belongs to the outer process taken out.

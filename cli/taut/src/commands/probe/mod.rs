@@ -143,6 +143,13 @@ enum Format {
     Html,
 }
 
+impl Args {
+    /// Whether the exit code is that of a command.
+    pub fn becomes_a_command(&self) -> bool {
+        matches!(&self.worker, Some(Worker::Beside { command }) if !command.is_empty())
+    }
+}
+
 /// Measures, or reads logs; prints.
 pub fn run(args: &Args) -> Result<Done> {
     match &args.worker {
@@ -157,18 +164,26 @@ pub fn run(args: &Args) -> Result<Done> {
     if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
         bail!("an HTML page is not for a terminal: add -o probe.html");
     }
+    let mut done = Done::Fine;
     let findings = match (args.read.is_empty(), args.explain) {
         (false, _) => logs::read(&args.read)?,
-        (true, false) => measure(args)?,
+        (true, false) => {
+            let (findings, ended) = measure(args)?;
+            done = ended;
+            findings
+        }
         (true, true) => match explained::measure(args)? {
-            Ok(findings) => findings,
+            Ok((findings, ended)) => {
+                done = ended;
+                findings
+            }
             Err(done) => return Ok(done),
         },
     };
     if let Some(path) = &args.findings {
         let text = serde_json::to_string(&findings).context("findings")?;
         std::fs::write(path, text).with_context(|| path.display().to_string())?;
-        return Ok(Done::Fine);
+        return Ok(done);
     }
     let text = match args.format {
         Format::Terminal => taut_report::probe_terminal(&findings, output::style(args.output.as_deref())),
@@ -180,11 +195,11 @@ pub fn run(args: &Args) -> Result<Done> {
         say!("wrote {}", path.display());
     }
     let lost = findings.variants.iter().any(|variant| variant.all.lost > 0);
-    Ok(if lost { Done::DataLost } else { Done::Fine })
+    Ok(if lost && done == Done::Fine { Done::DataLost } else { done })
 }
 
 /// Probes in this process.
-fn measure(args: &Args) -> Result<Findings> {
+fn measure(args: &Args) -> Result<(Findings, Done)> {
     let plan = plan::of(args)?;
     let stop = stop::on(&[SIGINT, SIGTERM])?;
     if let Some((_, settings)) = plan.variants.iter().find(|(_, settings)| settings.governor.is_some()) {
@@ -200,7 +215,7 @@ fn measure(args: &Args) -> Result<Findings> {
     };
     let live = live::Live::new(args.quiet);
     let mut failed = None;
-    let found = taut_probe::run(&plan, &stop, &mut |event| {
+    let found = taut_probe::run(&plan, &stop.flag, &mut |event| {
         let logged = log.as_mut().map_or(Ok(()), |log| logs::take(log, &event));
         failed = failed.take().or(logged.err());
         live.show(&event);
@@ -210,11 +225,11 @@ fn measure(args: &Args) -> Result<Findings> {
     if let Some(error) = failed {
         return Err(error).with_context(|| shown(args.hlog.as_deref()));
     }
-    if args.throttle && !stop.load(std::sync::atomic::Ordering::Relaxed) {
+    if args.throttle && stop.signal().is_none() {
         found.throttling = Some(taut_probe::throttling(plan::first_cpu(args)?, THROTTLE_WATCHED)?);
     }
     found.machine.insert("command".into(), command());
-    Ok(found)
+    Ok((found, stop.done()))
 }
 
 /// Real-time throttling gives others 50 ms of each second.

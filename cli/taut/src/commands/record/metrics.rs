@@ -16,6 +16,8 @@ use crate::{address, config, output};
 const ADDRESS: &str = "127.0.0.1:9464";
 /// Between two turns: scrapes come each 10 s or so.
 const TURN: Duration = Duration::from_secs(2);
+/// The same where a message above a limit is waited for.
+const WATCHED_TURN: Duration = Duration::from_secs(1);
 /// At the end, for the last turn.
 const LAST_TURN: Duration = Duration::from_secs(10);
 
@@ -53,7 +55,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Listens before anything is recorded: an address that is taken must not cost a run.
-    pub fn prepare(args: &Wanted, options: &mut taut_capture::Options) -> Result<Metrics> {
+    pub fn prepare(args: &Wanted, options: &mut taut_capture::Options, is_watched: bool) -> Result<Metrics> {
         if args.no_file && args.serve.is_none() && args.otlp.is_none() {
             anyhow::bail!("with --no-file nothing would come of it: add --serve or --otlp URL");
         }
@@ -66,17 +68,20 @@ impl Metrics {
         let push =
             |url: &String| Pusher::start(url, args.otlp_period, Arc::clone(&state), move |line| drop(say.send(line)));
         let pusher = args.otlp.as_ref().map(push);
-        let unwanted = args.no_file.then(|| output::unkept("taut-live-")).transpose()?;
+        let unwanted = (args.no_file || options.flight.is_some()).then(|| output::unkept("taut-live-")).transpose()?;
         if let Some(folder) = &unwanted {
             options.output = folder.path().join("live.mcap");
-            options.compression = taut_recording::Compression::None;
+            // What is given back at once need not be small.
+            if args.no_file {
+                options.compression = taut_recording::Compression::None;
+            }
         }
-        let is_wanted = server.is_some() || pusher.is_some();
+        let is_wanted = server.is_some() || pusher.is_some() || is_watched;
         let following = match is_wanted {
             true => Some(Following {
                 path: options.output.clone(),
                 chains: config::load(args.config.as_deref())?.chains,
-                turn: TURN,
+                turn: if is_watched { WATCHED_TURN } else { TURN },
                 is_late: false,
                 has_tail: false,
                 eat: args.no_file,
@@ -96,9 +101,14 @@ impl Metrics {
         }
         // Recorder and follower have it open; whatever ends them, nothing stays.
         self.unwanted = None;
-        if let Some(address) = self.server.as_ref().and_then(Server::address) {
+        if let Some(address) = self.server.as_ref().map(Server::address) {
             say(&format!("metrics at http://{address}/metrics"));
         }
+    }
+
+    /// Shows what is known of messages now.
+    pub fn look(&self, show: impl FnOnce(&State)) {
+        show(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The recording is over: lets its last messages be counted and pushed. Returns what went wrong.

@@ -1,25 +1,33 @@
 //! `taut record`: run a command, or attach to one, and write a recording.
 
-use std::{ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
+use std::{cell::RefCell, ffi::OsString, io::IsTerminal, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_capture::{Depth, Options, Profiling, Progress, Recorded, Scope, Started, Target};
+use signal_hook::consts::SIGTERM;
+use taut_capture::{Depth, End, Options, Profiling, Progress, Recorded, Scope, Started, Target};
 use taut_recording::{Compression, Tier};
 use taut_report::words;
 
+mod flight;
 mod metrics;
 
 use super::probe;
-use crate::{exit::Done, time};
+use crate::{
+    exit::{Done, IO_FAILED},
+    output, time,
+};
+
+/// Above the number of the signal that ended a command.
+const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 
 /// Run a command and record it: stamps of its whole process tree, and what the kernel saw.
 ///
-/// The command's exit code is passed on. Ctrl-C reaches the command; the recording
-/// stays readable whatever ends it.
+/// The command's exit code is passed on: 0 becomes 5 where data was lost, and what --duration ends is fine. Failures of
+/// the recorder are 125 to 127. Ctrl-C reaches the command; the recording stays readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
 )]
 pub struct Args {
     /// The recording to write.
@@ -44,6 +52,9 @@ pub struct Args {
     /// Records in each thread's ring, a power of two: how long the recorder may stall.
     #[arg(long, value_name = "N", value_parser = ring_records)]
     ring_records: Option<u32>,
+    /// Keep the command's exit code 0 where data was lost; the loss is reported all the same.
+    #[arg(long)]
+    ignore_loss: bool,
     /// Sync the file to disk about once a second.
     #[arg(long)]
     durable: bool,
@@ -64,6 +75,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "pid")]
     probe: bool,
     #[command(flatten)]
+    flight: flight::Wanted,
+    #[command(flatten)]
     metrics: metrics::Wanted,
     /// No live counts.
     #[arg(short, long)]
@@ -75,29 +88,67 @@ pub struct Args {
 
 /// Records until the command ends, the duration is over, or somebody interrupts.
 pub fn run(args: &Args) -> Result<Done> {
+    if args.flight.save {
+        let path = flight::save(args.pid, args.session.as_deref())?;
+        output::write(&format!("{}\n", path.display()), None)?;
+        return Ok(Done::Fine);
+    }
     let mut options = options(args)?;
-    let mut metrics = metrics::Metrics::prepare(&args.metrics, &mut options)?;
+    let (flight, watch) = flight::prepare(&args.flight, &args.output, options.compression)?.unzip();
+    options.flight = flight;
+    let is_watched = args.flight.save_above.is_some();
+    let metrics = metrics::Metrics::prepare(&args.metrics, &mut options, is_watched)?;
     let live = Live::new(args.quiet);
+    let (watch, metrics) = (RefCell::new(watch), RefCell::new(metrics));
     let recorded = taut_capture::record(
         &options,
         &mut |started| {
             live.started(started);
-            metrics.begin(&options.output, |line| live.say(line));
+            metrics.borrow_mut().begin(&options.output, |line| live.say(line));
+            watch.borrow().iter().for_each(|watch| live.say(&watch.started()));
         },
-        &mut |progress| live.show(progress),
+        &mut |progress| {
+            if let Some(watch) = watch.borrow_mut().as_mut() {
+                metrics.borrow().look(|state| watch.look(state));
+                watch.said().iter().for_each(|line| live.say(line));
+            }
+            live.show(progress);
+        },
     );
-    let words = metrics.finish();
+    let words = metrics.into_inner().finish();
     live.clear();
+    let mut watch = watch.into_inner();
+    watch.iter_mut().for_each(|watch| watch.said().iter().for_each(|line| live.say(line)));
     words.iter().for_each(|warning| say!("taut: warning: {warning}"));
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| say!("taut: warning: {warning}"));
     if !args.quiet {
-        say!("{}", summary(args, &recorded));
+        say!("{}", summary(args, &recorded, watch.as_ref()));
     }
-    Ok(match recorded.exit_code {
-        Some(code) => Done::Forwarded(code.clamp(0, 255) as u8),
-        None => Done::Fine,
-    })
+    Ok(done(args, &recorded))
+}
+
+impl Args {
+    /// Whether the exit code is a command's.
+    pub fn runs_a_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
+/// The command's own failure comes first; then what was lost.
+fn done(args: &Args, recorded: &Recorded) -> Done {
+    let ending = &recorded.ending;
+    let lost = ending.lost_stamps + ending.lost_telemetry + ending.lost_kernel_events + ending.lost_samples;
+    match (recorded.exit_code, recorded.end) {
+        (Some(code @ 1..), end) if !(end == End::Duration && code == SIGNAL + SIGTERM) => {
+            Done::Forwarded(code.clamp(1, 255) as u8)
+        }
+        // Without a duration a signal is how recording a process ends; with one it comes too soon.
+        (None, End::Signal(signal)) if args.duration.is_some() => Done::Interrupted(signal),
+        _ if !recorded.is_saved => Done::Forwarded(IO_FAILED),
+        _ if lost > 0 && !args.ignore_loss => Done::DataLost,
+        _ => Done::Fine,
+    }
 }
 
 fn options(args: &Args) -> Result<Options> {
@@ -128,6 +179,7 @@ fn options(args: &Args) -> Result<Options> {
         compression: if args.compression == "none" { Compression::None } else { Compression::Zstd },
         session: args.session.clone(),
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+        flight: None,
     })
 }
 
@@ -138,7 +190,7 @@ fn subject(args: &Args) -> String {
     }
 }
 
-fn summary(args: &Args, recorded: &Recorded) -> String {
+fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> String {
     let ending = &recorded.ending;
     let mut lost = String::new();
     let telemetry = match ending.telemetry {
@@ -148,11 +200,13 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
     let samples =
         args.profile.map_or(String::new(), |_| format!(", {} of stacks", words::quantity(ending.samples, "sample")));
     let output = words::shell(&[args.output.display().to_string()]);
-    let (file, next) = match args.metrics.no_file {
-        true => ("no file kept".to_owned(), String::new()),
-        false => (args.output.display().to_string(), format!("\ntaut: next: taut report {output}")),
+    let (file, next) = match (watch, args.metrics.no_file) {
+        (Some(watch), _) => watch.summary(),
+        (None, true) => ("no file kept".to_owned(), String::new()),
+        (None, false) => (args.output.display().to_string(), next(args, ending.stamps, &output)),
     };
-    let flame = args.profile.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
+    let profiled = args.profile.filter(|_| watch.is_none());
+    let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
     for (n, what) in [
         (ending.lost_stamps, "stamps"),
         (ending.lost_telemetry, "telemetry messages"),
@@ -163,12 +217,24 @@ fn summary(args: &Args, recorded: &Recorded) -> String {
             lost += &format!(", {} {what} LOST", words::count(n));
         }
     }
+    // Of a flight recorder it is a length that memory never had.
+    let size = watch.map_or_else(|| format!(", {}", words::bytes(recorded.file_bytes)), |_| String::new());
     format!(
-        "taut: {file}: {} stamps{telemetry}, {} kernel events{samples}{lost}, {}{next}{flame}",
+        "taut: {file}: {} stamps{telemetry}, {} kernel events{samples}{lost}{size}{next}{flame}",
         words::count(ending.stamps),
         words::count(ending.kernel_events),
-        words::bytes(recorded.file_bytes),
     )
+}
+
+/// What a recording is good for. A report needs stamps.
+fn next(args: &Args, stamps: u64, output: &str) -> String {
+    let whose = if args.runs_a_command() { "the command" } else { "the process" };
+    match stamps {
+        0 => format!(
+            "\ntaut: no stamps: {whose} made none, so there is nothing to report; next: taut export perfetto {output}"
+        ),
+        _ => format!("\ntaut: next: taut report {output}"),
+    }
 }
 
 fn ring_records(text: &str) -> Result<u32, String> {

@@ -1,0 +1,190 @@
+//! `taut record --flight-recorder`: when its memory is saved, and what is said of that.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use taut_capture::{Asked, Flight, Kept, Recorder, Saved, recorder_of, recorders, save_now, session_of};
+use taut_live::State;
+use taut_recording::Compression;
+use taut_report::words;
+
+/// Less is over before a message above a limit is known: the analysis of a busy stream may take its turns 10 s apart.
+const LEAST_WITH_LIMIT: Duration = Duration::from_secs(15);
+
+#[derive(clap::Args)]
+pub struct Wanted {
+    /// Keep the last seconds in memory and write nothing until they are saved: by --save-above, by SIGUSR2, by `taut record
+    /// --save`, or because the program fails [default: 30s]. -o names the saves: run.mcap becomes run-1.mcap, run-2.mcap, …
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s",
+          value_parser = super::time, conflicts_with = "no_file")]
+    pub flight_recorder: Option<Duration>,
+    /// Memory of the flight recorder, at most, and an eighth more. Where the window does not fit it is shorter.
+    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "flight_recorder",
+          value_parser = clap::value_parser!(u64).range(8..=1 << 20))]
+    flight_memory: u64,
+    /// Save when a message took longer than this from the first to the last point of a chain; once a window at most.
+    #[arg(long, value_name = "TIME", value_parser = super::time, requires = "flight_recorder")]
+    pub save_above: Option<Duration>,
+    /// With --save-above: messages of this chain only.
+    #[arg(long, value_name = "NAME", requires = "save_above")]
+    chain: Option<String>,
+    /// With --save-above: so many saves by it at most.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "save_above")]
+    most_saves: u32,
+    /// Have the flight recorder that runs save now, and print the file; --pid or --session say which one, where there are several.
+    #[arg(long, conflicts_with_all = ["command", "flight_recorder", "duration"])]
+    pub save: bool,
+}
+
+/// What the recorder gets, and what is kept here to watch it.
+pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<Option<(Flight, Watch)>> {
+    let Some(window) = args.flight_recorder else { return Ok(None) };
+    if args.save_above.is_some() && window < LEAST_WITH_LIMIT {
+        bail!(
+            "--save-above needs --flight-recorder={} at least: a message above the limit is known up to 10 s later",
+            taut_probe::length(LEAST_WITH_LIMIT)
+        );
+    }
+    let (sender, saved) = mpsc::channel();
+    let asked = Asked::default();
+    let most_bytes = args.flight_memory << 20;
+    let flight = Flight { window, most_bytes, name: name.to_owned(), compression, asked: asked.clone(), saved: sender };
+    let watch = Watch {
+        window,
+        most_bytes,
+        asked,
+        saved,
+        limit: args.save_above,
+        chain: args.chain.clone(),
+        saves_left: args.most_saves,
+        seen_ns: 0,
+        saved_at: None,
+        unsaved_turns: 0,
+        kept: Vec::new(),
+    };
+    Ok(Some((flight, watch)))
+}
+
+/// A flight recorder under way.
+pub struct Watch {
+    window: Duration,
+    most_bytes: u64,
+    asked: Asked,
+    saved: mpsc::Receiver<Saved>,
+    limit: Option<Duration>,
+    chain: Option<String>,
+    saves_left: u32,
+    /// Up to here messages were looked at, CLOCK_MONOTONIC.
+    seen_ns: u64,
+    saved_at: Option<Instant>,
+    unsaved_turns: u64,
+    kept: Vec<Kept>,
+}
+
+impl Watch {
+    /// What is kept, and how it is saved.
+    pub fn started(&self) -> String {
+        let limit =
+            self.limit.map_or(String::new(), |limit| format!(" a message above {},", taut_probe::length(limit)));
+        format!(
+            "flight recorder: the last {} in at most {} of memory; saved by{limit} SIGUSR2 to process {}, `taut record --save`, or when the program fails",
+            taut_probe::length(self.window),
+            words::bytes(self.most_bytes + self.most_bytes / 8),
+            std::process::id()
+        )
+    }
+
+    /// Asks for a save if a message took too long since the last look.
+    pub fn look(&mut self, state: &State) {
+        let Some(limit) = self.limit else { return };
+        let limit_ns = limit.as_nanos() as u64;
+        let chains = state.chains.iter().filter(|chain| self.chain.as_ref().is_none_or(|name| chain.name == *name));
+        let turns = chains.flat_map(|chain| chain.recent.iter().map(|turn| (&chain.name, turn)));
+        let fresh = turns.filter(|(_, (end_ns, ..))| *end_ns > self.seen_ns);
+        let worst = fresh.filter_map(|(name, (.., figures))| Some((figures.way.max_ns()?, name))).max();
+        self.seen_ns = self.seen_ns.max(state.until_ns);
+        let Some((ns, name)) = worst.filter(|(ns, _)| *ns > limit_ns) else { return };
+        let is_due = self.saved_at.is_none_or(|at| at.elapsed() >= self.window);
+        if !is_due || self.saves_left == 0 {
+            self.unsaved_turns += 1;
+            return;
+        }
+        self.saves_left -= 1;
+        self.saved_at = Some(Instant::now());
+        self.asked.ask(&format!(
+            "a message of {name} took {:.3} ms, above the limit of {}",
+            ns as f64 / 1e6,
+            taut_probe::length(limit)
+        ));
+    }
+
+    /// What was saved since the last call, a line each.
+    pub fn said(&mut self) -> Vec<String> {
+        let saved: Vec<Saved> = self.saved.try_iter().collect();
+        let line = |saved: Saved| match saved.result {
+            Ok(kept) => {
+                let (path, span) = (kept.path.display(), kept.span.as_secs_f64());
+                let line =
+                    format!("saved {path}: the last {span:.1} s, {}, because {}", words::bytes(kept.bytes), saved.why);
+                self.kept.push(kept);
+                line
+            }
+            Err(why) => format!("warning: not saved ({}): {why}", saved.why),
+        };
+        saved.into_iter().map(line).collect()
+    }
+
+    /// At the end.
+    pub fn summary(&self) -> (String, String) {
+        let mut text = match self.kept.as_slice() {
+            [] => "flight recorder: nothing was saved".to_owned(),
+            kept => format!("flight recorder: {} saved", words::quantity(kept.len() as u64, "recording")),
+        };
+        if self.unsaved_turns > 0 {
+            text += &format!(
+                "; messages above the limit in {} more were not saved (within a window of a save, or beyond --most-saves)",
+                words::quantity(self.unsaved_turns, "turn")
+            );
+        }
+        let last = self.kept.last().map(|kept| words::shell(&[kept.path.display().to_string()]));
+        (text, last.map_or(String::new(), |path| format!("\ntaut: next: taut report {path}")))
+    }
+}
+
+/// Asks a flight recorder for a save, and prints where it is.
+pub fn save(pid: Option<i32>, session: Option<&Path>) -> Result<PathBuf> {
+    let recorder = find(pid, session)?;
+    match save_now(&recorder)? {
+        Ok(path) => Ok(path),
+        Err(why) => bail!("process {}: not saved: {why}", recorder.pid),
+    }
+}
+
+fn find(pid: Option<i32>, session: Option<&Path>) -> Result<Recorder> {
+    let mut all = recorders();
+    if let Some(pid) = pid {
+        if let Some(at) = all.iter().position(|recorder| recorder.pid == pid || recorder.subject == pid) {
+            return Ok(all.swap_remove(at));
+        }
+        let path = session_of(pid, session)?;
+        return path.as_deref().and_then(recorder_of).with_context(|| format!("process {pid} is not being recorded"));
+    }
+    if let Some(session) = session {
+        return recorder_of(session).with_context(|| format!("{}: no recorder is attached to it", session.display()));
+    }
+    match (all.pop(), all.is_empty()) {
+        (Some(recorder), true) => Ok(recorder),
+        (None, _) => {
+            bail!("no recorder runs; start one with `taut record --flight-recorder -- COMMAND`, or name its --session")
+        }
+        (Some(last), false) => {
+            all.push(last);
+            let pids: Vec<String> = all.iter().map(|recorder| recorder.pid.to_string()).collect();
+            bail!("several recorders run; name one with --pid: {}", pids.join(", "))
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Each exit code of the table (`src/exit.rs`), of the real binary.
+
+mod folder;
+
+use std::{
+    os::unix::{
+        fs::{DirBuilderExt, PermissionsExt},
+        process::CommandExt,
+    },
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
+
+use assert_cmd::cargo::cargo_bin;
+use folder::{Folder, until};
+use taut_recording::Record;
+use taut_skip::{Need, skip};
+
+/// Of the user who may nothing.
+const NOBODY: u32 = 65_534;
+
+fn taut(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = Command::new(cargo_bin!("taut"));
+    command.args(arguments).current_dir(folder.0.path()).env_remove("TAUT_SESSION").stdin(Stdio::null());
+    command
+}
+
+fn output(folder: &Folder, arguments: &[&str]) -> Output {
+    taut(folder, arguments).output().unwrap()
+}
+
+#[track_caller]
+fn ends(folder: &Folder, arguments: &[&str], code: i32) -> String {
+    let output = output(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    said
+}
+
+/// A recording with a profile, and one of which a chunk in the middle is damaged; nothing where stacks may not be sampled.
+fn recordings() -> Option<Folder> {
+    let folder = Folder::new();
+    stamper(&folder);
+    let words =
+        ["record", "-q", "--ignore-loss", "-o", "run.mcap", "--profile", "199", "--", "./stamper", "0", "2000", "300"];
+    let recorded = output(&folder, &words);
+    let said = String::from_utf8_lossy(&recorded.stderr);
+    if !recorded.status.success() && said.contains("perf_event_paranoid") {
+        skip(Need::Perf, said);
+        return None;
+    }
+    assert!(recorded.status.success(), "{said}");
+    let mut bytes = std::fs::read(folder.path("run.mcap")).unwrap();
+    let frames: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).collect();
+    bytes[frames[frames.len() / 2] + 20] ^= 0xff;
+    std::fs::write(folder.path("damaged.mcap"), bytes).unwrap();
+    Some(folder)
+}
+
+/// A C program that stamps `argv[2]` messages, computes for `argv[3]` µs in each, and ends with `argv[1]`.
+fn stamper(folder: &Folder) {
+    let text = "#include \"taut.h\"\n#include <time.h>\n\
+                static void busy(long us) {\n  for (clock_t end = clock() + us; us && clock() < end;);\n}\n\
+                int main(int argc, char **argv) {\n  for (uint64_t id = 1; id <= strtoull(argv[2], 0, 10); id++) {\n\
+                TAUT_STAMP(\"a\", id); busy(atol(argv[3])); TAUT_STAMP(\"b\", id);\n  }\n  return argc > 1 ? atoi(argv[1]) : 0;\n}\n";
+    folder.write("stamper.c", text);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-pthread", "stamper.c", "-o", "stamper", "-I"]).arg(include).current_dir(folder.0.path());
+    assert!(gcc.status().unwrap().success());
+}
+
+#[test]
+fn a_duration_that_is_over_is_no_failure_of_the_command() {
+    let folder = Folder::new();
+    let record = |command: &[&str], code| {
+        ends(&folder, &[&["record", "-q", "--ignore-loss", "--duration", "0.3", "--"], command].concat(), code)
+    };
+    record(&["sleep", "1000"], 0);
+    // A shell that says by its code what SIGTERM did, and a program that ends in good order.
+    record(&["sh", "-c", "trap 'kill $!; exit 143' TERM; sleep 1000 & wait"], 0);
+    record(&["sh", "-c", "trap 'kill $!; exit 0' TERM; sleep 1000 & wait"], 0);
+    // What the program says of itself is passed on, and so is that it had to be killed.
+    record(&["sh", "-c", "trap 'kill $!; exit 3' TERM; sleep 1000 & wait"], 3);
+    record(&["sh", "-c", "kill -9 $$"], 137);
+    record(&["sh", "-c", "kill -15 $$"], 143);
+}
+
+#[test]
+fn a_recording_that_lost_stamps_says_so_by_its_code() {
+    let folder = Folder::new();
+    stamper(&folder);
+    let record = |options: &[&str], code: &str, expected| {
+        let words = ["record", "-q", "--tier", "stamps", "--ring-records", "64", "-o", "run.mcap"];
+        ends(&folder, &[&words[..], options, &["--", "./stamper", code, "200000", "0"]].concat(), expected);
+        let (mut kept, mut lost) = (0, 0);
+        taut_recording::read(&std::fs::read(folder.path("run.mcap")).unwrap(), &mut |record| match record {
+            Record::Stamps(batch) => kept += batch.ticks.len() as u64,
+            Record::Lost(count) => lost += count.count,
+            _ => {}
+        })
+        .unwrap();
+        assert_eq!(kept + lost, 400_000);
+        assert!(lost > 0, "nothing was lost, so this shows nothing");
+    };
+    record(&[], "0", 5);
+    record(&[], "7", 7);
+    record(&["--ignore-loss"], "0", 0);
+}
+
+#[test]
+fn failures_of_record_are_apart_from_those_of_its_command() {
+    let folder = Folder::new();
+    folder.write("interpreted", "#!/no/such/interpreter\n");
+    std::fs::set_permissions(folder.path("interpreted"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder.write("text", "no program");
+    for probe in [&[][..], &["--probe"]] {
+        let record = |command: &str, code| ends(&folder, &[&["record", "-q"], probe, &["--", command]].concat(), code);
+        record("no-such-command", 127);
+        record("./missing", 127);
+        record("./text", 126);
+        record("/", 126);
+    }
+    ends(&folder, &["record", "--", "./interpreted"], 127);
+    ends(&folder, &["record", "-o", "no/such/folder.mcap", "--", "true"], 125);
+    ends(&folder, &["record", "--duration", "soon", "--", "true"], 125);
+    ends(&folder, &["record", "--no-such-option", "--", "true"], 125);
+    ends(&folder, &["record", "--serve", "nowhere:x", "--", "true"], 125);
+    // Without a command the codes are taut's own.
+    ends(&folder, &["record", "--no-such-option"], 2);
+    ends(&folder, &["record"], 2);
+    ends(&folder, &["record", "--pid", "4194303"], 2);
+    ends(&folder, &["record", "-o", "no/such/folder.mcap", "--pid", &std::process::id().to_string()], 2);
+}
+
+#[test]
+fn a_disk_that_fails_is_an_io_failure() {
+    let folder = Folder::new();
+    // Its head reaches the file before the command runs.
+    ends(&folder, &["record", "-o", "/dev/full", "--", "true"], 125);
+    ends(&folder, &["record", "-o", "/dev/full", "--pid", &std::process::id().to_string()], 6);
+    // A limit on the length of files is reached while the command runs.
+    let taut = cargo_bin!("taut").display().to_string();
+    let code = |code: u8| {
+        let line = format!("ulimit -f 40; exec {taut} record -q -o run.mcap -- sh -c '{HEAVY} exit {code}'");
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &line]).current_dir(folder.0.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        bash.status().unwrap().code()
+    };
+    assert_eq!(code(0), Some(6));
+    assert_eq!(code(9), Some(9), "the program's own failure comes first");
+}
+
+/// Enough processes that what is said of their threads fills more than 40 kB.
+const HEAVY: &str = "for i in $(seq 300); do /bin/true; done;";
+
+#[test]
+fn stdout_that_takes_nothing_is_an_io_failure_of_every_command() {
+    let Some(folder) = recordings() else { return };
+    let run = "run.mcap";
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["record", "--help"],
+        &["report", run],
+        &["report", run, "--format", "json"],
+        &["report", run, run],
+        &["explain", run],
+        &["flame", run],
+        &["export", "csv", run, "-o", "-"],
+        &["doctor"],
+        &["doctor", "--list"],
+        &["probe", "--duration", "100ms", "-q"],
+        &["completions", "bash"],
+        &["budget", "--preset", "pi3hat"],
+        &["bus", "sim:1", "--query", "1,1"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = taut(&folder, arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(6), "{arguments:?}: {said}");
+        assert!(said.lines().last().is_some_and(|line| line.contains("No space left")), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_damaged_recording_is_read_as_far_as_it_goes() {
+    let Some(folder) = recordings() else { return };
+    let damaged = "damaged.mcap";
+    for arguments in [
+        &["report", damaged][..],
+        &["report", damaged, "--format", "json"],
+        &["report", damaged, "run.mcap"],
+        &["explain", damaged],
+        &["flame", damaged],
+        &["export", "csv", damaged, "-o", "out.csv"],
+        &["export", "perfetto", damaged, "-o", "out.json"],
+        &["recover", damaged, "-o", "clean.mcap"],
+    ] {
+        ends(&folder, arguments, 5);
+    }
+    ends(&folder, &["report", "clean.mcap"], 0);
+    for command in ["report", "explain", "flame", "recover"] {
+        ends(&folder, &[command, "missing.mcap"], 2);
+    }
+}
+
+#[test]
+fn what_this_user_may_not_do_has_a_code_of_its_own() {
+    // SAFETY: getuid has no preconditions.
+    if unsafe { libc::getuid() } != 0 {
+        return skip(Need::Root, "becomes another user");
+    }
+    let folder = Folder::new();
+    std::fs::set_permissions(folder.0.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::copy(cargo_bin!("taut"), folder.path("taut")).unwrap();
+    folder.write("secret.mcap", "of root");
+    std::fs::set_permissions(folder.path("secret.mcap"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let ends = |arguments: &[&str], code| {
+        let mut command = Command::new(folder.path("taut"));
+        command.args(arguments).current_dir(folder.0.path()).uid(NOBODY).gid(NOBODY).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let ours = std::process::id().to_string();
+    ends(&["record", "--pid", &ours], 3);
+    ends(&["record", "--pid", &ours, "--tier", "full", "--session", "/tmp"], 2);
+    ends(&["record", "--tier", "full", "--", "true"], 125);
+    for command in ["report", "explain", "flame", "recover"] {
+        ends(&[command, "secret.mcap"], 3);
+    }
+    ends(&["probe", "--policy", "fifo", "--duration", "100ms"], 3);
+    ends(&["report", "missing.mcap"], 2);
+}
+
+/// Sends a signal once `is_under_way`, and gives the code.
+#[track_caller]
+fn interrupted(mut child: Child, signal: i32, mut is_under_way: impl FnMut() -> bool) -> Option<i32> {
+    until("its start", || is_under_way() || child.try_wait().unwrap().is_some());
+    // SAFETY: our own child, which was not waited for.
+    unsafe { libc::kill(child.id() as i32, signal) };
+    child.wait().unwrap().code()
+}
+
+/// Whether it has a handler of its own for the signal.
+fn listens(pid: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+    u64::from_str_radix(&caught, 16).is_ok_and(|caught| caught >> (signal - 1) & 1 == 1)
+}
+
+#[test]
+fn what_is_interrupted_before_it_is_done_says_by_which_signal() {
+    let folder = Folder::new();
+    std::fs::DirBuilder::new().mode(0o700).create(folder.path("session")).unwrap();
+    let mut program = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = program.id().to_string();
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        for arguments in [
+            &["record", "-q", "--ignore-loss", "--pid", &pid, "--duration", "1000", "-o", "pid.mcap"][..],
+            &["record", "-q", "--", "sleep", "1000"],
+            &["probe", "--duration", "1000", "-q"],
+            &["bus", "sim:1", "--query", "1,1", "--rate", "10", "--duration", "1000"],
+        ] {
+            let child = taut(&folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let (id, is_recorder) = (child.id(), arguments[0] == "record");
+            let file = folder.path(if arguments.contains(&"pid.mcap") { "pid.mcap" } else { "taut-run.mcap" });
+            let code = interrupted(child, signal, || listens(id, signal) && (!is_recorder || file.exists()));
+            assert_eq!(code, Some(128 + signal), "{arguments:?}");
+            let _ = std::fs::remove_file(file);
+        }
+        // Nothing but a signal ends it.
+        let child = taut(&folder, &["record", "-q", "--ignore-loss", "--pid", &pid, "-o", "pid.mcap"]).spawn().unwrap();
+        let file = folder.path("pid.mcap");
+        assert_eq!(interrupted(child, signal, || file.exists()), Some(0));
+        std::fs::remove_file(file).unwrap();
+    }
+    program.kill().unwrap();
+    program.wait().unwrap();
+}

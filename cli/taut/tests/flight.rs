@@ -1,0 +1,292 @@
+//! `taut record --flight-recorder` as a process: what asks for a save, and what a save holds.
+
+mod folder;
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    process::{Child, ChildStderr, Command, Stdio},
+};
+
+use assert_cmd::cargo::cargo_bin;
+use folder::{Folder, until};
+use taut_recording::{Contents, Record};
+
+/// Stamps at two points, `argv[1]` µs apart, until it is killed or `argv[2]` messages are done; `argv[3]` is then how it ends. Where
+/// the file "slow" is, the next message takes 60 ms, and the file goes.
+const ROBOT: &str = r#"
+#include "taut.h"
+#include <signal.h>
+int main(int argc, char **argv) {
+  const uint64_t n = strtoull(argv[2], NULL, 10);
+  for (uint64_t id = 1; id <= n; id++) {
+    TAUT_STAMP("robot.read", id);
+    usleep(unlink("slow") == 0 ? 60000 : (useconds_t)atoi(argv[1]));
+    TAUT_STAMP("robot.written", id);
+    taut_applied(id);
+  }
+  if (argc > 3 && argv[3][0] == '-') raise(atoi(argv[3] + 1));
+  return argc > 3 ? atoi(argv[3]) : 0;
+}
+"#;
+
+fn robot() -> Folder {
+    let folder = Folder::new();
+    folder.write("robot.c", ROBOT);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-pthread", "robot.c", "-o", "robot", "-I"]).arg(include).current_dir(folder.0.path());
+    assert!(gcc.status().unwrap().success());
+    folder
+}
+
+fn taut(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = Command::new(cargo_bin!("taut"));
+    command.args(arguments).current_dir(folder.0.path()).env_remove("TAUT_SESSION").stdin(Stdio::null());
+    command
+}
+
+/// A flight recorder that has begun.
+struct Flight {
+    recorder: Child,
+    said: BufReader<ChildStderr>,
+    lines: Vec<String>,
+}
+
+impl Flight {
+    fn of(folder: &Folder, options: &[&str], robot: &[&str]) -> Flight {
+        let record = ["record", "-o", "run.mcap", "--tier", "stamps", "--ignore-loss"];
+        let words = [&record[..], options, &["--", "./robot"], robot].concat();
+        let mut recorder = taut(folder, &words).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(recorder.stderr.take().unwrap());
+        let mut flight = Flight { recorder, said, lines: Vec::new() };
+        flight.until("flight recorder: the last");
+        flight
+    }
+
+    /// Waits for a line that holds `text`.
+    #[track_caller]
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended before it said {text:?}: {:?}", self.lines);
+            self.lines.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: our own child, which was not waited for.
+        unsafe { libc::kill(self.recorder.id() as i32, signal) };
+    }
+
+    /// The code, and what was not read yet of what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.said, &mut rest).unwrap();
+        (self.recorder.wait().unwrap().code(), rest)
+    }
+}
+
+/// What a save holds.
+struct Held {
+    contents: Contents,
+    messages: BTreeSet<u64>,
+    names: BTreeSet<String>,
+    threads: BTreeSet<String>,
+    clocks: usize,
+    samples: usize,
+}
+
+fn held(folder: &Folder, name: &str) -> Held {
+    let bytes = std::fs::read(folder.path(name)).unwrap();
+    let (mut messages, mut names, mut threads) = <(BTreeSet<u64>, BTreeSet<String>, BTreeSet<String>)>::default();
+    let (mut clocks, mut samples) = (0, 0);
+    let contents = taut_recording::read(&bytes, &mut |record| match record {
+        Record::Stamps(batch) => messages.extend(batch.message_id),
+        Record::Name(name) => drop(names.insert(name.name)),
+        Record::Thread(thread) => drop(threads.insert(thread.comm)),
+        Record::Clock(..) => clocks += 1,
+        Record::Sample(_) => samples += 1,
+        _ => {}
+    });
+    Held { contents: contents.unwrap(), messages, names, threads, clocks, samples }
+}
+
+/// It is a recording like another.
+#[track_caller]
+fn is_whole(folder: &Folder, name: &str, why: &str) -> Held {
+    let held = held(folder, name);
+    assert!(held.contents.damage.is_empty(), "{:?}", held.contents.damage);
+    let ending = held.contents.ending.as_ref().expect("an ending");
+    assert!(ending.reason.contains(why), "{}", ending.reason);
+    assert_eq!(ending.stamps, held.contents.stamps);
+    assert!(ending.end_monotonic_ns > held.contents.info.start_monotonic_ns);
+    assert!(held.contents.info.facts.iter().any(|(key, value)| key == "flight_recorder" && value.contains(why)));
+    assert!(held.names.contains("robot.read") && held.names.contains("robot.written"), "{:?}", held.names);
+    assert!(held.threads.contains("robot"), "{:?}", held.threads);
+    assert!(held.clocks > 1 && held.samples > 0, "{} calibrations, {} samples", held.clocks, held.samples);
+    assert!(!held.messages.is_empty());
+    let (first, last) = (held.messages.first().unwrap(), held.messages.last().unwrap());
+    assert_eq!(held.messages.len() as u64, last - first + 1, "messages in the middle are missing");
+    let report = taut(folder, &["report", name, "--format", "json"]).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["chains"][0]["name"], "robot.read → robot.written");
+    held
+}
+
+#[test]
+fn a_signal_saves_the_last_seconds_again_and_again() {
+    let folder = robot();
+    let mut flight = Flight::of(&folder, &["--flight-recorder=800ms"], &["200", "1000000000"]);
+    let mut saves = 0;
+    // Until what came first is forgotten.
+    loop {
+        saves += 1;
+        flight.signal(libc::SIGUSR2);
+        flight.until(&format!("saved run-{saves}.mcap"));
+        let first = *held(&folder, &format!("run-{saves}.mcap")).messages.first().expect("messages");
+        if first > 1 {
+            break;
+        }
+    }
+    flight.signal(libc::SIGINT);
+    let (code, said) = flight.end();
+    assert_eq!(code, Some(130), "the robot has no handler");
+    assert!(said.contains(&format!("flight recorder: {saves} recording")), "{said}");
+    assert!(!folder.path("run.mcap").exists() && !folder.path(&format!("run-{}.mcap", saves + 1)).exists());
+    let mut last = 0;
+    for n in 1..=saves {
+        let held = is_whole(&folder, &format!("run-{n}.mcap"), "a signal");
+        let newest = *held.messages.last().unwrap();
+        assert!(newest > last, "a later save holds later messages");
+        last = newest;
+    }
+}
+
+#[test]
+fn a_program_that_fails_is_saved_and_one_that_ends_well_is_not() {
+    let folder = robot();
+    let mut number = 0;
+    for (end, code, why) in
+        [("-11", 139, "ended by signal 11"), ("-6", 134, "ended by signal 6"), ("3", 3, "exit code 3")]
+    {
+        let (ended, said) = Flight::of(&folder, &["--flight-recorder"], &["100", "2000", end]).end();
+        assert_eq!(ended, Some(code), "{said}");
+        number += 1;
+        let name = format!("run-{number}.mcap");
+        assert!(said.contains(&format!("saved {name}")) && said.contains(why), "{said}");
+        let held = is_whole(&folder, &name, why);
+        assert_eq!(held.messages, (1..=2000).collect());
+        assert_eq!(held.contents.ending.unwrap().exit_code, Some(code));
+    }
+    for (end, code) in [("0", 0), ("-15", 143)] {
+        let (ended, said) = Flight::of(&folder, &["--flight-recorder"], &["100", "100", end]).end();
+        assert_eq!(ended, Some(code), "{said}");
+        assert!(said.contains("nothing was saved"), "{said}");
+    }
+    assert!(!folder.path("run-4.mcap").exists());
+}
+
+#[test]
+fn a_save_can_be_asked_for_from_another_shell() {
+    let folder = robot();
+    let flight = Flight::of(&folder, &["--flight-recorder"], &["200", "1000000000"]);
+    let recorder = flight.recorder.id().to_string();
+    for n in 1..=2 {
+        let saved = taut(&folder, &["record", "--save", "--pid", &recorder]).current_dir("/").output().unwrap();
+        let path = String::from_utf8(saved.stdout).unwrap();
+        assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
+        let expected = folder.path(&format!("run-{n}.mcap"));
+        assert_eq!(std::fs::canonicalize(path.trim_end()).unwrap(), std::fs::canonicalize(expected).unwrap());
+        is_whole(&folder, &format!("run-{n}.mcap"), "a signal");
+    }
+    flight.signal(libc::SIGINT);
+    flight.end();
+    let gone = taut(&folder, &["record", "--save", "--pid", &recorder]).output().unwrap();
+    assert_eq!(gone.status.code(), Some(2));
+}
+
+#[test]
+fn a_recorder_without_a_flight_recorder_is_asked_for_nothing() {
+    let folder = robot();
+    let mut recorder =
+        taut(&folder, &["record", "-q", "-o", "run.mcap", "--", "./robot", "200", "1000000000"]).spawn().unwrap();
+    let pid = recorder.id().to_string();
+    until("a recording", || folder.path("run.mcap").exists());
+    let asked = taut(&folder, &["record", "--save", "--pid", &pid]).output().unwrap();
+    assert_eq!(asked.status.code(), Some(2));
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(said.contains("keeps no flight recorder") && said.lines().count() == 1, "{said}");
+    // SIGUSR2 would have ended the robot.
+    assert!(recorder.try_wait().unwrap().is_none());
+    // SAFETY: our own child.
+    unsafe { libc::kill(recorder.id() as i32, libc::SIGINT) };
+    assert_eq!(recorder.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_message_above_the_limit_is_saved() {
+    let folder = robot();
+    let options = ["--flight-recorder=15s", "--save-above", "50ms"];
+    let mut flight = Flight::of(&folder, &options, &["1000", "1000000000"]);
+    folder.write("slow", "");
+    let line = flight.until("saved run-1.mcap");
+    assert!(
+        line.contains("a message of robot.read → robot.written took") && line.contains("above the limit of 50ms"),
+        "{line}"
+    );
+    flight.signal(libc::SIGINT);
+    flight.end();
+    is_whole(&folder, "run-1.mcap", "above the limit");
+    let report = taut(&folder, &["report", "run-1.mcap", "--format", "json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert!(report["chains"][0]["end_to_end"]["max_ns"].as_u64().unwrap() >= 60_000_000, "{report}");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let folder = robot();
+    let options = ["--flight-recorder=1000s", "--flight-memory", "8", "--compression", "none"];
+    let mut flight = Flight::of(&folder, &options, &["0", "1000000000"]);
+    let pid = flight.recorder.id();
+    // The file has no name, but the recorder has it open.
+    let file = || {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        let files =
+            open.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.to_string_lossy().contains("live.mcap")));
+        let metadata = files.filter_map(|fd| std::fs::metadata(fd.path()).ok());
+        metadata.map(|file| (file.len(), file.blocks() * 512)).next().expect("the file in memory")
+    };
+    let mut most = 0;
+    until("four times as much as is kept", || {
+        let (length, held) = file();
+        most = most.max(held);
+        length > 32 << 20
+    });
+    // 8 MiB, an eighth of it, and what comes between two looks of the recorder.
+    assert!(most < 12 << 20, "{most} bytes");
+    flight.signal(libc::SIGUSR2);
+    flight.until("saved run-1.mcap");
+    flight.signal(libc::SIGINT);
+    let (_, said) = flight.end();
+    assert!(said.contains("memory is too small for 1000 s"), "{said}");
+    assert!(*held(&folder, "run-1.mcap").messages.first().unwrap() > 1);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_said_before_the_program_runs() {
+    let folder = robot();
+    let words = ["record", "--flight-recorder", "-o", "no/such/run.mcap", "--", "touch", "ran"];
+    let refused = taut(&folder, &words).output().unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no/such/run-1.mcap"));
+    assert!(!folder.path("ran").exists());
+    let words = ["record", "--flight-recorder=5s", "--save-above", "5ms", "--", "true"];
+    assert_eq!(taut(&folder, &words).status().unwrap().code(), Some(125), "the window is too short for a limit");
+}

@@ -1,0 +1,586 @@
+//! A flight recorder: the recording goes to a file in memory that gives its oldest part back, and a save copies what is
+//! left to a recording of its own. The stream is cut at seams, from which it can be read without what came before; what is
+//! said only once (names, threads, objects, frames, locks) is kept beside it.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+        mpsc,
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use taut_recording::{Compression, Ending, Frame, Info, Kind, Name, ObjectKind, Record, StampBatch, Writer};
+
+use crate::{
+    Error,
+    output::Output,
+    proc,
+    profile::{Place, named},
+    rings::lock_names,
+};
+
+/// Stretches that the window, and the memory, are cut into: what is kept is that much longer than what was wanted.
+const STRETCHES: u32 = 8;
+/// Of the memory file, what is given back in one go.
+const PAGES: u64 = 1 << 16;
+/// Batches in which locks get their names; a thread names its locks once.
+const LOCKS_MAX: usize = 1024;
+/// Names tried for a save before it is given up.
+const NUMBERS_MAX: u32 = 1_000_000;
+/// In the session directory: a line for each save of the recorder there.
+const SAVES: &str = "saves";
+
+/// What is kept, and where it is saved.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// So much is kept at least, if memory suffices.
+    pub window: Duration,
+    /// So much memory is used at most, and an eighth more.
+    pub most_bytes: u64,
+    /// Saves are NAME-1.mcap, NAME-2.mcap, …
+    pub name: PathBuf,
+    /// Of a save.
+    pub compression: Compression,
+    /// Lets others ask for a save.
+    pub asked: Asked,
+    /// Gets what was saved, or why not.
+    pub saved: mpsc::Sender<Saved>,
+}
+
+/// Reasons for which somebody wants a save.
+#[derive(Clone, Debug, Default)]
+pub struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    /// Asks for a save; `why` is written into it.
+    pub fn ask(&self, why: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(why.to_owned());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A save that is over.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// What asked for it.
+    pub why: String,
+    /// The recording, or why there is none.
+    pub result: Result<Kept, String>,
+}
+
+/// A recording that a save wrote.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The file.
+    pub path: PathBuf,
+    /// What it covers.
+    pub span: Duration,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A place in the stream from which it can be read.
+#[derive(Clone, Copy)]
+struct Seam {
+    at: u64,
+    time_ns: u64,
+    /// Of the recorder, until then.
+    cpu_ns: u64,
+}
+
+/// The stream in memory, and the save that is under way.
+pub struct Keeper {
+    flight: Flight,
+    file: File,
+    /// What every reader needs first ends here.
+    head: u64,
+    seams: VecDeque<Seam>,
+    /// Up to here the memory was given back.
+    given_back: u64,
+    known: Known,
+    list: Option<SaveList>,
+    saving: Option<Saving>,
+    waiting: Vec<String>,
+    is_short: bool,
+    has_failed: bool,
+}
+
+struct Saving {
+    thread: JoinHandle<Saved>,
+    /// From here on the stream is still needed.
+    needs: Arc<AtomicU64>,
+    /// The memory would have grown beyond its bounds.
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    /// Of a file that has just been begun; `session` is where others learn of saves.
+    ///
+    /// # Errors
+    /// Nothing could be saved, or kept.
+    pub fn new(flight: Flight, path: &Path, session: Option<&Path>, now: (u64, u64)) -> Result<Keeper, Error> {
+        // Said now, and not when it is too late.
+        drop(numbered(&flight.name)?);
+        let file = File::options().read(true).write(true).open(path).map_err(memory)?;
+        let head = file.metadata().map_err(memory)?.len();
+        let list = session.map(SaveList::begin).transpose().map_err(memory)?;
+        let seams = VecDeque::from([Seam { at: head, time_ns: now.0, cpu_ns: now.1 }]);
+        Ok(Keeper {
+            flight,
+            file,
+            head,
+            seams,
+            given_back: head.next_multiple_of(PAGES),
+            known: Known::default(),
+            list,
+            saving: None,
+            waiting: Vec::new(),
+            is_short: false,
+            has_failed: false,
+        })
+    }
+
+    /// Whether the stream should get a seam now.
+    pub fn wants_seam(&self, now_ns: u64, length: u64) -> bool {
+        let Some(last) = self.seams.back() else { return true };
+        let grown = length.saturating_sub(last.at);
+        now_ns.saturating_sub(last.time_ns) >= self.window_ns() / u64::from(STRETCHES)
+            || grown >= self.flight.most_bytes / u64::from(STRETCHES)
+    }
+
+    /// The stream has a seam at its end, `at`.
+    pub fn seam(&mut self, at: u64, time_ns: u64, cpu_ns: u64) {
+        self.seams.push_back(Seam { at, time_ns, cpu_ns });
+        self.known.forget(self.seams.front().map_or(0, |seam| seam.time_ns), time_ns);
+    }
+
+    /// Keeps what is said only once.
+    pub fn notice(&mut self, record: &Record) {
+        self.known.notice(record);
+    }
+
+    /// Gives back what is neither in the window nor being saved. Returns bytes held, and what must be told.
+    pub fn give_back(&mut self, now_ns: u64, length: u64) -> (u64, Option<String>) {
+        let mut told = None;
+        while let Some(next) = self.seams.get(1).copied() {
+            let is_old = now_ns.saturating_sub(next.time_ns) >= self.window_ns();
+            let is_large = length.saturating_sub(self.seams[0].at) > self.flight.most_bytes;
+            if is_large && !is_old && !std::mem::replace(&mut self.is_short, true) {
+                told = Some(format!(
+                    "the flight recorder's memory is too small for {}: {} MiB hold the last {:.1} s; --flight-memory makes it larger",
+                    seconds(self.flight.window),
+                    self.flight.most_bytes >> 20,
+                    now_ns.saturating_sub(next.time_ns) as f64 / 1e9
+                ));
+            }
+            if !is_old && !is_large {
+                break;
+            }
+            self.seams.pop_front();
+        }
+        let floor = self.seams.front().map_or(self.head, |seam| seam.at);
+        let needed = match &self.saving {
+            Some(saving) => {
+                let needs = saving.needs.load(SeqCst);
+                if length.saturating_sub(needs.min(floor)) > 2 * self.flight.most_bytes {
+                    saving.is_given_up.store(true, SeqCst);
+                    floor
+                } else {
+                    needs.min(floor)
+                }
+            }
+            None => floor,
+        };
+        let until = needed / PAGES * PAGES;
+        if until > self.given_back {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            match fallocate(&self.file, flags, self.given_back, until - self.given_back) {
+                Ok(()) => self.given_back = until,
+                Err(error) => {
+                    told = Some(format!("the flight recorder's memory is not bounded: {error} when giving it back"));
+                    self.given_back = until;
+                }
+            }
+        }
+        (length.saturating_sub(self.given_back.min(length)), told)
+    }
+
+    /// Whether a save is to begin, and why: the reasons since the last one, of which those during a save wait for its end.
+    pub fn is_asked(&mut self, more: Option<&str>) -> Option<String> {
+        self.waiting.extend(self.flight.asked.take());
+        self.waiting.extend(more.map(str::to_owned));
+        let is_free = self.saving.as_ref().is_none_or(|saving| saving.thread.is_finished());
+        if self.waiting.is_empty() || !is_free {
+            return None;
+        }
+        self.waiting.dedup();
+        Some(std::mem::take(&mut self.waiting).join("; "))
+    }
+
+    /// Begins a save of what the stream holds up to its last seam.
+    pub fn save(&mut self, why: String, info: &Info, places: Vec<Place>, exit_code: Option<i32>) {
+        self.end_save();
+        let (Some(first), Some(last)) = (self.seams.front().copied(), self.seams.back().copied()) else { return };
+        let seams: Vec<u64> = self.seams.iter().map(|seam| seam.at).collect();
+        let (needs, is_given_up) = (Arc::new(AtomicU64::new(first.at)), Arc::new(AtomicBool::new(false)));
+        let ending = Ending {
+            end_monotonic_ns: last.time_ns,
+            exit_code,
+            recorder_cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
+            reason: format!("saved by the flight recorder: {why}"),
+            ..Ending::default()
+        };
+        let job = Job {
+            file: self.file.try_clone(),
+            head: self.head,
+            seams,
+            known: self.known.before(first.time_ns),
+            info: since(info, first.time_ns, &why),
+            ending,
+            name: self.flight.name.clone(),
+            compression: self.flight.compression,
+            places,
+            needs: Arc::clone(&needs),
+            is_given_up: Arc::clone(&is_given_up),
+        };
+        let span = Duration::from_nanos(last.time_ns.saturating_sub(first.time_ns));
+        let reason = why.clone();
+        let body = move || {
+            let result = job.write().map(|(path, bytes)| Kept { path, span, bytes }).map_err(|error| error.to_string());
+            job.needs.store(u64::MAX, SeqCst);
+            Saved { why: reason, result }
+        };
+        match std::thread::Builder::new().name("taut-save".to_owned()).spawn(body) {
+            Ok(thread) => self.saving = Some(Saving { thread, needs, is_given_up }),
+            Err(error) => self.tell(Saved { why, result: Err(error.to_string()) }),
+        }
+    }
+
+    /// Tells of a save that is over, if one is.
+    pub fn poll(&mut self) {
+        if self.saving.as_ref().is_some_and(|saving| saving.thread.is_finished()) {
+            self.end_save();
+        }
+    }
+
+    /// Waits for the save that is under way. Returns whether all saves succeeded.
+    pub fn end_save(&mut self) -> bool {
+        if let Some(saving) = self.saving.take() {
+            let panicked =
+                |_| Saved { why: String::new(), result: Err("the save failed: a defect of taut".to_owned()) };
+            let saved = saving.thread.join().unwrap_or_else(panicked);
+            self.tell(saved);
+        }
+        !self.has_failed
+    }
+
+    fn tell(&mut self, saved: Saved) {
+        self.has_failed |= saved.result.is_err();
+        if let Some(list) = &mut self.list {
+            list.add(&saved);
+        }
+        // Without a listener nobody wants to know.
+        let _ = self.flight.saved.send(saved);
+    }
+
+    fn window_ns(&self) -> u64 {
+        self.flight.window.as_nanos() as u64
+    }
+}
+
+/// The facts of a stretch that begins later than its recording.
+fn since(info: &Info, time_ns: u64, why: &str) -> Info {
+    let mut info = Info {
+        start_realtime_ns: info.start_realtime_ns + time_ns.saturating_sub(info.start_monotonic_ns),
+        start_monotonic_ns: time_ns,
+        ..info.clone()
+    };
+    info.facts.push(("flight_recorder".to_owned(), why.to_owned()));
+    info.facts.sort();
+    info
+}
+
+/// What a save needs, taken when it was asked for.
+struct Job {
+    file: io::Result<File>,
+    head: u64,
+    /// The last one is the end.
+    seams: Vec<u64>,
+    known: Vec<Record>,
+    info: Info,
+    ending: Ending,
+    name: PathBuf,
+    compression: Compression,
+    places: Vec<Place>,
+    needs: Arc<AtomicU64>,
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl Job {
+    fn write(&self) -> Result<(PathBuf, u64), Error> {
+        let file = self.file.as_ref().map_err(|error| memory(io::Error::from(error.kind())))?;
+        let (path, mut output) = numbered(&self.name)?;
+        let writer = Writer::create_compressed(output.path(), &self.info, self.compression);
+        let mut writer = writer.map_err(|error| error.at(&path))?;
+        writer.set_path(&path);
+        let mut ending = self.ending.clone();
+        let at_ns = self.info.start_monotonic_ns;
+        for record in &self.known {
+            ending.count(record);
+            writer.write(record)?;
+        }
+        writer.flush_due(at_ns)?;
+        let (mut bytes, mut damaged) = (vec![0; self.head as usize], 0);
+        file.read_exact_at(&mut bytes, 0).map_err(memory)?;
+        for stretch in self.seams.windows(2) {
+            bytes.truncate(self.head as usize);
+            bytes.resize((self.head + stretch[1] - stretch[0]) as usize, 0);
+            file.read_exact_at(&mut bytes[self.head as usize..], stretch[0]).map_err(memory)?;
+            if self.is_given_up.load(SeqCst) {
+                let why = "more came meanwhile than memory holds; a faster disk or a larger --flight-memory helps";
+                return Err(memory(io::Error::other(why)));
+            }
+            self.needs.store(stretch[1], SeqCst);
+            damaged += taut_recording::pour(&bytes, &mut writer, &mut |record| ending.count(record))?.damage.len();
+        }
+        for frame in named(&self.places) {
+            writer.write(&Record::Frame(frame))?;
+        }
+        if damaged > 0 {
+            ending.notes.push(format!("{damaged} places of the memory could not be read back"));
+        }
+        let bytes = writer.finish(&ending)?;
+        let failed = |source| taut_recording::Error::Io { path: path.clone(), source };
+        output.put_in_place().map_err(failed)?;
+        Ok((path, bytes))
+    }
+}
+
+fn memory(source: io::Error) -> Error {
+    Error::System { what: "the flight recorder's memory", source }
+}
+
+/// The first of NAME-1.mcap, NAME-2.mcap, … that neither is there nor is being written.
+fn numbered(name: &Path) -> Result<(PathBuf, Output), Error> {
+    let stem = name.file_stem().unwrap_or(name.as_os_str());
+    let extension = name.extension().unwrap_or("mcap".as_ref());
+    for number in 1..NUMBERS_MAX {
+        let mut file = OsString::from(stem);
+        file.push(format!("-{number}."));
+        file.push(extension);
+        let path = name.with_file_name(file);
+        if fs::symlink_metadata(&path).is_ok() {
+            continue;
+        }
+        match Output::open(&path) {
+            // Somebody else was faster.
+            Err(Error::Busy { .. }) => {}
+            Ok(_) if fs::symlink_metadata(&path).is_ok() => {}
+            opened => return Ok((path, opened?)),
+        }
+    }
+    Err(Error::Busy { path: name.to_owned() })
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+/// What a recording says once, for those who begin to read later.
+#[derive(Default)]
+struct Known {
+    names: Vec<Name>,
+    frames: Vec<Frame>,
+    /// With the moment from which each holds; later ones of one key supersede.
+    timed: Vec<(u64, Key, Record)>,
+    locks: VecDeque<StampBatch>,
+    /// Since when threads and processes are seen to be gone: what they did before is still in the window.
+    gone: HashMap<i32, u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Thread(i32),
+    Object(i32, ObjectKind, u64),
+}
+
+impl Key {
+    /// The thread or process that it goes with.
+    fn owner(self) -> i32 {
+        let (Key::Thread(id) | Key::Object(id, ..)) = self;
+        id
+    }
+}
+
+impl Known {
+    fn notice(&mut self, record: &Record) {
+        match record {
+            Record::Name(name) => self.names.push(name.clone()),
+            Record::Frame(frame) => self.frames.push(frame.clone()),
+            Record::Thread(thread) => self.timed.push((thread.time_ns, Key::Thread(thread.tid), record.clone())),
+            Record::Object(object) => {
+                let key = Key::Object(object.pid, object.kind, object.start);
+                self.timed.push((object.time_ns, key, record.clone()));
+            }
+            Record::Stamps(batch) if batch.kind.contains(&(Kind::LockNamed as u8)) => {
+                self.locks.extend(lock_names(batch));
+                if self.locks.len() > LOCKS_MAX {
+                    self.locks.pop_front();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets what does not hold any more at `start_ns` and later.
+    fn forget(&mut self, start_ns: u64, now_ns: u64) {
+        let owners = self.timed.iter().map(|(_, key, _)| key.owner()).chain(self.locks.iter().map(|batch| batch.pid));
+        let owners: HashSet<i32> = owners.collect();
+        self.gone.retain(|owner, _| owners.contains(owner));
+        for owner in owners {
+            // Its number leads somewhere in /proc while it lives.
+            match proc::exists(format!("/proc/{owner}")) {
+                true => drop(self.gone.remove(&owner)),
+                false => drop(self.gone.entry(owner).or_insert(now_ns)),
+            }
+        }
+        let is_over = |owner: i32| self.gone.get(&owner).is_some_and(|gone_ns| *gone_ns <= start_ns);
+        let mut superseded = HashSet::new();
+        let mut is_wanted =
+            |time_ns: u64, key: Key| time_ns > start_ns || (superseded.insert(key) && !is_over(key.owner()));
+        let keep: Vec<bool> = self.timed.iter().rev().map(|(time_ns, key, _)| is_wanted(*time_ns, *key)).collect();
+        self.locks.retain(|batch| !is_over(batch.pid));
+        let mut keep = keep.into_iter().rev();
+        self.timed.retain(|_| keep.next().unwrap_or(true));
+    }
+
+    /// What was said before that moment.
+    fn before(&self, start_ns: u64) -> Vec<Record> {
+        let names = self.names.iter().cloned().map(Record::Name);
+        let frames = self.frames.iter().cloned().map(Record::Frame);
+        let timed = self.timed.iter().filter(|(time_ns, ..)| *time_ns <= start_ns).map(|(.., record)| record.clone());
+        let locks = self.locks.iter().cloned().map(Record::Stamps);
+        names.chain(frames).chain(timed).chain(locks).collect()
+    }
+}
+
+/// Of a flight recorder, in its session directory: what it saved, a line each.
+struct SaveList(PathBuf);
+
+impl SaveList {
+    fn begin(session: &Path) -> io::Result<SaveList> {
+        let path = session.join(SAVES);
+        let _ = fs::remove_file(&path);
+        // A new file, never one that lies there under this name: root may record into another's session.
+        File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(SaveList(path))
+    }
+
+    fn add(&mut self, saved: &Saved) {
+        let line = match &saved.result {
+            Ok(kept) => {
+                // Whoever asked may be in another folder.
+                let path = std::path::absolute(&kept.path).unwrap_or_else(|_| kept.path.clone());
+                format!("saved {}\n", path.display())
+            }
+            Err(why) => format!("failed {}\n", taut_recording::printable(why.clone())),
+        };
+        let file = File::options().append(true).custom_flags(libc::O_NOFOLLOW).open(&self.0);
+        // Whoever asked hears nothing then; the file is there, and the recorder's own stderr says so.
+        let _ = file.and_then(|mut file| io::Write::write_all(&mut file, line.as_bytes()));
+    }
+}
+
+impl Drop for SaveList {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Asks the recorder of a session for a save and waits for it; what was saved, or why not.
+///
+/// # Errors
+/// It keeps no flight recorder, or ends, before it has saved.
+pub fn save_now(recorder: &crate::Recorder) -> Result<Result<PathBuf, String>, Error> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let path = recorder.session.join(SAVES);
+    let lines = || -> io::Result<Vec<String>> {
+        let text = fs::read_to_string(&path)?;
+        // A line that is being written has no end yet.
+        Ok(text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect())
+    };
+    let no_flight = |_| Error::NoFlight { pid: recorder.pid, output: recorder.output.clone() };
+    let before = lines().map_err(no_flight)?.len();
+    let pid = rustix::process::Pid::from_raw(recorder.pid).ok_or(Error::NoProcess { pid: recorder.pid })?;
+    let sent = rustix::process::kill_process(pid, rustix::process::Signal::USR2);
+    sent.map_err(|errno| match errno {
+        rustix::io::Errno::PERM => Error::NotPermitted { pid: recorder.pid, source: errno.into() },
+        _ => Error::NoProcess { pid: recorder.pid },
+    })?;
+    loop {
+        std::thread::sleep(LOOK);
+        match lines() {
+            Ok(lines) if lines.len() > before => {
+                let line = &lines[before];
+                return Ok(match line.split_once(' ') {
+                    Some(("saved", path)) => Ok(path.into()),
+                    _ => Err(line.strip_prefix("failed ").unwrap_or(line).to_owned()),
+                });
+            }
+            Ok(_) if proc::runs(recorder.pid, None) => {}
+            _ => return Err(Error::NoProcess { pid: recorder.pid }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_recording::Thread;
+
+    fn thread(time_ns: u64, tid: i32, comm: &str) -> Record {
+        Record::Thread(Thread { time_ns, tid, pid: tid, comm: comm.to_owned(), ..Thread::default() })
+    }
+
+    #[test]
+    fn of_what_is_superseded_or_gone_the_window_alone_is_known() {
+        let own = std::process::id() as i32;
+        let mut known = Known::default();
+        let dead = i32::MAX;
+        for record in
+            [thread(1, own, "first"), thread(2, own, "second"), thread(9, own, "third"), thread(3, dead, "gone")]
+        {
+            known.notice(&record);
+        }
+        known.forget(5, 10);
+        let gone = thread(3, dead, "gone");
+        assert_eq!(known.before(5), [thread(2, own, "second"), gone.clone()], "it lived when the window began");
+        assert_eq!(known.timed.len(), 3, "what is in the window is not forgotten");
+        known.forget(10, 20);
+        assert_eq!(known.before(10), [thread(9, own, "third")], "it was gone when the window began");
+    }
+
+    #[test]
+    fn saves_are_numbered_and_replace_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("run.mcap");
+        fs::write(folder.path().join("run-1.mcap"), "precious").unwrap();
+        let (second, _output) = numbered(&name).unwrap();
+        assert_eq!(second, folder.path().join("run-2.mcap"));
+        let (third, _) = numbered(&name).unwrap();
+        assert_eq!(third, folder.path().join("run-3.mcap"), "the second is being written");
+    }
+}
