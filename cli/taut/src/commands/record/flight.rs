@@ -16,6 +16,7 @@ use taut_report::words;
 const LEAST_WITH_LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(clap::Args)]
+#[group(id = "flight")]
 pub struct Wanted {
     /// Keep the last seconds in memory and write nothing until they are saved: by --save-above, by SIGUSR2, by `taut record
     /// --save`, or because the program fails [default: 30s]. -o names the saves: run.mcap becomes run-1.mcap, run-2.mcap, …
