@@ -134,7 +134,7 @@ fn a_recording_without_a_profile_is_refused_with_the_remedy() {
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(said.contains("run.mcap: has no profile; record with --profile 99"), "{said}");
     let (code, _, said) = taut(&["record", "--profile", "0", "--", "true"], folder.path());
-    assert_eq!(code, 2, "{said}");
+    assert_eq!(code, 125, "{said}");
 }
 
 /// Computes for a while in a function whose name is given when it is compiled.

@@ -537,6 +537,5 @@ fn a_process_without_a_session_is_said_to_give_kernel_events_only() {
     }
     assert_eq!(kernel.status.code(), Some(0), "{said}");
     assert!(said.contains("no stamps are recorded, only kernel events") && said.contains("TAUT_SESSION=DIR"), "{said}");
-    assert!(said.contains("next: taut export perfetto run.mcap") && !said.contains("next: taut report"), "{said}");
-    bench.taut(&["export", "perfetto", "run.mcap", "-o", "run.json"]).assert().success();
+    assert!(said.contains("there is nothing to report") && !said.contains("next:"), "{said}");
 }

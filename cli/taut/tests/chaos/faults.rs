@@ -185,6 +185,11 @@ fn calls(trace: &str) -> BTreeMap<String, usize> {
 /// As the table of exit codes has it; the program itself ends with 0.
 fn expected_code(run: &Run, said: &str) -> Option<i32> {
     match &run.recorded {
+        // Then the loader failed: taut had not begun.
+        None if said.contains("error while loading shared libraries") => Some(127),
+        // The child could not be started, or not be let go.
+        None if said.contains("does not start") => Some(126),
+        None if said.is_empty() => None,
         None => Some(125),
         Some(Ok((contents, _, lost))) => match &contents.ending {
             None => Some(6),

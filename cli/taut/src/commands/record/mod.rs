@@ -230,9 +230,7 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
 fn next(args: &Args, stamps: u64, output: &str) -> String {
     let whose = if args.runs_a_command() { "the command" } else { "the process" };
     match stamps {
-        0 => format!(
-            "\ntaut: no stamps: {whose} made none, so there is nothing to report; next: taut export perfetto {output}"
-        ),
+        0 => format!("\ntaut: no stamps: {whose} made none, so there is nothing to report"),
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
