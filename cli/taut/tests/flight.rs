@@ -92,6 +92,16 @@ impl Flight {
     }
 }
 
+impl Drop for Flight {
+    /// A test that fails leaves no recorder behind, and so no robot either.
+    fn drop(&mut self) {
+        if let Ok(None) = self.recorder.try_wait() {
+            self.signal(libc::SIGTERM);
+            let _ = self.recorder.wait();
+        }
+    }
+}
+
 /// What a save holds.
 struct Held {
     contents: Contents,
@@ -144,15 +154,19 @@ fn is_whole(folder: &Folder, name: &str, why: &str) -> Held {
 fn a_signal_saves_the_last_seconds_again_and_again() {
     let folder = robot();
     let mut flight = Flight::of(&folder, &["--flight-recorder=800ms"], &["200", "1000000000"]);
-    let mut saves = 0;
-    // Until what came first is forgotten.
+    let (mut saves, mut empty) = (0, 0);
+    // Until what came first is forgotten. The robot may not have stamped yet at the first ones.
     loop {
         saves += 1;
         flight.signal(libc::SIGUSR2);
         flight.until(&format!("saved run-{saves}.mcap"));
-        let first = *held(&folder, &format!("run-{saves}.mcap")).messages.first().expect("messages");
-        if first > 1 {
-            break;
+        match held(&folder, &format!("run-{saves}.mcap")).messages.first() {
+            Some(first) if *first > 1 => break,
+            Some(_) => {}
+            None => {
+                assert_eq!(empty, saves - 1, "a save after others with messages has none");
+                empty = saves;
+            }
         }
     }
     flight.signal(libc::SIGINT);
@@ -161,7 +175,7 @@ fn a_signal_saves_the_last_seconds_again_and_again() {
     assert!(said.contains(&format!("flight recorder: {saves} recording")), "{said}");
     assert!(!folder.path("run.mcap").exists() && !folder.path(&format!("run-{}.mcap", saves + 1)).exists());
     let mut last = 0;
-    for n in 1..=saves {
+    for n in empty + 1..=saves {
         let held = is_whole(&folder, &format!("run-{n}.mcap"), "a signal");
         let newest = *held.messages.last().unwrap();
         assert!(newest > last, "a later save holds later messages");
@@ -246,7 +260,8 @@ fn a_message_above_the_limit_is_saved() {
     is_whole(&folder, "run-1.mcap", "above the limit");
     let report = taut(&folder, &["report", "run-1.mcap", "--format", "json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-    assert!(report["chains"][0]["end_to_end"]["max_ns"].as_u64().unwrap() >= 60_000_000, "{report}");
+    // On a busy machine another message may have been the first above it.
+    assert!(report["chains"][0]["end_to_end"]["max_ns"].as_u64().unwrap() > 50_000_000, "{report}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Folder {
         // SAFETY: a signal to a child that has not been waited for.
         unsafe { libc::kill(gate.id() as i32, by) };
         let output = gate.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.status.code(), Some(128 + by));
         let pid = self.read("pid");
         assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} goes on");
         std::fs::remove_file(self.path("pid")).unwrap();

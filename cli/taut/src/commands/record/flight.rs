@@ -21,14 +21,14 @@ pub struct Wanted {
     /// Keep the last seconds in memory and write nothing until they are saved: by --save-above, by SIGUSR2, by `taut record
     /// --save`, or because the program fails [default: 30s]. -o names the saves: run.mcap becomes run-1.mcap, run-2.mcap, …
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s",
-          value_parser = super::time, conflicts_with = "no_file")]
+          value_parser = crate::time::length, conflicts_with = "no_file")]
     pub flight_recorder: Option<Duration>,
     /// Memory of the flight recorder, at most, and an eighth more. Where the window does not fit it is shorter.
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "flight_recorder",
           value_parser = clap::value_parser!(u64).range(8..=1 << 20))]
     flight_memory: u64,
     /// Save when a message took longer than this from the first to the last point of a chain; once a window at most.
-    #[arg(long, value_name = "TIME", value_parser = super::time, requires = "flight_recorder")]
+    #[arg(long, value_name = "TIME", value_parser = crate::time::length, requires = "flight_recorder")]
     pub save_above: Option<Duration>,
     /// With --save-above: messages of this chain only.
     #[arg(long, value_name = "NAME", requires = "save_above")]
