@@ -1,7 +1,7 @@
 """What a full-tier recording does to a 1 kHz loop: recorded and bare runs in turn, as ratios. With --profile what
-sampling stacks adds: recorded with it and without in turn.
+sampling stacks adds, and with --flight what a flight recorder changes: recorded with it and without in turn.
 
-python3 bench/record/overhead.py [--pairs 20] [--cycles 2000] [--load 1] [--profile 99]
+python3 bench/record/overhead.py [--pairs 20] [--cycles 2000] [--load 1] [--profile 99 | --flight]
 Build first: cargo build --release -p taut && cargo build --release -p taut-capture --examples
 """
 
@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -21,6 +22,12 @@ def run(command):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     line = next(line for line in done.stdout.splitlines() if re.fullmatch(r"\d+( \d+){3}", line))
     return [int(word) for word in line.split()]
+
+
+def cpu_s():
+    """CPU time of all commands so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def cost(taut, recording):
@@ -45,26 +52,34 @@ def main():
     parser.add_argument("--cycles", type=int, default=2000)
     parser.add_argument("--load", type=int, default=1, help="times 50 us of work in a cycle")
     parser.add_argument("--profile", type=int, metavar="HZ", help="what sampling so often adds to a recording")
+    parser.add_argument("--flight", action="store_true", help="what a flight recorder changes of a recording")
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()
     loop = [options.loop, str(options.cycles), str(options.load)]
-    without, with_it, costs = [], [], []
+    without, with_it, costs, used_s = [], [], [], {True: [], False: []}
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "run.mcap")
         record = [options.taut, "record", "-q", "--tier", "full", "-o", output]
-        sampled = ["--profile", str(options.profile)] if options.profile else []
-        bare = [*record, "--", *loop] if sampled else loop
+        more = ["--profile", str(options.profile)] if options.profile else []
+        more += ["--flight-recorder"] if options.flight else []
+        bare = [*record, "--", *loop] if more else loop
         for pair in range(options.pairs):
             # Which comes first changes, so that what a run leaves behind falls on both.
             for has_it in [pair % 2 == 0, pair % 2 == 1]:
+                before_s = cpu_s()
                 if has_it:
-                    with_it.append(run([*record, *sampled, "--", *loop]))
-                    costs.append(cost(options.taut, output))
+                    with_it.append(run([*record, *more, "--", *loop]))
                 else:
                     without.append(run(bare))
+                used_s[has_it].append(cpu_s() - before_s)
+                # A flight recorder that is not made to save leaves no file.
+                if has_it != options.flight and os.path.exists(output):
+                    costs.append(cost(options.taut, output))
     duration_s = options.cycles / 1000
-    names = ("profiled", "recorded") if sampled else ("recorded", "bare")
+    names = ("recorded", "bare")
+    if more:
+        names = ("flight" if options.flight else "profiled", "recorded")
     print(f"{options.pairs} pairs of {options.cycles} cycles; ratio {names[0]}/{names[1]}, median [95 %]")
     for column, name in enumerate(NAMES):
         median, low, high = interval([r[column] / b[column] for r, b in zip(with_it, without, strict=True)])
@@ -76,7 +91,10 @@ def main():
         f"{usual['kernel_events']:.0f} kernel events, {usual['stamps']:.0f} stamps, {usual['file_bytes']:.0f} bytes "
         f"a run of {duration_s:g} s; lost {sum(run['lost'] for run in costs)}"
     )
-    if sampled:
+    if options.flight:
+        median, low, high = interval([f / r for f, r in zip(used_s[True], used_s[False], strict=True)])
+        print(f"CPU of recorder and loop together: ratio {median:.3f} [{low:.3f}, {high:.3f}]")
+    if options.profile:
         print(f"{usual['samples']:.0f} samples of stacks a run; lost {sum(run['lost_samples'] for run in costs)}")
         return
     # Everything in the file is charged to the kernel events, so this is an upper bound.

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import re
+import resource
+import socket
 import subprocess
 import sys
 import textwrap
@@ -302,6 +304,43 @@ def test_metrics_and_report_agree(running: Running) -> None:
     outcomes = json.loads(report.stdout)["chains"][0]["outcomes"]
     assert outcomes["applied"] == served["taut_messages_total", labelled(chain=CHAIN, outcome="applied")]
     assert outcomes["dropped"] == {"speed_limit": 30}
+
+
+def schedule(pid: int) -> list[tuple[str, int, int, int]]:
+    """Name, policy, real-time priority and nice value of each thread (proc(5), fields 19, 40 and 41 of stat)."""
+    threads = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        text = (task / "stat").read_text()
+        fields = text[text.rindex(")") + 2 :].split()
+        threads.append((text[text.index("(") + 1 : text.rindex(")")], int(fields[38]), int(fields[37]), int(fields[16])))
+    return sorted(threads)
+
+
+def test_a_thousand_idle_clients_change_nothing_for_the_recorder(tmp_path: Path) -> None:
+    clients = 1000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, clients + 200)), hard))
+    with recorder(tmp_path, "-o", "run.mcap", "--tier", "stamps") as running, contextlib.ExitStack() as idle:
+        wait_for(lambda: b"taut_lost_total" in running.get()[1])
+        before = schedule(running.process.pid)
+        host, port = running.url.removeprefix("http://").split(":")
+        for number in range(clients):
+            client = idle.enter_context(socket.create_connection((host, int(port)), timeout=300))
+            # Every other one begins a request and never ends it.
+            if number % 2:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"GET /metrics HTTP/1.1\r\nx: ")
+        # It still answers, from as many threads, under the same policies, with few descriptors.
+        assert b"taut_lost_total" in running.get()[1]
+        assert schedule(running.process.pid) == before
+        assert len(list(Path(f"/proc/{running.process.pid}/fd").iterdir())) < 100
+        assert running.end() == 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    report = subprocess.run(
+        [TAUT, "report", "run.mcap", "--format", "json"], cwd=tmp_path, check=True, stdout=subprocess.PIPE
+    )
+    found = json.loads(report.stdout)
+    assert found["recording"]["lost_stamps"] == 0 and found["chains"][0]["messages"] == MESSAGES
 
 
 def test_what_cannot_be_served_costs_no_run(tmp_path: Path) -> None:
