@@ -70,7 +70,18 @@ class Trial:
 def run(arrangement: str, condition: conditions.Condition, seconds: float, taut: str, recording: Path) -> Trial:
     """Raises RuntimeError if the run failed or its account does not balance."""
     with tempfile.TemporaryDirectory(prefix="taut-teleop-") as folder:
-        command = [taut, "record", "-q", "--ignore-loss", "-o", str(recording), "--", sys.executable, "-m", "workloads.teleop"]
+        command = [
+            taut,
+            "record",
+            "-q",
+            "--ignore-loss",
+            "-o",
+            str(recording),
+            "--",
+            sys.executable,
+            "-m",
+            "workloads.teleop",
+        ]
         command += ["--duration", str(seconds), *ARRANGEMENTS[arrangement], "--companions", "all"]
         command += ["--wire", condition.wire, "--journal", folder, "--json"]
         with conditions.load(condition):

@@ -44,6 +44,16 @@ PROGRAM = f"""
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     (folder / "robot.py").write_text(textwrap.dedent(PROGRAM))
-    command = [TAUT, "record", "-q", "--ignore-loss", "-o", folder / "run.mcap", "--", sys.executable, folder / "robot.py"]
+    command = [
+        TAUT,
+        "record",
+        "-q",
+        "--ignore-loss",
+        "-o",
+        folder / "run.mcap",
+        "--",
+        sys.executable,
+        folder / "robot.py",
+    ]
     subprocess.run(command, check=True)
     return folder / "run.mcap"

@@ -312,7 +312,9 @@ def schedule(pid: int) -> list[tuple[str, int, int, int]]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         text = (task / "stat").read_text()
         fields = text[text.rindex(")") + 2 :].split()
-        threads.append((text[text.index("(") + 1 : text.rindex(")")], int(fields[38]), int(fields[37]), int(fields[16])))
+        threads.append(
+            (text[text.index("(") + 1 : text.rindex(")")], int(fields[38]), int(fields[37]), int(fields[16]))
+        )
     return sorted(threads)
 
 

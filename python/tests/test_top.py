@@ -199,7 +199,9 @@ def test_without_a_recorder_it_is_one_and_keeps_nothing(tmp_path: Path, tmux: Tm
         wait_until_idle(tmux)
         # The recorder is gone with it: another one may come.
         run = tmp_path / "run.mcap"
-        subprocess.run([TAUT, "record", "-q", "--ignore-loss", "--pid", str(process.pid), "--duration", "1", "-o", run], check=True)
+        subprocess.run(
+            [TAUT, "record", "-q", "--ignore-loss", "--pid", str(process.pid), "--duration", "1", "-o", run], check=True
+        )
         assert not list(tmp_path.glob("taut-top*"))
 
 

@@ -22,7 +22,20 @@ def test_a_recording_of_a_jittery_loop_shows_false_trips_of_the_naive_guard_and_
     env = {name: value for name, value in os.environ.items() if name != "TAUT_SESSION"}
     hogs = [subprocess.Popen([sys.executable, "-S", "-c", HOG]) for _ in range(2)]
     try:
-        command = [TAUT, "record", "-q", "--ignore-loss", "-o", run, "--", sys.executable, "-m", "workloads.teleop", "--duration", "4"]
+        command = [
+            TAUT,
+            "record",
+            "-q",
+            "--ignore-loss",
+            "-o",
+            run,
+            "--",
+            sys.executable,
+            "-m",
+            "workloads.teleop",
+            "--duration",
+            "4",
+        ]
         done = subprocess.run([*command, *LOOP], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     finally:
         for hog in hogs:

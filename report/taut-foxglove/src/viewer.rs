@@ -58,6 +58,7 @@ pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<
     let limits = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_REQUEST_BYTES))
         .max_frame_size(Some(LONGEST_REQUEST_BYTES));
+    #[expect(clippy::result_large_err, reason = "the type of the handshake's callback")]
     let agree = |request: &Handshake, response| agree(request, response, &shared.origins);
     let handshake = timeout(HANDSHAKE, accept_hdr_async_with_config(stream, agree, Some(limits)));
     let Ok(Ok(socket)) = handshake.await else { return };

@@ -96,8 +96,11 @@ struct Site {
     /// Whether this host alone is served: then other hosts' names are a web page's attempt to read it.
     is_local: bool,
     /// Bodies by form, of this turn of the state.
-    rendered: Mutex<(u64, HashMap<Form, Arc<[u8]>>)>,
+    rendered: Mutex<Rendered>,
 }
+
+/// Of a turn, its number and its bodies.
+type Rendered = (u64, HashMap<Form, Arc<[u8]>>);
 
 async fn accept(listener: &TcpListener, site: Arc<Site>) {
     let mut connections = JoinSet::new();
