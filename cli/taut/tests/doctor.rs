@@ -193,6 +193,6 @@ fn an_interrupted_measurement_takes_it_back() {
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(128 + libc::SIGINT), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("Stopped early"));
 }
