@@ -229,6 +229,7 @@ def test_motion_slows_to_a_boundary_and_a_rate_is_lowered_on_purpose() -> None:
     slowed = limiter.shape([0.01], approach.share(35.0, 34.0))
     assert slowed.setpoint == (0.005,) and (slowed.fate, slowed.reason) == ("modified", "work_area")
     held = limiter.shape([0.02], approach.share(10.0, 9.0))
+    assert repr(held).startswith("Shaped(setpoint=[0.005], fate=held: work_area, amount=0.0")
     assert held.setpoint == (0.005,) and (held.fate, held.reason) == ("held", "work_area") and approach.is_held
     assert limiter.shape([0.0], approach.share(10.0, 11.0)).fate == "passed"
     with pytest.raises(guard.GuardError, match="resume_at is 5"):

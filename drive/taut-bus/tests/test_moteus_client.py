@@ -90,3 +90,19 @@ def test_a_servo_is_addressed_by_its_uuid(buses: list[str]) -> None:
         assert {other.values[moteus.Register.MODE] for other in others} == {moteus.Mode.STOPPED}
 
     asyncio.run(run())
+
+
+def test_the_diagnostic_stream_answers(buses: list[str]) -> None:
+    async def run(use_flow_control: bool | None) -> None:
+        servo = moteus.Controller(id=2, transport=transport(buses[:1]))
+        await servo.set_position(position=math.nan, watchdog_timeout=math.nan)
+        stream = moteus.Stream(servo, use_flow_control=use_flow_control)
+        assert await stream.command(b"tel stop") == b""
+        assert await stream.command(b"conf get id.id", allow_any_response=True) == b"2"
+        with pytest.raises(moteus.moteus.CommandError, match="ERR unknown command"):
+            await stream.command(b"conf write")
+        assert await stream.command(b"d stop") == b""
+        assert (await servo.query()).values[moteus.Register.MODE] == moteus.Mode.STOPPED
+
+    for use_flow_control in (None, True, False):
+        asyncio.run(run(use_flow_control))

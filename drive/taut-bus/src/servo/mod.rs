@@ -1,6 +1,7 @@
 //! A simulated servo that answers the moteus register protocol: position mode, temperature, fault, watchdog.
 //! Takes frames and times, gives frames; reads no clock.
 
+mod console;
 mod motor;
 mod registers;
 
@@ -12,6 +13,7 @@ use moteus_protocol::{
 pub use motor::{Body, Limits, Motor, OVER_TEMPERATURE};
 
 use crate::transport::Frame;
+use console::{Console, Spoken};
 use motor::Command;
 use registers::{Reading, Refused};
 
@@ -28,6 +30,7 @@ pub struct Servo {
     id: u8,
     uuid: [i32; 4],
     motor: Motor,
+    console: Console,
 }
 
 /// A register to be told, or why not.
@@ -40,7 +43,12 @@ impl Servo {
         // Any well-mixed words do: 2^32 / golden ratio, as Knuth's multiplicative hash.
         let word =
             |n: u32| (seed.wrapping_mul(131).wrapping_add(u32::from(id) * 4 + n)).wrapping_mul(0x9e37_79b9) as i32;
-        Servo { id, uuid: [word(0), word(1), word(2), word(3)], motor: Motor::new(body, limits) }
+        Servo {
+            id,
+            uuid: [word(0), word(1), word(2), word(3)],
+            motor: Motor::new(body, limits),
+            console: Console::default(),
+        }
     }
 
     /// Its id.
@@ -60,12 +68,19 @@ impl Servo {
 
     /// Takes a frame off the bus at `now_ns`; gives the reply, when the frame is for this servo and asks for one.
     pub fn handle(&mut self, now_ns: u64, frame: &Frame) -> Option<Frame> {
-        let (source, destination, prefix) = parse_arbitration_id(frame.arbitration_id);
+        let (_, destination, _) = parse_arbitration_id(frame.arbitration_id);
         if destination != self.id as i8 && destination != BROADCAST {
             return None;
         }
         self.motor.advance(now_ns);
         let mut reply = Frame::new();
+        if let Some(spoken) = self.console.take(frame.payload()) {
+            match spoken {
+                Spoken::Lines(lines) => lines.iter().for_each(|line| self.answer(line)),
+                Spoken::Reply(payload) => payload.iter().for_each(|byte| WriteCanData::new(&mut reply).write_u8(*byte)),
+            }
+            return self.replied(frame, reply);
+        }
         let mut command: Option<Result<Command, Refused>> = None;
         let mut asked: [Option<Asked>; MAX_READ] = [None; MAX_READ];
         let mut count = 0;
@@ -97,13 +112,32 @@ impl Servo {
                 asked.2 = self.read(asked.0, now_ns);
             }
         }
+        write_replies(&mut reply, &asked[..count]);
+        self.replied(frame, reply)
+    }
+
+    /// The reply to a frame that asks for one.
+    fn replied(&self, frame: &Frame, mut reply: Frame) -> Option<Frame> {
         if frame.arbitration_id & WANTS_REPLY == 0 {
             return None;
         }
-        write_replies(&mut reply, &asked[..count]);
+        let (source, _, prefix) = parse_arbitration_id(frame.arbitration_id);
         reply.pad_to_dlc();
         reply.arbitration_id = calculate_arbitration_id(self.id as i8, source, prefix, false);
         Some(reply)
+    }
+
+    /// The few lines that clients say to a servo that is to be quiet; all others are refused, as moteus refuses what it does not know.
+    fn answer(&mut self, line: &str) {
+        match line.trim() {
+            "d stop" => {
+                self.motor.command(Command::new(Mode::Stopped));
+                self.console.say("OK");
+            }
+            "tel stop" => self.console.say("OK"),
+            "conf get id.id" => self.console.say(&self.id.to_string()),
+            _ => self.console.say("ERR unknown command"),
+        }
     }
 
     /// False: a UUID prefix that is not ours, so that nothing of the frame is for us.

@@ -26,6 +26,11 @@ fn padded(given: [f64; AXES], axes: usize, unused: f64) -> [f64; AXES] {
     std::array::from_fn(|axis| if axis < axes { given[axis] } else { unused })
 }
 
+/// "modified: jerk" of a repr.
+fn fate(fate: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| fate.to_owned(), |reason| format!("{fate}: {reason}"))
+}
+
 /// A setpoint that may be sent, and what was done to it.
 #[pyclass(module = "taut.guard", frozen)]
 pub struct Shaped {
@@ -56,6 +61,11 @@ impl Shaped {
     #[getter]
     fn amount(&self) -> f64 {
         self.shaped.amount
+    }
+
+    fn __repr__(&self) -> String {
+        let setpoint = &self.shaped.setpoint[..self.axes];
+        format!("Shaped(setpoint={setpoint:?}, fate={}, amount={})", fate(self.fate(), self.reason()), self.amount())
     }
 }
 
@@ -195,6 +205,11 @@ impl Sampled {
     fn added_delay_ns(&self) -> u64 {
         self.sampled.added_delay_ns
     }
+
+    fn __repr__(&self) -> String {
+        let setpoint = &self.sampled.setpoint[..self.axes];
+        format!("Sampled(setpoint={setpoint:?}, source={}, added_delay_ns={})", self.source(), self.added_delay_ns())
+    }
 }
 
 /// Plays a jittery stream out at the servo's own rate, a constant delay behind.
@@ -260,6 +275,13 @@ impl Retargeted {
     #[getter]
     fn reason(&self) -> Option<&'static str> {
         self.retargeted.fate.reason().map(Reason::name)
+    }
+
+    fn __repr__(&self) -> String {
+        let setpoint::Retargeted { position, velocity, acceleration, .. } = &self.retargeted;
+        let [position, velocity, acceleration] = [position, velocity, acceleration].map(|of| &of[..self.axes]);
+        let fate = fate(self.fate(), self.reason());
+        format!("Retargeted(position={position:?}, velocity={velocity:?}, acceleration={acceleration:?}, fate={fate})")
     }
 }
 
