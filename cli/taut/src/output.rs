@@ -80,6 +80,20 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
     keep(file, path).with_context(cannot)
 }
 
+/// Has a recording written to `path`, which a writer of recordings opens itself; of "-" the whole recording goes to stdout.
+pub fn recording<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    if path != Path::new("-") {
+        return write(path);
+    }
+    let folder = unkept("taut-out-")?;
+    let whole = folder.path().join("recording.mcap");
+    let written = write(&whole)?;
+    let mut stdout = std::io::stdout().lock();
+    std::io::copy(&mut std::fs::File::open(&whole)?, &mut stdout)?;
+    stdout.flush()?;
+    Ok(written)
+}
+
 /// A folder for what is not kept, in memory if possible: what is read is given back at once.
 pub fn unkept(prefix: &str) -> Result<tempfile::TempDir> {
     let builder = || tempfile::Builder::new().prefix(prefix).to_owned();

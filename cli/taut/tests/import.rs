@@ -41,6 +41,54 @@ fn a_log_is_imported_and_read_back() {
 }
 
 #[test]
+fn a_stretch_of_time_without_messages_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("robot.log"), log()).unwrap();
+    taut(&folder, &["import", "mjlib", "robot.log"]).assert().success();
+    let imu = |times: &[&str]| taut(&folder, &[&["log", "robot.mcap", "--channel", "/imu"], times].concat()).assert();
+    let one =
+        |text: &'static str| predicate::str::contains(text).and(predicate::function(|e: &str| e.lines().count() == 1));
+    for (from, to) in [("5", "1"), ("1", "1")] {
+        imu(&["--from", from, "--to", to]).code(2).stdout("").stderr(one("is not before --to 1"));
+    }
+    let says = |text| one(text).and(predicate::str::contains("the recording lasts 2.000 s"));
+    imu(&["--from", "5s", "--to", "10m"]).success().stdout("").stderr(says("/imu has no message from 5s to 600s"));
+    imu(&["--to", "0"]).success().stdout("").stderr(says("/imu has no message to 0s"));
+    imu(&["--from", "5", "--last", "3"]).success().stdout("").stderr(says("/imu has no message from 5s"));
+    // None is wanted.
+    imu(&["--last", "0"]).success().stdout("").stderr("");
+    imu(&["--from", "1"]).success().stderr("");
+}
+
+#[test]
+fn what_goes_to_stdout_is_whole_and_makes_no_file_of_that_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("robot.log"), log()).unwrap();
+    let to_stdout = |arguments: &[&str]| {
+        let output = taut(&folder, &[arguments, &["-o", "-"]].concat()).assert().success().get_output().stdout.clone();
+        assert!(!folder.path().join("-").exists(), "{arguments:?}");
+        output
+    };
+    let imported = to_stdout(&["import", "mjlib", "robot.log"]);
+    std::fs::write(folder.path().join("robot.mcap"), imported).unwrap();
+    for of in [&["export", "foxglove", "robot.mcap"][..], &["recover", "robot.mcap"]] {
+        std::fs::write(folder.path().join("again.mcap"), to_stdout(of)).unwrap();
+        let same = predicate::str::contains(r#""sequence":2,"value":{"x":1.0}"#);
+        taut(&folder, &["log", "again.mcap", "--at", "1.9"]).assert().success().stdout(same);
+    }
+    for form in ["csv", "perfetto", "hlog"] {
+        to_stdout(&["export", form, "robot.mcap"]);
+    }
+    // A folder of four tables is no stream.
+    taut(&folder, &["export", "parquet", "robot.mcap", "-o", "-"])
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(predicate::str::contains("name a folder with -o"));
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
 fn what_is_damaged_is_named_with_an_exit_code_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let log = log();

@@ -132,6 +132,32 @@ fn another_period_is_found_out() {
     assert_eq!(p.window_ns, 120 * MS);
 }
 
+/// A second on a calendar clock, in a double: steps of 256 ns are lost (10 ms is no multiple of them).
+#[test]
+fn exact_stamps_of_a_calendar_clock_are_a_time_base() {
+    for start_ns in [0, 1_700_000_000_000_000_000_u64, 1_700_000_000_000_000_123] {
+        let frames = (0..1000u64).map(|n| {
+            let stamp = (start_ns + n * 10 * MS) as f64 as i64;
+            let arrival_ns = 1_000 * MS + n * 10 * MS + (n * 7919 % 13) * MS / 10;
+            let (sequence, source_ns) = ((n % 256) as u32, Some(stamp));
+            let frame =
+                Frame { sequence, source_ns, arrival_ns, tcp_mm: [2.0 * n as f64, 0.0, 0.0], ..Frame::default() };
+            Recorded { frame, truth_mm_s: None }
+        });
+        let stream = Stream { name: "calendar".into(), frames: frames.collect(), incomplete: 0 };
+        let given = Parameters::for_tcp(10 * MS, 1000.0);
+        let tuned = tune(&stream, &given).unwrap();
+        let p = tuned.parameters;
+        assert_eq!((p.period_ns, p.time_base), (10 * MS, TimeBase::Source), "{start_ns}");
+        // Their error cannot be seen: as given, and not a step of 10 ms with half of it as the error.
+        assert_eq!(p.source_error_ns, given.source_error_ns.min(5 * MS), "{start_ns}");
+        let why = |evidence: &taut_replay::Evidence| evidence.why.contains("exactly T apart");
+        assert!(tuned.evidence.iter().any(why), "{start_ns}: {:?}", tuned.evidence);
+        // A speed 25 % above the limit is still found.
+        assert!(p.detection_bound_ns(1.25, 0, 0).is_some(), "{start_ns}: {p:?}");
+    }
+}
+
 #[test]
 fn a_resting_robot_shows_its_noise() {
     let mut stream = heard(CLEAN, Motion::steady(0.0), 5, 7);

@@ -173,6 +173,31 @@ fn no_size_is_too_small_and_no_state_too_empty() {
 }
 
 #[test]
+fn forty_columns_have_the_names_of_chains_and_the_tail_has_its_columns() {
+    let lines = |view: &View, width| text(&picture(&state(), view, width, 24)).lines().map(str::to_owned).collect();
+    for is_total in [false, true] {
+        let view = View { is_total, ..View::default() };
+        let narrow: Vec<String> = lines(&view, 40);
+        for begins in
+            ["leader.read → f", "imu.read → imu", "→ map.converted", "python3/4242", "by thread stress-ng/977"]
+        {
+            assert!(
+                narrow.iter().any(|line| line.trim_start().starts_with(begins)),
+                "{begins}:\n{}",
+                narrow.join("\n")
+            );
+        }
+        for width in [40, 80] {
+            let lines: Vec<String> = lines(&view, width);
+            let at = lines.iter().position(|line| line.starts_with("TAIL, ")).expect("the tail");
+            let columns = lines[at + 1].split_whitespace().take(2).collect::<Vec<_>>();
+            assert!(lines[at].starts_with("TAIL, 20 messages above p99"), "{}", lines.join("\n"));
+            assert_eq!(columns, ["cause", "share"], "{width} columns:\n{}", lines.join("\n"));
+        }
+    }
+}
+
+#[test]
 fn without_colours_bold_does() {
     let has = |has_colour, what: &dyn Fn(&ratatui::buffer::Cell) -> bool| {
         let view = View { has_colour, ..View::default() };

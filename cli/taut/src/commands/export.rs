@@ -54,7 +54,7 @@ struct FileArgs {
     /// A recording.
     #[arg(value_name = "RUN")]
     recording: PathBuf,
-    /// The file to write, of Parquet the folder; - is stdout [default: RUN with the form's ending].
+    /// The file to write, of Parquet the folder; - is stdout, but not of Parquet [default: RUN with the form's ending].
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
@@ -192,13 +192,18 @@ fn foxglove(args: &FileArgs) -> Result<Done> {
     let mut latencies = Latencies::default();
     let analysis = from.finish(&mut |row| latencies.row(&row)).with_context(subject)?;
     let channels = latencies.channels() as u64;
-    taut_recording::copy(&bytes, &to, |writer| latencies.write(writer)).with_context(|| to.display().to_string())?;
+    output::recording(&to, |to| {
+        taut_recording::copy(&bytes, to, |writer| latencies.write(writer)).with_context(|| to.display().to_string())
+    })?;
+    let next = match to == Path::new("-") {
+        true => String::new(),
+        false => format!("\ntaut: next: taut log {} --layouts", words::shell(&[to.display().to_string()])),
+    };
     say!(
-        "wrote {}: the recording and {} of latencies{}\ntaut: next: taut log {} --layouts",
+        "wrote {}: the recording and {} of latencies{}{next}",
         to.display(),
         words::quantity(channels, "channel"),
         lost(&analysis),
-        words::shell(&[to.display().to_string()]),
     );
     Ok(done(&analysis))
 }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, mjlib, ros2};
 use taut_report::words;
 
-use crate::exit::Done;
+use crate::{exit::Done, output};
 
 /// Make a recording from a file that another program wrote.
 ///
@@ -67,7 +67,7 @@ enum Kind {
 struct FileArgs {
     /// The file to import.
     path: PathBuf,
-    /// The recording to write [default: PATH with .mcap, or PATH.taut.mcap where PATH ends so].
+    /// The recording to write; - is stdout [default: PATH with .mcap, or PATH.taut.mcap where PATH ends so].
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 }
@@ -120,9 +120,11 @@ fn import(
     bar.set_style(
         ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} to go").expect("a fixed template"),
     );
-    let imported = import(from, &to, &mut |done| bar.set_position(done));
-    bar.finish_and_clear();
-    let imported = imported.with_context(|| from.display().to_string())?;
+    let imported = output::recording(&to, |to| {
+        let imported = import(from, to, &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        imported.with_context(|| from.display().to_string())
+    })?;
     imported.notes.iter().for_each(|note| say!("note: {note}"));
     imported.damage.iter().for_each(|damage| say!("lost: {damage}"));
     say!("wrote {}: {}", to.display(), summary(&imported));

@@ -5,7 +5,7 @@ use std::{fs::File, path::PathBuf};
 use anyhow::{Context, Result, bail};
 use memmap2::Mmap;
 
-use crate::exit::Done;
+use crate::{exit::Done, output};
 
 /// Write a clean recording with everything that can be read of a torn or damaged one.
 ///
@@ -15,7 +15,7 @@ use crate::exit::Done;
 pub struct Args {
     /// The recording, torn or damaged.
     recording: PathBuf,
-    /// The clean recording [default: RUN with .recovered.mcap].
+    /// The clean recording; - is stdout [default: RUN with .recovered.mcap].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -33,7 +33,8 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     // SAFETY: read-only; see `report`: nothing read is trusted before its CRC is checked.
     let bytes = unsafe { Mmap::map(&file)? };
-    let recovered = taut_recording::recover(&bytes, &to).with_context(|| from.display().to_string())?;
+    let recovered =
+        output::recording(&to, |to| taut_recording::recover(&bytes, to).with_context(|| from.display().to_string()))?;
     for damage in &recovered.damage {
         say!("lost: {damage}");
     }

@@ -41,6 +41,10 @@ impl Console {
             [CLIENT_DATA, CHANNEL, size, ref data @ ..] => Some(Spoken::Lines(self.lines(data.get(..size as usize)?))),
             [POLL, channel, most, ..] => {
                 let data = if channel == CHANNEL { self.next(most) } else { Vec::new() };
+                // A new host flushes the stream with such polls; it must not get its predecessor's last packet afterwards.
+                if channel == CHANNEL {
+                    self.sent.clear();
+                }
                 Some(Spoken::Reply([&[SERVER_DATA, channel, data.len() as u8], data.as_slice()].concat()))
             }
             [POLL_FLOW, channel, acknowledged, most, ..] => {
@@ -111,6 +115,17 @@ mod tests {
         assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 0, 48]), b"\x43\x01\x01\x04OK\r\n");
         assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 0, 48]), b"\x43\x01\x01\x04OK\r\n", "its reply was lost");
         assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 1, 48]), b"\x43\x01\x02\x00");
+    }
+
+    #[test]
+    fn a_host_that_flushes_gets_no_packet_of_the_host_before_it() {
+        let mut console = Console::default();
+        console.say("OK");
+        assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 0, 48]), b"\x43\x01\x01\x04OK\r\n");
+        assert_eq!(reply(&mut console, &[POLL, 1, 48]), b"\x41\x01\x00");
+        console.say("2");
+        assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 0, 1]), b"\x43\x01\x01\x00", "it learns the packet's number");
+        assert_eq!(reply(&mut console, &[POLL_FLOW, 1, 1, 48]), b"\x43\x01\x02\x032\r\n");
     }
 
     #[test]

@@ -21,6 +21,8 @@ const RATE: usize = 8;
 const BAR: usize = 8;
 /// What a name needs to be known again. Where it does not fit beside all columns, only p50 and p99 stand beside it.
 const NAME_MIN: usize = 12;
+/// Below it the threads stand under the tail, and not beside it: half of the columns would cut both.
+const BESIDE_MIN: u16 = 72;
 
 pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     let chains = view.chains(state);
@@ -30,13 +32,15 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     let of_hops = (hops as u16).clamp(1, (area.height / 3).max(3)) + 2;
     let [top, middle, bottom] =
         Layout::vertical([Constraint::Length(of_chains), Constraint::Length(of_hops), Constraint::Fill(1)]).areas(area);
-    let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(bottom);
+    let halves = [Constraint::Percentage(50), Constraint::Percentage(50)];
+    let beside = if area.width < BESIDE_MIN { Layout::vertical(halves) } else { Layout::horizontal(halves) };
+    let [of_tail, of_threads] = beside.areas(bottom);
     frame.render_widget(Paragraph::new(chain_lines(&chains, state, view, top)), top);
     if let Some(chain) = view.chain(state) {
         frame.render_widget(Paragraph::new(hop_lines(chain, view, middle)), middle);
-        frame.render_widget(Paragraph::new(tail(chain, view, left)), left);
+        frame.render_widget(Paragraph::new(tail(chain, view, of_tail)), of_tail);
     }
-    frame.render_widget(Paragraph::new(threads(state, view, right)), right);
+    frame.render_widget(Paragraph::new(threads(state, view, of_threads)), of_threads);
 }
 
 /// Those of the last seconds, or since the start, and over how long.

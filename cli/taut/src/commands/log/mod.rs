@@ -99,9 +99,14 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     if let Some(topic) = &args.channel {
         let times = args.from.map_or(0, moment)..args.to.map_or(u64::MAX, moment);
-        messages(&mut log, topic, times, args.last, start).with_context(subject)?;
+        let printed = messages(&mut log, topic, times, args.last, start).with_context(subject)?;
+        if printed == 0 && args.last != Some(0) {
+            say!("taut: note: {topic} has no message{}; {}", stretch(args), lasts(&log));
+        }
     } else if let Some(at) = args.at {
-        state(&mut log, moment(at), start).with_context(subject)?;
+        if state(&mut log, moment(at), start).with_context(subject)? == 0 {
+            say!("taut: note: no channel has a message until {}; {}", taut_probe::length(at), lasts(&log));
+        }
     } else if args.layouts {
         write_layouts(&log, &args.recording).with_context(subject)?;
     } else {
@@ -134,7 +139,22 @@ fn list(log: &Log<File>, format: Format) -> String {
     text
 }
 
-fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<usize>, start: u64) -> Result<()> {
+/// " from 5 s to 9 s", of what was asked for.
+fn stretch(args: &Args) -> String {
+    let ends = [("from", args.from), ("to", args.to)];
+    let said =
+        |(word, time): (&str, Option<Duration>)| time.map(|time| format!(" {word} {}", taut_probe::length(time)));
+    ends.into_iter().filter_map(said).collect()
+}
+
+/// How long the recording is, for a stretch of time that lies beside it.
+fn lasts(log: &Log<File>) -> String {
+    let span = log.span();
+    format!("the recording lasts {:.3} s", span.end.saturating_sub(span.start) as f64 / 1e9)
+}
+
+/// Prints them; gives their number.
+fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<usize>, start: u64) -> Result<u64> {
     let channel = log.channels().into_iter().find(|channel| channel.topic == topic).cloned();
     let channel = channel.ok_or_else(|| {
         let known: Vec<_> = log.channels().into_iter().map(|channel| channel.topic.clone()).collect();
@@ -146,10 +166,14 @@ fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<us
     let schema = schema_of(&channel)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut failed = None;
+    let mut printed = 0;
     let mut print = |message: Message<'_>| match line(&channel, &schema, message, start)
         .and_then(|line| Ok(out.write_all(line.as_bytes())?))
     {
-        Ok(()) => ControlFlow::Continue(()),
+        Ok(()) => {
+            printed += 1;
+            ControlFlow::Continue(())
+        }
         Err(error) => {
             failed = Some(error);
             ControlFlow::Break(())
@@ -175,18 +199,24 @@ fn messages(log: &mut Log<File>, topic: &str, times: Range<u64>, last: Option<us
     }
     match failed {
         Some(error) => Err(error),
-        None => Ok(out.flush()?),
+        None => {
+            out.flush()?;
+            Ok(printed)
+        }
     }
 }
 
-fn state(log: &mut Log<File>, log_time_ns: u64, start: u64) -> Result<()> {
+/// Prints the last message of every channel at that moment; gives how many channels had one.
+fn state(log: &mut Log<File>, log_time_ns: u64, start: u64) -> Result<usize> {
     let channels: Vec<PlainChannel> = log.channels().into_iter().cloned().collect();
     let mut lines = Vec::new();
     log.state_at(log_time_ns, &mut |message| {
         let channel = channels.iter().find(|channel| channel.number == message.channel);
         lines.extend(channel.map(|channel| line(channel, &schema_of(channel)?, message, start)));
     })?;
-    output::write(&lines.into_iter().collect::<Result<String>>()?, None)
+    let count = lines.len();
+    output::write(&lines.into_iter().collect::<Result<String>>()?, None)?;
+    Ok(count)
 }
 
 /// One message as a line of JSON.
