@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 
+from .. import times
 from . import options, processes
 
 COLUMNS = (
@@ -26,7 +27,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workloads.reach", description=__doc__)
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("--trials", type=_trials, default=5, metavar="N", help="how many (5)")
-    amount.add_argument("--duration", type=_seconds, metavar="S", help="as many as begin within this time")
+    amount.add_argument(
+        "--duration", type=times.within(86_400), metavar="TIME", help="as many as begin within this time"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON line a trial instead of the table")
     options.add(parser)
     parsed = parser.parse_args()
@@ -61,13 +64,6 @@ def _trials(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= 100_000):
         raise argparse.ArgumentTypeError(f"{text} is not within 1 to 100000")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 86400 seconds")
-    return value
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .. import times
+
 BUSES = ("dds", "zenoh", "shm")
 
 
@@ -20,13 +22,14 @@ class Options:
     listen: int = 0
     throttle: str = "none"
     seed: int = 1
-    stall_limit_ms: float = 20.0
+    stall_limit: float = 0.02
+    """Seconds."""
 
     def arguments(self) -> list[str]:
         """The command line that says the same."""
         words = ["--bus", self.bus, "--domain", str(self.domain), "--reliability", self.reliability]
         words += ["--priority", self.priority, "--listen", str(self.listen), "--throttle", self.throttle]
-        words += ["--seed", str(self.seed), "--stall-limit-ms", str(self.stall_limit_ms)]
+        words += ["--seed", str(self.seed), "--stall-limit", f"{self.stall_limit * 1e9:.0f}ns"]
         return words if self.depth is None else [*words, "--depth", str(self.depth) if self.depth else "all"]
 
 
@@ -60,7 +63,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     option("listen", "0", type=_count, metavar="N", help="the planner takes rt/flood_topic_1 to _N (0)")
     option("throttle", "none", type=_one_of("none", "adaptive"), metavar="none|adaptive", help="how it takes them")
     option("seed", "1", type=int, metavar="N", help="of the planner's random numbers (1)")
-    option("stall-limit-ms", "20", type=_positive, metavar="MS", help="the controller gives up when that late (20)")
+    option(
+        "stall-limit",
+        "20ms",
+        type=times.within(60),
+        metavar="TIME",
+        help="the controller gives up when that late (20ms)",
+    )
 
 
 def chosen(parsed: argparse.Namespace) -> Options:
@@ -92,10 +101,3 @@ def _count(text: str) -> int:
     if not (text.isdecimal() and int(text) <= 64):
         raise argparse.ArgumentTypeError(f"{text} is not within 0 to 64 topics")
     return int(text)
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 60_000:
-        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 60000 ms")
-    return value

@@ -70,7 +70,7 @@ class Simulator:
             self.failure = f"--priority fifo: {refused.strerror}; it needs root, CAP_SYS_NICE or an rtprio limit"
             self.stop.set()
             return
-        controller = Controller(int(self.chosen.stall_limit_ms * 1e6))
+        controller = Controller(int(self.chosen.stall_limit * 1e9))
         taut.prepare_thread()
         due_ns = time.monotonic_ns() + PERIOD_NS
         number = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import signal
 import sys
 import threading
 
+from .. import times
 from .cnde import RECEIVERS
 from .companions import COMPANIONS
 from .safety import VALIDATORS
@@ -69,16 +69,11 @@ def table(result: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and 0 < value <= 86_400):
-        raise argparse.ArgumentTypeError(f"{text} is not within 0 to 86400 seconds")
-    return value
-
-
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workloads.teleop", description=__doc__)
-    parser.add_argument("--duration", type=_seconds, default=30.0, metavar="S", help="seconds to run (30)")
+    parser.add_argument(
+        "--duration", type=times.within(86_400), default=30.0, metavar="TIME", help="how long to run (30s)"
+    )
     parser.add_argument(
         "--arrangement", choices=["source", "split"], default="source", help="how nodes share processes"
     )

@@ -19,7 +19,7 @@ DOMAIN = 100 + os.getpid() % 100
 
 
 def reach(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return start("reach", "--domain", str(DOMAIN), "--stall-limit-ms", "5000", *arguments, **environment)
+    return start("reach", "--domain", str(DOMAIN), "--stall-limit", "5s", *arguments, **environment)
 
 
 def told(run: subprocess.Popen[str]) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ fn a_stretch_of_time_without_messages_says_so() {
     }
     let says = |text| one(text).and(predicate::str::contains("the recording lasts 2.000 s"));
     imu(&["--from", "5s", "--to", "10m"]).success().stdout("").stderr(says("/imu has no message from 5s to 600s"));
-    imu(&["--to", "0"]).success().stdout("").stderr(says("/imu has no message to 0s"));
+    imu(&["--to", "0"]).success().stdout("").stderr(says("/imu has no message to 0;"));
     imu(&["--from", "5", "--last", "3"]).success().stdout("").stderr(says("/imu has no message from 5s"));
     // None is wanted.
     imu(&["--last", "0"]).success().stdout("").stderr("");

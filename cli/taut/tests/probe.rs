@@ -89,6 +89,8 @@ fn refusals_name_the_value_and_the_remedy() {
         ("probe --over 1ms", "--explain"),
         ("probe --polcy fifo", "--policy"),
         ("probe --vary colour=red", "dma-latency"),
+        ("probe --dma-latency 20", "up to 1s, such as 0 or 20us"),
+        ("probe --vary dma-latency=none,20", "up to 1s, such as 0 or 20us"),
         ("probe --read no.hlog", "no.hlog"),
         ("probe --read absent.hlog", "absent.hlog"),
         ("probe --pair --cpus any", "two CPUs"),

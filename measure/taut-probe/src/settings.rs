@@ -155,8 +155,10 @@ impl Settings {
             "slack" => self.slack = Some(duration(value).ok_or_else(|| bad("give a length such as 50us"))?),
             "dma-latency" if value == "none" => self.dma_latency_us = None,
             "dma-latency" => {
-                let us = value.parse().ok().filter(|us| *us >= 0);
-                self.dma_latency_us = Some(us.ok_or_else(|| bad("give µs, such as 0, or none"))?);
+                // A number alone is seconds, as in every option: so long a latency is a slip of the unit.
+                let time = duration(value).filter(|time| *time <= Duration::from_secs(1));
+                let time = time.ok_or_else(|| bad("give a time up to 1s, such as 0 or 20us, or none"))?;
+                self.dma_latency_us = Some(time.as_micros() as i32);
             }
             "governor" if value == "none" => self.governor = None,
             "governor" => {

@@ -72,7 +72,7 @@ struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     failure: Name,
     /// When [default: half of the duration]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     at: Option<f64>,
     /// Which servo or bus it hits
     #[arg(long, default_value_t = 1)]
@@ -92,8 +92,8 @@ struct RunArgs {
 
 #[derive(clap::Args)]
 struct WishArgs {
-    /// Seconds to run
-    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
+    /// How long to run
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     duration: f64,
     /// Cycles a second of the host
     #[arg(long, value_name = "HZ", default_value_t = 400.0, value_parser = hertz)]
@@ -109,8 +109,8 @@ struct WishArgs {
 #[derive(clap::Args)]
 struct PlaceArgs {
     /// The host reads the clock for so long before waits
-    #[arg(long, value_name = "US", default_value_t = 0)]
-    spin_us: u64,
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = spin)]
+    spin: Duration,
     /// The host's CPU
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -140,10 +140,14 @@ impl WishArgs {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if value > 0.0 && value <= 3600.0 => Ok(value),
-        _ => Err("not within 0 to 3600 seconds".to_owned()),
-    }
+    let within = |time: &Duration| !time.is_zero() && *time <= Duration::from_secs(3600);
+    let time = taut_probe::duration(text).filter(within);
+    time.map(|time| time.as_secs_f64()).ok_or_else(|| "give a time up to 1h, such as 30, 30s, 250ms or 10m".to_owned())
+}
+
+fn spin(text: &str) -> Result<Duration, String> {
+    let time = taut_probe::duration(text).filter(|time| *time <= Duration::from_secs(1));
+    time.ok_or_else(|| "give a time up to 1s, such as 0 or 150us".to_owned())
 }
 
 fn hertz(text: &str) -> Result<f64, String> {
@@ -221,7 +225,7 @@ fn live(args: &RunArgs, failure: &Failure, world: &mut World) -> Result<live::Li
         format!("--duration={}", args.wishes.duration),
         format!("--rate={}", args.wishes.rate),
         format!("--gait={}", format!("{:?}", args.wishes.gait).to_lowercase()),
-        format!("--spin-us={}", args.place.spin_us),
+        format!("--spin={}", taut_probe::length(args.place.spin)),
     ];
     host.extend(args.wishes.clear.then(|| "--clear".to_owned()));
     host.extend(args.place.cpu.map(|cpu| format!("--cpu={cpu}")));
@@ -245,7 +249,7 @@ fn run_host(args: &HostArgs) -> Result<u8> {
     let page = Mapped::open(&args.page).with_context(|| args.page.display().to_string())?;
     let wishes = args.wishes.wishes();
     let (buses, times) = Mailbox::all(&page);
-    let clock = Simulated::new(page.clone(), Duration::from_micros(args.place.spin_us));
+    let clock = Simulated::new(page.clone(), args.place.spin);
     let mut engine = Engine::new(buses, clock, patience(&wishes)).with_inertial(Inertial(page));
     let mut host = Host::new(wishes, stopped_by_signals()?)?.with_wires(times);
     let lock_memory = args.priority.is_some();

@@ -82,8 +82,8 @@ fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
     if let Some(slack) = args.slack {
         put("slack", taut_probe::length(slack));
     }
-    if let Some(us) = args.dma_latency {
-        put("dma-latency", us.to_string());
+    if let Some(time) = args.dma_latency {
+        put("dma-latency", taut_probe::length(time));
     }
     if let Some(load) = &args.load {
         // All the time: a variant by itself.

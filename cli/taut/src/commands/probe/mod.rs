@@ -56,9 +56,9 @@ pub struct Args {
     /// Timer slack of the threads [default: the kernel's 50us; real-time policies have none].
     #[arg(long, value_parser = time::length, value_name = "TIME")]
     slack: Option<Duration>,
-    /// Hold /dev/cpu_dma_latency at so many µs, so that CPUs stay out of deeper idle states.
-    #[arg(long, value_parser = clap::value_parser!(i32).range(0..), value_name = "US")]
-    dma_latency: Option<i32>,
+    /// Hold /dev/cpu_dma_latency at this time, so that CPUs stay out of deeper idle states.
+    #[arg(long, value_parser = time::moment, value_name = "TIME")]
+    dma_latency: Option<Duration>,
     /// Do not lock memory.
     #[arg(long)]
     no_mlock: bool,

@@ -52,11 +52,14 @@ fn settings(args: &Args) -> Result<Settings> {
         interval: args.interval,
         wake: args.wake,
         slack: args.slack,
-        dma_latency_us: args.dma_latency,
+        dma_latency_us: None,
         governor: None,
         lock_memory: !args.no_mlock,
         load: None,
     };
+    if let Some(time) = args.dma_latency {
+        settings = settings.with("dma-latency", &taut_probe::length(time))?;
+    }
     if let (Some(load), true) = (&args.load, args.explain) {
         settings = settings.with("load", load)?;
     }
