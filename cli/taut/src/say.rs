@@ -8,7 +8,7 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
-/// One write, so that lines of several processes do not mix.
+/// One write, so that lines of several processes do not mix; nothing in it that a terminal obeys but our own colours.
 pub fn line(text: fmt::Arguments) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().write_all((crate::output::harmless(&text.to_string()) + "\n").as_bytes());
 }

@@ -65,13 +65,21 @@ fn markup(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // XML 1.0 has neither these characters nor a reference to them (its section 2.2).
-            c if c < ' ' && !matches!(c, '\n' | '\t' | '\r') => out.push('\u{fffd}'),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(c),
+            _ => out.push(drawn(c)),
         }
     }
     out
+}
+
+/// XML 1.0 has neither these characters nor a reference to them (its section 2.2): one of them and no browser draws a picture.
+fn drawn(c: char) -> char {
+    let is_none = c < ' ' && !matches!(c, '\n' | '\t' | '\r') || matches!(c, '\u{fffe}' | '\u{ffff}');
+    if is_none { '\u{fffd}' } else { c }
+}
+
+/// A line for a library that writes XML and escapes markup itself.
+pub(crate) fn line_of_markup(text: &str) -> String {
+    text.chars().map(|c| if c < ' ' { '\u{fffd}' } else { drawn(c) }).collect()
 }
 
 /// A spreadsheet takes what begins so for a formula, in quotes or not; an apostrophe makes it text (OWASP, "CSV Injection").

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferno::flamegraph::{self, Options};
 use taut_analysis::Profile;
 
-use crate::words;
+use crate::{escape::line_of_markup, words};
 
 /// Folded stacks as text, one a line: what other flame graph tools read.
 pub fn folded(profile: &Profile) -> String {
@@ -45,23 +45,17 @@ fn draw(mut lines: Vec<String>, title: &str, subtitle: &str) -> String {
         lines.push(format!("no{SPACE}samples 1"));
     }
     let mut options = Options::default();
-    options.title = printable(title);
-    options.subtitle = Some(printable(subtitle));
+    options.title = line_of_markup(title);
+    options.subtitle = Some(line_of_markup(subtitle));
     options.count_name = "samples".to_owned();
     // The same function has the same colour in every picture.
     options.hash = true;
-    let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
+    let lines: Vec<String> = lines.iter().map(|line| line_of_markup(line)).collect();
     let mut svg = Vec::new();
     // It fails only where a line has no count.
     let drawn = flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg);
     debug_assert!(drawn.is_ok(), "{drawn:?}");
     String::from_utf8_lossy(&svg).replace(SPACE, " ")
-}
-
-/// Without the characters that XML 1.0 does not have (its section 2.2), escaped or not: one of them and no browser draws it.
-fn printable(text: &str) -> String {
-    let is_none = |c: char| c < ' ' || matches!(c, '\u{fffe}' | '\u{ffff}');
-    text.replace(is_none, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -235,7 +235,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
         match record {
             Record::Lab(lab) if at == 0 && lab.schema_version == SCHEMA_VERSION => header = Some(*lab),
             Record::Lab(_) => return Err(format!("{MANIFEST} line {}: of another version, or not the first", at + 1)),
-            Record::Trial(trial) => trials.push(*trial),
+            Record::Trial(mut trial) => {
+                // A program's words, and perhaps another lab's file.
+                trial.reason = trial.reason.map(printable);
+                trials.push(*trial);
+            }
         }
     }
     Ok((header.ok_or_else(|| format!("{MANIFEST} does not say what it is of; begin anew with -o"))?, trials))

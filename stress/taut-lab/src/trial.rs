@@ -135,7 +135,7 @@ pub(crate) fn reported(stdout: &str) -> Result<Reported, String> {
     for (key, value) in object {
         match (key.as_str(), value) {
             ("success" | "status", _) => {}
-            ("reason", serde_json::Value::String(reason)) => found.reason = Some(reason),
+            ("reason", serde_json::Value::String(reason)) => found.reason = Some(taut_recording::printable(reason)),
             (_, serde_json::Value::Number(number)) => {
                 found.metrics.extend(number.as_f64().filter(|value| value.is_finite()).map(|value| (key, value)));
             }

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 use taut_doctor::{Check, Subject, checks, readable};
 
-use crate::{Style, terminal::wrap};
+use crate::{
+    Style,
+    escape::{Form, escaped},
+    terminal::wrap,
+};
 
 /// Every check with what is good, for people.
 pub fn doctor_checks_terminal(style: Style) -> String {
@@ -64,16 +68,8 @@ pub fn doctor_checks_markdown() -> String {
     out
 }
 
-/// Free of what Markdown would take for its own.
 fn cell(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        if "|*<>_".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
+    escaped(text, Form::Markdown)
 }
 
 #[cfg(test)]
