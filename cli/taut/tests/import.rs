@@ -2,6 +2,8 @@
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
+use taut_clock::{ClockPair, Counter, Ticks};
+use taut_recording::{Ending, Info, Name, Record, StampBatch, Thread, Writer};
 
 fn taut(folder: &tempfile::TempDir, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
@@ -216,6 +218,101 @@ fn a_trace_of_chrome_is_messages_and_durations() {
     assert_eq!((&chain["name"], &chain["end_to_end"]["p50_ns"]), (&"publish → callback".into(), &2_000_000.into()));
     assert_eq!(report["histograms"].as_array().unwrap().len(), 2);
     taut(&folder, &["export", "csv", "run.mcap", "-o", "run.csv"]).assert().success();
+}
+
+/// A bag of one topic whose messages are logged 1 ms after they were published, every 50th 5 ms.
+fn bag() -> Vec<u8> {
+    let mut bag = mcap::Writer::new(std::io::Cursor::new(Vec::new())).unwrap();
+    let id = bag.add_channel(0, "/imu", "cdr", &Default::default()).unwrap();
+    for n in 0..2000_u64 {
+        let publish_time = 1_700_000_000_000_000_000 + n * 10_000_000;
+        let log_time = publish_time + if n % 50 == 0 { 5_000_000 } else { 1_000_000 };
+        let header = mcap::records::MessageHeader { channel_id: id, sequence: n as u32, log_time, publish_time };
+        bag.write_to_known_channel(&header, &[0; 8]).unwrap();
+    }
+    bag.finish().unwrap();
+    bag.into_inner().into_inner()
+}
+
+/// The same as a recording of an older taut, which gave each point a thread of its name.
+fn older_import(path: &std::path::Path) {
+    let facts = vec![("imported_from".to_owned(), "bag".to_owned())];
+    let mut writer = Writer::create(path, &Info { facts, ..Info::default() }).unwrap();
+    let pair = |at| ClockPair { ticks: Ticks(at), monotonic_ns: at, realtime_ns: at, window_ticks: 0 };
+    for at in [0, 100_000_000_000] {
+        writer.write(&Record::Clock(Counter::Monotonic, pair(at))).unwrap();
+    }
+    for (at, comm) in [(1, "publish"), (2, "log")] {
+        writer.write(&Record::Name(Name { id: at, name: format!("/imu {comm}") })).unwrap();
+        let (tid, comm, cmdline) = (at as i32 + 1, comm.to_owned(), "bag".to_owned());
+        writer
+            .write(&Record::Thread(Thread { pid: 1, tid, comm, cmdline, recorded: true, ..Thread::default() }))
+            .unwrap();
+        let mut batch = StampBatch { pid: 1, tid, counter: Counter::Monotonic as u8, ..StampBatch::default() };
+        for n in 0..2000_u64 {
+            let late = if n % 50 == 0 { 5_000_000 } else { 1_000_000 };
+            batch.ticks.push(1_000_000 + n * 10_000_000 + u64::from(at - 1) * late);
+            batch.message_id.push(n + 1);
+            batch.point.push(at);
+            batch.kind.push(1);
+            batch.value.push(0);
+        }
+        writer.write(&Record::Stamps(batch)).unwrap();
+    }
+    writer.finish(&Ending { end_monotonic_ns: 50_000_000_000, ..Ending::default() }).unwrap();
+}
+
+#[test]
+fn a_bag_shows_no_thread_since_it_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bag.mcap"), bag()).unwrap();
+    taut(&folder, &["import", "rosbag2", "bag.mcap", "-o", "now.mcap"]).assert().success();
+    older_import(&folder.path().join("older.mcap"));
+    for run in ["now.mcap", "older.mcap"] {
+        let report = report(&folder, run);
+        let chain = &report["chains"][0];
+        assert_eq!((&chain["name"], &chain["messages"]), (&"/imu publish → /imu log".into(), &2000.into()), "{run}");
+        for point in chain["points"].as_array().unwrap() {
+            assert_eq!(point["threads"], serde_json::json!([]), "{run}");
+        }
+        assert_eq!(chain["hops"][0]["crosses_threads"], false, "{run}");
+        for (command, form) in [
+            ("report", "terminal"),
+            ("report", "markdown"),
+            ("report", "html"),
+            ("explain", "terminal"),
+            ("explain", "markdown"),
+            ("explain", "json"),
+        ] {
+            let shown = taut(&folder, &[command, run, "--format", form]).assert().success().get_output().stdout.clone();
+            let shown = String::from_utf8(shown).unwrap();
+            for invented in
+                ["publish/2", "log/3", "publish/1", "log/2", "thread 1", "thread 2", "thread 3", "\"/2\"", " /3 "]
+            {
+                assert!(!shown.contains(invented), "{run}, {command} as {form}: {invented} in {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_without_a_thread_show_none_and_others_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = |thread: &str| -> String {
+        let line = |id: u64| {
+            format!("{{\"id\": {id}, \"stamps\": {{\"a\": {}, \"b\": {}}}{thread}}}\n", id * 20_000, id * 20_000 + 9)
+        };
+        (1..200).map(line).collect()
+    };
+    for (thread, shown) in
+        [("", None), (", \"thread\": \"control\"", Some("control/")), (", \"tid\": 42", Some("thread/42"))]
+    {
+        std::fs::write(folder.path().join("lines.jsonl"), lines(thread)).unwrap();
+        taut(&folder, &["import", "jsonl", "lines.jsonl", "--unit", "us", "-o", "run.mcap"]).assert().success();
+        let threads = report(&folder, "run.mcap")["chains"][0]["points"][0]["threads"].as_array().unwrap().clone();
+        assert_eq!(threads.len(), usize::from(shown.is_some()), "{thread}: {threads:?}");
+        assert!(shown.is_none_or(|name| threads[0].as_str().unwrap().starts_with(name)), "{thread}: {threads:?}");
+    }
 }
 
 /// A real trace of ROS 2; its README says whose.

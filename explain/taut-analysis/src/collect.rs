@@ -190,6 +190,7 @@ impl Analyzer {
         if self.all_stamps == 0 && self.telemetry.is_empty() && self.histograms.is_empty() {
             return Err(Error::Empty);
         }
+        self.objects.origin(&info);
         let clock_error_ns = self.map_clocks(&mut damage);
         let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
         let to_monotonic =

@@ -129,7 +129,7 @@ fn hops(table: &Table<'_>, line: &Line, context: &Context, warm: usize, way: &Di
         work.into_iter().map(|one| one.join().unwrap_or_default()).collect()
     });
     let shares = tail_shares(table, &delays, warm, way);
-    let crossing = crossings(table, line);
+    let crossing = crossings(table, line, context);
     delays
         .into_iter()
         .enumerate()
@@ -169,13 +169,15 @@ fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribut
 }
 
 /// For each hop, whether most messages change threads on it.
-fn crossings(table: &Table<'_>, line: &Line) -> Vec<bool> {
+fn crossings(table: &Table<'_>, line: &Line, context: &Context) -> Vec<bool> {
     let mut balance = vec![0i64; table.columns - 1];
     let column = line.columns();
+    let is_unknown = |thread: u32| context.threads[thread as usize].is_empty();
     for (_, passes) in &table.rows {
         for pair in passes.windows(2) {
             if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point))
                 && from + 1 == *to
+                && !is_unknown(pair[0].thread)
             {
                 balance[*from] += if pair[0].thread == pair[1].thread { -1 } else { 1 };
             }
@@ -232,7 +234,7 @@ fn thread_names(counts: Option<&HashMap<u32, u64>>, context: &Context) -> Vec<St
     let name = |(thread, n): (&u32, &u64)| (std::cmp::Reverse(*n), context.threads[*thread as usize].clone());
     let mut names: Vec<_> = counts.into_iter().flatten().map(name).collect();
     names.sort();
-    names.into_iter().map(|(_, name)| name).collect()
+    names.into_iter().map(|(_, name)| name).filter(|name| !name.is_empty()).collect()
 }
 
 fn by_count(counts: Option<&HashMap<u32, u64>>) -> Vec<u32> {

@@ -186,7 +186,7 @@ impl Trace {
         let number = |key: &str| object.get(key).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
         let pid = number("pid").unwrap_or(1);
         let tid = number("tid").or(number("thread"));
-        let name = object.get("thread").and_then(Value::as_str).unwrap_or(if tid.is_some() { "" } else { "trace" });
+        let name = object.get("thread").and_then(Value::as_str).unwrap_or_default();
         let key = (pid, tid.map_or_else(|| name.to_owned(), |tid| format!("{tid}")));
         if let Some(tid) = self.threads.get(&key) {
             return Ok((pid, *tid));
@@ -194,10 +194,13 @@ impl Trace {
         if self.threads.len() >= MOST_THREADS {
             return Err(Error::TooMany { what: format!("more than {MOST_THREADS} threads") }.into());
         }
+        let is_numbered = tid.is_some();
         let tid = tid.unwrap_or(FIRST_TID + self.threads.len() as i32);
         let name = name.to_owned();
         self.threads.insert(key, tid);
-        self.filling.at(time_ns)?.thread(pid, tid, if name.is_empty() { "thread" } else { &name }, "")?;
+        // Without a name it is none of the source's, and not shown.
+        let comm = if name.is_empty() && is_numbered { "thread" } else { &name };
+        self.filling.at(time_ns)?.thread(pid, tid, comm, "")?;
         Ok((pid, tid))
     }
 

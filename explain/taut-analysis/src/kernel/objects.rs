@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use foldhash::HashMap;
-use taut_recording::{Object, ObjectKind, Thread};
+use taut_recording::{Info, Object, ObjectKind, Thread};
 
 /// Collected from the recording's records, asked by tid, pid and address.
 #[derive(Default)]
@@ -14,6 +14,18 @@ pub(crate) struct Objects {
     descriptors: HashMap<(i32, u64), Vec<Object>>,
     /// Who forked a process.
     parents: HashMap<i32, i32>,
+    invented: Invented,
+}
+
+/// Which threads of a recording the import made up, since each stamp needs one: they are never shown.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Invented {
+    #[default]
+    None,
+    /// Those without a name: of an import.
+    Unnamed,
+    /// All: a bag has no threads, and those of older imports have the names of their points.
+    All,
 }
 
 /// A thread under one of its names.
@@ -31,6 +43,16 @@ struct Lock {
 }
 
 impl Objects {
+    /// What is known of the recording's origin.
+    pub fn origin(&mut self, info: &Info) {
+        let imported = info.facts.iter().find(|(key, _)| key == "imported_from");
+        self.invented = match imported.map(|(_, kind)| kind.as_str()) {
+            None => Invented::None,
+            Some("bag") => Invented::All,
+            Some(_) => Invented::Unnamed,
+        };
+    }
+
     pub fn thread(&mut self, thread: &Thread) {
         let name = format!("{}/{}", thread.comm, thread.tid);
         self.threads.entry(thread.tid).or_default().push(Named { thread: thread.clone(), name });
@@ -63,14 +85,18 @@ impl Objects {
         self.threads.get(&tid).is_some_and(|all| all.iter().any(|named| named.thread.recorded))
     }
 
-    /// "comm/tid" by the name it had then.
+    /// "comm/tid" by the name it had then; "" of a thread that an import invented.
     pub fn name(&self, tid: i32, time_ns: u64) -> Cow<'_, str> {
         if tid == 0 {
             return "idle".into();
         }
         let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}").into() };
         let then = all.iter().rev().find(|named| named.thread.time_ns <= time_ns).unwrap_or(&all[0]);
-        then.name.as_str().into()
+        match self.invented {
+            Invented::All => "".into(),
+            Invented::Unnamed if then.thread.comm.is_empty() => "".into(),
+            _ => then.name.as_str().into(),
+        }
     }
 
     /// Name of the process's main thread, for "process:NAME".

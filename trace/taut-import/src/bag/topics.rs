@@ -125,7 +125,8 @@ impl Topics {
             let tid = (at * POINTS.len() + which + 1) as i32;
             if topic.points[which] == 0 {
                 topic.points[which] = import.name(&topic.point(which))?;
-                import.thread(PID, tid, POINTS[which], "bag")?;
+                // Stamps need one; a bag has none, and none is shown.
+                import.thread(PID, tid, "", "")?;
             }
             let row = Row { time_ns, id, point: topic.points[which], value: 0 };
             import.stamp((PID, tid), Kind::Stamp, row)?;
