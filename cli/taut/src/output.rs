@@ -92,10 +92,19 @@ pub fn recording<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Resu
     Ok(written)
 }
 
+/// A file system in memory.
+pub const MEMORY: &str = "/dev/shm";
+
+/// Bytes that are free in memory for files; none where there is no such file system.
+pub fn room_in_memory() -> Option<u64> {
+    let there = rustix::fs::statvfs(MEMORY).ok()?;
+    Some(there.f_bavail.saturating_mul(there.f_frsize))
+}
+
 /// A folder for what is not kept, in memory if possible: what is read is given back at once.
 pub fn unkept(prefix: &str) -> Result<tempfile::TempDir> {
     let builder = || tempfile::Builder::new().prefix(prefix).to_owned();
-    builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir()).context("a place for what is not kept")
+    builder().tempdir_in(MEMORY).or_else(|_| builder().tempdir()).context("a place for what is not kept")
 }
 
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.

@@ -122,7 +122,7 @@ fn failures_of_record_are_apart_from_those_of_its_command() {
         record("./text", 126);
         record("/", 126);
     }
-    ends(&folder, &["record", "--", "./interpreted"], 127);
+    ends(&folder, &["record", "--", "./interpreted"], 126);
     ends(&folder, &["record", "-o", "no/such/folder.mcap", "--", "true"], 125);
     ends(&folder, &["record", "--duration", "soon", "--", "true"], 125);
     ends(&folder, &["record", "--no-such-option", "--", "true"], 125);

@@ -15,12 +15,15 @@ use folder::{Folder, until};
 use taut_recording::{Contents, Record};
 
 /// Stamps at two points, `argv[1]` µs apart, until it is killed or `argv[2]` messages are done; `argv[3]` is then how it ends. Where
-/// the file "slow" is, the next message takes 60 ms, and the file goes. The file "warm" is there after 1000 messages.
+/// the file "slow" is, the next message takes 60 ms, and the file goes. The file "warm" is there after 1000 messages. SIGHUP is heeded, and ends
+/// nothing.
 const ROBOT: &str = r#"
 #include "taut.h"
 #include <fcntl.h>
 #include <signal.h>
+static void reload(int signal) { (void)signal; }
 int main(int argc, char **argv) {
+  signal(SIGHUP, reload);
   signal(SIGINT, SIG_DFL); // It is ignored where the tests run in the background of a shell.
   const uint64_t n = strtoull(argv[2], NULL, 10);
   for (uint64_t id = 1; id <= n; id++) {
@@ -215,13 +218,14 @@ fn a_save_can_be_asked_for_from_another_shell() {
     let folder = robot();
     let flight = Flight::of(&folder, &["--flight-recorder"], &["200", "1000000000"]);
     let recorder = flight.recorder.id().to_string();
+    until("1000 messages", || folder.path("warm").exists());
     for n in 1..=2 {
         let saved = taut(&folder, &["record", "--save", "--pid", &recorder]).current_dir("/").output().unwrap();
         let path = String::from_utf8(saved.stdout).unwrap();
         assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
         let expected = folder.path(&format!("run-{n}.mcap"));
         assert_eq!(std::fs::canonicalize(path.trim_end()).unwrap(), std::fs::canonicalize(expected).unwrap());
-        is_whole(&folder, &format!("run-{n}.mcap"), "a signal");
+        is_whole(&folder, &format!("run-{n}.mcap"), "`taut record --save`");
     }
     flight.signal(libc::SIGINT);
     flight.end();
@@ -245,6 +249,53 @@ fn a_recorder_without_a_flight_recorder_is_asked_for_nothing() {
     // SAFETY: our own child.
     unsafe { libc::kill(recorder.id() as i32, libc::SIGINT) };
     assert_eq!(recorder.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_program_that_fails_after_a_signal_that_it_heeded_is_saved() {
+    let folder = robot();
+    let flight = Flight::of(&folder, &["--flight-recorder"], &["100", "20000", "-11"]);
+    until("1000 messages", || folder.path("warm").exists());
+    flight.signal(libc::SIGHUP);
+    let (code, said) = flight.end();
+    assert_eq!(code, Some(139), "{said}");
+    is_whole(&folder, "run-1.mcap", "ended by signal 11");
+}
+
+#[test]
+fn what_a_killed_flight_recorder_left_makes_no_flight_recorder() {
+    let folder = robot();
+    let session = ["--session", "session"];
+    // The robot outlives its recorder, but not by much.
+    let mut flight = Flight::of(&folder, &["--flight-recorder", "--session", "session"], &["200", "20000"]);
+    flight.recorder.kill().unwrap();
+    flight.recorder.wait().unwrap();
+    assert!(folder.path("session/saves").exists(), "it could not clear up");
+    let ask = || taut(&folder, &[&["record", "--save"][..], &session].concat()).output().unwrap();
+    assert_eq!(ask().status.code(), Some(2), "no recorder is there");
+    let words = [&["record", "-q", "-o", "plain.mcap"][..], &session, &["--", "./robot", "200", "1000000000"]].concat();
+    let mut plain = taut(&folder, &words).spawn().unwrap();
+    until("a recording", || folder.path("plain.mcap").exists());
+    let asked = ask();
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(asked.status.code() == Some(2) && said.contains("keeps no flight recorder"), "{said}");
+    assert!(plain.try_wait().unwrap().is_none(), "the program goes on");
+    // SAFETY: our own child.
+    unsafe { libc::kill(plain.id() as i32, libc::SIGINT) };
+    assert_eq!(plain.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_chain_that_never_came_is_said_at_the_end() {
+    let folder = robot();
+    let options = ["--flight-recorder", "--save-above", "1us", "--chain", "nope"];
+    let flight = Flight::of(&folder, &options, &["1000", "5000"]);
+    let (code, said) = flight.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("--chain nope: no message of it was seen, the chains were: robot.read → robot.written"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -272,31 +323,42 @@ fn a_message_above_the_limit_is_saved() {
 #[test]
 fn memory_is_bounded() {
     let folder = robot();
-    let options = ["--flight-recorder=1000s", "--flight-memory", "8", "--compression", "none"];
-    let mut flight = Flight::of(&folder, &options, &["0", "1000000000"]);
+    for more in [&[][..], &["--save-above", "1000s"]] {
+        is_bounded(&folder, more);
+    }
+}
+
+fn is_bounded(folder: &Folder, more: &[&str]) {
+    let options = [&["--flight-recorder=1000s", "--flight-memory", "8", "--compression", "none"], more].concat();
+    let mut flight = Flight::of(folder, &options, &["0", "1000000000"]);
     let pid = flight.recorder.id();
-    // The file has no name, but the recorder has it open.
+    // The file has no name, so that nothing can stay; but the recorder has it open.
     let file = || {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-        let files =
-            open.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.to_string_lossy().contains("live.mcap")));
+        let is_memory = |to: &Path| to.to_string_lossy().contains("live.mcap");
+        let files = open.filter(|fd| {
+            let to = std::fs::read_link(fd.path()).unwrap_or_default();
+            assert!(!is_memory(&to) || to.to_string_lossy().ends_with(" (deleted)"), "{to:?}");
+            is_memory(&to)
+        });
         let metadata = files.filter_map(|fd| std::fs::metadata(fd.path()).ok());
         metadata.map(|file| (file.len(), file.blocks() * 512)).next().expect("the file in memory")
     };
     let mut most = 0;
-    until("four times as much as is kept", || {
+    until("nearly twice as much as is kept", || {
         let (length, held) = file();
         most = most.max(held);
-        length > 32 << 20
+        length > 14 << 20
     });
     // 8 MiB, an eighth of it, and what comes between two looks of the recorder.
     assert!(most < 12 << 20, "{most} bytes");
     flight.signal(libc::SIGUSR2);
-    flight.until("saved run-1.mcap");
+    let saved = flight.until("saved run-");
     flight.signal(libc::SIGINT);
     let (_, said) = flight.end();
     assert!(said.contains("memory is too small for 1000 s"), "{said}");
-    assert!(*held(&folder, "run-1.mcap").messages.first().unwrap() > 1);
+    let name = saved.split("saved ").nth(1).unwrap().split(':').next().unwrap();
+    assert!(*held(folder, name).messages.first().unwrap() > 1);
 }
 
 #[test]

@@ -287,8 +287,10 @@ fn a_command_that_does_not_start_leaves_an_earlier_recording_alone() {
     std::fs::write(bench.path("interpreted"), "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(bench.path("interpreted"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let before = std::fs::read_dir(bench.folder.path()).unwrap().count();
-    for command in ["./interpreted", "./missing"] {
-        bench.taut(&["record", "-o", "run.mcap", "--", command]).assert().code(127);
+    for (command, code, says) in [("./interpreted", 126, "its interpreter is missing"), ("./missing", 127, "not found")]
+    {
+        let refused = bench.taut(&["record", "-o", "run.mcap", "--", command]).assert().code(code);
+        refused.stderr(predicate::str::contains(says));
         assert_eq!(std::fs::read_to_string(bench.path("run.mcap")).unwrap(), "precious");
     }
     assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), before, "nothing half-written is left");

@@ -80,6 +80,12 @@ pub enum Error {
         /// Its file.
         output: PathBuf,
     },
+    /// A flight recorder that was to save.
+    #[error("the recorder, process {pid}, ended before it had saved")]
+    EndedFirst {
+        /// The recorder.
+        pid: i32,
+    },
     /// A file that somebody else writes.
     #[error("{path}: another recorder writes it; name another file with -o")]
     Busy {

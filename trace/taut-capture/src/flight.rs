@@ -7,7 +7,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -27,6 +27,7 @@ use crate::{
     proc,
     profile::{Place, named},
     rings::lock_names,
+    saves::{Request, Requests},
 };
 
 /// Stretches that the window, and the memory, are cut into: what is kept is that much longer than what was wanted.
@@ -37,8 +38,6 @@ const PAGES: u64 = 1 << 16;
 const LOCKS_MAX: usize = 1024;
 /// Names tried for a save before it is given up.
 const NUMBERS_MAX: u32 = 1_000_000;
-/// In the session directory: a line for each save of the recorder there.
-const SAVES: &str = "saves";
 
 /// What is kept, and where it is saved.
 #[derive(Clone, Debug)]
@@ -78,7 +77,30 @@ pub struct Saved {
     /// What asked for it.
     pub why: String,
     /// The recording, or why there is none.
-    pub result: Result<Kept, String>,
+    pub result: Result<Kept, NotSaved>,
+}
+
+/// Why nothing was saved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct NotSaved {
+    /// In words.
+    pub text: String,
+    /// What the system said, where it was the system.
+    pub errno: Option<i32>,
+}
+
+impl NotSaved {
+    /// Of an error and its causes.
+    pub fn from_source(error: &(dyn std::error::Error + 'static)) -> NotSaved {
+        let mut cause = Some(error);
+        let mut errno = None;
+        while let Some(error) = cause {
+            errno = errno.or(error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error));
+            cause = error.source();
+        }
+        NotSaved { text: error.to_string(), errno }
+    }
 }
 
 /// A recording that a save wrote.
@@ -111,7 +133,9 @@ pub struct Keeper {
     /// Up to here the memory was given back.
     given_back: u64,
     known: Known,
-    list: Option<SaveList>,
+    requests: Option<Requests>,
+    /// Taken since the save that is under way was begun: the next one answers them.
+    asking: Vec<Request>,
     saving: Option<Saving>,
     waiting: Vec<String>,
     is_short: bool,
@@ -119,6 +143,7 @@ pub struct Keeper {
 }
 
 struct Saving {
+    answers: Vec<Request>,
     thread: JoinHandle<Saved>,
     /// From here on the stream is still needed.
     needs: Arc<AtomicU64>,
@@ -127,7 +152,7 @@ struct Saving {
 }
 
 impl Keeper {
-    /// Of a file that has just been begun; `session` is where others learn of saves.
+    /// Of a file that has just been begun; `session` is where others ask for saves.
     ///
     /// # Errors
     /// Nothing could be saved, or kept.
@@ -136,7 +161,8 @@ impl Keeper {
         drop(numbered(&flight.name)?);
         let file = File::options().read(true).write(true).open(path).map_err(memory)?;
         let head = file.metadata().map_err(memory)?.len();
-        let list = session.map(SaveList::begin).transpose().map_err(memory)?;
+        let asked = |source| Error::System { what: "a place for requests, in the session directory", source };
+        let requests = session.map(Requests::begin).transpose().map_err(asked)?;
         let seams = VecDeque::from([Seam { at: head, time_ns: now.0, cpu_ns: now.1 }]);
         Ok(Keeper {
             flight,
@@ -145,12 +171,18 @@ impl Keeper {
             seams,
             given_back: head.next_multiple_of(PAGES),
             known: Known::default(),
-            list,
+            requests,
+            asking: Vec::new(),
             saving: None,
             waiting: Vec::new(),
             is_short: false,
             has_failed: false,
         })
+    }
+
+    /// Of the stream so far, with what was given back.
+    pub fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |file| file.len())
     }
 
     /// Whether the stream should get a seam now.
@@ -220,6 +252,11 @@ impl Keeper {
 
     /// Whether a save is to begin, and why: the reasons since the last one, of which those during a save wait for its end.
     pub fn is_asked(&mut self, more: Option<&str>) -> Option<String> {
+        let fresh = self.requests.as_mut().map(|requests| requests.take(more.is_some())).unwrap_or_default();
+        if !fresh.is_empty() {
+            self.waiting.push("`taut record --save`".to_owned());
+            self.asking.extend(fresh);
+        }
         self.waiting.extend(self.flight.asked.take());
         self.waiting.extend(more.map(str::to_owned));
         let is_free = self.saving.as_ref().is_none_or(|saving| saving.thread.is_finished());
@@ -259,17 +296,27 @@ impl Keeper {
         let span = Duration::from_nanos(last.time_ns.saturating_sub(first.time_ns));
         let reason = why.clone();
         let body = move || {
-            let result = job.write().map(|(path, bytes)| Kept { path, span, bytes }).map_err(|error| error.to_string());
+            let result = job.write().map(|(path, bytes)| Kept { path, span, bytes });
+            let result = result.map_err(|error| NotSaved::from_source(&error));
             job.needs.store(u64::MAX, SeqCst);
             Saved { why: reason, result }
         };
         match std::thread::Builder::new().name("taut-save".to_owned()).spawn(body) {
-            Ok(thread) => self.saving = Some(Saving { thread, needs, is_given_up }),
-            Err(error) => self.tell(Saved { why, result: Err(error.to_string()) }),
+            Ok(thread) => {
+                let answers = std::mem::take(&mut self.asking);
+                self.saving = Some(Saving { answers, thread, needs, is_given_up });
+            }
+            Err(error) => self.refuse(why, NotSaved { text: error.to_string(), errno: error.raw_os_error() }),
         }
     }
 
-    /// Tells of a save that is over, if one is.
+    /// Answers what asks for a save that cannot be.
+    pub fn refuse(&mut self, why: String, because: NotSaved) {
+        let answers = std::mem::take(&mut self.asking);
+        self.report(Saved { why, result: Err(because) }, &answers);
+    }
+
+    /// Reports a save that is over, if one is.
     pub fn poll(&mut self) {
         if self.saving.as_ref().is_some_and(|saving| saving.thread.is_finished()) {
             self.end_save();
@@ -279,18 +326,18 @@ impl Keeper {
     /// Waits for the save that is under way. Returns whether all saves succeeded.
     pub fn end_save(&mut self) -> bool {
         if let Some(saving) = self.saving.take() {
-            let panicked =
-                |_| Saved { why: String::new(), result: Err("the save failed: a defect of taut".to_owned()) };
-            let saved = saving.thread.join().unwrap_or_else(panicked);
-            self.tell(saved);
+            let defect = || NotSaved { text: "the save failed: a defect of taut".to_owned(), errno: None };
+            let saved = saving.thread.join();
+            let saved = saved.unwrap_or_else(|_| Saved { why: String::new(), result: Err(defect()) });
+            self.report(saved, &saving.answers);
         }
         !self.has_failed
     }
 
-    fn tell(&mut self, saved: Saved) {
+    fn report(&mut self, saved: Saved, answers: &[Request]) {
         self.has_failed |= saved.result.is_err();
-        if let Some(list) = &mut self.list {
-            list.add(&saved);
+        if let Some(requests) = &self.requests {
+            answers.iter().for_each(|request| requests.answer(request, &saved));
         }
         // Without a listener nobody wants to know.
         let _ = self.flight.saved.send(saved);
@@ -474,75 +521,6 @@ impl Known {
         let timed = self.timed.iter().filter(|(time_ns, ..)| *time_ns <= start_ns).map(|(.., record)| record.clone());
         let locks = self.locks.iter().cloned().map(Record::Stamps);
         names.chain(frames).chain(timed).chain(locks).collect()
-    }
-}
-
-/// Of a flight recorder, in its session directory: what it saved, a line each.
-struct SaveList(PathBuf);
-
-impl SaveList {
-    fn begin(session: &Path) -> io::Result<SaveList> {
-        let path = session.join(SAVES);
-        let _ = fs::remove_file(&path);
-        // A new file, never one that lies there under this name: root may record into another's session.
-        File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(SaveList(path))
-    }
-
-    fn add(&mut self, saved: &Saved) {
-        let line = match &saved.result {
-            Ok(kept) => {
-                // Whoever asked may be in another folder.
-                let path = std::path::absolute(&kept.path).unwrap_or_else(|_| kept.path.clone());
-                format!("saved {}\n", path.display())
-            }
-            Err(why) => format!("failed {}\n", taut_recording::printable(why.clone())),
-        };
-        let file = File::options().append(true).custom_flags(libc::O_NOFOLLOW).open(&self.0);
-        // Whoever asked hears nothing then; the file is there, and the recorder's own stderr says so.
-        let _ = file.and_then(|mut file| io::Write::write_all(&mut file, line.as_bytes()));
-    }
-}
-
-impl Drop for SaveList {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Asks the recorder of a session for a save and waits for it; what was saved, or why not.
-///
-/// # Errors
-/// It keeps no flight recorder, or ends, before it has saved.
-pub fn save_now(recorder: &crate::Recorder) -> Result<Result<PathBuf, String>, Error> {
-    const LOOK: Duration = Duration::from_millis(20);
-    let path = recorder.session.join(SAVES);
-    let lines = || -> io::Result<Vec<String>> {
-        let text = fs::read_to_string(&path)?;
-        // A line that is being written has no end yet.
-        Ok(text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect())
-    };
-    let no_flight = |_| Error::NoFlight { pid: recorder.pid, output: recorder.output.clone() };
-    let before = lines().map_err(no_flight)?.len();
-    let pid = rustix::process::Pid::from_raw(recorder.pid).ok_or(Error::NoProcess { pid: recorder.pid })?;
-    let sent = rustix::process::kill_process(pid, rustix::process::Signal::USR2);
-    sent.map_err(|errno| match errno {
-        rustix::io::Errno::PERM => Error::NotPermitted { pid: recorder.pid, source: errno.into() },
-        _ => Error::NoProcess { pid: recorder.pid },
-    })?;
-    loop {
-        std::thread::sleep(LOOK);
-        match lines() {
-            Ok(lines) if lines.len() > before => {
-                let line = &lines[before];
-                return Ok(match line.split_once(' ') {
-                    Some(("saved", path)) => Ok(path.into()),
-                    _ => Err(line.strip_prefix("failed ").unwrap_or(line).to_owned()),
-                });
-            }
-            Ok(_) if proc::runs(recorder.pid, None) => {}
-            _ => return Err(Error::NoProcess { pid: recorder.pid }),
-        }
     }
 }
 

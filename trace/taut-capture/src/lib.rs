@@ -18,6 +18,7 @@ mod record;
 mod recorders;
 pub mod rings;
 mod samples;
+mod saves;
 mod session;
 mod shared;
 mod signals;
@@ -27,7 +28,7 @@ mod thread_times;
 mod threads;
 
 pub use error::Error;
-pub use flight::{Asked, Flight, Kept, Saved, save_now};
+pub use flight::{Asked, Flight, Kept, NotSaved, Saved};
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
@@ -37,5 +38,6 @@ pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
 pub use record::{End, Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};
+pub use saves::save_now;
 pub use target::{Target, session_of};
 pub use thread_times::ThreadTimes;

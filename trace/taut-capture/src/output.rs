@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File},
     io::{self, ErrorKind},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +15,9 @@ pub struct Output {
     place: PathBuf,
     /// Where it is written until it is in its place.
     partial: Option<PathBuf>,
-    /// The file, locked for as long as it is written; none of what is no file, such as a pipe.
+    /// Whether what is beside its place stays there if it cannot be put into it.
+    is_kept: bool,
+    /// The file, locked for as long as it is written; or a pipe, so that its reader sees no end before the recording begins.
     _lock: Option<File>,
 }
 
@@ -28,9 +30,12 @@ impl Output {
             _ => taut_recording::Error::Io { path: path.to_owned(), source }.into(),
         };
         // Of a link it is the file behind it that is replaced.
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let place = fs::canonicalize(path).unwrap_or_else(|_| behind(path));
         match fs::metadata(&place) {
-            Ok(there) if !there.is_file() => return Ok(Output { place, partial: None, _lock: None }),
+            Ok(there) if !there.is_file() => {
+                let lock = pipe(&place, &there).map_err(refused)?;
+                return Ok(Output { place, partial: None, is_kept: false, _lock: lock });
+            }
             _ => {}
         }
         let name = place.file_name().ok_or(ErrorKind::IsADirectory.into()).map_err(refused)?;
@@ -40,7 +45,7 @@ impl Output {
         let partial = place.with_file_name(hidden);
         let lock = lock(&partial).map_err(refused)?;
         // From here on it goes with the output where that is refused.
-        let output = Output { place, partial: Some(partial), _lock: Some(lock) };
+        let output = Output { place, partial: Some(partial), is_kept: false, _lock: Some(lock) };
         match File::options().read(true).write(true).open(&output.place) {
             Ok(there) => there.try_lock().map_err(|error| refused(error.into()))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -57,34 +62,82 @@ impl Output {
     /// Puts what is being written in its place; what was there before goes.
     pub fn put_in_place(&mut self) -> io::Result<()> {
         if let Some(partial) = &self.partial {
+            // It is as private as what it replaces.
+            if let (Ok(there), Some(file)) = (fs::metadata(&self.place), &self._lock) {
+                let _ = file.set_permissions(there.permissions());
+            }
             fs::rename(partial, &self.place)?;
             self.partial = None;
         }
         Ok(())
     }
+
+    /// From now on there is something to lose.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+    }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some(partial) = &self.partial {
+        if let Some(partial) = self.partial.as_ref().filter(|_| !self.is_kept) {
             let _ = fs::remove_file(partial);
         }
     }
 }
 
+/// Where links lead, also to what is not there yet.
+fn behind(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let next = |place: &PathBuf| Some(place.parent().unwrap_or(Path::new("")).join(fs::read_link(place).ok()?));
+    std::iter::successors(Some(path.to_owned()), next).take(MOST_LINKS).last().unwrap_or_else(|| path.to_owned())
+}
+
+/// A pipe without a reader would hold the recorder, and the command with it, until one comes.
+fn pipe(place: &Path, there: &fs::Metadata) -> io::Result<Option<File>> {
+    if !there.file_type().is_fifo() {
+        return Ok(None);
+    }
+    let opened = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(place);
+    opened.map(Some).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::new(ErrorKind::InvalidInput, "nothing reads this pipe; start its reader first"),
+        _ => error,
+    })
+}
+
 /// Makes a file, or takes over what a killed recorder left of one, and locks it.
 fn lock(path: &Path) -> io::Result<File> {
+    let open = |is_new| File::options().write(true).create_new(is_new).custom_flags(libc::O_NOFOLLOW).open(path);
     loop {
-        let file =
-            File::options().write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW).open(path)?;
-        file.try_lock()?;
-        let ours = file.metadata()?;
-        // Whoever had the lock before may have put the file in its place, or removed it.
-        match fs::symlink_metadata(path) {
-            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let (file, is_new) = match open(true) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => match open(false) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                opened => (opened?, false),
+            },
+            made => (made?, true),
+        };
+        match is_locked(&file, path) {
+            Ok(true) => return Ok(file),
+            // Whoever had the lock before has put the file in its place, or removed it.
+            Ok(false) => {}
+            Err(error) => {
+                if is_new && error.kind() != ErrorKind::WouldBlock {
+                    let _ = fs::remove_file(path);
+                }
+                return Err(error);
+            }
         }
+    }
+}
+
+/// Locks a file; whether it still has this name then.
+fn is_locked(file: &File, path: &Path) -> io::Result<bool> {
+    file.try_lock()?;
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -127,5 +180,54 @@ mod tests {
         output.put_in_place().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&behind).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_link_to_nothing_leads_to_the_file_that_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link.mcap"), folder.path().join("target.mcap"));
+        std::os::unix::fs::symlink("target.mcap", &link).unwrap();
+        let mut output = Output::open(&link).unwrap();
+        fs::write(output.path(), "whole").unwrap();
+        output.put_in_place().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "whole");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_recording_is_as_private_as_what_it_replaces() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.mcap");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut output = Output::open(&path).unwrap();
+        fs::write(output.path(), "new").unwrap();
+        output.put_in_place().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let refused = Output::open(&path).err().unwrap().to_string();
+        assert!(refused.contains("nothing reads this pipe"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_kept_stays_where_it_cannot_be_put_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.mcap");
+        let mut output = Output::open(&path).unwrap();
+        fs::write(output.path(), "whole").unwrap();
+        // What cannot be replaced by a file.
+        fs::create_dir(&path).unwrap();
+        assert!(output.put_in_place().is_err());
+        output.keep();
+        let beside = output.path().to_owned();
+        drop(output);
+        assert_eq!(fs::read_to_string(beside).unwrap(), "whole");
     }
 }

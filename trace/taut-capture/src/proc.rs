@@ -2,7 +2,7 @@
 //! where /proc says that there is none ([`is_gone`]); a read that fails for another reason (no descriptor left, no permission for
 //! the moment) says nothing of it. Names may be any bytes: the kernel cuts them at 15, in the middle of a character too.
 
-use std::{fs, io, io::Read, path::Path};
+use std::{ffi::OsString, fs, io, io::Read, os::unix::ffi::OsStringExt, path::Path};
 
 use taut_recording::Thread;
 
@@ -207,13 +207,10 @@ pub fn cmdline(pid: i32) -> String {
 }
 
 /// A variable of a process's environment as it was at exec.
-pub fn environment(pid: i32, variable: &str) -> std::io::Result<Option<String>> {
+pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
     let bytes = fs::read(format!("/proc/{pid}/environ"))?;
-    let found = bytes.split(|b| *b == 0).find_map(|entry| {
-        let text = String::from_utf8_lossy(entry);
-        text.strip_prefix(variable)?.strip_prefix('=').map(str::to_owned)
-    });
-    Ok(found)
+    let value = |entry: &[u8]| Some(entry.strip_prefix(variable.as_bytes())?.strip_prefix(b"=")?.to_vec());
+    Ok(bytes.split(|b| *b == 0).find_map(value).map(OsString::from_vec))
 }
 
 /// A file's text without its end of line; empty when there is none.

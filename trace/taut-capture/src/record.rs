@@ -19,7 +19,7 @@ use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Wr
 
 use crate::{
     Error, Flight, Target,
-    flight::Keeper,
+    flight::{Keeper, NotSaved},
     info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
@@ -30,6 +30,7 @@ use crate::{
     recorders::{Note, recorder_of},
     rings::{Drained, Session},
     samples::Sampler,
+    saves,
     session::{SessionDir, check_private},
     signals::{Asked, Signals, send},
     target::{Held, exit_code, session_of},
@@ -47,6 +48,8 @@ const FIRST_CLOCK_NS: u64 = 20_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Between two calls of `progress`.
 const PROGRESS_NS: u64 = 200_000_000;
+/// What a process of few threads needs in the session, and some more.
+const ROOM_FOR_A_PROCESS: u64 = 8 << 20;
 /// After SIGTERM at the end of `duration`, until SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 /// At the end, of the telemetry rings: enough for the largest, in case somebody goes on writing.
@@ -160,7 +163,7 @@ pub struct Recorded {
     pub exit_code: Option<i32>,
     /// What ended it.
     pub end: End,
-    /// Whether no save of a flight recorder failed.
+    /// Whether the recording is in its place, and no save of a flight recorder failed.
     pub is_saved: bool,
     /// As in the file.
     pub ending: Ending,
@@ -216,7 +219,7 @@ fn record_command(
     directory.take_warning().into_iter().for_each(|warning| recording.warn(warning));
     let missed = signals.while_held();
     let mut child = held.release()?;
-    recording.begin(&options.output);
+    recording.begin();
     missed.into_iter().for_each(|signal| send(pid, signal));
     started(&recording.started);
     let (exit_code, end) = recording.follow_child(&mut child, signals, options.duration, progress);
@@ -248,7 +251,7 @@ fn record_process(
         let reason = recording.started.tier_reason.clone();
         return Err(Error::Nothing { pid, why: why.clone(), reason });
     }
-    recording.begin(&options.output);
+    recording.begin();
     if let Some(why) = no_stamps {
         let reason = &mut recording.started.tier_reason;
         *reason += if reason.is_empty() { "" } else { "; " };
@@ -416,6 +419,8 @@ impl Recording {
             session: session.as_ref().map(|_| directory.to_owned()),
         };
         let note = session.as_ref().and_then(|_| Note::leave(directory, pid, &options.output).ok());
+        // A killed recorder may have left them; they are not this one's.
+        note.iter().for_each(|_| saves::clear(directory));
         let flight = options.flight.clone().map(|flight| {
             let listed = note.as_ref().map(|_| directory);
             Keeper::new(flight, output.path(), listed, (info.start_monotonic_ns, own_cpu_ns()))
@@ -454,12 +459,12 @@ impl Recording {
         Ok(recording)
     }
 
-    /// What is recorded runs: whatever had the name of the output is replaced now.
-    fn begin(&mut self, path: &Path) {
-        let output = &mut self.output;
-        let placed =
-            output.put_in_place().map_err(|source| taut_recording::Error::Io { path: path.to_owned(), source });
-        self.with_writer(|_| placed);
+    /// What is recorded runs: whatever had the name of the output is replaced now. Where that fails the recording goes on beside its place.
+    fn begin(&mut self) {
+        if let Err(error) = self.output.put_in_place() {
+            self.output.keep();
+            self.warn(format!("the recording is not in its place yet: {error}"));
+        }
     }
 
     fn follow_child(
@@ -560,6 +565,7 @@ impl Recording {
         if now_ns >= self.next_second_ns {
             self.next_second_ns = now_ns + SECOND_NS;
             self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
+            self.look_for_room();
         }
         if now_ns >= self.next_clock_ns {
             let elapsed = self.began.elapsed().as_nanos() as u64;
@@ -593,6 +599,23 @@ impl Recording {
         pace
     }
 
+    /// A thread that finds no room for a ring has no place to count its losses in either.
+    fn look_for_room(&mut self) {
+        let Some(session) = &self.started.session else { return };
+        let Ok(there) = rustix::fs::statvfs(session) else { return };
+        if there.f_bavail.saturating_mul(there.f_frsize) >= ROOM_FOR_A_PROCESS {
+            return;
+        }
+        let why = format!(
+            "{}: its file system is almost full: threads that began since may have found no room for stamps, and those are not counted",
+            session.display()
+        );
+        if !self.ending.notes.contains(&why) {
+            self.ending.notes.push(why.clone());
+            self.warn(why);
+        }
+    }
+
     fn discover(&mut self) -> Pace {
         let mut drained = Drained::default();
         if let Some(session) = &mut self.session {
@@ -616,8 +639,7 @@ impl Recording {
         }
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
         if let Some(error) = drained.failed {
-            self.failed = Some(error);
-            self.writer = None;
+            self.stop_writing(error);
         }
         drained.pace
     }
@@ -738,11 +760,10 @@ impl Recording {
     fn keep_the_window(&mut self, now_ns: u64) {
         let Some(flight) = &mut self.flight else { return };
         flight.poll();
-        if flight.wants_seam(now_ns, length_of(self.output.path())) {
+        if flight.wants_seam(now_ns, flight.length()) {
             self.seam(now_ns);
         }
-        let length = length_of(self.output.path());
-        let told = self.flight.as_mut().and_then(|flight| flight.give_back(now_ns, length).1);
+        let told = self.flight.as_mut().and_then(|flight| flight.give_back(now_ns, flight.length()).1);
         told.into_iter().for_each(|told| self.warn(told));
     }
 
@@ -766,6 +787,10 @@ impl Recording {
 
     /// Begins a save of the window up to now.
     fn save(&mut self, why: String, exit_code: Option<i32>) {
+        if let (Some(flight), Some(error)) = (&mut self.flight, &self.failed) {
+            let text = format!("nothing was recorded since its memory failed: {error}");
+            return flight.refuse(why, NotSaved { errno: NotSaved::from_source(error).errno, text });
+        }
         self.calibrate();
         self.seam(monotonic_ns());
         let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
@@ -798,9 +823,18 @@ impl Recording {
     /// After a failed write (a full disk) nothing more is written, and the command runs on.
     fn with_writer(&mut self, act: impl FnOnce(&mut Writer) -> Result<(), taut_recording::Error>) {
         if let Some(Err(error)) = self.writer.as_mut().map(act) {
-            self.failed = Some(error);
-            self.writer = None;
+            self.stop_writing(error);
         }
+    }
+
+    /// Nothing more is written. What a flight recorder holds is saved: it is all that there will be.
+    fn stop_writing(&mut self, error: taut_recording::Error) {
+        self.writer = None;
+        if let Some(flight) = &mut self.flight {
+            let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
+            flight.save(format!("its memory failed, and the recording ends there ({error})"), &self.info, places, None);
+        }
+        self.failed = Some(error);
     }
 
     fn progress(&mut self, now_ns: u64) -> Progress {
@@ -870,6 +904,10 @@ impl Recording {
             (None, Some(writer)) => writer.finish(&self.ending),
             (None, None) => Ok(0),
         };
+        if let Err(error) = self.output.put_in_place() {
+            is_saved = false;
+            self.warnings.push(format!("the recording is in {}: {error}", self.output.path().display()));
+        }
         let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
         match written {
             Ok(file_bytes) => Ok(Recorded { exit_code, end, is_saved, ending, file_bytes, tier, warnings }),
@@ -897,11 +935,17 @@ impl Recording {
     }
 }
 
+/// Signals by which a program fails, and that are not sent to end one.
+const FATAL: [i32; 7] =
+    [libc::SIGILL, libc::SIGTRAP, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV, libc::SIGSYS];
+
 /// Why what was recorded ended, where it did so by itself and not well. How an attached process ended is not known.
 fn crash(exit_code: Option<i32>, end: End) -> Option<String> {
     match (exit_code, end) {
         (None, End::Exit) => Some("the process ended".to_owned()),
         (Some(code @ 1..=128), End::Exit) => Some(format!("the program ended with exit code {code}")),
+        // It failed, also where a signal was passed on before.
+        (Some(code), _) if FATAL.contains(&(code - 128)) => Some(format!("the program ended by signal {}", code - 128)),
         // Somebody ended it.
         (Some(code), _) if [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].contains(&(code - 128)) => None,
         (Some(code @ 129..), End::Exit) => Some(format!("the program ended by signal {}", code - 128)),

@@ -69,7 +69,8 @@ impl SessionDir {
 
 impl Drop for SessionDir {
     fn drop(&mut self) {
-        if self.ours {
+        // Once more, since an error may pass; what stays the next recorder takes.
+        if self.ours && fs::remove_dir_all(&self.path).is_err() {
             let _ = fs::remove_dir_all(&self.path);
         }
     }

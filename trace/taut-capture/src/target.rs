@@ -7,7 +7,10 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     os::{
         fd::{AsRawFd, FromRawFd},
-        unix::process::{CommandExt, ExitStatusExt},
+        unix::{
+            fs::MetadataExt,
+            process::{CommandExt, ExitStatusExt},
+        },
     },
     path::{Path, PathBuf},
     process::{Child, Command},
@@ -137,12 +140,17 @@ pub fn session_of(pid: i32, said: Option<&Path>) -> Result<Option<PathBuf>, Erro
     Ok(session.filter(|s| !s.is_empty()).map(|session| as_seen_by(pid, Path::new(&session))))
 }
 
-/// A path of that process: relative to where it runs, and perhaps in a file system of its own.
+/// A path of that process: relative to where it runs, and perhaps in a file system of its own, where the host may have another
+/// directory of that name.
 fn as_seen_by(pid: i32, path: &Path) -> PathBuf {
-    let root = PathBuf::from(format!("/proc/{pid}/root"));
-    match path.strip_prefix("/") {
-        Ok(inside) if !path.is_dir() && root.join(inside).is_dir() => root.join(inside),
-        _ => Path::new(&format!("/proc/{pid}/cwd")).join(path),
+    let Ok(inside) = path.strip_prefix("/") else { return Path::new(&format!("/proc/{pid}/cwd")).join(path) };
+    let theirs = PathBuf::from(format!("/proc/{pid}/root")).join(inside);
+    let identity = |path: &Path| std::fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
+    match (identity(&theirs), identity(path)) {
+        (Some(theirs), Some(ours)) if theirs == ours => path.to_owned(),
+        (Some(_), _) => theirs,
+        // Its root may not be looked into: then it is hoped to be ours.
+        (None, _) => path.to_owned(),
     }
 }
 
@@ -175,9 +183,16 @@ fn executable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
 }
 
+const NO_INTERPRETER: &str =
+    "its interpreter is missing: see the file's first line (#!), or what `file` says of its loader";
+
 fn failed(command: &str, source: io::Error) -> Error {
     let command = command.to_owned();
     match source.kind() {
+        // It is there; what its first line or its header names is not.
+        ErrorKind::NotFound if check(OsStr::new(&command)).is_ok() => {
+            Error::CommandFailed { command, source: io::Error::new(ErrorKind::NotFound, NO_INTERPRETER) }
+        }
         ErrorKind::NotFound => Error::CommandNotFound { command },
         _ => Error::CommandFailed { command, source },
     }

@@ -1,6 +1,7 @@
 //! `taut record --flight-recorder`: when its memory is saved, and what is said of that.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::mpsc,
     time::{Duration, Instant},
@@ -12,6 +13,10 @@ use taut_live::State;
 use taut_recording::Compression;
 use taut_report::words;
 
+use crate::output;
+
+/// As --flight-memory has it.
+const LEAST_MEMORY: u64 = 8 << 20;
 /// Less is over before a message above a limit is known: the analysis of a busy stream may take its turns 10 s apart.
 const LEAST_WITH_LIMIT: Duration = Duration::from_secs(15);
 
@@ -52,11 +57,22 @@ pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<O
     }
     let (sender, saved) = mpsc::channel();
     let asked = Asked::default();
-    let most_bytes = args.flight_memory << 20;
+    let wanted = args.flight_memory << 20;
+    // The rings lie there as well, and whatever else the machine's programs share.
+    let room = output::room_in_memory().unwrap_or(u64::MAX);
+    let most_bytes = wanted.min(room / 2);
+    if most_bytes < LEAST_MEMORY {
+        bail!(
+            "--flight-recorder: only {} are free in {}; free some, or enlarge it (containers: --shm-size)",
+            words::bytes(room),
+            output::MEMORY
+        );
+    }
     let flight = Flight { window, most_bytes, name: name.to_owned(), compression, asked: asked.clone(), saved: sender };
     let watch = Watch {
         window,
         most_bytes,
+        is_lowered: most_bytes < wanted,
         asked,
         saved,
         limit: args.save_above,
@@ -65,6 +81,7 @@ pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<O
         seen_ns: 0,
         saved_at: None,
         unsaved_turns: 0,
+        chains: BTreeSet::new(),
         kept: Vec::new(),
     };
     Ok(Some((flight, watch)))
@@ -74,6 +91,7 @@ pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<O
 pub struct Watch {
     window: Duration,
     most_bytes: u64,
+    is_lowered: bool,
     asked: Asked,
     saved: mpsc::Receiver<Saved>,
     limit: Option<Duration>,
@@ -83,6 +101,8 @@ pub struct Watch {
     seen_ns: u64,
     saved_at: Option<Instant>,
     unsaved_turns: u64,
+    /// Names of all chains that messages were seen of.
+    chains: BTreeSet<String>,
     kept: Vec<Kept>,
 }
 
@@ -91,8 +111,12 @@ impl Watch {
     pub fn started(&self) -> String {
         let limit =
             self.limit.map_or(String::new(), |limit| format!(" a message above {},", taut_probe::length(limit)));
+        let lowered = match self.is_lowered {
+            true => format!(" (less than --flight-memory: half of what is free in {})", output::MEMORY),
+            false => String::new(),
+        };
         format!(
-            "flight recorder: the last {} in at most {} of memory; saved by{limit} SIGUSR2 to process {}, `taut record --save`, or when the program fails",
+            "flight recorder: the last {} in at most {} of memory{lowered}; saved by{limit} SIGUSR2 to process {}, `taut record --save`, or when the program fails",
             taut_probe::length(self.window),
             words::bytes(self.most_bytes + self.most_bytes / 8),
             std::process::id()
@@ -103,6 +127,9 @@ impl Watch {
     pub fn look(&mut self, state: &State) {
         let Some(limit) = self.limit else { return };
         let limit_ns = limit.as_nanos() as u64;
+        let new = state.chains.iter().map(|chain| &chain.name).filter(|name| !self.chains.contains(*name));
+        let new: Vec<String> = new.cloned().collect();
+        self.chains.extend(new);
         let chains = state.chains.iter().filter(|chain| self.chain.as_ref().is_none_or(|name| chain.name == *name));
         let turns = chains.flat_map(|chain| chain.recent.iter().map(|turn| (&chain.name, turn)));
         let fresh = turns.filter(|(_, (end_ns, ..))| *end_ns > self.seen_ns);
@@ -151,18 +178,26 @@ impl Watch {
                 words::quantity(self.unsaved_turns, "turn")
             );
         }
+        if let Some(name) = self.chain.as_ref().filter(|name| !self.chains.contains(*name)) {
+            let seen: Vec<&str> = self.chains.iter().map(String::as_str).collect();
+            let seen = if seen.is_empty() { "none".to_owned() } else { seen.join(", ") };
+            text += &format!("; warning: --chain {name}: no message of it was seen, the chains were: {seen}");
+        }
         let last = self.kept.last().map(|kept| words::shell(&[kept.path.display().to_string()]));
         (text, last.map_or(String::new(), |path| format!("\ntaut: next: taut report {path}")))
     }
 }
 
-/// Asks a flight recorder for a save, and prints where it is.
+/// Asks a flight recorder for a save; where it is.
 pub fn save(pid: Option<i32>, session: Option<&Path>) -> Result<PathBuf> {
     let recorder = find(pid, session)?;
-    match save_now(&recorder)? {
-        Ok(path) => Ok(path),
-        Err(why) => bail!("process {}: not saved: {why}", recorder.pid),
-    }
+    save_now(&recorder)?.map_err(|why| {
+        let text = format!("process {}: not saved: {why}", recorder.pid);
+        match why.errno {
+            Some(errno) => anyhow::Error::new(std::io::Error::from_raw_os_error(errno)).context(text),
+            None => anyhow::anyhow!(text),
+        }
+    })
 }
 
 fn find(pid: Option<i32>, session: Option<&Path>) -> Result<Recorder> {
@@ -175,12 +210,16 @@ fn find(pid: Option<i32>, session: Option<&Path>) -> Result<Recorder> {
         return path.as_deref().and_then(recorder_of).with_context(|| format!("process {pid} is not being recorded"));
     }
     if let Some(session) = session {
+        // Of another user's it is not known.
+        std::fs::read_dir(session).with_context(|| format!("{}: cannot be looked into", session.display()))?;
         return recorder_of(session).with_context(|| format!("{}: no recorder is attached to it", session.display()));
     }
     match (all.pop(), all.is_empty()) {
         (Some(recorder), true) => Ok(recorder),
         (None, _) => {
-            bail!("no recorder runs; start one with `taut record --flight-recorder -- COMMAND`, or name its --session")
+            bail!(
+                "no recorder of this user runs; start one with `taut record --flight-recorder -- COMMAND`, or name its --session"
+            )
         }
         (Some(last), false) => {
             all.push(last);

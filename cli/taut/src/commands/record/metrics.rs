@@ -94,7 +94,10 @@ impl Metrics {
 
     /// The recording runs.
     pub fn begin(&mut self, output: &Path, say: impl Fn(&str)) {
-        let Some(following) = self.following.take() else { return };
+        let Some(following) = self.following.take() else {
+            self.unwanted = None;
+            return;
+        };
         match taut_live::follow(following, Arc::clone(&self.state)) {
             Ok(follower) => self.follower = Some(follower),
             Err(error) => self.failure = Some(format!("no live metrics: {}: {error}", output.display())),

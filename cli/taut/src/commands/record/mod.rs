@@ -4,7 +4,7 @@ use std::{cell::RefCell, ffi::OsString, io::IsTerminal, path::PathBuf, time::Dur
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGKILL, SIGTERM};
 use taut_capture::{Depth, End, Options, Profiling, Progress, Recorded, Scope, Started, Target};
 use taut_recording::{Compression, Tier};
 use taut_report::words;
@@ -122,7 +122,8 @@ pub fn run(args: &Args) -> Result<Done> {
     words.iter().for_each(|warning| say!("taut: warning: {warning}"));
     let recorded = recorded.with_context(|| subject(args))?;
     recorded.warnings.iter().for_each(|warning| say!("taut: warning: {warning}"));
-    if !args.quiet {
+    // No option makes a loss silent.
+    if !args.quiet || lost(&recorded) > 0 {
         say!("{}", summary(args, &recorded, watch.as_ref()));
     }
     Ok(done(args, &recorded))
@@ -135,18 +136,22 @@ impl Args {
     }
 }
 
+/// Whatever it was.
+fn lost(recorded: &Recorded) -> u64 {
+    let ending = &recorded.ending;
+    ending.lost_stamps + ending.lost_telemetry + ending.lost_kernel_events + ending.lost_samples
+}
+
 /// The command's own failure comes first; then what was lost.
 fn done(args: &Args, recorded: &Recorded) -> Done {
-    let ending = &recorded.ending;
-    let lost = ending.lost_stamps + ending.lost_telemetry + ending.lost_kernel_events + ending.lost_samples;
     match (recorded.exit_code, recorded.end) {
-        (Some(code @ 1..), end) if !(end == End::Duration && code == SIGNAL + SIGTERM) => {
+        (Some(code @ 1..), end) if !(end == End::Duration && [SIGNAL + SIGTERM, SIGNAL + SIGKILL].contains(&code)) => {
             Done::Forwarded(code.clamp(1, 255) as u8)
         }
         // Without a duration a signal is how recording a process ends; with one it comes too soon.
         (None, End::Signal(signal)) if args.duration.is_some() => Done::Interrupted(signal),
         _ if !recorded.is_saved => Done::Forwarded(IO_FAILED),
-        _ if lost > 0 && !args.ignore_loss => Done::DataLost,
+        _ if lost(recorded) > 0 && !args.ignore_loss => Done::DataLost,
         _ => Done::Fine,
     }
 }
@@ -203,7 +208,7 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
     let (file, next) = match (watch, args.metrics.no_file) {
         (Some(watch), _) => watch.summary(),
         (None, true) => ("no file kept".to_owned(), String::new()),
-        (None, false) => (args.output.display().to_string(), next(args, ending.stamps, &output)),
+        (None, false) => (args.output.display().to_string(), next(ending.stamps, &output)),
     };
     let profiled = args.profile.filter(|_| watch.is_none());
     let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
@@ -227,10 +232,9 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
 }
 
 /// What a recording is good for. A report needs stamps.
-fn next(args: &Args, stamps: u64, output: &str) -> String {
-    let whose = if args.runs_a_command() { "the command" } else { "the process" };
+fn next(stamps: u64, output: &str) -> String {
     match stamps {
-        0 => format!("\ntaut: no stamps: {whose} made none, so there is nothing to report"),
+        0 => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
