@@ -1,9 +1,11 @@
 //! Recommendations: a table of rules from cause to remedy, ranked by what the what-if expects of them.
 
-use crate::{Cause, CauseShare, Explained, Recommendation};
+use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation};
 
-/// A cause below this share of the tail gets no advice.
+/// Unknown time below this share of the excess gets no advice.
 const SHARE_MIN: f64 = 0.05;
+/// A reason that drops less than this share of the messages is no finding.
+const DROPPED_MIN: f64 = 0.01;
 
 /// One rule.
 struct Rule {
@@ -67,7 +69,8 @@ const RULES: &[Rule] = &[
     rule(
         Cause::Queued,
         "",
-        "let only the newest message wait (a mailbox of depth 1), or give the slow handler a thread of its own",
+        "too much load: the thread is busy with what it does for every message; make that shorter, spread it over threads, send \
+         less often, or let only the newest message wait (a mailbox of depth 1)",
     ),
     rule(
         Cause::TimerSlack,
@@ -112,23 +115,24 @@ const RULES: &[Rule] = &[
     ),
 ];
 
-/// One recommendation for each cause of weight, most gain first.
-pub(crate) fn recommend(explained: &Explained) -> Vec<Recommendation> {
+/// What was dropped in numbers, most first; then one recommendation for each cause that contributes, most gain first.
+pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendation> {
     let mut found: Vec<Recommendation> = Vec::new();
-    for share in weighty(&explained.causes) {
-        let Some(rule) = RULES.iter().find(|r| r.cause == share.cause && share.detail.contains(r.detail)) else {
-            continue;
-        };
+    for share in &explained.causes {
         let against = match share.cause {
             Cause::Lock => format!("lock:{}", share.detail),
             cause => cause.word().to_owned(),
         };
-        if found.iter().any(|known| known.against == against) {
+        let Some(rule) = RULES.iter().find(|r| r.cause == share.cause && share.detail.contains(r.detail)) else {
+            continue;
+        };
+        // The first detail of a cause is its largest: that decides the remedy.
+        if found.iter().any(|known| known.against == against) || !contributes(explained, share, &against) {
             continue;
         }
         let gain = explained.what_if.iter().find(|w| w.without == against).map_or(0.0, |w| w.gain);
         found.push(Recommendation {
-            evidence: evidence(share, explained.tail_messages),
+            evidence: evidence(share, &against, explained),
             remedy: rule.remedy.to_owned(),
             gain,
             verify: format!(
@@ -138,36 +142,86 @@ pub(crate) fn recommend(explained: &Explained) -> Vec<Recommendation> {
         });
     }
     found.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    found
+    let mut all = dropped(chain);
+    all.append(&mut found);
+    all
 }
 
-/// Causes by their share over all details; of each, its largest detail.
-fn weighty(causes: &[CauseShare]) -> Vec<&CauseShare> {
-    let sum = |share: &CauseShare| -> f64 {
-        let same =
-            causes.iter().filter(|c| c.cause == share.cause && (c.cause != Cause::Lock || c.detail == share.detail));
-        same.map(|c| c.tail_share).sum()
+/// Whether there is something to gain: by the result for the cause, or, where it cannot be judged (`unknown`), by its share.
+fn contributes(explained: &Explained, share: &CauseShare, against: &str) -> bool {
+    match explained.verdicts.iter().find(|verdict| verdict.suspect == against) {
+        Some(verdict) => verdict.result == Contribution::Contributes,
+        None => {
+            share.cause == Cause::Unknown
+                && whole(explained, share.cause).map_or(0.0, |all| all.tail_share) >= SHARE_MIN
+        }
+    }
+}
+
+fn whole(explained: &Explained, cause: Cause) -> Option<&CauseShare> {
+    explained.by_cause.iter().find(|all| all.cause == cause)
+}
+
+/// The evidence is of all that the recommendation is against, as the prediction is.
+fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String {
+    let all = match share.cause {
+        Cause::Lock => share,
+        cause => whole(explained, cause).unwrap_or(share),
     };
-    causes.iter().filter(|share| sum(share) >= SHARE_MIN && share.tail_share > 0.0).collect()
+    let most = match share.detail.is_empty() || share.cause == Cause::Lock {
+        true => String::new(),
+        false if share.tail_share > 0.95 * all.tail_share => format!(" ({})", share.detail),
+        false => format!(" ({:.0} % {})", 100.0 * share.tail_share, share.detail),
+    };
+    format!(
+        "{against}{most} is {:.0} % of the excess: {:.1} ms in {} of {} messages",
+        100.0 * all.tail_share,
+        all.time_ns as f64 / 1e6,
+        all.messages,
+        explained.tail_messages
+    )
 }
 
-fn evidence(share: &CauseShare, tail: u64) -> String {
-    let detail = if share.detail.is_empty() { String::new() } else { format!(" ({})", share.detail) };
-    format!(
-        "{}{detail} is {:.0} % of the tail: {:.3} ms in {tail} messages",
-        share.cause.word(),
-        100.0 * share.tail_share,
-        share.time_ns as f64 / 1e6
-    )
+/// Messages that never arrive are later than any.
+fn dropped(chain: &Chain) -> Vec<Recommendation> {
+    let weighty =
+        chain.outcomes.dropped.iter().filter(|(_, n)| *n as f64 >= DROPPED_MIN * chain.messages as f64 && *n > 0);
+    let one = |(reason, n): &(String, u64)| Recommendation {
+        against: format!("dropped:{reason}"),
+        evidence: format!(
+            "{:.1} % of the messages ({n} of {}) were dropped for {reason}",
+            100.0 * *n as f64 / chain.messages.max(1) as f64,
+            chain.messages
+        ),
+        remedy: "check whether the rule is meant to reject them, and what makes them so".into(),
+        gain: 0.0,
+        verify: format!("record again with the change and compare the messages dropped for {reason}"),
+    };
+    weighty.map(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Outcomes, Verdict};
+
+    fn judged(causes: Vec<CauseShare>) -> Explained {
+        let verdict = |share: &CauseShare| Verdict {
+            suspect: match share.cause {
+                Cause::Lock => format!("lock:{}", share.detail),
+                cause => cause.word().into(),
+            },
+            result: if share.tail_share >= 0.05 { Contribution::Contributes } else { Contribution::DoesNotContribute },
+            ..Verdict::default()
+        };
+        let is_judged = |share: &&CauseShare| share.cause != Cause::Unknown;
+        let verdicts = causes.iter().filter(is_judged).map(verdict).collect();
+        Explained { verdicts, by_cause: causes.clone(), causes, tail_messages: 1, ..Explained::default() }
+    }
 
     fn of(cause: Cause, detail: &str) -> Vec<Recommendation> {
-        let share = CauseShare { cause, detail: detail.into(), tail_share: 0.9, time_ns: 1, usual_ns: 0 };
-        recommend(&Explained { causes: vec![share], tail_messages: 1, ..Explained::default() })
+        let share = CauseShare { cause, detail: detail.into(), tail_share: 0.9, time_ns: 1, ..CauseShare::default() };
+        recommend(&judged(vec![share]), &Chain::default())
     }
 
     #[test]
@@ -186,15 +240,42 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_most_stands_first() {
+    fn what_gains_most_stands_first_and_what_does_not_contribute_nowhere() {
         let share = |cause, tail_share| CauseShare { cause, tail_share, ..CauseShare::default() };
         let what_if = |without: &str, gain| crate::WhatIf { without: without.into(), gain, ..Default::default() };
         let explained = Explained {
-            causes: vec![share(Cause::Work, 0.5), share(Cause::Gil, 0.46), share(Cause::Irq, 0.04)],
-            what_if: vec![what_if("work", 0.1), what_if("gil", 0.4)],
-            ..Explained::default()
+            what_if: vec![what_if("work", 0.1), what_if("gil", 0.4), what_if("irq", 0.9)],
+            ..judged(vec![share(Cause::Work, 0.5), share(Cause::Gil, 0.46), share(Cause::Irq, 0.04)])
         };
-        let order: Vec<_> = recommend(&explained).into_iter().map(|r| (r.against, r.gain)).collect();
+        let order: Vec<_> = recommend(&explained, &Chain::default()).into_iter().map(|r| (r.against, r.gain)).collect();
         assert_eq!(order, [("gil".into(), 0.4), ("work".into(), 0.1)]);
+    }
+
+    #[test]
+    fn messages_that_a_rule_drops_come_first() {
+        let outcomes = Outcomes { dropped: vec![("timing".into(), 249), ("rare".into(), 1)], ..Outcomes::default() };
+        let chain = Chain { messages: 1000, outcomes, ..Chain::default() };
+        let gil = CauseShare { cause: Cause::Gil, tail_share: 0.9, ..CauseShare::default() };
+        let found = recommend(&judged(vec![gil]), &chain);
+        assert_eq!(found[0].evidence, "24.9 % of the messages (249 of 1000) were dropped for timing");
+        assert_eq!(found.iter().map(|r| r.against.as_str()).collect::<Vec<_>>(), ["dropped:timing", "gil"]);
+    }
+
+    #[test]
+    fn evidence_and_prediction_are_of_the_same_whole() {
+        let share = |detail: &str, tail_share| CauseShare {
+            cause: Cause::Gil,
+            detail: detail.into(),
+            tail_share,
+            time_ns: 1_000_000,
+            messages: 4,
+            ..CauseShare::default()
+        };
+        let mut explained = judged(vec![share("held by a", 0.3), share("held by b", 0.25)]);
+        explained.by_cause = vec![CauseShare { tail_share: 0.55, messages: 7, ..share("", 0.55) }];
+        explained.tail_messages = 9;
+        let found = recommend(&explained, &Chain::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence, "gil (30 % held by a) is 55 % of the excess: 1.0 ms in 7 of 9 messages");
     }
 }

@@ -227,7 +227,10 @@ impl Analyzer {
         telemetry.sort_by(|a, b| a.topic.cmp(&b.topic));
         let marks = self.marks(&context);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
-        let line::Lines { chains: lines, alone } = line::find(&messages, &self.config, &context)?;
+        let line::Lines { chains: mut lines, alone } = line::find(&messages, &self.config, &context)?;
+        if let Some(deadline_ns) = self.config.explain.deadline_ns {
+            lines.iter_mut().for_each(|line| line.deadline_ns = Some(deadline_ns));
+        }
         let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
@@ -281,6 +284,8 @@ impl Analyzer {
             futexes: &futexes,
             marks,
             names: &mut names,
+            receivers: Default::default(),
+            busy: Default::default(),
             verbose: false,
         };
         let wanted = &self.config.explain;
@@ -302,7 +307,7 @@ impl Analyzer {
             rows::of_threads(&machine, &self.objects, sink);
         }
         // A suspect may be at home in one chain only; one that no chain knows is a mistake.
-        for word in &wanted.suspects {
+        for word in wanted.suspects.iter().chain(wanted.without.iter().flatten()) {
             let is_it = |error: &Error| matches!(error, Error::UnknownSuspect { suspect, .. } if suspect == word);
             if refused.iter().filter(|error| is_it(error)).count() == chains.len()
                 && let Some(at) = refused.iter().position(is_it)

@@ -1,21 +1,29 @@
 //! Whose time it was: walks the critical path of every message of a chain, sums it up, and asks what the
 //! tail has that the usual messages have not.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use foldhash::HashMap;
 use taut_stats::Distribution;
 
 use crate::{
-    Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece, State,
-    Wanted, advice,
+    Above, Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece,
+    Selected, State, Wanted, advice,
     collect::{Context, Stamp},
     kernel,
     ledger::{Kind, Ledger},
     line::Line,
-    messages::Messages,
+    messages::{Message, Messages},
+    modes,
+    queues::Queues,
+    replay::Replay,
     rows::{RowSink, Teller},
     sides, suspects,
-    walk::{Pass, Piece, Walker},
+    walk::{Behind, Pass, Piece, Walker},
 };
+
+/// Messages that are looked at before the others, to learn what is typical.
+const LEARNED_FROM: usize = 200;
 
 /// A message's passes of the chain's points: (column, pass), in order.
 pub(crate) struct Passage {
@@ -104,8 +112,12 @@ pub(crate) fn explain(
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
+    walker.receivers.clear();
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
     let all = line.messages(messages);
+    let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns, context), walker);
+    walker.busy.clear();
+    let mut kept = Kept::new(wanted);
     let mut teller = sink.map(|sink| Teller::new(chain, &all, line, context, sink));
     for (nth, (message, stamps)) in (0..).zip(all) {
         let passage = Passage::partly(stamps, &columns, context);
@@ -117,37 +129,46 @@ pub(crate) fn explain(
             told => told.flatten(),
         };
         let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
+        if let Some(sides) = sides.as_mut().filter(|_| counts) {
+            sides.add(passage.start_ns(), &pieces, walker, strangers);
+        }
+        let (pieces, waits) = queues.divide(&passage, pieces, walker);
         if let Some((teller, row)) = teller.as_mut().zip(row) {
             teller.hops(&row, &passage, &pieces, walker);
         }
         if !counts {
             continue;
         }
-        if let Some(sides) = &mut sides {
-            sides.add(passage.start_ns(), &pieces, walker, strangers);
-        }
         let pieces = if walker.is_blind() { passage.unknown() } else { pieces };
-        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter());
+        kept.take(&passage, &pieces);
+        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter(), waits);
         through.push(stamps);
     }
     if wanted.only_rows {
         return Vec::new();
     }
-    let limit = limit(chain, &ledger);
-    ledger.close(limit.map(|(_, ns)| ns));
+    let selection = select(chain, &ledger, wanted);
+    ledger.close(selection.limit_ns);
     let mut explained = Explained {
         messages: through.len() as u64,
         tail_messages: ledger.tail.len() as u64,
-        tail_quantile: limit.map(|(quantile, _)| quantile),
-        tail_limit_ns: limit.map_or(0, |(_, ns)| ns),
+        selected: selection.by,
+        tail_quantile: match selection.by {
+            Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => Some(quantile),
+            _ => None,
+        },
+        tail_limit_ns: selection.limit_ns.unwrap_or(0),
+        modes: modes::modes(chain, &ledger, walker),
         causes: causes(&ledger, walker),
+        by_cause: by_cause(&ledger),
         hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, walker, line.points.len() - 1) },
         culprits: culprits(&ledger, walker),
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
-    let refused = suspects::judge(&mut explained, chain, &ledger, walker, wanted);
-    explained.recommendations = advice::recommend(&explained);
+    let replay = Replay::of(&ledger, |row| Passage::of(through[row], &columns, context));
+    let refused = suspects::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
+    explained.recommendations = advice::recommend(&explained, chain);
     if wanted.budgets {
         explained.budgets = ledger.rows.iter().map(|row| budget(row, &ledger, walker, context)).collect();
     }
@@ -156,28 +177,97 @@ pub(crate) fn explain(
         .into_iter()
         .filter_map(|at| {
             let passage = Passage::of(through[at], &columns, context)?;
-            Some(path(&passage, budget(&ledger.rows[at], &ledger, walker, context), walker, context))
+            let divided = kept.pieces.remove(&at);
+            Some(path(&passage, divided, budget(&ledger.rows[at], &ledger, walker, context), walker, context))
         })
         .collect();
     chain.explained = explained;
     refused
 }
 
-/// Where the tail of those that are explained begins, and which quantile that is; a sink may have left some out.
-fn limit(chain: &Chain, ledger: &Ledger) -> Option<(f64, u64)> {
-    let all = &chain.end_to_end.distribution;
-    if all.n == ledger.rows.len() as u64 {
-        return all.highest_to_p99();
+/// Some of the messages that pass the whole chain, spread over all.
+fn some(all: &[(&Message, &[Stamp])], columns: &HashMap<u32, usize>, context: &Context) -> Vec<Passage> {
+    let every = all.len().div_ceil(LEARNED_FROM).max(1);
+    all.iter().step_by(every).filter_map(|(_, stamps)| Passage::of(stamps, columns, context)).collect()
+}
+
+/// Pieces of the rows whose path may be shown, where a message waited behind others.
+struct Kept<'a> {
+    wanted: &'a Wanted,
+    rows: usize,
+    pieces: HashMap<usize, Vec<(u16, Piece)>>,
+    /// (total, row) of the worst so far that nobody named, the least of them first.
+    worst: BinaryHeap<Reverse<(u64, Reverse<usize>)>>,
+}
+
+impl<'a> Kept<'a> {
+    fn new(wanted: &'a Wanted) -> Kept<'a> {
+        Kept { wanted, rows: 0, pieces: HashMap::default(), worst: BinaryHeap::new() }
     }
-    let ways: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-    let mut sorted = ways.clone();
+
+    fn take(&mut self, passage: &Passage, pieces: &[(u16, Piece)]) {
+        let (row, total_ns) = (self.rows, passage.total_ns());
+        self.rows += 1;
+        if pieces.iter().all(|(_, piece)| piece.behind.is_none()) {
+            return;
+        }
+        if !is_asked(self.wanted, passage.id, total_ns) {
+            let is_full = self.worst.len() >= self.wanted.worst;
+            if is_full && self.worst.peek().is_none_or(|Reverse(least)| *least >= (total_ns, Reverse(row))) {
+                return;
+            }
+            self.worst.push(Reverse((total_ns, Reverse(row))));
+            if is_full && let Some(Reverse((_, Reverse(least)))) = self.worst.pop() {
+                self.pieces.remove(&least);
+            }
+        }
+        self.pieces.insert(row, pieces.to_vec());
+    }
+}
+
+/// Which messages are explained, and above which time they begin.
+struct Selection {
+    by: Selected,
+    limit_ns: Option<u64>,
+}
+
+/// Those that the user names; else those that missed the deadline, all of them; else the tail.
+fn select(chain: &Chain, ledger: &Ledger, wanted: &Wanted) -> Selection {
+    let mut sorted: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
     sorted.sort_unstable();
-    Distribution::of(&ways, &sorted).highest_to_p99()
+    match wanted.above {
+        Some(Above::Quantile(q)) => {
+            return Selection { by: Selected::AboveQuantile(q), limit_ns: taut_stats::rank(&sorted, q) };
+        }
+        Some(Above::Ns(ns)) => return Selection { by: Selected::AboveTime, limit_ns: Some(ns) },
+        None => {}
+    }
+    if let Some(deadline_ns) = chain.deadline_ns.filter(|deadline| sorted.last().is_some_and(|last| last > deadline)) {
+        return Selection { by: Selected::Missed, limit_ns: Some(deadline_ns) };
+    }
+    let all = &chain.end_to_end.distribution;
+    // A sink may have left some out.
+    let carried = match all.n == ledger.rows.len() as u64 {
+        true => all.highest_to_p99(),
+        false => {
+            let ways: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
+            Distribution::of(&ways, &sorted).highest_to_p99()
+        }
+    };
+    match carried {
+        // Where many messages tie with the slowest, those are the tail.
+        Some((quantile, ns)) if sorted.last() == Some(&ns) && sorted[0] < ns => {
+            Selection { by: Selected::Tail(quantile), limit_ns: Some(ns - 1) }
+        }
+        Some((quantile, ns)) => Selection { by: Selected::Tail(quantile), limit_ns: Some(ns) },
+        None => Selection { by: Selected::Nothing, limit_ns: None },
+    }
 }
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
     let groups = ledger.groups(|kind| (kind.cause, kind.detail));
     let line = |line: &crate::ledger::Line<(Cause, u32)>| CauseShare {
+        messages: line.messages,
         cause: line.group.0,
         detail: walker.names.text(line.group.1).to_owned(),
         tail_share: groups.share(line),
@@ -187,12 +277,29 @@ fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
     groups.lines.iter().map(line).collect()
 }
 
+/// The same by cause alone: shares are those of its details together.
+fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
+    let details = ledger.groups(|kind| (kind.cause, kind.detail));
+    let line = |line: &crate::ledger::Line<Cause>| CauseShare {
+        cause: line.group,
+        detail: String::new(),
+        tail_share: details.lines.iter().filter(|d| d.group.0 == line.group).map(|d| details.share(d)).sum(),
+        time_ns: line.time_ns,
+        usual_ns: line.usual_ns,
+        messages: line.messages,
+    };
+    let mut all: Vec<CauseShare> = ledger.groups(|kind| kind.cause).lines.iter().map(line).collect();
+    all.sort_by(|a, b| b.tail_share.total_cmp(&a.tail_share).then(a.cause.cmp(&b.cause)));
+    all
+}
+
 fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
     let groups = ledger.groups(|kind| (kind.hop, kind.cause, kind.detail));
     let mut shares = vec![Vec::new(); hops];
     for line in &groups.lines {
         let (hop, cause, detail) = line.group;
         shares[usize::from(hop)].push(CauseShare {
+            messages: line.messages,
             cause,
             detail: walker.names.text(detail).to_owned(),
             tail_share: groups.share(line),
@@ -248,15 +355,16 @@ fn parties(kind: &Kind, walker: &Walker<'_>, time_ns: u64) -> Vec<(&'static str,
     parties
 }
 
+fn is_asked(wanted: &Wanted, id: u64, total_ns: u64) -> bool {
+    wanted.messages.contains(&id) || wanted.from_ns.is_some_and(|from_ns| total_ns >= from_ns)
+}
+
 /// Rows whose path is shown: the worst, worst first, then those asked for.
 fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
     let mut by_total: Vec<usize> = (0..ledger.rows.len()).collect();
     by_total.sort_by_key(|at| (std::cmp::Reverse(ledger.rows[*at].total_ns), *at));
     by_total.truncate(wanted.worst);
-    let is_asked = |row: &crate::ledger::Row| {
-        wanted.messages.contains(&row.id) || wanted.from_ns.is_some_and(|from_ns| row.total_ns >= from_ns)
-    };
-    let asked = (0..ledger.rows.len()).filter(|at| is_asked(&ledger.rows[*at]));
+    let asked = (0..ledger.rows.len()).filter(|at| is_asked(wanted, ledger.rows[*at].id, ledger.rows[*at].total_ns));
     let asked: Vec<usize> = asked.filter(|at| !by_total.contains(at)).collect();
     by_total.extend(asked);
     by_total
@@ -283,9 +391,20 @@ fn budget(row: &crate::ledger::Row, ledger: &Ledger, walker: &Walker<'_>, contex
     }
 }
 
-fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Context) -> MessagePath {
+/// `divided`: the message's pieces where it waited behind others; what is to be read of them comes from another walk.
+fn path(
+    passage: &Passage,
+    divided: Option<Vec<(u16, Piece)>>,
+    budget: Budget,
+    walker: &mut Walker<'_>,
+    context: &Context,
+) -> MessagePath {
     let since = |time_ns: u64| time_ns.saturating_sub(context.start_ns);
-    let pieces = passage.pieces(walker);
+    let walked = passage.pieces(walker);
+    let pieces = match divided {
+        None => walked,
+        Some(pieces) => with_notes(pieces, &walked),
+    };
     let mut tids: Vec<i32> = Vec::new();
     for (_, piece) in &pieces {
         if !tids.contains(&piece.tid) {
@@ -299,8 +418,12 @@ fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Co
         lane: tids.iter().position(|tid| *tid == piece.tid).unwrap_or(0),
         cause: piece.cause,
         detail: walker.names.text(piece.detail).to_owned(),
+        behind: match piece.behind {
+            Some(Behind::Message(id)) => Some(id),
+            _ => None,
+        },
         by: if piece.other == 0 { String::new() } else { walker.objects.name(piece.other, piece.from_ns).into_owned() },
-        note: piece.note.clone(),
+        note: note(piece, walker),
     });
     let path = path.collect();
     let margin = passage.total_ns() / 10;
@@ -318,6 +441,27 @@ fn path(passage: &Passage, budget: Budget, walker: &mut Walker<'_>, context: &Co
         path,
         lanes: tids.iter().map(lane).collect(),
     }
+}
+
+/// The notes of the walked pieces that lie where these do and say the same.
+fn with_notes(mut pieces: Vec<(u16, Piece)>, walked: &[(u16, Piece)]) -> Vec<(u16, Piece)> {
+    for (_, piece) in &mut pieces {
+        let at = walked.partition_point(|(_, other)| other.to_ns <= piece.from_ns);
+        if let Some((_, other)) = walked.get(at).filter(|(_, other)| other.cause == piece.cause) {
+            piece.note.clone_from(&other.note);
+        }
+    }
+    pieces
+}
+
+/// What is known of the piece besides, and what it was behind.
+fn note(piece: &Piece, walker: &Walker<'_>) -> String {
+    let behind = match piece.behind {
+        None => return piece.note.clone(),
+        Some(Behind::Message(id)) => format!("behind message {id}"),
+        Some(Behind::Work(name)) => format!("behind {}", walker.names.text(name)),
+    };
+    if piece.note.is_empty() { behind } else { format!("{behind}: {}", piece.note) }
 }
 
 fn state(state: kernel::State) -> State {

@@ -90,12 +90,18 @@ pub struct Explained {
     pub messages: u64,
     /// Of them, those in the tail.
     pub tail_messages: u64,
-    /// Quantile above which the tail begins, e.g. 0.99; `None` when there are too few messages for a tail.
+    /// Why these: they are the tail, missed the deadline, or were named. What lies below was not examined.
+    pub selected: Selected,
+    /// Quantile above which the tail begins, e.g. 0.99; `None` where no quantile says which messages are explained.
     pub tail_quantile: Option<f64>,
-    /// Its value, end to end.
+    /// The time above which messages are explained, end to end.
     pub tail_limit_ns: u64,
+    /// Modes of the distribution above the one that holds the median, in order of time.
+    pub modes: Vec<Mode>,
     /// Cause shares of the tail, largest first; their `tail_share`s sum to 1 when there is a tail.
     pub causes: Vec<CauseShare>,
+    /// The same by cause alone: every detail of it together, with the messages that any of them affects.
+    pub by_cause: Vec<CauseShare>,
     /// The same for each hop, in the order of the chain's hops; all shares of all hops sum to 1.
     /// Empty when the recording holds nothing that tells causes.
     pub hops: Vec<Vec<CauseShare>>,
@@ -115,6 +121,39 @@ pub struct Explained {
     pub paths: Vec<MessagePath>,
 }
 
+/// Which messages are explained.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Selected {
+    /// None: there are too few messages for a tail.
+    #[default]
+    Nothing,
+    /// Above the highest quantile up to p99 that the data carry.
+    Tail(f64),
+    /// All that missed the deadline.
+    Missed,
+    /// Above a quantile that the user named.
+    AboveQuantile(f64),
+    /// Above a time that the user named.
+    AboveTime,
+}
+
+/// A peak of the distribution that stands apart from the main one: messages that take longer for a reason of their own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mode {
+    /// Shortest of its messages.
+    pub from_ns: u64,
+    /// Longest.
+    pub to_ns: u64,
+    /// Their median.
+    pub p50_ns: u64,
+    /// How many.
+    pub messages: u64,
+    /// Of all messages, the share (0..1).
+    pub share: f64,
+    /// What they have beyond typical messages, largest first: cause, detail, share of the excess.
+    pub causes: Vec<(Cause, String, f64)>,
+}
+
 /// One cause, with the place or party it is about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CauseShare {
@@ -128,6 +167,8 @@ pub struct CauseShare {
     pub time_ns: u64,
     /// Time spent so in the usual message (mean over the middle fifth of the messages).
     pub usual_ns: u64,
+    /// Explained messages that spent any time so.
+    pub messages: u64,
 }
 
 /// A party that took time from the tail's messages.
@@ -145,20 +186,47 @@ pub struct Culprit {
     pub causes: Vec<Cause>,
 }
 
-/// Guilty or not.
+/// Whether a hypothesis holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contribution {
+    /// The lower bound of the share is at least 5 %.
+    Contributes,
+    /// The upper bound is below that.
+    DoesNotContribute,
+    /// The interval holds the limit, or the recording does not show it.
+    #[default]
+    Undecided,
+}
+
+impl Contribution {
+    /// The word in reports and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Contribution::Contributes => "contributes",
+            Contribution::DoesNotContribute => "does_not_contribute",
+            Contribution::Undecided => "undecided",
+        }
+    }
+}
+
+/// The result for one hypothesis.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// "lock:sdk_lock", "gil", "hop:a → b", "process:NAME", "irq" …
     pub suspect: String,
-    /// Whether it makes the tail: the lower bound of `tail_share` is at least 5 %.
-    pub contended: bool,
+    /// Whether it contributes to what the explained messages exceed the typical ones by.
+    pub result: Contribution,
+    /// What would decide an undecided one; else empty.
+    pub decided_by: String,
+    /// Whether it was named by the user.
+    pub is_asked: bool,
     /// Time that each message lost to the suspect; messages that lost none count as 0.
     pub wait: Distribution,
     /// Messages that lost any time to it.
     pub touched: u64,
     /// Share of the tail (0..1).
     pub tail_share: f64,
-    /// 95 % interval of that share, by bootstrap over the tail's messages.
+    /// 95 % interval of that share, by resampling the bursts of explained messages.
     pub tail_share_interval: (f64, f64),
     /// What a colleague would say.
     pub sentence: String,
@@ -173,10 +241,31 @@ pub struct WhatIf {
     pub p50_ns: Option<u64>,
     /// As above.
     pub p99_ns: Option<u64>,
-    /// Change of the highest quantile that is carried (up to p99), as a share of it (0..1).
+    /// The same before and after, each with its interval: p50, p95 and p99, as far as there are messages beyond them.
+    pub quantiles: Vec<Predicted>,
+    /// Quantile that `gain` is of.
+    pub gain_quantile: Option<f64>,
+    /// Change of that quantile, as a share of its value as measured (0..1).
     pub gain: f64,
+    /// Messages that miss the deadline; `None` without one.
+    pub missed: Option<u64>,
+    /// Whether messages waited for busy threads, so that what was recorded was replayed.
+    pub is_replayed: bool,
     /// What the prediction assumes.
     pub assumption: String,
+}
+
+/// A quantile as measured, and without a cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// E.g. 0.99.
+    pub quantile: f64,
+    /// As measured.
+    pub before_ns: u64,
+    /// As predicted.
+    pub after_ns: u64,
+    /// 95 % interval in which the quantile of another recording of this length, made without the cause, is expected.
+    pub interval_ns: (u64, u64),
 }
 
 /// What to do about it.
@@ -288,6 +377,8 @@ pub struct PathPiece {
     pub cause: Cause,
     /// As in [`CauseShare::detail`].
     pub detail: String,
+    /// The message that the thread was busy with, or had been late by, where this one waited for it.
+    pub behind: Option<u64>,
     /// Who is to blame, as "comm/tid": holder, who ran instead, awaited peer; "" is nobody known.
     pub by: String,
     /// Everything else that is known: holder, system call, who ran instead, what the holder did.

@@ -126,7 +126,7 @@ fn hops(table: &Table<'_>, line: &Line, context: &Context, warm: usize, way: &Di
     let delays: Vec<Delay> = std::thread::scope(|scope| {
         let work: Vec<_> =
             (1..table.columns).map(|to| scope.spawn(move || delay(&table.delays(warm..n, to - 1, to)))).collect();
-        work.into_iter().map(|one| one.join().unwrap_or_default()).collect()
+        work.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     let shares = tail_shares(table, &delays, warm, way);
     let crossing = crossings(table, line, context);

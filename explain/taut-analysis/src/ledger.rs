@@ -3,7 +3,7 @@
 
 use foldhash::HashMap;
 
-use crate::{Cause, walk::Piece};
+use crate::{Cause, queues::Wait, walk::Piece};
 
 /// What makes two pieces the same for sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +14,15 @@ pub(crate) struct Kind {
     pub tid: i32,
     pub other: i32,
     pub after: Option<(Cause, u32)>,
+    /// Whether the message waited behind another meanwhile.
+    pub queued: bool,
+}
+
+impl Kind {
+    pub fn of(hop: u16, piece: &Piece) -> Kind {
+        let Piece { cause, detail, tid, other, after, behind, .. } = *piece;
+        Kind { hop, cause, detail, tid, other, after, queued: behind.is_some() }
+    }
 }
 
 /// One message's row.
@@ -24,6 +33,8 @@ pub(crate) struct Row {
     pub total_ns: u64,
     /// (number of the kind, time).
     pub amounts: Vec<(u32, u64)>,
+    /// Waits for busy threads, by hop.
+    pub waits: Vec<(u16, Wait)>,
 }
 
 /// All rows, in order of the messages' starts.
@@ -33,17 +44,23 @@ pub(crate) struct Ledger {
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
     /// Mean of each kind over the middle fifth of the rows by total.
-    usual: Vec<f64>,
+    pub usual: Vec<f64>,
     /// Indices of the rows in the tail.
     pub tail: Vec<usize>,
 }
 
 impl Ledger {
-    pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, pieces: impl Iterator<Item = (u16, Piece)>) {
-        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new() };
+    pub fn add(
+        &mut self,
+        id: u64,
+        start_ns: u64,
+        total_ns: u64,
+        pieces: impl Iterator<Item = (u16, Piece)>,
+        waits: Vec<(u16, Wait)>,
+    ) {
+        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new(), waits };
         for (hop, piece) in pieces {
-            let Piece { cause, detail, tid, other, after, .. } = piece;
-            let kind = Kind { hop, cause, detail, tid, other, after };
+            let kind = Kind::of(hop, &piece);
             let next = self.kinds.len() as u32;
             let number = *self.numbers.entry(kind).or_insert_with(|| {
                 self.kinds.push(kind);
@@ -87,6 +104,15 @@ impl Ledger {
 
     /// Sums of the tail by group, and by how much each tail message exceeds the usual one in each.
     pub fn groups<G: Copy + Eq + std::hash::Hash + Ord>(&self, group: impl Fn(&Kind) -> G) -> Groups<G> {
+        self.groups_of(&self.tail, group)
+    }
+
+    /// The same of some rows.
+    pub fn groups_of<G: Copy + Eq + std::hash::Hash + Ord>(
+        &self,
+        rows: &[usize],
+        group: impl Fn(&Kind) -> G,
+    ) -> Groups<G> {
         let of: Vec<G> = self.kinds.iter().map(group).collect();
         let mut usual: HashMap<G, f64> = HashMap::default();
         for (group, ns) in of.iter().zip(&self.usual) {
@@ -94,7 +120,7 @@ impl Ledger {
         }
         let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
         let mut lines: HashMap<G, Line<G>> = HashMap::default();
-        for at in &self.tail {
+        for at in rows {
             let mut sums: HashMap<G, u64> = HashMap::default();
             for (kind, ns) in &self.rows[*at].amounts {
                 *sums.entry(of[*kind as usize]).or_default() += ns;
@@ -103,8 +129,10 @@ impl Ledger {
             for (group, ns) in sums {
                 let beyond = (ns as f64 - usual[&group]).max(0.0);
                 let usual_ns = usual[&group] as u64;
-                let line = lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, usual_ns });
+                let line =
+                    lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, usual_ns, messages: 0 });
                 line.time_ns += ns;
+                line.messages += u64::from(ns > 0);
                 line.excess_ns += beyond;
                 excess += beyond;
             }
@@ -131,6 +159,8 @@ pub(crate) struct Line<G> {
     /// By how much the tail's messages exceed the usual one, none counted negative.
     pub excess_ns: f64,
     pub usual_ns: u64,
+    /// Messages of the tail with any of it.
+    pub messages: u64,
 }
 
 impl<G> Groups<G> {
@@ -146,7 +176,7 @@ mod tests {
     use super::*;
 
     fn piece(from_ns: u64, to_ns: u64, cause: Cause) -> (u16, Piece) {
-        (0, Piece { from_ns, to_ns, cause, tid: 1, detail: 0, other: 0, after: None, note: String::new() })
+        (0, Piece { cause, ..Piece::unknown(from_ns, to_ns, 1) })
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
         for id in 0..100 {
             let late = if id < 3 { 50 } else { 0 };
             let pieces = [piece(0, 100, Cause::Work), piece(100, 100 + late, Cause::Lock)];
-            ledger.add(id, id, 100 + late, pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns));
+            ledger.add(id, id, 100 + late, pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns), Vec::new());
         }
         ledger.close(Some(120));
         let groups = ledger.groups(|kind| kind.cause);

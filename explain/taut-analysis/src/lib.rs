@@ -18,8 +18,13 @@ mod ledger;
 mod line;
 mod marks;
 mod messages;
+mod modes;
 mod names;
 mod outcomes;
+mod predictions;
+mod queues;
+mod replay;
+mod resample;
 mod result;
 mod rows;
 mod sides;
@@ -64,6 +69,12 @@ pub struct Wanted {
     pub from_ns: Option<u64>,
     /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
     pub suspects: Vec<String>,
+    /// What to predict the chain without besides, each with one or several words as in `suspects`.
+    pub without: Vec<Vec<String>>,
+    /// Which messages are explained; without it, those that missed the deadline, or else the tail.
+    pub above: Option<Above>,
+    /// Instead of the declared chains' deadlines, end to end.
+    pub deadline_ns: Option<u64>,
     /// Whether every message's budget is wanted.
     pub budgets: bool,
     /// Whether every message's time is wanted, the program's apart from the machine's.
@@ -79,11 +90,23 @@ impl Default for Wanted {
             messages: Vec::new(),
             from_ns: None,
             suspects: Vec::new(),
+            without: Vec::new(),
+            above: None,
+            deadline_ns: None,
             budgets: false,
             sides: false,
             only_rows: false,
         }
     }
+}
+
+/// The messages above this are explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Above {
+    /// E.g. 0.95.
+    Quantile(f64),
+    /// End to end.
+    Ns(u64),
 }
 
 /// A chain by the user's word.

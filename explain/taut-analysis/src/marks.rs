@@ -26,6 +26,14 @@ pub(crate) struct Mark {
     pub name: String,
 }
 
+/// What a thread is busy with, other than the message at hand.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Other {
+    Message(u64),
+    /// Marked work.
+    Work(String),
+}
+
 struct LockWait {
     start_ns: u64,
     end_ns: u64,
@@ -64,23 +72,63 @@ impl Marks {
     /// Until when the thread was busy with something else that it had begun before it could take a message
     /// of `from_ns`, and with what: its last stamp of another message strictly between, or the end of
     /// marked work that was under way at `from_ns`.
-    pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, String)> {
+    pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, Other)> {
         let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id);
-        let message = foreign.map(|s| (s.time_ns, format!("message {}", s.id)));
+        let message = foreign.map(|s| (s.time_ns, Other::Message(s.id)));
         let open = self.open_work(tid, from_ns);
         let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
         let within = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
         let mut within = within.iter().take_while(|m| m.time_ns < to_ns);
         let end = within.find(|m| m.kind == Kind::End && open.contains(&m.name.as_str()));
-        let work = end.map(|m| (m.time_ns, m.name.clone()));
-        message.max(work)
+        let work = end.map(|m| (m.time_ns, Other::Work(m.name.clone())));
+        [message, work].into_iter().flatten().max_by_key(|(until_ns, _)| *until_ns)
     }
 
     /// Stretches between two neighbouring stamps of one and the same other message: (from, to, which).
-    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, String)> {
+    pub fn foreign_stretches(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Vec<(u64, u64, u64)> {
         let pairs = self.between(tid, from_ns, to_ns).windows(2);
         let pairs = pairs.filter(|pair| pair[0].id == pair[1].id && pair[0].id != id);
-        pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, format!("message {}", pair[0].id))).collect()
+        pairs.map(|pair| (pair[0].time_ns, pair[1].time_ns, pair[0].id)).collect()
+    }
+
+    /// Which messages the thread handles from `from_ns` to `until_ns`, in order of time. Between the stamps of two messages it
+    /// has the second one already, or, where it stamps on receipt, the first one still.
+    pub fn handled(&self, tid: i32, from_ns: u64, until_ns: u64, on_receipt: bool) -> Vec<(u64, u64, u64)> {
+        let Some(stamps) = self.stamps.get(&tid) else { return Vec::new() };
+        let first = stamps.partition_point(|s| s.time_ns <= from_ns);
+        let mut handled: Vec<(u64, u64, u64)> = Vec::new();
+        let mut at = from_ns;
+        for next in first..=stamps.len() {
+            let end = stamps.get(next).map_or(until_ns, |s| s.time_ns.min(until_ns));
+            let (before, after) = (next.checked_sub(1).map(|n| stamps[n].id), stamps.get(next).map(|s| s.id));
+            if let Some(id) = if on_receipt { before.or(after) } else { after.or(before) }
+                && at < end
+            {
+                match handled.last_mut() {
+                    Some(last) if last.2 == id => last.1 = end,
+                    _ => handled.push((at, end, id)),
+                }
+            }
+            at = at.max(end);
+            if at >= until_ns {
+                break;
+            }
+        }
+        handled
+    }
+
+    /// The message between two of the stamps of which the thread is at that moment.
+    pub fn within(&self, tid: i32, time_ns: u64) -> Option<u64> {
+        let stamps = self.stamps.get(&tid)?;
+        let next = stamps.partition_point(|s| s.time_ns <= time_ns);
+        let before = stamps[next.checked_sub(1)?];
+        stamps.get(next).filter(|after| after.id == before.id).map(|after| after.id)
+    }
+
+    /// The thread's first stamp after that moment that is of another message.
+    pub fn next_foreign(&self, tid: i32, id: u64, time_ns: u64) -> Option<u64> {
+        let stamps = self.stamps.get(&tid)?;
+        stamps[stamps.partition_point(|s| s.time_ns <= time_ns)..].iter().find(|s| s.id != id).map(|s| s.time_ns)
     }
 
     /// Stretches in which the thread waited for a lock by its own word: (from, to, which).

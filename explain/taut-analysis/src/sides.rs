@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 
 use crate::{
-    Cause, SideShare, Sides, Spent,
+    Cause, SideShare, Sides, Spent, queues,
     walk::{Pass, Piece, Walker},
 };
 
@@ -33,34 +33,48 @@ impl Collector {
         let mut row = vec![Spent::default(); self.sides.hops];
         for hop in pieces.chunk_by(|one, next| one.0 == next.0) {
             let (number, server) = (hop[0].0, hop[hop.len() - 1].1.tid);
-            let waited_behind = |(_, piece): &(u16, Piece)| piece.cause == Cause::Queued && piece.tid == server;
+            let waited_behind = |(_, piece): &(u16, Piece)| piece.behind.is_some();
             // A thread that takes over a message at once had nothing to do before.
             if hop[0].1.tid != server && !hop.iter().any(waited_behind) {
                 self.debts.remove(&server);
             }
+            // What a message waits for behind others while the machine takes it, and then what is left of the backlog.
+            let mut backlog = self.debts.get(&server).copied().unwrap_or(0);
+            let mut machine: Vec<u64> = Vec::with_capacity(hop.len());
             for (_, piece) in hop {
                 let length = piece.to_ns - piece.from_ns;
-                let machine = match piece.cause {
-                    // In a queue that never idles, taking a stall out takes at most its length out of the waits behind it
-                    // (Lindley 1952).
-                    Cause::Queued => length.min(self.debts.get(&piece.tid).copied().unwrap_or(0)),
-                    _ => machine_ns(piece, walker, strangers, DEPTH_MAX).min(length),
-                };
-                if piece.cause != Cause::Queued {
-                    *self.debts.entry(piece.tid).or_default() += machine;
+                machine.push(match queues::is_load(piece) {
+                    true => 0,
+                    false => machine_ns(piece, walker, strangers, DEPTH_MAX).min(length),
+                });
+                match piece.behind {
+                    // What a message waits for behind another is that one's already.
+                    Some(_) => backlog = backlog.saturating_sub(machine[machine.len() - 1]),
+                    None => *self.debts.entry(piece.tid).or_default() += machine[machine.len() - 1],
+                }
+            }
+            for ((_, piece), mut machine) in hop.iter().zip(machine) {
+                let length = piece.to_ns - piece.from_ns;
+                // In a queue that never idles, taking a stall out takes at most its length out of the waits behind it
+                // (Lindley 1952).
+                if queues::is_load(piece) {
+                    machine = length.min(backlog);
+                    backlog -= machine;
                 }
                 let spent = &mut row[usize::from(number)];
                 spent.total_ns += length;
                 spent.machine_ns += machine;
-                if matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault) {
+                let is_work = matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault);
+                if is_work && piece.behind.is_none() {
                     spent.work_ns += length - machine;
                 }
                 if piece.cause == Cause::Unknown {
                     self.sides.unknown_ns += length;
                 }
+                let cause = if queues::is_load(piece) { Cause::Queued } else { piece.cause };
                 for (is_machine, ns) in [(false, length - machine), (true, machine)] {
                     if ns > 0 {
-                        *self.shares.entry((number, piece.cause, is_machine)).or_default() += ns;
+                        *self.shares.entry((number, cause, is_machine)).or_default() += ns;
                     }
                 }
             }

@@ -1,23 +1,22 @@
-//! Suspects: who is accused, whether they are guilty, and what the chain would be without them.
+//! Hypotheses: what may delay messages, and whether it contributes to the excess of those that are explained.
 
 use taut_stats::Distribution;
 
 use crate::{
-    Cause, Chain, Error, Explained, Verdict, Wanted, WhatIf,
+    Cause, Chain, Contribution, Error, Explained, Verdict, Wanted,
     kernel::Objects,
     ledger::{Kind, Ledger},
     names::Names,
+    predictions::{self, Predictor},
+    replay::Replay,
+    resample,
     walk::Walker,
 };
 
-/// Guilty from this share of the tail on, by the lower bound of its interval.
-const GUILTY_SHARE: f64 = 0.05;
-/// What nobody asked for and nobody registered is judged from this share on.
-const JUDGED_SHARE: f64 = 0.005;
-/// Shares below this get no what-if of their own.
-const WHAT_IF_SHARE: f64 = 0.01;
-/// Resamples of the bootstrap; its interval is that of percentiles (Efron 1979).
-const RESAMPLES: usize = 400;
+/// From this share of the excess on a hypothesis contributes.
+const LIMIT: f64 = 0.05;
+/// Shares below this get no prediction of their own.
+const PREDICTED_SHARE: f64 = 0.01;
 
 /// Somebody accused.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +34,7 @@ pub(crate) fn judge(
     explained: &mut Explained,
     chain: &Chain,
     ledger: &Ledger,
+    replay: Option<&Replay>,
     walker: &Walker<'_>,
     wanted: &Wanted,
 ) -> Vec<Error> {
@@ -53,26 +53,38 @@ pub(crate) fn judge(
         }
     }
     let excess = ledger.groups(|kind| (kind.cause, kind.detail)).excess;
+    let predictor = Predictor::new(chain, ledger, replay, walker, explained.tail_quantile);
     for suspect in &suspects {
-        let verdict = verdict(suspect, ledger, walker, &excess);
-        let may_gain = verdict.tail_share >= WHAT_IF_SHARE && *suspect != Suspect::Cause(Cause::Unknown);
+        let is_asked = asked.contains(&suspect.word());
+        let verdict = verdict(suspect, is_asked, ledger, walker, &excess, chain);
+        let may_gain = verdict.tail_share >= PREDICTED_SHARE && *suspect != Suspect::Cause(Cause::Unknown);
         explained.verdicts.push(verdict);
         if may_gain {
-            explained.what_if.push(what_if(suspect, ledger, walker, explained.tail_quantile));
+            explained.what_if.push(predictor.without(&[suspect]));
         }
     }
-    let asked = |v: &Verdict| asked.contains(&v.suspect);
-    explained.verdicts.sort_by(|a, b| asked(b).cmp(&asked(a)).then(b.tail_share.total_cmp(&a.tail_share)));
+    for words in &wanted.without {
+        match words.iter().map(|word| Suspect::parse(word, chain, walker)).collect::<Result<Vec<_>, _>>() {
+            Ok(all)
+                if predictions::word(&all).is_some_and(|word| explained.what_if.iter().all(|w| w.without != word)) =>
+            {
+                explained.what_if.push(predictor.without(&all.iter().collect::<Vec<_>>()));
+            }
+            Ok(_) => {}
+            Err(error) => refused.push(error),
+        }
+    }
+    explained.verdicts.sort_by(|a, b| b.is_asked.cmp(&a.is_asked).then(b.tail_share.total_cmp(&a.tail_share)));
     explained.what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     refused
 }
 
-/// Every registered lock, every other lock and cause with a share of the tail that is worth a sentence. Whom
-/// the recording cannot see is not judged: that no wait was seen then clears nobody.
+/// Every registered lock, and every cause with time in the explained messages. What the recording cannot see is not judged:
+/// that no wait was seen then says nothing.
 fn unasked(explained: &Explained, walker: &Walker<'_>) -> Vec<Suspect> {
     let locks = walker.objects.lock_names().into_iter().map(|n| Suspect::Lock(n.to_owned()));
     let mut suspects: Vec<Suspect> = locks.filter(|lock| lock.is_seen(walker)).collect();
-    for share in explained.causes.iter().filter(|share| share.tail_share >= JUDGED_SHARE) {
+    for share in explained.causes.iter().filter(|share| share.time_ns > 0) {
         let suspect = match share.cause {
             Cause::Unknown => continue,
             Cause::Lock => Suspect::Lock(share.detail.clone()),
@@ -129,7 +141,7 @@ impl Suspect {
         }
     }
 
-    fn word(&self) -> String {
+    pub fn word(&self) -> String {
         match self {
             Suspect::Cause(cause) => cause.word().to_owned(),
             Suspect::Lock(name) => format!("lock:{name}"),
@@ -140,7 +152,7 @@ impl Suspect {
     }
 
     /// Whether a piece of this kind is the suspect's time.
-    fn owns(&self, kind: &Kind, objects: &Objects, names: &Names) -> bool {
+    pub fn owns(&self, kind: &Kind, objects: &Objects, names: &Names) -> bool {
         let parties = || [kind.tid, kind.other].into_iter().filter(|tid| *tid != 0);
         match self {
             Suspect::Cause(cause) => kind.cause == *cause,
@@ -152,7 +164,7 @@ impl Suspect {
     }
 
     /// Whether it would go with the suspect though it is not its own: the wait to run after its wait, mostly.
-    fn draws(&self, kind: &Kind, names: &Names) -> bool {
+    pub fn draws(&self, kind: &Kind, names: &Names) -> bool {
         // A call that makes a file durable goes as a whole: its time on the CPU is the disk's doing too.
         let syncs = |(cause, detail): (Cause, u32)| cause == Cause::Syscall && is_sync(names.text(detail));
         if *self == Suspect::Cause(Cause::Disk) && (syncs((kind.cause, kind.detail)) || kind.after.is_some_and(syncs)) {
@@ -166,7 +178,7 @@ impl Suspect {
     }
 
     /// Time that every message has and that cannot be had away is only brought down to the usual.
-    fn is_part_of_the_job(&self) -> bool {
+    pub fn is_part_of_the_job(&self) -> bool {
         use Cause::*;
         match self {
             Suspect::Cause(cause) => matches!(cause, Work | Syscall | Io | Sleep | Queued | PageFault | Disk | Unknown),
@@ -181,150 +193,127 @@ fn is_sync(call: &str) -> bool {
     matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range")
 }
 
-fn verdict(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, excess: &[f64]) -> Verdict {
+fn verdict(
+    suspect: &Suspect,
+    is_asked: bool,
+    ledger: &Ledger,
+    walker: &Walker<'_>,
+    excess: &[f64],
+    chain: &Chain,
+) -> Verdict {
     let owns = |kind: &Kind| suspect.owns(kind, walker.objects, walker.names);
     let waits = ledger.amounts(owns);
     let usual = ledger.usual_ns(owns);
-    let beyond: Vec<f64> = ledger.tail.iter().map(|at| (waits[*at] as f64 - usual).max(0.0)).collect();
-    let pairs: Vec<(f64, f64)> = beyond.into_iter().zip(excess.iter().copied()).collect();
-    let (tail_share, tail_share_interval) = share_with_interval(&pairs);
+    let beyond = ledger.tail.iter().map(|at| (waits[*at] as f64 - usual).max(0.0));
+    let bursts = bursts(&ledger.tail, beyond.zip(excess.iter().copied()));
+    let (tail_share, tail_share_interval) = resample::share(&bursts);
     let mut sorted = waits.clone();
     sorted.sort_unstable();
     let touched = waits.iter().filter(|ns| **ns > 0).count() as u64;
-    let contended = tail_share_interval.0 >= GUILTY_SHARE;
+    let is_seen = suspect.is_seen(walker);
+    let result = match tail_share_interval {
+        _ if !is_seen => Contribution::Undecided,
+        _ if touched == 0 => Contribution::DoesNotContribute,
+        _ if ledger.tail.is_empty() => Contribution::Undecided,
+        (low, _) if low >= LIMIT => Contribution::Contributes,
+        (_, high) if high < LIMIT => Contribution::DoesNotContribute,
+        _ => Contribution::Undecided,
+    };
     let mut verdict = Verdict {
         suspect: suspect.word(),
-        contended,
+        result,
+        decided_by: String::new(),
+        is_asked,
         wait: Distribution::of(&waits, &sorted),
         touched,
         tail_share,
         tail_share_interval,
         sentence: String::new(),
     };
-    verdict.sentence = match suspect.is_seen(walker) {
-        true => sentence(suspect, &verdict, waits.len(), ledger.tail.len()),
-        false => {
-            format!(
-                "{} cannot be judged: this recording does not see it; only kernel events show it (the full tier of taut record)",
-                verdict.suspect
-            )
+    if !is_seen {
+        verdict.decided_by = "kernel events (the full tier of taut record)".into();
+        verdict.sentence = format!(
+            "{} cannot be judged: this recording does not show it; only kernel events do (the full tier of taut record)",
+            verdict.suspect
+        );
+    } else {
+        if result == Contribution::Undecided {
+            verdict.decided_by = decided_by(&verdict, bursts.len(), chain);
         }
-    };
+        verdict.sentence = sentence(suspect, &verdict, waits.len(), ledger.tail.len());
+    }
     verdict
 }
 
-/// The ratio of the sums, and its 95 % interval by resampling the tail's messages.
-fn share_with_interval(pairs: &[(f64, f64)]) -> (f64, (f64, f64)) {
-    let ratio = |part: f64, whole: f64| if whole > 0.0 { (part / whole).min(1.0) } else { 0.0 };
-    let sum = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-    if pairs.is_empty() {
-        return (0.0, (0.0, 0.0));
+/// Sums over messages that follow each other: one stall makes many late.
+fn bursts(tail: &[usize], pairs: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    /// Messages in between that are not among the explained ones, and yet of the same burst.
+    const BETWEEN: usize = 2;
+    let mut bursts: Vec<(f64, f64)> = Vec::new();
+    let mut before = None;
+    for (at, (part, whole)) in tail.iter().zip(pairs) {
+        match bursts.last_mut().filter(|_| before.is_some_and(|before| at - before <= BETWEEN)) {
+            Some(burst) => *burst = (burst.0 + part, burst.1 + whole),
+            None => bursts.push((part, whole)),
+        }
+        before = Some(*at);
     }
-    // xorshift64 (Marsaglia 2003) with a fixed seed: the same recording gives the same interval.
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut shares: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let (mut part, mut whole) = (0.0, 0.0);
-            for _ in 0..pairs.len() {
-                let pair = pairs[(next() % pairs.len() as u64) as usize];
-                part += pair.0;
-                whole += pair.1;
-            }
-            ratio(part, whole)
-        })
-        .collect();
-    shares.sort_by(f64::total_cmp);
-    let at = |q: f64| shares[((RESAMPLES - 1) as f64 * q).round() as usize];
-    (ratio(sum.0, sum.1), (at(0.025), at(0.975)))
+    bursts
+}
+
+/// The interval shrinks with the square root of the bursts.
+fn decided_by(verdict: &Verdict, bursts: usize, chain: &Chain) -> String {
+    if bursts < 3 {
+        return format!("more bursts of late messages than {bursts}: a longer recording");
+    }
+    let (low, high) = verdict.tail_share_interval;
+    let distance = (verdict.tail_share - LIMIT).abs().max(0.002);
+    let reach = if verdict.tail_share > LIMIT { verdict.tail_share - low } else { high - verdict.tail_share };
+    let times = (reach / distance).powi(2).ceil().clamp(2.0, 1000.0);
+    let seconds =
+        chain.series.last().zip(chain.series.first()).map_or(0.0, |(last, first)| (last.0 - first.0) as f64 / 1e9);
+    match seconds * times {
+        seconds if seconds < 120.0 => format!("a recording about {times:.0} times as long ({seconds:.0} s)"),
+        seconds => format!("a recording about {times:.0} times as long ({:.0} min)", seconds / 60.0),
+    }
 }
 
 fn sentence(suspect: &Suspect, verdict: &Verdict, messages: usize, tail: usize) -> String {
-    if tail == 0 {
-        return "there are too few messages to speak of a tail".into();
-    }
     let ms = |ns: Option<u64>| match ns {
-        None => "too rare to say".to_owned(),
+        None => "–".to_owned(),
         Some(0) => "0".to_owned(),
         Some(ns) if ns < 1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
         Some(ns) => format!("{:.3} ms", ns as f64 / 1e6),
     };
     let wait = &verdict.wait;
-    let figures = format!(
-        "{} of {messages} messages spent time on it (per message: p50 {}, p99 {}, max {}), {:.0} % of the tail \
-         [{:.0}, {:.0}]",
-        verdict.touched,
-        ms(wait.p50_ns),
-        ms(wait.p99_ns),
-        ms(wait.max_ns),
+    let name = suspect.word();
+    if verdict.touched == 0 {
+        return match suspect {
+            Suspect::Lock(_) => format!("{name} does not contribute: none of {messages} messages waited for it"),
+            _ => format!("{name} does not contribute: none of {messages} messages spent time on it"),
+        };
+    }
+    if tail == 0 {
+        return "there are too few messages to speak of a tail".into();
+    }
+    let share = format!(
+        "{:.0} % of the excess, 95 % interval {:.0} to {:.0}",
         100.0 * verdict.tail_share,
         100.0 * verdict.tail_share_interval.0,
         100.0 * verdict.tail_share_interval.1,
     );
-    let name = suspect.word();
-    match (suspect, verdict.contended) {
-        (Suspect::Lock(_), _) if verdict.touched == 0 => {
-            format!("{name} is not contended: no message waited for it")
+    let figures = format!(
+        "{} of {messages} messages spent time on it (per message: p50 {}, p99 {}, max {})",
+        verdict.touched,
+        ms(wait.p50_ns),
+        ms(wait.p99_ns),
+        ms(wait.max_ns),
+    );
+    match verdict.result {
+        Contribution::Contributes => format!("{name} contributes {share}; {figures}"),
+        Contribution::DoesNotContribute => format!("{name} does not contribute: {share}; {figures}"),
+        Contribution::Undecided => {
+            format!("{name} is undecided: {share}; {} would decide it; {figures}", verdict.decided_by)
         }
-        (Suspect::Lock(_), false) => format!("{name} does not make the tail: {figures}"),
-        (Suspect::Lock(_), true) => format!("{name} is contended: {figures}"),
-        (_, false) => format!("{name} does not make the tail: {figures}"),
-        (_, true) => format!("{name} makes the tail: {figures}"),
-    }
-}
-
-/// The chain with the suspect's time brought down: to nothing, or to the usual where it is part of the job. What it
-/// draws with it goes in the same proportion: the wait to run after a wait, the interrupts of a computation.
-fn what_if(suspect: &Suspect, ledger: &Ledger, walker: &Walker<'_>, quantile: Option<f64>) -> WhatIf {
-    let owns = |kind: &Kind| suspect.owns(kind, walker.objects, walker.names);
-    let own = ledger.amounts(owns);
-    let drawn = ledger.amounts(|kind| !owns(kind) && suspect.draws(kind, walker.names));
-    let kept = if suspect.is_part_of_the_job() { ledger.usual_ns(owns) as u64 } else { 0 };
-    let totals: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
-    let left = |((total, own), drawn): ((&u64, &u64), &u64)| {
-        let beyond = own.saturating_sub(kept);
-        let share = if *own > 0 { beyond as f64 / *own as f64 } else { 0.0 };
-        total.saturating_sub(beyond + (share * *drawn as f64) as u64)
-    };
-    let left: Vec<u64> = totals.iter().zip(&own).zip(&drawn).map(left).collect();
-    let sorted = |values: &[u64]| {
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable();
-        sorted
-    };
-    let (before, after) = (sorted(&totals), sorted(&left));
-    let distribution = Distribution::of(&left, &after);
-    let at = |values: &[u64]| quantile.and_then(|q| taut_stats::rank(values, q)).unwrap_or(0);
-    let (was, is) = (at(&before), at(&after));
-    let what = suspect.word();
-    let alone = "; what waited behind it or interrupted it goes with it, and nothing else takes its place";
-    WhatIf {
-        without: what.clone(),
-        p50_ns: distribution.p50_ns,
-        p99_ns: distribution.p99_ns,
-        gain: if was > 0 { 1.0 - is as f64 / was as f64 } else { 0.0 },
-        assumption: if kept > 0 {
-            format!("{what} never takes longer than in the usual message{alone}")
-        } else {
-            format!("no message spends time on {what}{alone}")
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_lies_in_its_interval() {
-        let pairs: Vec<(f64, f64)> = (0..200).map(|i| (f64::from(i % 5), 4.0)).collect();
-        let (share, (low, high)) = share_with_interval(&pairs);
-        assert!((share - 0.5).abs() < 1e-9 && low < share && share < high && high - low < 0.15, "{share} {low} {high}");
-        assert_eq!(share_with_interval(&[]), (0.0, (0.0, 0.0)));
     }
 }

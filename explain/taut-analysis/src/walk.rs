@@ -5,10 +5,12 @@
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
 
+use foldhash::{HashMap, HashSet};
+
 use crate::{
     Cause,
     kernel::{Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
-    marks::Marks,
+    marks::{Marks, Other},
     names::Names,
 };
 
@@ -20,6 +22,8 @@ const THROTTLED_IDLE_NS: u64 = 200_000;
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
 /// Begins the detail of oversleeping that is not the thread's timer slack.
 pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
+/// A thread's stamp and the kernel's events of it agree to that.
+const CLOCKS_AGREE_NS: u64 = 5_000;
 /// Timers whose moment is further off are in another clock than the recording.
 const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
@@ -38,8 +42,18 @@ pub(crate) struct Piece {
     /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after; an interruption
     /// to what it interrupted.
     pub after: Option<(Cause, u32)>,
+    /// What the thread was at, where the message waited behind it.
+    pub behind: Option<Behind>,
     /// For people; only when asked for.
     pub note: String,
+}
+
+/// What a message waited behind: its thread was busy with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Behind {
+    Message(u64),
+    /// Number of the marked work's name in [`Names`].
+    Work(u32),
 }
 
 /// A moment at which a thread stamped the message.
@@ -56,14 +70,28 @@ pub(crate) struct Walker<'a> {
     pub futexes: &'a Futexes,
     pub marks: &'a Marks,
     pub names: &'a mut Names,
+    /// Threads that stamp a message when they receive it, and handle it afterwards.
+    pub receivers: HashSet<i32>,
+    /// By thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
+    pub busy: HashMap<i32, Busy>,
     /// Whether pieces carry notes.
     pub verbose: bool,
+}
+
+/// Pieces of a busy thread, each with the message that the thread was at.
+pub(crate) struct Busy {
+    own: [i32; 2],
+    from_ns: u64,
+    to_ns: u64,
+    pieces: Vec<Piece>,
 }
 
 /// The walk's bounds that do not change on its way.
 #[derive(Clone, Copy)]
 struct Hop {
     from: Pass,
+    /// When the thread that ends the hop runs for sure: it stamps then. 0: of no thread.
+    to_ns: u64,
     /// Threads whose time needs no name: the two that stamped.
     own: [i32; 2],
 }
@@ -85,7 +113,17 @@ enum Stretch {
 impl Piece {
     /// A piece that says nothing.
     pub fn unknown(from_ns: u64, to_ns: u64, tid: i32) -> Piece {
-        Piece { from_ns, to_ns, cause: Cause::Unknown, tid, detail: 0, other: 0, after: None, note: String::new() }
+        Piece {
+            from_ns,
+            to_ns,
+            cause: Cause::Unknown,
+            tid,
+            detail: 0,
+            other: 0,
+            after: None,
+            behind: None,
+            note: String::new(),
+        }
     }
 }
 
@@ -100,24 +138,31 @@ impl Walker<'_> {
         if from.time_ns >= to.time_ns {
             return Vec::new();
         }
-        let hop = Hop { from, own: [from.tid, to.tid] };
+        let hop = Hop { from, to_ns: to.time_ns, own: [from.tid, to.tid] };
         let pieces = if from.tid == to.tid {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
             for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
-                self.queued(&mut pieces, to.tid, start, end, &other);
+                set_behind(&mut pieces, start, end, Behind::Message(other));
             }
             pieces
         } else {
             let busy = self.marks.busy_until(to.tid, id, from.time_ns, to.time_ns);
             let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
-            let (mut pieces, reached) = self.walk(to.tid, start, to.time_ns, Some(from.tid), hop, 0);
-            if let Some((until, other)) = busy.filter(|_| !reached) {
-                let mut before = vec![self.piece(from.time_ns, until, Cause::Unknown, to.tid)];
-                self.queued(&mut before, to.tid, from.time_ns, until, &other);
-                before.append(&mut pieces);
-                pieces = before;
+            let (pieces, reached) = self.walk(to.tid, start, to.time_ns, Some(from.tid), hop, 0);
+            match busy.filter(|_| !reached) {
+                None => pieces,
+                // It has the message ahead until it receives this one.
+                Some((until, other @ Other::Message(_)))
+                    if self.receivers.contains(&to.tid) && self.idles_in(to.tid, until, to.time_ns).is_none() =>
+                {
+                    self.queued(id, from, to.tid, to.time_ns, other, hop)
+                }
+                Some((until, other)) => {
+                    let mut queued = self.queued(id, from, to.tid, until, other, hop);
+                    queued.extend(pieces);
+                    queued
+                }
             }
-            pieces
         };
         let pieces = self.lock_marks(pieces);
         joined(with_interrupted(self.blind(pieces)))
@@ -125,7 +170,7 @@ impl Walker<'_> {
 
     /// What one thread did until `to_ns`, and whoever it waited for.
     pub fn alone(&mut self, from: Pass, to_ns: u64) -> Vec<Piece> {
-        let hop = Hop { from, own: [from.tid; 2] };
+        let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
     }
 
@@ -150,6 +195,15 @@ impl Walker<'_> {
             let chunk = match stretch {
                 Stretch::Gil { holder } => vec![self.gil(tid, from, to, holder)],
                 Stretch::Segment(at) => match timeline.segments.get(at).map(|s| s.state) {
+                    // It stamps at that moment, so its wake was lost, and a later one says nothing of this wait.
+                    Some(State::Blocked | State::Uninterruptible | State::Stopped)
+                        if to == hop.to_ns
+                            && tid == hop.own[1]
+                            && to - from > CLOCKS_AGREE_NS
+                            && timeline.end_ns(at) > to + CLOCKS_AGREE_NS =>
+                    {
+                        vec![self.piece(from, to, Cause::Unknown, tid)]
+                    }
                     Some(State::Blocked | State::Uninterruptible | State::Stopped) => {
                         match self.wait(tid, timeline, at, from, to, hop) {
                             Wait::Is(pieces) => pieces,
@@ -513,22 +567,115 @@ impl Walker<'_> {
         self.names.of(&format!("{detail}{space}in {name}"))
     }
 
-    /// Overlays what lies in `start..end` as waiting behind another message.
-    fn queued(&mut self, pieces: &mut Vec<Piece>, tid: i32, start: u64, end: u64, behind: &str) {
-        let note = self.note(|_| format!("behind {behind}"));
-        let detail = self.names.of(&format!("{} was busy", self.objects.name(tid, start)));
-        overlay(pieces, start, end, |from, to, _| {
-            Some(Piece {
-                from_ns: from,
-                to_ns: to,
-                cause: Cause::Queued,
-                tid,
-                detail,
-                other: tid,
-                after: None,
-                note: note.clone(),
-            })
+    /// What the time was spent on from the pass until the thread that has to take the message is done with what it had
+    /// before. A thread that idles at first is busy from its wake on: until then the message was in the sender's hands.
+    fn queued(&mut self, id: u64, from: Pass, tid: i32, until: u64, other: Other, hop: Hop) -> Vec<Piece> {
+        let idle = self.idles_at(tid, from.time_ns).filter(|_| self.marks.within(tid, from.time_ns).is_none());
+        let (began, mut pieces) = match idle {
+            None => (from.time_ns, Vec::new()),
+            Some((end, waits_for_data)) => {
+                let end = end.min(until);
+                let of = if waits_for_data { from.tid } else { tid };
+                (end, self.walk(of, from.time_ns, end, None, hop, 1).0)
+            }
+        };
+        match other {
+            Other::Work(name) => {
+                let name = self.names.of(&name);
+                let mut busy = self.walk(tid, began, until, None, hop, 0).0;
+                set_behind(&mut busy, began, until, Behind::Work(name));
+                pieces.extend(busy);
+            }
+            Other::Message(_) => {
+                let own = Some(Behind::Message(id));
+                let mut busy = self.busy(tid, began, until, hop);
+                busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
+                pieces.extend(busy);
+            }
+        }
+        pieces
+    }
+
+    /// What the thread was at, with the message that it was at then.
+    fn busy(&mut self, tid: i32, from_ns: u64, to_ns: u64, hop: Hop) -> Vec<Piece> {
+        if from_ns >= to_ns {
+            return Vec::new();
+        }
+        let known = self.busy.remove(&tid).filter(|known| {
+            !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
         });
+        let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: Vec::new() });
+        if busy.to_ns < to_ns {
+            let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
+            let handled = self.marks.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
+            set_handled(&mut later, &handled);
+            busy.pieces.extend(later);
+            busy.to_ns = to_ns;
+        }
+        // Messages come in the order of their start: what lies before this one is of no use to the next, mostly.
+        let past = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
+        busy.pieces.drain(..past);
+        busy.from_ns = busy.pieces.first().map_or(from_ns, |piece| piece.from_ns);
+        let within = busy.pieces.iter().take_while(|piece| piece.from_ns < to_ns);
+        let clip = |piece: &Piece| Piece {
+            from_ns: piece.from_ns.max(from_ns),
+            to_ns: piece.to_ns.min(to_ns),
+            ..piece.clone()
+        };
+        let pieces = within.map(clip).collect();
+        self.busy.insert(tid, busy);
+        pieces
+    }
+
+    /// Whether the thread has nothing to do at that moment: until when, and whether it waits for data (or for its timer).
+    fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
+        let machine = self.machine;
+        let timeline = machine.threads.get(&tid)?;
+        let at = timeline.segments.partition_point(|s| s.start_ns <= time_ns).checked_sub(1)?;
+        Some((timeline.end_ns(at), self.is_idle(tid, timeline, at)?))
+    }
+
+    /// The first time within which the thread begins to have nothing to do: from, to.
+    pub fn idles_in(&mut self, tid: i32, from_ns: u64, to_ns: u64) -> Option<(u64, u64)> {
+        let machine = self.machine;
+        let timeline = machine.threads.get(&tid)?;
+        let begins = |(at, start, end): (usize, u64, u64)| {
+            (timeline.segments[at].start_ns >= from_ns).then_some((at, start, end))
+        };
+        let stretches: Vec<_> = timeline.between(from_ns, to_ns).filter_map(begins).collect();
+        stretches.into_iter().find_map(|(at, start, end)| {
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            is_idle.then_some((start, end))
+        })
+    }
+
+    /// The last such time that ends within.
+    pub fn idled_until(&mut self, tid: i32, from_ns: u64, to_ns: u64) -> Option<u64> {
+        let machine = self.machine;
+        let timeline = machine.threads.get(&tid)?;
+        let stretches: Vec<_> = timeline.between(from_ns, to_ns).collect();
+        stretches.into_iter().rev().find_map(|(at, start, end)| {
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            is_idle.then_some(end)
+        })
+    }
+
+    /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer.
+    fn is_idle(&mut self, tid: i32, timeline: &Timeline, at: usize) -> Option<bool> {
+        let segment = timeline.segments.get(at).filter(|s| s.state == State::Blocked)?;
+        let end = timeline.end_ns(at).min(self.machine.end_ns);
+        if self.futexes.gil_wait(tid, segment.start_ns, end).is_some_and(|wait| wait.start_ns < end) {
+            return None;
+        }
+        let hop = Hop { from: Pass { time_ns: segment.start_ns, tid }, to_ns: 0, own: [tid; 2] };
+        match self.wait(tid, timeline, at, segment.start_ns, end, hop) {
+            Wait::For(_) => Some(true),
+            Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {
+                Some(Cause::Io) => Some(true),
+                Some(Cause::Sleep) => Some(false),
+                _ => None,
+            },
+        }
     }
 
     /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait
@@ -596,6 +743,35 @@ fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u
     *pieces = result;
 }
 
+/// Notes of what lies in `start..end` that the message waited behind something.
+fn set_behind(pieces: &mut Vec<Piece>, start: u64, end: u64, behind: Behind) {
+    overlay(pieces, start, end, |from_ns, to_ns, old| {
+        Some(Piece { from_ns, to_ns, behind: Some(behind), ..old.clone() })
+    });
+}
+
+/// Notes of each piece what its thread was at then, by stretches in order of time: (from, to, message).
+fn set_handled(pieces: &mut Vec<Piece>, handled: &[(u64, u64, u64)]) {
+    let mut result = Vec::with_capacity(pieces.len() + handled.len());
+    let mut next = 0;
+    for mut piece in pieces.drain(..) {
+        while piece.from_ns < piece.to_ns {
+            while handled.get(next).is_some_and(|(_, to_ns, _)| *to_ns <= piece.from_ns) {
+                next += 1;
+            }
+            let (until_ns, behind) = match handled.get(next) {
+                Some((from_ns, to_ns, id)) if *from_ns <= piece.from_ns => (*to_ns, Some(Behind::Message(*id))),
+                Some((from_ns, ..)) => (*from_ns, None),
+                None => (u64::MAX, None),
+            };
+            let to_ns = piece.to_ns.min(until_ns);
+            result.push(Piece { to_ns, behind, ..piece.clone() });
+            piece.from_ns = to_ns;
+        }
+    }
+    *pieces = result;
+}
+
 /// Interruptions with what their thread did before: a thread that computes longer is interrupted more often.
 fn with_interrupted(mut pieces: Vec<Piece>) -> Vec<Piece> {
     let mut doing: Vec<(i32, (Cause, u32))> = Vec::new();
@@ -617,8 +793,8 @@ fn with_interrupted(mut pieces: Vec<Piece>) -> Vec<Piece> {
 /// Neighbours that say the same become one.
 fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.dedup_by(|next, last| {
-        let same = (last.cause, last.tid, last.detail, last.other, last.after)
-            == (next.cause, next.tid, next.detail, next.other, next.after)
+        let same = (last.cause, last.tid, last.detail, last.other, last.after, last.behind)
+            == (next.cause, next.tid, next.detail, next.other, next.after, next.behind)
             && last.note == next.note;
         if same {
             last.to_ns = next.to_ns;

@@ -1,0 +1,80 @@
+//! Modes of a chain's latency above the main one, each with what its messages have beyond typical ones: a defect of two in a
+//! hundred messages lies below the tail, and stands apart all the same.
+
+use foldhash::HashMap;
+use taut_stats::modes as peaks;
+
+use crate::{Cause, Chain, Mode, ledger::Ledger, walk::Walker};
+
+/// Width of a bin: modes this close to each other are one.
+const BIN: f64 = 1.1;
+/// A mode has at least so many messages, in so many bursts.
+const MESSAGES_MIN: usize = 10;
+/// Causes of a mode.
+const CAUSES_MAX: usize = 3;
+
+/// In order of time; none where the distribution has one peak.
+pub(crate) fn modes(chain: &Chain, ledger: &Ledger, walker: &Walker<'_>) -> Vec<Mode> {
+    let Some(median) = chain.end_to_end.distribution.p50_ns else { return Vec::new() };
+    let mut rows: Vec<(u64, usize)> = ledger.rows.iter().enumerate().map(|(at, row)| (row.total_ns, at)).collect();
+    rows.sort_unstable();
+    let bins = bins(&rows);
+    let mut peaks: Vec<usize> = peaks(&bins).iter().map(|peak| bins.partition_point(|bin| bin.1 <= *peak)).collect();
+    // The main one is that next to the median; what is faster needs no explanation.
+    let of_median = bins.partition_point(|bin| bin.1 <= median);
+    let Some(main) = (0..peaks.len()).min_by_key(|at| peaks[*at].abs_diff(of_median)) else { return Vec::new() };
+    peaks.drain(..main);
+    let mut found = Vec::new();
+    for (nth, pair) in peaks.windows(2).enumerate() {
+        // From the lowest bin between two peaks to the next such bin.
+        let lowest = |from: usize, to: usize| (from..=to).min_by_key(|bin| bins[*bin].2).unwrap_or(from);
+        let from_ns = bins[lowest(pair[0], pair[1])].0;
+        let to_ns = peaks.get(nth + 2).map_or(u64::MAX, |next| bins[lowest(pair[1], *next)].0);
+        let of_mode = &rows[rows.partition_point(|row| row.0 < from_ns)..rows.partition_point(|row| row.0 < to_ns)];
+        if of_mode.len() < MESSAGES_MIN {
+            continue;
+        }
+        found.push(Mode {
+            from_ns: of_mode[0].0,
+            to_ns: of_mode[of_mode.len() - 1].0,
+            p50_ns: of_mode[of_mode.len() / 2].0,
+            messages: of_mode.len() as u64,
+            share: of_mode.len() as f64 / rows.len() as f64,
+            causes: causes(of_mode, ledger, walker),
+        });
+    }
+    found
+}
+
+/// Bins whose edges grow by a factor, without a gap: (from, to, count).
+fn bins(sorted: &[(u64, usize)]) -> Vec<(u64, u64, u64)> {
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
+    let mut bins = Vec::new();
+    let (mut from, mut at) = (first.0.max(1), 0);
+    while from <= last.0 {
+        let to = ((from as f64 * BIN) as u64).max(from + 1);
+        let next = sorted.partition_point(|row| row.0 < to);
+        bins.push((from, to, (next - at) as u64));
+        (from, at) = (to, next);
+    }
+    bins
+}
+
+fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec<(Cause, String, f64)> {
+    let rows: Vec<usize> = of_mode.iter().map(|(_, at)| *at).collect();
+    let groups = ledger.groups_of(&rows, |kind| (kind.cause, kind.detail));
+    let mut by_cause: HashMap<Cause, f64> = HashMap::default();
+    for line in &groups.lines {
+        *by_cause.entry(line.group.0).or_default() += groups.share(line);
+    }
+    let mut all: Vec<(Cause, f64)> = by_cause.into_iter().filter(|(_, share)| *share >= 0.05).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all.truncate(CAUSES_MAX);
+    // The detail where one makes most of it.
+    let detail = |cause: Cause, share: f64| {
+        let first =
+            groups.lines.iter().find(|line| line.group.0 == cause).filter(|line| groups.share(line) > 0.8 * share);
+        first.map_or(String::new(), |line| walker.names.text(line.group.1).to_owned())
+    };
+    all.into_iter().map(|(cause, share)| (cause, detail(cause, share), share)).collect()
+}

@@ -1,0 +1,186 @@
+//! What the chain would be without a cause: the recorded messages replayed (`replay`), or, where none waited for a busy
+//! thread, each message's time less the cause's.
+
+use taut_stats::{Distribution, rank};
+
+use crate::{
+    Cause, Chain, Predicted, WhatIf,
+    ledger::{Kind, Ledger},
+    replay::{Removal, Replay},
+    resample::Blocks,
+    suspects::Suspect,
+    walk::Walker,
+};
+
+/// Quantiles that are shown before and after.
+const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+/// With fewer messages beyond it a quantile is not shown at all.
+const BEYOND_MIN: f64 = 3.0;
+
+/// What all predictions of a chain share.
+pub(crate) struct Predictor<'a> {
+    ledger: &'a Ledger,
+    replay: Option<&'a Replay>,
+    walker: &'a Walker<'a>,
+    totals: Vec<u64>,
+    /// The same, ascending.
+    sorted: Vec<u64>,
+    /// Highest quantile that is carried.
+    quantile: Option<f64>,
+    deadline_ns: Option<u64>,
+}
+
+/// What a kind of time is to what is removed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    None,
+    /// Index of what owns it.
+    Own(usize),
+    /// Goes with it.
+    Drawn(usize),
+}
+
+/// "gil", "lock:a and preempted"; `None` for nothing.
+pub(crate) fn word(all: &[Suspect]) -> Option<String> {
+    let words: Vec<String> = all.iter().map(Suspect::word).collect();
+    (!words.is_empty()).then(|| words.join(" and "))
+}
+
+impl<'a> Predictor<'a> {
+    pub fn new(
+        chain: &Chain,
+        ledger: &'a Ledger,
+        replay: Option<&'a Replay>,
+        walker: &'a Walker<'a>,
+        quantile: Option<f64>,
+    ) -> Predictor<'a> {
+        let totals: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
+        let mut sorted = totals.clone();
+        sorted.sort_unstable();
+        let carried = Distribution::of(&totals, &sorted).highest_to_p99().map(|(quantile, _)| quantile);
+        Predictor {
+            ledger,
+            replay,
+            walker,
+            totals,
+            sorted,
+            quantile: quantile.or(carried),
+            deadline_ns: chain.deadline_ns,
+        }
+    }
+
+    /// The chain with the time of all these brought down: to nothing, or to the typical where it is part of the job. What a
+    /// cause draws with it goes in the same proportion: the wait to run after a wait, the interrupts of a computation.
+    pub fn without(&self, all: &[&Suspect]) -> WhatIf {
+        // Load and hops are what is left of a message's way, not what a thread did: they are taken off as they are.
+        let is_direct = all.iter().any(|s| matches!(s, Suspect::Cause(Cause::Queued) | Suspect::Hop(..)));
+        let replay = self.replay.filter(|_| !is_direct);
+        let parts: Vec<Part> = self.ledger.kinds.iter().map(|kind| self.part(all, kind)).collect();
+        let kept: Vec<f64> = (0..all.len())
+            .map(|nth| match all[nth].is_part_of_the_job() {
+                true => self.usual_ns(&parts, nth, replay.is_some()),
+                false => 0.0,
+            })
+            .collect();
+        let removed: Vec<Vec<(u16, u64, u64)>> =
+            (0..self.ledger.rows.len()).map(|row| self.removed(row, &parts, &kept, replay.is_some())).collect();
+        let left = match replay {
+            Some(replay) => {
+                let of_wait = |kind: &Kind, ns: u64, beyond: u64| match self.part(all, kind) {
+                    Part::None => 0,
+                    Part::Own(nth) | Part::Drawn(nth) if all[nth].is_part_of_the_job() => beyond,
+                    Part::Own(_) | Part::Drawn(_) => ns,
+                };
+                replay.totals(self.ledger, &Removal { of_rows: &removed, of_wait: &of_wait })
+            }
+            None => {
+                let sum =
+                    |removed: &Vec<(u16, u64, u64)>| removed.iter().map(|(_, own, behind)| own + behind).sum::<u64>();
+                self.totals.iter().zip(&removed).map(|(total, removed)| total.saturating_sub(sum(removed))).collect()
+            }
+        };
+        self.what_if(all, left, replay.is_some(), kept.iter().any(|kept| *kept >= 1.0))
+    }
+
+    fn part(&self, all: &[&Suspect], kind: &Kind) -> Part {
+        let (objects, names) = (self.walker.objects, &*self.walker.names);
+        let own = all.iter().position(|suspect| suspect.owns(kind, objects, names)).map(Part::Own);
+        let drawn = || all.iter().position(|suspect| suspect.draws(kind, names)).map(Part::Drawn);
+        own.or_else(drawn).unwrap_or(Part::None)
+    }
+
+    fn usual_ns(&self, parts: &[Part], nth: usize, own_only: bool) -> f64 {
+        let kinds = self.ledger.kinds.iter().zip(&self.ledger.usual).zip(parts);
+        let is = |kind: &Kind, part: &Part| *part == Part::Own(nth) && !(own_only && kind.queued);
+        kinds.filter(|((kind, _), part)| is(kind, part)).map(|((_, ns), _)| ns).sum()
+    }
+
+    /// By hop: what goes of a message's own time, and of that behind others.
+    fn removed(&self, row: usize, parts: &[Part], kept: &[f64], own_only: bool) -> Vec<(u16, u64, u64)> {
+        let amounts = &self.ledger.rows[row].amounts;
+        let kind = |number: &u32| &self.ledger.kinds[*number as usize];
+        let share: Vec<f64> = (0..kept.len())
+            .map(|nth| {
+                let is_own = |(number, _): &&(u32, u64)| {
+                    parts[*number as usize] == Part::Own(nth) && !(own_only && kind(number).queued)
+                };
+                let own: u64 = amounts.iter().filter(is_own).map(|(_, ns)| ns).sum();
+                if own > 0 { (own as f64 - kept[nth].floor()).max(0.0) / own as f64 } else { 0.0 }
+            })
+            .collect();
+        let mut removed: Vec<(u16, u64, u64)> = Vec::new();
+        for (number, ns) in amounts {
+            let (Part::Own(nth) | Part::Drawn(nth)) = parts[*number as usize] else { continue };
+            let kind = kind(number);
+            let (own, behind) = match kind.queued && own_only {
+                true => (0, *ns),
+                false => ((share[nth] * *ns as f64).round() as u64, 0),
+            };
+            match removed.iter_mut().find(|(hop, ..)| *hop == kind.hop) {
+                Some(sum) => *sum = (kind.hop, sum.1 + own, sum.2 + behind),
+                None => removed.push((kind.hop, own, behind)),
+            }
+        }
+        removed
+    }
+
+    fn what_if(&self, all: &[&Suspect], left: Vec<u64>, is_replayed: bool, keeps: bool) -> WhatIf {
+        let mut sorted = left.clone();
+        sorted.sort_unstable();
+        let distribution = Distribution::of(&left, &sorted);
+        let blocks = Blocks::of(&left);
+        let is_shown = |q: &f64| (1.0 - q) * sorted.len() as f64 >= BEYOND_MIN;
+        let predicted = |quantile: f64| {
+            Some(Predicted {
+                quantile,
+                before_ns: rank(&self.sorted, quantile)?,
+                after_ns: rank(&sorted, quantile)?,
+                interval_ns: blocks.interval(quantile)?,
+            })
+        };
+        let at = |values: &[u64]| self.quantile.and_then(|q| rank(values, q)).unwrap_or(0);
+        let (was, is) = (at(&self.sorted), at(&sorted));
+        let words: Vec<String> = all.iter().map(|suspect| suspect.word()).collect();
+        let what = words.join(" and ");
+        let alone = match is_replayed {
+            true => {
+                "; messages start when they have arrived and their thread is free, sources keep their times, and nothing else takes its place"
+            }
+            false => "; what waited behind it or interrupted it goes with it, and nothing else takes its place",
+        };
+        WhatIf {
+            p50_ns: distribution.p50_ns,
+            p99_ns: distribution.p99_ns,
+            quantiles: QUANTILES.into_iter().filter(is_shown).filter_map(predicted).collect(),
+            gain_quantile: self.quantile,
+            gain: if was > 0 { 1.0 - is as f64 / was as f64 } else { 0.0 },
+            missed: self.deadline_ns.map(|deadline| left.iter().filter(|total| **total > deadline).count() as u64),
+            is_replayed,
+            assumption: match keeps {
+                true => format!("{what} never takes longer than in the typical message{alone}"),
+                false => format!("no message spends time on {what}{alone}"),
+            },
+            without: what,
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Root causes of the time that messages wait behind others. A message that waits for a busy thread waits for what that
+//! thread spends its time on, and that thread may be late because of a message before that.
+//!
+//! Beside what happened, each thread is followed as if every message took its typical time (the recursion of Lindley 1952):
+//! what a message waits then is load, and stays `queued`. The rest goes to what made the busy thread late: directly, where the
+//! message waits while it happens; in proportion, where it waits behind the backlog that it left.
+
+use foldhash::{HashMap, HashSet};
+
+use crate::{
+    Cause,
+    explain::Passage,
+    ledger::Kind,
+    walk::{Behind, Pass, Piece, Walker},
+};
+
+/// Messages from which typical times are learned, spread over the recording.
+const LEARNED: usize = 200;
+/// Messages of which it is remembered how much of their time was typical.
+const REMEMBERED: usize = 4096;
+/// Longer handling after a message's last stamp makes a thread one that stamps on receipt.
+const TRAILING_NS: u64 = 20_000;
+/// Causes of one backlog.
+const DEBTS_MAX: usize = 32;
+
+const CAUSES: usize = Cause::ALL.len();
+/// Time by cause.
+type Amounts = [u64; CAUSES];
+
+/// What is known of a chain's threads, message after message.
+#[derive(Default)]
+pub(crate) struct Queues {
+    /// Median of a message's own time by hop, cause, and whether the thread that ends the hop has it already.
+    typical: HashMap<(u16, bool), Amounts>,
+    /// Median of what a thread does for a message after its last stamp of it.
+    trailing: HashMap<i32, Amounts>,
+    threads: HashMap<i32, Thread>,
+    /// By message and thread: of each cause, the share beyond what is typical.
+    beyond: HashMap<(u64, i32), [f32; CAUSES]>,
+    /// The same of messages before those.
+    beyond_before: HashMap<(u64, i32), [f32; CAUSES]>,
+}
+
+/// A thread that takes messages.
+#[derive(Default)]
+struct Thread {
+    /// When it would be free if every message took its typical time.
+    free_ns: u64,
+    /// Its last stamp, and of which message.
+    last: Option<(u64, u64)>,
+    /// What made it late since it was idle last.
+    debts: Vec<Debt>,
+    /// Up to when debts that belong to no explained message are noted.
+    noted_ns: u64,
+}
+
+struct Debt {
+    id: u64,
+    kind: Kind,
+    ns: u64,
+}
+
+/// A message's wait for a busy thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    /// From here on the thread was busy without a pause with what `pieces` say: its last stamp of an explained message, or the
+    /// end of its last pause.
+    pub since_ns: u64,
+    /// Whether `since_ns` is such a stamp.
+    pub is_linked: bool,
+    /// When it took the message.
+    pub until_ns: u64,
+    /// What it did until then: time, and how much of it was beyond the typical.
+    pub pieces: Vec<(Kind, u64, u64)>,
+}
+
+/// A message's pieces, and its waits, each with its hop.
+pub(crate) type Divided = (Vec<(u16, Piece)>, Vec<(u16, Wait)>);
+
+/// Causes that every message may have some of; only what exceeds the typical makes a backlog.
+fn is_ordinary(cause: Cause) -> bool {
+    use Cause::*;
+    matches!(cause, Work | Syscall | Io | Sleep | PageFault | Disk | Wakeup | Irq | TimerSlack)
+}
+
+/// Whether a message that waits behind this waits for what its thread does for every message.
+pub(crate) fn is_load(piece: &Piece) -> bool {
+    piece.behind.is_some() && is_ordinary(piece.cause)
+}
+
+impl Queues {
+    /// Learns from some of the messages what is typical, and which threads stamp on receipt.
+    pub fn learn(passages: &[Passage], walker: &mut Walker<'_>) -> Queues {
+        let mut queues = Queues::default();
+        if walker.is_blind() || !walker.marks.has_stamps() {
+            return queues;
+        }
+        let every = passages.len().div_ceil(LEARNED).max(1);
+        let mut own: HashMap<(u16, bool), Vec<Amounts>> = HashMap::default();
+        let mut lead: HashMap<i32, Vec<u64>> = HashMap::default();
+        let mut after: HashMap<i32, Vec<Amounts>> = HashMap::default();
+        for passage in passages.iter().step_by(every) {
+            for pair in passage.passes.windows(2) {
+                let (from, (column, to)) = (pair[0].1, pair[1]);
+                let hop = column as u16 - 1;
+                let pieces = walker.hop(passage.id, from, to);
+                let mut sums = [[0; CAUSES]; 2];
+                for piece in pieces.iter().filter(|piece| piece.behind.is_none()) {
+                    sums[usize::from(is_receivers(piece, from, to))][piece.cause as usize] +=
+                        piece.to_ns - piece.from_ns;
+                }
+                if from.tid != to.tid && pieces.iter().all(|piece| piece.behind.is_none()) {
+                    let handles = |cause: Cause| sums[1][cause as usize];
+                    lead.entry(to.tid).or_default().push(handles(Cause::Work) + handles(Cause::Syscall));
+                }
+                own.entry((hop, false)).or_default().push(sums[0]);
+                own.entry((hop, true)).or_default().push(sums[1]);
+            }
+            for last in lasts(passage) {
+                let foreign = walker.marks.next_foreign(last.tid, passage.id, last.time_ns).unwrap_or(u64::MAX);
+                let end = foreign.min(walker.machine.end_ns);
+                if let Some((idle, _)) = walker.idles_in(last.tid, last.time_ns, end.min(last.time_ns + 1_000_000_000))
+                {
+                    let pieces = walker.alone(last, idle);
+                    after
+                        .entry(last.tid)
+                        .or_default()
+                        .push(amounts(pieces.iter().map(|p| (p.cause, p.to_ns - p.from_ns))));
+                }
+            }
+        }
+        queues.typical = own.into_iter().map(|(key, all)| (key, medians(&all))).collect();
+        for (tid, all) in after {
+            let mut lengths: Vec<u64> = all.iter().map(|amounts| amounts.iter().sum()).collect();
+            let leads = lead.get_mut(&tid).map_or(u64::MAX, |lead| median(lead));
+            let length = median(&mut lengths);
+            if length > TRAILING_NS && length > leads {
+                walker.receivers.insert(tid);
+            }
+            queues.trailing.insert(tid, medians(&all));
+        }
+        queues
+    }
+
+    /// The message's pieces with root causes instead of queues, and its waits for busy threads by hop. Messages come in the
+    /// order of their start.
+    pub fn divide(&mut self, passage: &Passage, pieces: Vec<(u16, Piece)>, walker: &mut Walker<'_>) -> Divided {
+        let mut divided = Vec::with_capacity(pieces.len());
+        let mut all_waits = Vec::new();
+        let mut pieces = pieces.into_iter().peekable();
+        // When it would pass if every message took its typical time.
+        let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
+        let mut own_of: Vec<(i32, Amounts, Amounts)> = Vec::new();
+        for pair in passage.passes.windows(2) {
+            let (from, (column, to)) = (pair[0].1, pair[1]);
+            let hop = column as u16 - 1;
+            let mut of_hop: Vec<Piece> = Vec::new();
+            while let Some((_, piece)) = pieces.next_if(|(at, _)| *at == hop) {
+                of_hop.push(piece);
+            }
+            let waits = of_hop.iter().any(|piece| piece.behind.is_some());
+            let wait = (waits && from.tid != to.tid).then(|| self.wait(passage.id, from, to, &of_hop, walker));
+            let thread = self.threads.entry(to.tid).or_default();
+            if from.tid != to.tid && !waits {
+                thread.debts.clear();
+            }
+            // What would be waited at typical times.
+            let load_ns =
+                if waits && from.tid == to.tid { u64::MAX } else { thread.free_ns.saturating_sub(typical_ns) };
+            if waits {
+                of_hop = self.root_causes(to.tid, of_hop, load_ns, walker);
+            }
+            let thread = self.threads.entry(to.tid).or_default();
+            if from.tid != to.tid {
+                typical_ns = typical_ns.max(thread.free_ns);
+            }
+            let mut sums = [[0; CAUSES]; 2];
+            for piece in of_hop.iter().filter(|piece| piece.behind.is_none()) {
+                sums[usize::from(is_receivers(piece, from, to))][piece.cause as usize] += piece.to_ns - piece.from_ns;
+            }
+            let mut shares = [[0.0f64; CAUSES]; 2];
+            for (side, sums) in sums.iter().enumerate() {
+                let typical = self.typical.get(&(hop, side == 1)).unwrap_or(&[0; CAUSES]);
+                for (cause, ns) in sums.iter().enumerate() {
+                    let kept = if is_ordinary(Cause::ALL[cause]) { (*ns).min(typical[cause]) } else { 0 };
+                    typical_ns += kept;
+                    shares[side][cause] = if *ns > 0 { 1.0 - kept as f64 / *ns as f64 } else { 0.0 };
+                }
+            }
+            let known = own_of.iter().position(|(tid, ..)| *tid == to.tid).unwrap_or_else(|| {
+                own_of.push((to.tid, [0; CAUSES], [0; CAUSES]));
+                own_of.len() - 1
+            });
+            let (_, all, beyond) = &mut own_of[known];
+            for (cause, ns) in sums[1].iter().enumerate() {
+                all[cause] += ns;
+                beyond[cause] += (*ns as f64 * shares[1][cause]) as u64;
+            }
+            for piece in of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to)) {
+                let ns = ((piece.to_ns - piece.from_ns) as f64 * shares[1][piece.cause as usize]) as u64;
+                thread.owe(passage.id, Kind::of(hop, piece), ns);
+            }
+            thread.free_ns = thread.free_ns.max(typical_ns);
+            thread.last = thread.last.max(Some((to.time_ns, passage.id)));
+            thread.noted_ns = thread.noted_ns.max(to.time_ns);
+            all_waits.extend(wait.map(|wait| (hop, wait)));
+            divided.extend(of_hop.into_iter().map(|piece| (hop, piece)));
+        }
+        self.remember(passage.id, &own_of);
+        (divided, all_waits)
+    }
+
+    /// What the thread did before it took the message, as far as it is no explained message's own time; notes what made it late.
+    fn wait(&mut self, id: u64, from: Pass, to: Pass, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
+        let queue = || of_hop.iter().filter(|piece| piece.behind.is_some());
+        let (start_ns, until_ns) = (
+            queue().map(|p| p.from_ns).min().unwrap_or(from.time_ns),
+            queue().map(|p| p.to_ns).max().unwrap_or(from.time_ns),
+        );
+        let last = self.threads.get(&to.tid).and_then(|thread| thread.last);
+        // A thread that idled at the message's arrival is busy since its wake.
+        let mut since_ns = last.map_or(start_ns, |(time_ns, _)| time_ns.min(until_ns));
+        let mut is_linked = last.is_some_and(|(time_ns, _)| time_ns <= until_ns);
+        if start_ns > from.time_ns && since_ns < start_ns {
+            (since_ns, is_linked) = (start_ns, false);
+        }
+        let mut before = Vec::new();
+        if since_ns < start_ns {
+            if let Some(end) = walker.idled_until(to.tid, since_ns, start_ns) {
+                (since_ns, is_linked) = (end, false);
+            }
+            if since_ns < start_ns {
+                before = walker.alone(Pass { time_ns: since_ns, tid: to.tid }, start_ns);
+            }
+        }
+        let clip = |piece: &Piece| {
+            let from_ns = piece.from_ns.max(since_ns);
+            (from_ns < piece.to_ns).then(|| Piece { from_ns, ..piece.clone() })
+        };
+        before.extend(queue().filter_map(clip));
+        let trailing = self.trailing.get(&to.tid).copied().unwrap_or([0; CAUSES]);
+        let all = amounts(before.iter().map(|p| (p.cause, p.to_ns - p.from_ns)));
+        // Who stamps on receipt handles one message there; else it is what lies between two.
+        let is_receiver = walker.receivers.contains(&to.tid);
+        let share: [f64; CAUSES] = std::array::from_fn(|cause| match (is_ordinary(Cause::ALL[cause]), all[cause]) {
+            (_, 0) => 0.0,
+            (false, _) => 1.0,
+            (true, ns) if is_receiver => 1.0 - ns.min(trailing[cause]) as f64 / ns as f64,
+            (true, _) => 0.0,
+        });
+        if let (true, Some((_, before_id))) = (is_receiver, last) {
+            self.beyond.insert((before_id, to.tid), share.map(|share| share as f32));
+        }
+        let thread = self.threads.entry(to.tid).or_default();
+        if !is_linked {
+            thread.debts.clear();
+            thread.free_ns = thread.free_ns.max(since_ns);
+        }
+        let mut pieces = Vec::with_capacity(before.len());
+        let mut ordinary_ns = 0;
+        for piece in &before {
+            let ns = piece.to_ns - piece.from_ns;
+            let beyond_ns = (ns as f64 * share[piece.cause as usize]) as u64;
+            pieces.push((Kind::of(0, piece), ns, beyond_ns));
+            ordinary_ns += ns - beyond_ns;
+            let new_ns = piece.to_ns.saturating_sub(piece.from_ns.max(thread.noted_ns));
+            let owner = match piece.behind {
+                Some(Behind::Message(id)) => id,
+                _ => last.map_or(id, |(_, id)| id),
+            };
+            thread.owe(owner, Kind::of(0, piece), (new_ns as f64 * share[piece.cause as usize]) as u64);
+        }
+        thread.free_ns = if is_linked { thread.free_ns } else { since_ns } + ordinary_ns;
+        thread.noted_ns = thread.noted_ns.max(until_ns);
+        Wait { since_ns, is_linked, until_ns, pieces }
+    }
+
+    /// Puts root causes in place of what a message waited behind.
+    fn root_causes(&self, tid: i32, pieces: Vec<Piece>, load_ns: u64, walker: &mut Walker<'_>) -> Vec<Piece> {
+        let name = walker.objects.name(tid, pieces.first().map_or(0, |p| p.from_ns)).into_owned();
+        let busy = walker.names.of(&format!("{name} was busy"));
+        let mut divided: Vec<Piece> = Vec::with_capacity(pieces.len() + 4);
+        // Indices of what the thread does for every message.
+        let mut ordinary: Vec<usize> = Vec::new();
+        for piece in pieces {
+            if !is_load(&piece) {
+                divided.push(piece);
+                continue;
+            }
+            // Marked work is no message's: it stays what the message waited for.
+            let Some(Behind::Message(id)) = piece.behind else {
+                divided.push(Piece { cause: Cause::Queued, detail: busy, tid, other: tid, after: None, ..piece });
+                continue;
+            };
+            let share = self.share_beyond(id, tid, piece.cause);
+            let cut_ns = piece.from_ns + ((piece.to_ns - piece.from_ns) as f64 * share) as u64;
+            let rest = Piece { from_ns: cut_ns, ..piece.clone() };
+            divided.extend(Some(Piece { to_ns: cut_ns, ..piece }).filter(|p| p.from_ns < p.to_ns));
+            if rest.from_ns < rest.to_ns {
+                ordinary.push(divided.len());
+                divided.push(rest);
+            }
+        }
+        let ordinary_ns: u64 = ordinary.iter().map(|at| divided[*at].to_ns - divided[*at].from_ns).sum();
+        let mut late_ns = ordinary_ns.saturating_sub(load_ns);
+        let debts = self.threads.get(&tid).map_or(&[][..], |thread| &thread.debts);
+        let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
+        if owed == 0 {
+            late_ns = 0;
+        }
+        // Portions of the ordinary time, in order: each debt's, then what stays queued.
+        let portion = |debt: &Debt| (late_ns as u128 * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
+        let mut portions: Vec<(Option<&Debt>, u64)> = debts.iter().map(|debt| (Some(debt), portion(debt))).collect();
+        portions.push((None, u64::MAX));
+        let mut portions = portions.into_iter().filter(|(_, ns)| *ns > 0);
+        let mut now = portions.next();
+        let marked: HashSet<usize> = ordinary.into_iter().collect();
+        let mut result = Vec::with_capacity(divided.len() + debts.len());
+        for (at, piece) in divided.into_iter().enumerate() {
+            if !marked.contains(&at) {
+                result.push(piece);
+                continue;
+            }
+            let mut from_ns = piece.from_ns;
+            while from_ns < piece.to_ns {
+                let Some((debt, left)) = &mut now else { break };
+                let to_ns = piece.to_ns.min(from_ns.saturating_add(*left));
+                let part = Piece { from_ns, to_ns, ..piece.clone() };
+                result.push(match debt {
+                    Some(debt) => Piece {
+                        cause: debt.kind.cause,
+                        detail: debt.kind.detail,
+                        tid: debt.kind.tid,
+                        other: debt.kind.other,
+                        after: debt.kind.after,
+                        behind: Some(Behind::Message(debt.id)),
+                        ..part
+                    },
+                    None => Piece { cause: Cause::Queued, detail: busy, tid, other: tid, after: None, ..part },
+                });
+                *left -= to_ns - from_ns;
+                if *left == 0 {
+                    now = portions.next();
+                }
+                from_ns = to_ns;
+            }
+        }
+        result
+    }
+
+    fn share_beyond(&self, id: u64, tid: i32, cause: Cause) -> f64 {
+        let known = self.beyond.get(&(id, tid)).or_else(|| self.beyond_before.get(&(id, tid)));
+        known.map_or(0.0, |shares| f64::from(shares[cause as usize]))
+    }
+
+    fn remember(&mut self, id: u64, own_of: &[(i32, Amounts, Amounts)]) {
+        if self.beyond.len() > REMEMBERED {
+            self.beyond_before = std::mem::take(&mut self.beyond);
+        }
+        for (tid, all, beyond) in own_of {
+            let share = |cause: usize| if all[cause] > 0 { beyond[cause] as f32 / all[cause] as f32 } else { 0.0 };
+            self.beyond.insert((id, *tid), std::array::from_fn(share));
+        }
+    }
+}
+
+impl Thread {
+    fn owe(&mut self, id: u64, kind: Kind, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        if let Some(debt) = self.debts.iter_mut().find(|debt| debt.kind == kind && debt.id == id) {
+            debt.ns += ns;
+        } else if self.debts.len() < DEBTS_MAX {
+            self.debts.push(Debt { id, kind, ns });
+        } else if let Some(least) = self.debts.iter_mut().min_by_key(|debt| debt.ns)
+            && least.ns < ns
+        {
+            *least = Debt { id, kind, ns };
+        }
+    }
+}
+
+/// Whether a hop's piece is of the time in which the thread that ends it has the message already.
+fn is_receivers(piece: &Piece, from: Pass, to: Pass) -> bool {
+    from.tid == to.tid || piece.tid != from.tid
+}
+
+/// Each thread's last pass.
+fn lasts(passage: &Passage) -> Vec<Pass> {
+    let mut lasts: Vec<Pass> = Vec::new();
+    for (_, pass) in passage.passes.iter().rev() {
+        if !lasts.iter().any(|known| known.tid == pass.tid) {
+            lasts.push(*pass);
+        }
+    }
+    lasts
+}
+
+fn amounts(of: impl Iterator<Item = (Cause, u64)>) -> Amounts {
+    let mut amounts = [0; CAUSES];
+    of.for_each(|(cause, ns)| amounts[cause as usize] += ns);
+    amounts
+}
+
+fn medians(all: &[Amounts]) -> Amounts {
+    std::array::from_fn(|cause| median(&mut all.iter().map(|amounts| amounts[cause]).collect::<Vec<u64>>()))
+}
+
+fn median(values: &mut [u64]) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}

@@ -1,0 +1,233 @@
+//! Messages that queue: a source that keeps its times and a thread that takes them one by one, simulated with and without
+//! what makes it late. The explanation of the one must find the cause, and predict the other.
+
+use taut_analysis::{Cause, Contribution, Explained, Selected, Wanted};
+use taut_recording::KernelEvent;
+
+mod scene;
+
+use scene::*;
+
+/// The source and the thread that handles its messages, each on a CPU of its own, and who holds the lock.
+const SOURCE: i32 = 10;
+const SERVER: i32 = 11;
+const HOLDER: i32 = 12;
+const LOCK: i64 = 0x1010;
+
+/// What the server does for a message, in µs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Service {
+    work: u64,
+    /// Until when the lock is held if the server wants it then.
+    lock_until: u64,
+    /// The hog has the CPU for that long.
+    preempted: u64,
+}
+
+/// A source that sends at `arrivals`; the server takes the messages in order. Events and stamps, and the latencies.
+fn run(arrivals: &[u64], service: impl Fn(usize, u64) -> Service) -> (Scene, Vec<u64>) {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, 30, R, 0).switch(2, 0, 0, R, HOLDER);
+    let (mut free, mut latencies) = (0, Vec::new());
+    for (at, sent) in arrivals.iter().copied().enumerate() {
+        let id = at as u64 + 1;
+        scene.stamp(SOURCE, sent, id, "sent");
+        let mut now = free;
+        if free <= sent {
+            // The server waits for data, and is woken by the source.
+            scene.enter(1, free, SERVER, libc::SYS_read, 4, 0).switch(1, free + 1, SERVER, S, 0);
+            scene.enter(0, sent + 1, SOURCE, libc::SYS_write, 5, 0).wake(0, sent + 2, SOURCE, 0, SERVER);
+            scene.exit(0, sent + 3, SOURCE, libc::SYS_write);
+            scene.switch(1, sent + 22, 0, R, SERVER).exit(1, sent + 23, SERVER, libc::SYS_read);
+            now = sent + 23;
+        }
+        scene.stamp(SERVER, now + 2, id, "taken");
+        now += 2;
+        let Service { work, lock_until, preempted } = service(at, now);
+        now += work / 2;
+        if preempted > 0 {
+            scene.switch(1, now, SERVER, R, 30).switch(1, now + preempted, 30, R, SERVER);
+            now += preempted;
+        }
+        if lock_until > now + 4 {
+            scene.enter(1, now, SERVER, libc::SYS_futex, LOCK, WAIT).switch(1, now + 1, SERVER, S, 0);
+            scene.enter(2, lock_until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
+            scene.wake(2, lock_until, HOLDER, 0, SERVER).exit(2, lock_until + 1, HOLDER, libc::SYS_futex);
+            scene.switch(1, lock_until + 10, 0, R, SERVER).exit(1, lock_until + 11, SERVER, libc::SYS_futex);
+            now = lock_until + 11;
+        }
+        now += work - work / 2;
+        scene.stamp(SERVER, now, id, "done");
+        latencies.push(now - sent);
+        // What it does behind the last stamp.
+        free = now + 5;
+    }
+    scene.event(0, free + 1000, KernelEvent::SchedSwitch, SOURCE, [0, S, 0]);
+    (scene, latencies)
+}
+
+/// The nearest rank.
+fn quantile(values: &[u64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[(q * sorted.len() as f64).ceil() as usize - 1] as f64
+}
+
+/// Exponential times from a multiplicative generator (Lewis, Goodman and Miller 1969).
+fn poisson(n: usize, mean_us: f64, seed: u64) -> Vec<u64> {
+    let (mut state, mut at) = (seed, 1000.0);
+    (0..n)
+        .map(|_| {
+            state = state * 16_807 % 2_147_483_647;
+            at -= mean_us * (state as f64 / 2_147_483_647.0).ln();
+            at as u64
+        })
+        .collect()
+}
+
+fn share(explained: &Explained, cause: Cause) -> f64 {
+    explained.by_cause.iter().find(|share| share.cause == cause).map_or(0.0, |share| share.tail_share)
+}
+
+fn predicts(scene: &Scene, without: &str, truth: &[u64], what: &str) {
+    let wanted = Wanted { without: vec![vec![without.into()]], ..Wanted::default() };
+    let explained = scene.analyse(wanted).chains[0].explained.clone();
+    let found = explained.what_if.iter().find(|w| w.without == without).unwrap();
+    assert!(found.is_replayed);
+    for predicted in &found.quantiles {
+        let truth = quantile(truth, predicted.quantile);
+        let error = predicted.after_ns as f64 / 1e3 - truth;
+        // A run without the cause meets the lock at other times.
+        assert!(error.abs() <= (0.1 * truth).max(30.0), "{what}: {predicted:?}, in truth {truth} µs");
+    }
+}
+
+/// Every 46 ms the lock is held for 6 ms; messages come every ms, and those that come meanwhile queue.
+fn held(now: u64) -> u64 {
+    if now % 46_000 < 6_000 { now - now % 46_000 + 6_000 } else { 0 }
+}
+
+fn periodic(n: u64, period: u64) -> Vec<u64> {
+    (0..n).map(|at| 10_000 + at * period).collect()
+}
+
+#[test]
+fn what_queues_behind_a_lock_is_the_locks() {
+    let arrivals = periodic(4000, 1000);
+    let (scene, _) = run(&arrivals, |_, now| Service { work: 200, lock_until: held(now), ..Service::default() });
+    let explained = scene.explained();
+    assert!(share(&explained, Cause::Lock) > 0.97, "{:?}", explained.by_cause);
+    let result = |word: &str| explained.verdicts.iter().find(|v| v.suspect == word).map(|v| v.result);
+    assert_eq!(result("lock:0x1010"), Some(Contribution::Contributes));
+    assert_ne!(result("queued"), Some(Contribution::Contributes));
+    assert_eq!(explained.recommendations[0].against, "lock:0x1010");
+    let (_, without) = run(&arrivals, |_, _| Service { work: 200, ..Service::default() });
+    predicts(&scene, "lock:0x1010", &without, "periodic");
+}
+
+#[test]
+fn the_chain_of_messages_is_shown() {
+    let arrivals = periodic(500, 1000);
+    let (mut scene, _) = run(&arrivals, |at, now| Service {
+        work: 400,
+        lock_until: if at == 300 { now + 2500 } else { 0 },
+        ..Service::default()
+    });
+    scene.thread(20, 21, "unused", true);
+    let messages = vec![301, 302, 304];
+    let analysis = scene.analyse(Wanted { worst: 0, messages, ..Wanted::default() });
+    let paths = &analysis.chains[0].explained.paths;
+    let of = |id: u64| paths.iter().find(|p| p.budget.id == id).unwrap();
+    let lock = |id: u64| of(id).budget.pieces.iter().filter(|p| p.cause == Cause::Lock).map(|p| p.ns / US).sum::<u64>();
+    // 302 waits while 301 waits for the lock; 304 comes later and waits for what that left behind.
+    // It comes to the lock after half of its work.
+    assert!((2290..=2310).contains(&lock(301)), "{}", lock(301));
+    assert!(of(302).path.iter().any(|p| p.cause == Cause::Lock && p.behind == Some(301)), "{:?}", of(302).path);
+    assert!(of(304).path.iter().any(|p| p.cause == Cause::Lock && p.behind == Some(301)), "{:?}", of(304).path);
+    let own = of(304).budget.total_ns / US - lock(304);
+    assert!((380..=480).contains(&own), "without the lock it takes what every message takes: {own}");
+}
+
+#[test]
+fn predictions_hold_for_random_arrivals_at_any_load() {
+    for (load, seed) in [(0.2, 7), (0.5, 8), (0.8, 9), (0.95, 10)] {
+        let arrivals = poisson(6000, 200.0 / load, seed);
+        let with = |at: usize, now: u64| Service {
+            work: 170 + (at as u64 * 7919) % 41,
+            lock_until: held(now) * u64::from(load < 0.9),
+            preempted: if at % 97 == 50 { 1500 } else { 0 },
+        };
+        let (scene, _) = run(&arrivals, with);
+        let (_, without) = run(&arrivals, |at, now| Service { preempted: 0, ..with(at, now) });
+        predicts(&scene, "preempted", &without, &format!("load {load}"));
+    }
+}
+
+#[test]
+fn longer_work_of_some_messages_is_work_and_not_load() {
+    let arrivals = poisson(5000, 1000.0, 3);
+    let with = |at: usize, _| Service { work: if at % 50 == 49 { 8000 } else { 300 }, ..Service::default() };
+    let (scene, _) = run(&arrivals, with);
+    let explained = scene.explained();
+    assert!(share(&explained, Cause::Work) > 0.9, "{:?}", explained.by_cause);
+    let (_, without) = run(&arrivals, |_, _| Service { work: 300, ..Service::default() });
+    predicts(&scene, "work", &without, "longer work");
+}
+
+#[test]
+fn too_much_load_is_queued() {
+    let arrivals = poisson(5000, 320.0, 5);
+    let (scene, _) = run(&arrivals, |_, _| Service { work: 300, ..Service::default() });
+    let explained = scene.explained();
+    assert!(share(&explained, Cause::Queued) > 0.9, "{:?}", explained.by_cause);
+    let queued = explained.recommendations.iter().find(|r| r.against == "queued").unwrap();
+    assert!(queued.remedy.starts_with("too much load"), "{queued:?}");
+}
+
+#[test]
+fn a_thread_that_stamps_later_was_not_busy_for_that() {
+    // The server handles another source's message, and has nothing to do when this one is sent at last.
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, SOURCE).switch(1, 0, SERVER, S, 0).switch(2, 0, 0, R, HOLDER);
+    scene.enter(1, 0, SERVER, libc::SYS_read, 4, 0);
+    scene.stamp(SOURCE, 100, 1, "sent").stamp(HOLDER, 150, 2, "sent");
+    scene.wake(2, 160, HOLDER, 0, SERVER).switch(1, 170, 0, R, SERVER);
+    scene.stamp(SERVER, 200, 2, "taken").switch(1, 300, SERVER, S, 0);
+    scene.wake(0, 900, SOURCE, 0, SERVER).switch(1, 910, 0, R, SERVER);
+    scene.stamp(SERVER, 950, 1, "taken");
+    scene.switch(1, 2000, SERVER, S, 0).switch(0, 2000, SOURCE, S, 0);
+    let explained = scene.explained();
+    let path = &explained.paths.iter().find(|p| p.budget.id == 1).unwrap().path;
+    assert!(path.iter().all(|piece| piece.cause != Cause::Queued && piece.behind.is_none()), "{path:?}");
+}
+
+#[test]
+fn with_a_deadline_all_that_missed_it_are_explained() {
+    let arrivals = periodic(4000, 1000);
+    let (scene, latencies) =
+        run(&arrivals, |_, now| Service { work: 200, lock_until: held(now), ..Service::default() });
+    let analysis = scene.analyse(Wanted { deadline_ns: Some(2_000_000), ..Wanted::default() });
+    let explained = &analysis.chains[0].explained;
+    let missed = latencies.iter().filter(|latency| **latency > 2000).count() as u64;
+    assert_eq!((explained.selected, explained.tail_messages), (Selected::Missed, missed));
+    assert!(explained.what_if.iter().any(|w| w.without == "lock:0x1010" && w.missed == Some(0)));
+    // A deadline that every message meets explains the tail.
+    let analysis = scene.analyse(Wanted { deadline_ns: Some(2_000_000_000), ..Wanted::default() });
+    assert!(matches!(analysis.chains[0].explained.selected, Selected::Tail(_)));
+}
+
+#[test]
+fn a_mode_below_the_tail_is_found() {
+    // Every 50th cycle holds the lock for 3 ms: two in a hundred, and p99 lies within them.
+    let arrivals = periodic(4000, 5000);
+    let with = |at: usize, now: u64| Service {
+        work: 200 + (at as u64 * 7919) % 37,
+        lock_until: if at % 50 == 49 { now + 3000 } else { 0 },
+        ..Service::default()
+    };
+    let (scene, _) = run(&arrivals, with);
+    let explained = scene.explained();
+    let mode = explained.modes.first().unwrap_or_else(|| panic!("{:?}", explained.by_cause));
+    assert_eq!((mode.messages, mode.causes[0].0, mode.causes[0].1.as_str()), (80, Cause::Lock, "0x1010"));
+    assert!((3_000_000..3_400_000).contains(&mode.p50_ns), "{mode:?}");
+}
