@@ -2,7 +2,10 @@
 //! their thread lanes.
 
 use comfy_table::CellAlignment;
-use taut_analysis::{Cause, Chain, Culprit, Explained, MessagePath, State};
+use taut_analysis::{
+    Cause, CauseShare, Chain, Contribution, Culprit, Explained, MessagePath, Mode, Recommendation, Selected, State,
+    Verdict, WhatIf,
+};
 
 use crate::{
     Named, Style, points,
@@ -12,6 +15,12 @@ use crate::{
 
 /// Cells of a lane.
 const LANE_WIDTH: usize = 72;
+/// Causes below this share are shown together.
+const SHOWN_SHARE: f64 = 0.01;
+/// Parties of a cause that are shown one by one.
+const PARTIES_MAX: usize = 4;
+/// Causes that have a column in the table of hops.
+const HOP_CAUSES_MAX: usize = 4;
 /// Lines of a table that a report shows before it says how many more there are.
 const LINES_MAX: usize = 8;
 
@@ -81,23 +90,18 @@ fn is_seen(path: &MessagePath) -> bool {
 
 /// One sentence: whose time the tail is.
 pub(crate) fn sentence(explained: &Explained) -> String {
-    let Some(quantile) = explained.tail_quantile.filter(|_| explained.tail_messages > 0) else {
-        return "there are too few messages for a tail".into();
-    };
-    let tail = format!(
-        "the {} messages above {} ({})",
-        words::count(explained.tail_messages),
-        words::quantile(quantile),
-        words::duration(explained.tail_limit_ns)
-    );
-    let mut sums: Vec<(Cause, f64)> = Vec::new();
-    for share in &explained.causes {
-        match sums.iter_mut().find(|(cause, _)| *cause == share.cause) {
-            Some((_, sum)) => *sum += share.tail_share,
-            None => sums.push((share.cause, share.tail_share)),
+    let limit = words::duration(explained.tail_limit_ns);
+    let messages = words::quantity(explained.tail_messages, "message");
+    let tail = match explained.selected {
+        Selected::Nothing => return "there are too few messages for a tail".into(),
+        _ if explained.tail_messages == 0 => return format!("no message took longer than {limit}"),
+        Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => {
+            format!("the {messages} above {} ({limit})", words::quantile(quantile))
         }
-    }
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Selected::Missed => format!("the {messages} that missed the deadline of {limit}"),
+        Selected::AboveTime => format!("the {messages} above {limit}"),
+    };
+    let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
     match sums.first() {
         None | Some((Cause::Unknown, _)) => {
             format!(
@@ -119,25 +123,33 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
     if explained.tail_messages == 0 || is_blind {
         return out;
     }
-    let mut shares = table(&["cause", "of the tail", "tail, ms", "usual, ms"]);
-    for share in explained.causes.iter().filter(|s| s.tail_share >= 0.005).take(LINES_MAX) {
-        let detail = if share.detail.is_empty() { String::new() } else { format!(" {}", share.detail) };
-        let usual_of_tail = share.usual_ns * explained.tail_messages;
+    let mut shares = table(&["cause", "of the excess", "ms", "typical, ms", "messages"]);
+    for row in grouped(explained) {
+        let name = format!("{}{}", if row.is_party { "  " } else { "" }, row.name);
         shares.add_row([
-            format!("{}{detail}", share.cause.word()).chars().take(52).collect(),
-            format!("{} {:>3.0} %", bar(share.tail_share), 100.0 * share.tail_share),
-            words::milliseconds(Some(share.time_ns)),
-            words::milliseconds(Some(usual_of_tail)),
+            name.chars().take(42).collect(),
+            format!("{} {:>3.0} %", bar(row.share), 100.0 * row.share),
+            words::sum_of_milliseconds(row.time_ns),
+            words::sum_of_milliseconds(row.usual_ns),
+            row.messages.map_or(String::new(), words::count),
         ]);
     }
     out += &format!("\n{}", indent(&shares));
+    if !matches!(explained.selected, Selected::Missed) {
+        let below = format!("messages of up to {} were not examined", words::duration(explained.tail_limit_ns));
+        out += &format!("  {}\n", style.dim(&below));
+    }
+    out += &hop_table(chain);
+    for mode in &explained.modes {
+        out += &format!("\n  {}\n", wrap(&self::mode(mode), 96).replace('\n', "\n  "));
+    }
     if form != Form::Short && !explained.culprits.is_empty() {
         let mut culprits = table(&["who took it", "ms", "messages", "how"]);
         for culprit in explained.culprits.iter().filter(|c| !is_said(c, explained)).take(LINES_MAX) {
             let how: Vec<&str> = culprit.causes.iter().map(|cause| cause.word()).collect();
             culprits.add_row([
                 format!("{} {}", culprit.kind, culprit.name).chars().take(44).collect(),
-                words::milliseconds(Some(culprit.time_ns)),
+                words::sum_of_milliseconds(culprit.time_ns),
                 words::count(culprit.messages),
                 how.join(", ").chars().take(30).collect(),
             ]);
@@ -148,25 +160,34 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
         out += &format!("\n{}", verdicts(explained, style));
     }
     if !explained.what_if.is_empty() {
-        let measured = &chain.end_to_end.distribution;
-        let mut what_if = table(&["predicted, ms", "p50", "p99", "change"]);
-        let row =
-            |name: String, p50, p99, gain: String| [name, words::milliseconds(p50), words::milliseconds(p99), gain];
-        what_if.add_row(row("as measured".into(), measured.p50_ns, measured.p99_ns, String::new()));
-        for found in &explained.what_if {
-            let gain = words::change(found.gain);
-            what_if.add_row(row(format!("without {}", found.without), found.p50_ns, found.p99_ns, gain));
+        let of = gain_of(explained);
+        let mut what_if = table(&[
+            "predicted, ms",
+            "p50",
+            "p95",
+            "p99",
+            &format!("95 % interval of {of}"),
+            &format!("change of {of}"),
+        ]);
+        for row in predictions(explained) {
+            what_if.add_row(row.map(|text| text.chars().take(28).collect::<String>()));
         }
         out += &format!("\n{}", indent(&what_if));
-        out += &format!("  {}\n", style.dim("each assumes that nothing else takes the cause's place"));
+        let replayed = explained.what_if.iter().any(|found| found.is_replayed);
+        let assumed = match replayed {
+            true => {
+                "the recorded messages run again without the cause: what queued behind it moves up; nothing takes its place"
+            }
+            false => "each assumes that nothing else takes the cause's place",
+        };
+        out += &format!("  {}\n", style.dim(assumed));
     }
     if !explained.recommendations.is_empty() {
         out += "\n";
     }
     let most = if form == Form::Short { 3 } else { usize::MAX };
     for (at, advice) in explained.recommendations.iter().take(most).enumerate() {
-        let text =
-            format!("{}. {}: {} ({} expected)", at + 1, advice.evidence, advice.remedy, words::change(advice.gain));
+        let text = format!("{}. {}", at + 1, self::advice(advice));
         out += &format!("  {}\n", wrap(&text, 96).replace('\n', "\n     "));
     }
     out
@@ -179,13 +200,170 @@ fn is_said(culprit: &Culprit, explained: &Explained) -> bool {
     culprit.kind == "process" && explained.culprits.iter().any(same)
 }
 
-/// "guilty gil makes the tail: …", a line or two each.
+/// The results for hypotheses, a line or two each; those that contribute stand out.
 fn verdicts(explained: &Explained, style: Style) -> String {
-    let one = |verdict: &taut_analysis::Verdict| {
-        let word = if verdict.contended { style.bold("guilty") } else { "  not ".to_owned() };
-        format!("  {word} {}\n", wrap(&verdict.sentence, 88).replace('\n', "\n         "))
+    let one = |sentence: String| {
+        let text = wrap(&sentence, 92).replace('\n', "\n      ");
+        format!("  {}\n", if sentence.contains(" contributes ") { style.bold(&text) } else { text })
     };
-    explained.verdicts.iter().map(one).collect()
+    results(explained).into_iter().map(one).collect()
+}
+
+/// A sentence for each hypothesis that contributes, is undecided, or was named by the user, and for each lock; one for all
+/// the others together.
+pub(crate) fn results(explained: &Explained) -> Vec<String> {
+    let is_short = |verdict: &&Verdict| {
+        verdict.result == Contribution::DoesNotContribute && !verdict.is_asked && !verdict.suspect.starts_with("lock:")
+    };
+    let (short, long): (Vec<&Verdict>, Vec<&Verdict>) = explained.verdicts.iter().partition(is_short);
+    let mut sentences: Vec<String> = long.iter().map(|verdict| verdict.sentence.clone()).collect();
+    if !short.is_empty() {
+        let names: Vec<&str> = short.iter().map(|verdict| verdict.suspect.as_str()).collect();
+        sentences.push(format!("below 5 % of the excess each, by the upper bound: {}", names.join(", ")));
+    }
+    sentences
+}
+
+/// A row of the table of causes.
+pub(crate) struct CauseRow {
+    pub name: String,
+    /// A part of the row of its cause above.
+    pub is_party: bool,
+    pub share: f64,
+    pub time_ns: u64,
+    /// What as many typical messages spend so.
+    pub usual_ns: u64,
+    /// Explained messages affected; `None` for sums over several causes.
+    pub messages: Option<u64>,
+}
+
+/// Each cause of weight with its parties inside, the others as one row, and the sum.
+pub(crate) fn grouped(explained: &Explained) -> Vec<CauseRow> {
+    let row = |name: String, is_party, share: &CauseShare| CauseRow {
+        name,
+        is_party,
+        share: share.tail_share,
+        time_ns: share.time_ns,
+        usual_ns: share.usual_ns * explained.tail_messages,
+        messages: Some(share.messages),
+    };
+    let sum = |name: &str, all: &[&CauseShare]| CauseRow {
+        name: name.into(),
+        is_party: false,
+        share: all.iter().map(|share| share.tail_share).sum(),
+        time_ns: all.iter().map(|share| share.time_ns).sum(),
+        usual_ns: all.iter().map(|share| share.usual_ns * explained.tail_messages).sum(),
+        messages: None,
+    };
+    let mut rows = Vec::new();
+    let is_shown = |share: &&CauseShare| share.tail_share >= SHOWN_SHARE;
+    for cause in explained.by_cause.iter().filter(is_shown) {
+        let parties: Vec<&CauseShare> = explained.causes.iter().filter(|share| share.cause == cause.cause).collect();
+        let word = cause.cause.word();
+        if let [one] = parties[..] {
+            let detail = if one.detail.is_empty() { String::new() } else { format!(" {}", one.detail) };
+            rows.push(row(format!("{word}{detail}"), false, cause));
+            continue;
+        }
+        rows.push(row(word.to_owned(), false, cause));
+        let shown: Vec<&CauseShare> = parties.iter().copied().filter(is_shown).take(PARTIES_MAX).collect();
+        let own = if cause.cause == Cause::Wakeup { "a CPU leaving idle" } else { "in the threads that stamp" };
+        rows.extend(
+            shown
+                .iter()
+                .map(|share| row(if share.detail.is_empty() { own.into() } else { share.detail.clone() }, true, share)),
+        );
+        let rest: Vec<&CauseShare> =
+            parties.into_iter().filter(|share| !shown.iter().any(|s| std::ptr::eq(*s, *share))).collect();
+        if !rest.is_empty() && !shown.is_empty() {
+            rows.push(CauseRow { is_party: true, ..sum(&format!("{} others", rest.len()), &rest) });
+        }
+    }
+    let rest: Vec<&CauseShare> = explained.by_cause.iter().filter(|share| !is_shown(share)).collect();
+    if !rest.is_empty() {
+        rows.push(sum("other", &rest));
+    }
+    rows.push(sum("total", &explained.by_cause.iter().collect::<Vec<_>>()));
+    rows
+}
+
+/// Hops by causes: shares of the excess in per cent; empty where one hop has all of it.
+fn hop_table(chain: &Chain) -> String {
+    let explained = &chain.explained;
+    let share = |hop: usize, cause: Option<Cause>, not: &[Cause]| -> f64 {
+        let of = |share: &&CauseShare| cause.map_or(!not.contains(&share.cause), |cause| share.cause == cause);
+        explained.hops[hop].iter().filter(of).map(|share| share.tail_share).sum()
+    };
+    let hops: Vec<usize> = (0..explained.hops.len()).filter(|hop| share(*hop, None, &[]) >= 0.005).collect();
+    let most = explained.by_cause.iter().filter(|share| share.tail_share >= SHOWN_SHARE).take(HOP_CAUSES_MAX);
+    let causes: Vec<Cause> = most.map(|share| share.cause).collect();
+    if hops.len() < 2 || causes.is_empty() {
+        return String::new();
+    }
+    let mut head = vec!["% of the excess"];
+    head.extend(causes.iter().map(|cause| cause.word()));
+    head.extend(["other", "total"]);
+    let mut rows = table(&head);
+    for hop in hops {
+        let name = chain.hops.get(hop).map_or(String::new(), |hop| crate::terminal::hop_name(&hop.from, &hop.to));
+        let mut row = vec![name];
+        let cells = causes.iter().map(|cause| share(hop, Some(*cause), &[]));
+        let cells = cells.chain([share(hop, None, &causes), share(hop, None, &[])]);
+        row.extend(cells.map(|share| if share < 0.005 { "–".into() } else { format!("{:.0}", 100.0 * share) }));
+        rows.add_row(row);
+    }
+    format!("\n{}", indent(&rows))
+}
+
+/// "2.0 % of the messages (40) take 3.20 ms (3.00 to 3.40): lock calib_mutex 98 % of what they exceed typical ones by".
+pub(crate) fn mode(mode: &Mode) -> String {
+    let cause = |(cause, detail, share): &(Cause, String, f64)| {
+        let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
+        format!("{}{detail} {:.0} %", cause.word(), 100.0 * share)
+    };
+    let causes: Vec<String> = mode.causes.iter().map(cause).collect();
+    format!(
+        "A mode of its own: {} of the messages ({}) take about {} ({} to {}); beyond typical ones they have {}",
+        words::percent(mode.share),
+        words::count(mode.messages),
+        words::duration(mode.p50_ns),
+        words::duration(mode.from_ns),
+        words::duration(mode.to_ns),
+        if causes.is_empty() { "no cause of weight".into() } else { causes.join(", ") },
+    )
+}
+
+/// "gil is 61 % of the excess: …: give the loop … (−55 % of p99 predicted)".
+pub(crate) fn advice(advice: &Recommendation) -> String {
+    let gain = match advice.gain {
+        gain if gain.abs() < 0.005 => String::new(),
+        gain => format!(" ({} predicted)", words::change(gain)),
+    };
+    format!("{}: {}{gain}", advice.evidence, advice.remedy)
+}
+
+/// The quantile that predictions show the change of.
+pub(crate) fn gain_of(explained: &Explained) -> String {
+    explained.what_if.iter().find_map(|found| found.gain_quantile).map_or("–".into(), words::quantile)
+}
+
+/// What predictions say, a row each: first as measured, then without each cause.
+pub(crate) fn predictions(explained: &Explained) -> Vec<[String; 6]> {
+    let at = |found: &WhatIf, q: f64| found.quantiles.iter().find(|of| of.quantile == q).copied();
+    let ms = |ns: Option<u64>| words::milliseconds(ns);
+    let mut rows = Vec::new();
+    if let Some(first) = explained.what_if.first() {
+        let before = |q| ms(at(first, q).map(|of| of.before_ns));
+        rows.push(["as measured".into(), before(0.5), before(0.95), before(0.99), String::new(), String::new()]);
+    }
+    for found in &explained.what_if {
+        let after = |q| ms(at(found, q).map(|of| of.after_ns));
+        let interval = found.gain_quantile.and_then(|q| at(found, q)).map(|of| of.interval_ns);
+        let interval = interval.map_or("–".into(), |(low, high)| format!("{} – {}", ms(Some(low)), ms(Some(high))));
+        let name = format!("without {}", found.without);
+        rows.push([name, after(0.5), after(0.95), after(0.99), interval, words::change(found.gain)]);
+    }
+    rows
 }
 
 /// A budget for each message that comes with its path; then some of them on lanes.
@@ -349,6 +527,7 @@ mod tests {
     fn it_fits_100_columns() {
         let mut analysis = sample::teleop();
         analysis.chains[0].explained.causes[0].detail = "x".repeat(300);
+        analysis.chains[0].explained.what_if[0].without = "lock:".repeat(30);
         analysis.chains[0].explained.paths[0].path[1].note = "long words ".repeat(30);
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
         for line in text.lines() {
@@ -362,7 +541,7 @@ mod tests {
         let asked = Asked { suspects: true, ..Asked::default() };
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, asked, Style::default());
         let at = |what: &str| text.find(what).unwrap();
-        assert!(at("guilty gil") < at("What the 9") && text.matches("guilty gil").count() == 1);
+        assert!(at("gil contributes") < at("What the 9") && text.matches("gil contributes").count() == 1);
     }
 
     #[test]
@@ -384,6 +563,7 @@ mod tests {
         let explained = &mut analysis.chains[0].explained;
         explained.causes.truncate(1);
         explained.causes[0].cause = Cause::Unknown;
+        explained.by_cause = explained.causes.clone();
         explained.paths[0].path.iter_mut().for_each(|piece| piece.cause = Cause::Unknown);
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
         assert!(text.contains("only kernel events") && text.lines().count() < 8, "{text}");

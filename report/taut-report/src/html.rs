@@ -33,6 +33,7 @@ pub fn html(recordings: &[Named<'_>]) -> String {
         }
         for (at, chain) in named.analysis.chains.iter().enumerate() {
             page["chains"][at]["series"] = serde_json::json!(thinned(chain));
+            exact_ids(&mut page["chains"][at]["worst"]);
         }
         for at in drawn_signals(named.analysis) {
             page["signals"][at]["series"] = serde_json::json!(thinned_signal(&named.analysis.signals[at].points));
@@ -95,6 +96,17 @@ fn timing_words(line: &str) -> String {
         kept.push(format!("and {} that do not bear on timing", crate::words::quantity(left_out as u64, "word")));
     }
     kept.join(" ")
+}
+
+/// A page's script reads numbers as doubles: ids beyond 2^53 become text.
+fn exact_ids(worst: &mut serde_json::Value) {
+    const EXACT: u64 = 1 << 53;
+    let is_long = |id: &serde_json::Value| id.as_u64().is_some_and(|id| id > EXACT);
+    for message in worst.as_array_mut().into_iter().flatten() {
+        if is_long(&message["id"]) {
+            message["id"] = message["id"].to_string().into();
+        }
+    }
 }
 
 /// A page of data that the front end draws; `verb` of the command shows the same without it.
@@ -203,6 +215,14 @@ mod tests {
             assert!(page.contains(shown) && !page.contains("hunter2"));
         }
         assert!(json(&recordings[..1]).to_string().contains("hunter2"), "JSON has what the recording has");
+    }
+
+    #[test]
+    fn an_id_beyond_what_a_double_holds_is_exact() {
+        let mut analysis = sample::teleop();
+        analysis.chains[0].explained.paths[0].budget.id = u64::MAX - 1;
+        let page = html(&[Named { name: "run.mcap", analysis: &analysis }]);
+        assert!(page.contains("\"id\":\"18446744073709551614\""));
     }
 
     #[test]

@@ -188,6 +188,10 @@ struct Chain {
     tail: explained::Tail,
     /// Cause shares of the tail, largest first; the tail_shares sum to 1 when there is a tail.
     causes: Vec<explained::CauseShare>,
+    /// The same by cause alone.
+    by_cause: Vec<explained::CauseShare>,
+    /// Modes of the distribution above the main one, in order of time.
+    modes: Vec<explained::Mode>,
     /// Who took the tail's time, most first.
     culprits: Vec<explained::Culprit>,
     /// Registered locks, causes with a share of the tail, and suspects that were asked for.
@@ -397,6 +401,8 @@ fn chain(chain: &found::Chain) -> Chain {
         branches: chain.branches.iter().map(branch).collect(),
         tail: explained::tail(&chain.explained),
         causes: explained::causes(&chain.explained.causes),
+        by_cause: explained::causes(&chain.explained.by_cause),
+        modes: explained::modes(&chain.explained.modes),
         culprits: explained::culprits(&chain.explained.culprits),
         verdicts: explained::verdicts(&chain.explained.verdicts),
         what_if: explained::what_if(&chain.explained.what_if),

@@ -20,6 +20,8 @@ pub struct CauseShare {
     pub time_ns: u64,
     /// Time spent so in the usual message.
     pub usual_ns: u64,
+    /// Explained messages that spent any time so.
+    pub messages: u64,
 }
 
 /// Which messages are the tail.
@@ -29,9 +31,35 @@ pub struct Tail {
     pub explained: u64,
     /// Messages in the tail.
     pub messages: u64,
-    /// Quantile above which the tail begins; null when there are too few messages.
+    /// Quantile above which the tail begins; null when there are too few messages, or where no quantile says which messages
+    /// are explained.
     pub quantile: Option<f64>,
+    /// Messages that took no longer were not examined.
     pub limit_ns: u64,
+    /// Why these messages: "tail", "deadline" (all that missed it), "above" (named by the user) or "none".
+    pub selected: &'static str,
+}
+
+/// Messages that stand apart above the main mode of the distribution.
+#[derive(Serialize, JsonSchema)]
+pub struct Mode {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub p50_ns: u64,
+    pub messages: u64,
+    /// Of all messages (0..1).
+    pub share: f64,
+    /// What they have beyond typical messages, largest first.
+    pub causes: Vec<ModeCause>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct ModeCause {
+    pub cause: &'static str,
+    /// Where one makes most of it; else empty.
+    pub detail: String,
+    /// Of the excess of the mode's messages (0..1).
+    pub share: f64,
 }
 
 /// A party that took time from the tail's messages.
@@ -49,8 +77,13 @@ pub struct Culprit {
 #[derive(Serialize, JsonSchema)]
 pub struct Verdict {
     pub suspect: String,
-    /// Whether it makes the tail.
+    /// Whether it contributes: result is "contributes".
     pub contended: bool,
+    /// "contributes": the lower bound of the share is at least 5 %; "does_not_contribute": the upper bound is below;
+    /// "undecided": the interval holds 5 %, or the recording does not show it.
+    pub result: &'static str,
+    /// What would decide an undecided one; else empty.
+    pub decided_by: String,
     /// Time that each message lost to it.
     pub wait: Figures,
     /// Messages that lost any.
@@ -68,9 +101,30 @@ pub struct WhatIf {
     pub without: String,
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,
-    /// Change of the highest carried quantile up to p99, as a share of it.
+    /// p50, p95 and p99 before and after, as far as messages lie beyond them.
+    pub quantiles: Vec<Predicted>,
+    /// Quantile that gain is of.
+    pub gain_quantile: Option<f64>,
+    /// Change of that quantile, as a share of its value as measured.
     pub gain: f64,
+    /// Messages that miss the deadline; null without one.
+    pub missed: Option<u64>,
+    /// Whether messages waited for busy threads, so that the recorded messages were replayed without the cause.
+    pub replayed: bool,
     pub assumption: String,
+}
+
+/// A quantile before and after.
+#[derive(Serialize, JsonSchema)]
+pub struct Predicted {
+    pub quantile: f64,
+    /// As measured.
+    pub before_ns: u64,
+    /// As predicted.
+    pub after_ns: u64,
+    /// 95 % interval of the quantile of another recording of this length, made without the cause.
+    pub low_ns: u64,
+    pub high_ns: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -121,6 +175,9 @@ pub struct PathPiece {
     pub lane: usize,
     pub cause: &'static str,
     pub detail: String,
+    /// The message that the thread was busy with, or had been late by, where this one waited for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<u64>,
     pub note: String,
 }
 
@@ -138,7 +195,30 @@ pub fn tail(found: &found::Explained) -> Tail {
         messages: found.tail_messages,
         quantile: found.tail_quantile,
         limit_ns: found.tail_limit_ns,
+        selected: match found.selected {
+            found::Selected::Nothing => "none",
+            found::Selected::Tail(_) => "tail",
+            found::Selected::Missed => "deadline",
+            found::Selected::AboveQuantile(_) | found::Selected::AboveTime => "above",
+        },
     }
+}
+
+pub fn modes(found: &[found::Mode]) -> Vec<Mode> {
+    let cause = |(cause, detail, share): &(found::Cause, String, f64)| ModeCause {
+        cause: cause.word(),
+        detail: detail.clone(),
+        share: *share,
+    };
+    let one = |mode: &found::Mode| Mode {
+        from_ns: mode.from_ns,
+        to_ns: mode.to_ns,
+        p50_ns: mode.p50_ns,
+        messages: mode.messages,
+        share: mode.share,
+        causes: mode.causes.iter().map(cause).collect(),
+    };
+    found.iter().map(one).collect()
 }
 
 pub fn causes(found: &[found::CauseShare]) -> Vec<CauseShare> {
@@ -148,6 +228,7 @@ pub fn causes(found: &[found::CauseShare]) -> Vec<CauseShare> {
         tail_share: share.tail_share,
         time_ns: share.time_ns,
         usual_ns: share.usual_ns,
+        messages: share.messages,
     };
     found.iter().map(one).collect()
 }
@@ -166,7 +247,9 @@ pub fn culprits(found: &[found::Culprit]) -> Vec<Culprit> {
 pub fn verdicts(found: &[found::Verdict]) -> Vec<Verdict> {
     let one = |verdict: &found::Verdict| Verdict {
         suspect: verdict.suspect.clone(),
-        contended: verdict.contended,
+        contended: verdict.result == found::Contribution::Contributes,
+        result: verdict.result.word(),
+        decided_by: verdict.decided_by.clone(),
         wait: figures(&verdict.wait),
         touched: verdict.touched,
         tail_share: verdict.tail_share,
@@ -177,12 +260,21 @@ pub fn verdicts(found: &[found::Verdict]) -> Vec<Verdict> {
     found.iter().map(one).collect()
 }
 
+fn predicted(found: &found::Predicted) -> Predicted {
+    let found::Predicted { quantile, before_ns, after_ns, interval_ns: (low_ns, high_ns) } = *found;
+    Predicted { quantile, before_ns, after_ns, low_ns, high_ns }
+}
+
 pub fn what_if(found: &[found::WhatIf]) -> Vec<WhatIf> {
     let one = |found: &found::WhatIf| WhatIf {
         without: found.without.clone(),
         p50_ns: found.p50_ns,
         p99_ns: found.p99_ns,
+        quantiles: found.quantiles.iter().map(predicted).collect(),
+        gain_quantile: found.gain_quantile,
         gain: found.gain,
+        missed: found.missed,
+        replayed: found.is_replayed,
         assumption: found.assumption.clone(),
     };
     found.iter().map(one).collect()
@@ -221,6 +313,7 @@ pub fn path(found: &found::MessagePath) -> Path {
         lane: piece.lane,
         cause: piece.cause.word(),
         detail: piece.detail.clone(),
+        behind: piece.behind,
         note: piece.note.clone(),
     };
     let lane = |lane: &found::Lane| Lane {

@@ -121,14 +121,19 @@ fn what_if(chain: &Chain) -> String {
     if chain.explained.what_if.is_empty() {
         return String::new();
     }
-    let mut out = "\n| predicted, ms | p50 | p99 | change | assuming that |\n|---|--:|--:|--:|---|\n".to_owned();
-    let d = &chain.end_to_end.distribution;
-    let (p50, p99) = (words::milliseconds(d.p50_ns), words::milliseconds(d.p99_ns));
-    out += &format!("| as measured | {p50} | {p99} | | |\n");
-    for found in &chain.explained.what_if {
-        let (p50, p99) = (words::milliseconds(found.p50_ns), words::milliseconds(found.p99_ns));
-        let (without, gain) = (cell(&found.without), words::change(found.gain));
-        out += &format!("| without {without} | {p50} | {p99} | {gain} | {} |\n", cell(&found.assumption));
+    let rows = crate::causes::predictions(&chain.explained);
+    let of = crate::causes::gain_of(&chain.explained);
+    let mut out = format!(
+        "\n| predicted, ms | p50 | p95 | p99 | 95 % interval of {of} | change of {of} | assuming that |\n\
+         |---|--:|--:|--:|--:|--:|---|\n"
+    );
+    let assumptions = std::iter::once("").chain(chain.explained.what_if.iter().map(|found| found.assumption.as_str()));
+    for (row, assumption) in rows.iter().zip(assumptions) {
+        out += &format!(
+            "| {} | {} |\n",
+            row.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "),
+            cell(assumption)
+        );
     }
     out
 }
@@ -188,23 +193,22 @@ fn causes(explained: &Explained) -> String {
     if explained.causes.iter().all(|share| share.cause == Cause::Unknown) {
         return out;
     }
-    out += "\n| cause | of the tail | tail, ms |\n|---|--:|--:|\n";
-    for share in explained.causes.iter().filter(|share| share.tail_share >= 0.01) {
-        let (word, time) = (share.cause.word(), words::milliseconds(Some(share.time_ns)));
-        out += &format!("| {word} {} | {} | {time} |\n", cell(&share.detail), words::percent(share.tail_share));
+    out += "\n| cause | of the excess | ms | messages |\n|---|--:|--:|--:|\n";
+    for row in crate::causes::grouped(explained) {
+        let indent = if row.is_party { "&nbsp;&nbsp;" } else { "" };
+        let messages = row.messages.map_or("".into(), words::count);
+        let time = words::sum_of_milliseconds(row.time_ns);
+        out += &format!("| {indent}{} | {} | {time} | {messages} |\n", cell(&row.name), words::percent(row.share));
     }
     out += "\n";
-    for verdict in &explained.verdicts {
-        let mark = if verdict.contended { "**guilty**" } else { "not" };
-        out += &format!("- {mark}: {}\n", cell(&verdict.sentence));
+    for verdict in crate::causes::results(explained) {
+        out += &format!("- {}\n", cell(&verdict));
+    }
+    for mode in &explained.modes {
+        out += &format!("- {}\n", cell(&crate::causes::mode(mode)));
     }
     for advice in explained.recommendations.iter().take(3) {
-        out += &format!(
-            "- {}: {} ({} expected)\n",
-            cell(&advice.evidence),
-            cell(&advice.remedy),
-            words::change(advice.gain)
-        );
+        out += &format!("- {}\n", cell(&crate::causes::advice(advice)));
     }
     out
 }

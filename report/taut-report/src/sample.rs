@@ -262,14 +262,17 @@ fn explained() -> Explained {
         tail_share,
         time_ns,
         usual_ns,
+        messages: 9,
     };
     let gil = share(Cause::Gil, "held by python/4243", 0.61, 52_000_000, 120_000);
     let wakeup = share(Cause::Wakeup, "by python/4243", 0.27, 23_000_000, 60_000);
     let work = share(Cause::Work, "", 0.12, 19_000_000, 900_000);
     let wait = Distribution { n: 868, min_ns: Some(0), p50_ns: Some(300), p99_ns: Some(2_100), ..Default::default() };
-    let verdict = |suspect: &str, contended, tail_share: f64, sentence: &str| Verdict {
+    let verdict = |suspect: &str, result, tail_share: f64, sentence: &str| Verdict {
         suspect: suspect.into(),
-        contended,
+        result,
+        decided_by: String::new(),
+        is_asked: false,
         wait: wait.clone(),
         touched: 200,
         tail_share,
@@ -284,6 +287,7 @@ fn explained() -> Explained {
         cause,
         detail: detail.into(),
         note: note.into(),
+        behind: None,
         by: String::new(),
     };
     let budget = Budget {
@@ -324,7 +328,19 @@ fn explained() -> Explained {
         tail_quantile: Some(0.99),
         tail_limit_ns: 10_980_000,
         hops: vec![vec![], vec![gil.clone()], vec![wakeup.clone()], vec![work.clone()]],
+        by_cause: [&gil, &wakeup, &work]
+            .map(|share: &CauseShare| CauseShare { detail: String::new(), ..share.clone() })
+            .to_vec(),
         causes: vec![gil, wakeup, work],
+        selected: Selected::Tail(0.99),
+        modes: vec![Mode {
+            from_ns: 9_800_000,
+            to_ns: 11_200_000,
+            p50_ns: 10_400_000,
+            messages: 14,
+            share: 0.016,
+            causes: vec![(Cause::Gil, "held by python/4243".into(), 0.97)],
+        }],
         culprits: vec![Culprit {
             kind: "thread".into(),
             name: "python/4243".into(),
@@ -335,22 +351,39 @@ fn explained() -> Explained {
         verdicts: vec![
             verdict(
                 "gil",
-                true,
+                Contribution::Contributes,
                 0.61,
-                "gil makes the tail: 868 of 868 messages spent time on it, 61 % of the tail [49, 73]",
+                "gil contributes 61 % of the excess, 95 % interval 49 to 73; 868 of 868 messages spent time on it",
             ),
-            verdict("lock:sdk_lock", false, 0.0, "lock:sdk_lock does not make the tail: p50 300 ns, p99 2.1 µs"),
+            verdict(
+                "lock:sdk_lock",
+                Contribution::DoesNotContribute,
+                0.0,
+                "lock:sdk_lock does not contribute: 0 % of the excess, 95 % interval 0 to 0",
+            ),
+            verdict("irq", Contribution::DoesNotContribute, 0.001, "irq does not contribute: 0 % of the excess"),
         ],
         what_if: vec![WhatIf {
             without: "gil".into(),
             p50_ns: Some(2_310_000),
             p99_ns: Some(4_900_000),
+            quantiles: [(0.5, 2_430_000, 2_310_000), (0.95, 7_290_000, 3_900_000), (0.99, 10_980_000, 4_900_000)]
+                .map(|(quantile, before_ns, after_ns)| Predicted {
+                    quantile,
+                    before_ns,
+                    after_ns,
+                    interval_ns: (after_ns * 9 / 10, after_ns * 6 / 5),
+                })
+                .to_vec(),
+            gain_quantile: Some(0.99),
             gain: 0.55,
+            missed: None,
+            is_replayed: false,
             assumption: "no message spends time on gil, and nothing else takes its place".into(),
         }],
         recommendations: vec![Recommendation {
             against: "gil".into(),
-            evidence: "gil (held by python/4243) is 61 % of the tail: 52.000 ms in 9 messages".into(),
+            evidence: "gil (held by python/4243) is 61 % of the excess: 52.0 ms in 9 of 9 messages".into(),
             remedy: "give the loop a process of its own".into(),
             gain: 0.55,
             verify: "record again with the change and compare".into(),

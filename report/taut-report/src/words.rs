@@ -34,6 +34,17 @@ pub fn milliseconds(ns: Option<u64>) -> String {
     }
 }
 
+/// A sum over messages in milliseconds, in three digits: more of them the data do not carry.
+pub fn sum_of_milliseconds(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    match ms {
+        _ if ns == 0 => "0".into(),
+        ms if ms < 9.995 => format!("{ms:.2}"),
+        ms if ms < 99.95 => format!("{ms:.1}"),
+        ms => count(ms.round() as u64),
+    }
+}
+
 /// A duration in microseconds for a column headed "µs"; "–" where the data do not carry it.
 pub fn microseconds(ns: Option<u64>) -> String {
     match ns {

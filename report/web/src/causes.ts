@@ -37,10 +37,13 @@ function byCause(shares: CauseShare[]): CauseShare[] {
 }
 
 function sentence(chain: Chain): string {
-  const { quantile, messages, limit_ns } = chain.tail;
-  if (quantile === null || messages === 0) return "There are too few messages for a tail.";
-  const parts = byCause(chain.causes).filter((share) => share.tail_share >= 0.01).slice(0, 3);
-  const tail = `the ${f.count(messages)} messages above ${f.quantile(quantile)} (${f.duration(limit_ns)})`;
+  const { quantile, messages, limit_ns, selected } = chain.tail;
+  if (selected === "none") return "There are too few messages for a tail.";
+  if (messages === 0) return `No message took longer than ${f.duration(limit_ns)}.`;
+  const parts = chain.by_cause.filter((share) => share.tail_share >= 0.01).slice(0, 3);
+  const tail = selected === "deadline" ? `the ${f.count(messages)} messages that missed the deadline of ${f.duration(limit_ns)}`
+    : quantile === null ? `the ${f.count(messages)} messages above ${f.duration(limit_ns)}`
+    : `the ${f.count(messages)} messages above ${f.quantile(quantile)} (${f.duration(limit_ns)})`;
   if (parts[0] === undefined || parts[0].cause === "unknown") return `What ${tail} waited for is mostly unknown: only kernel events show it (the full tier of taut record).`;
   return `What ${tail} have and usual ones have not: ${parts.map((share) => `${share.cause} ${f.percent(share.tail_share)}`).join(", ")}.`;
 }
@@ -48,17 +51,44 @@ function sentence(chain: Chain): string {
 export function causeSection(chain: Chain): HTMLElement {
   const blind = chain.causes.every((share) => share.cause === "unknown");
   if (chain.tail.messages === 0 || blind) return h("div", {}, h("p", { class: "aside" }, sentence(chain)));
-  const shares = chain.causes.filter((share) => share.tail_share >= 0.005);
-  const rows = shares.slice(0, 12).map((share) => [
-    h("span", {}, h("span", { class: `dot c-${family(share.cause)}`, "aria-hidden": "true" }), named(share)),
+  const row = (name: string, share: CauseShare, kind: "cause" | "party" | "sum"): (HTMLElement | string)[] => [
+    kind === "cause" ? h("span", {}, h("span", { class: `dot c-${family(share.cause)}`, "aria-hidden": "true" }), name)
+      : h("span", { class: kind }, name),
     h("span", { class: "with-bar" }, bar(share.tail_share, "tail"), f.percent(share.tail_share)),
     f.milliseconds(share.time_ns), f.milliseconds((share.usual_ns * chain.tail.messages) as CauseShare["usual_ns"]),
-  ]);
+    kind === "sum" ? "" : f.count(share.messages),
+  ];
+  const sum = (shares: CauseShare[]): CauseShare => shares.reduce((all, share) => ({
+    ...all, tail_share: all.tail_share + share.tail_share, time_ns: (all.time_ns + share.time_ns) as CauseShare["time_ns"],
+    usual_ns: (all.usual_ns + share.usual_ns) as CauseShare["usual_ns"],
+  }), { cause: "", detail: "", tail_share: 0, time_ns: 0, usual_ns: 0, messages: 0 } as unknown as CauseShare);
+  const isShown = (share: CauseShare): boolean => share.tail_share >= 0.01;
+  const rows = chain.by_cause.filter(isShown).flatMap((cause) => {
+    const parties = chain.causes.filter((share) => share.cause === cause.cause);
+    if (parties.length === 1) return [row(named(parties[0] ?? cause), cause, "cause")];
+    const shown = parties.filter(isShown).slice(0, 6);
+    const rest = parties.filter((share) => !shown.includes(share));
+    return [row(cause.cause, cause, "cause"), ...shown.map((share) => row(share.detail || "without a party", share, "party")),
+      ...(shown.length > 0 && rest.length > 0 ? [row(`${rest.length} others`, { ...sum(rest) }, "sum")] : [])];
+  });
+  const others = chain.by_cause.filter((share) => !isShown(share));
+  if (others.length > 0) rows.push(row("other", sum(others), "sum"));
+  rows.push(row("total", sum(chain.by_cause), "sum"));
   return h("div", {},
     h("p", { class: "tail-sentence" }, sentence(chain)),
-    stack(byCause(chain.causes)),
-    table("What the tail's messages spent their time on beyond the usual message", ["cause", "share of the tail", "in the tail (ms)", "usual would be (ms)"], rows),
-    hopStacks(chain), culpritTable(chain), verdictList(chain), whatIf(chain), advice(chain));
+    stack(chain.by_cause),
+    table("What the explained messages spent their time on beyond typical ones", ["cause", "share of the excess", "in them (ms)", "typical (ms)", "messages"], rows),
+    chain.tail.selected === "deadline" ? "" : h("p", { class: "quiet" }, `Messages of up to ${f.duration(chain.tail.limit_ns)} were not examined.`),
+    modes(chain), hopStacks(chain), culpritTable(chain), verdictList(chain), whatIf(chain), advice(chain));
+}
+
+/** Messages that stand apart above the main mode of the distribution. */
+function modes(chain: Chain): HTMLElement | string {
+  if (chain.modes.length === 0) return "";
+  const causes = (mode: Chain["modes"][number]): string =>
+    mode.causes.map((c) => `${c.cause}${c.detail ? ` ${c.detail}` : ""} ${f.percent(c.share)}`).join(", ");
+  return table("Modes of their own above the main one", ["messages", "share", "median (ms)", "from (ms)", "to (ms)", "what they have beyond typical ones"],
+    chain.modes.map((m) => [f.count(m.messages), f.percent(m.share), f.milliseconds(m.p50_ns), f.milliseconds(m.from_ns), f.milliseconds(m.to_ns), causes(m)]));
 }
 
 /** One stacked bar a hop, as long as the hop's share of the tail. */
@@ -83,31 +113,39 @@ function culpritTable(chain: Chain): HTMLElement | string {
     shown.slice(0, 8).map((c) => [`${c.kind} ${c.name}`, f.milliseconds(c.time_ns), f.count(c.messages), c.causes.join(", ")]));
 }
 
+const RESULTS = { contributes: ["guilty", "contributes"], does_not_contribute: ["cleared", "does not contribute"], undecided: ["undecided", "undecided"] } as const;
+
 function verdictList(chain: Chain): HTMLElement | string {
   if (chain.verdicts.length === 0) return "";
-  return h("div", {}, h("h3", {}, "Verdicts"), h("ul", { class: "verdicts" }, ...chain.verdicts.map((v) =>
-    h("li", {}, h("span", { class: `badge ${v.contended ? "guilty" : "cleared"}` }, v.contended ? "guilty" : "not guilty"), ` ${v.sentence}`))));
+  return h("div", {}, h("h3", {}, "Hypotheses"), h("ul", { class: "verdicts" }, ...chain.verdicts.map((v) =>
+    h("li", {}, h("span", { class: `badge ${RESULTS[v.result][0]}` }, RESULTS[v.result][1]), ` ${v.sentence}`))));
 }
 
-/** Measured against predicted: a line from p50 to p99 for each, on one scale. */
+/** Measured against predicted, with the interval of the quantile that the change is of. */
 function whatIf(chain: Chain): HTMLElement | string {
-  if (chain.what_if.length === 0) return "";
-  const rows = [{ without: "as measured", p50_ns: chain.end_to_end.p50_ns, p99_ns: chain.end_to_end.p99_ns, gain: 0, assumption: "" },
-    ...chain.what_if.map((w) => ({ ...w, without: `without ${w.without}` }))];
-  const most = Math.max(1, ...rows.map((row) => row.p99_ns ?? row.p50_ns ?? 0));
-  const mark = (row: typeof rows[number]): HTMLElement => {
-    const [from, to] = [(row.p50_ns ?? 0) / most, (row.p99_ns ?? row.p50_ns ?? 0) / most];
-    return h("span", { class: "range", "aria-hidden": "true" },
-      h("span", { style: `left:${(100 * from).toFixed(1)}%;width:${(100 * Math.max(0.008, to - from)).toFixed(1)}%` }));
-  };
-  return table("Predicted: each assumes that nothing else takes the cause's place (bar: from p50 to p99)",
-    ["", "p50 (ms)", "p99 (ms)", "change", ""],
-    rows.map((row) => [h("span", { title: row.assumption }, row.without), f.milliseconds(row.p50_ns), f.milliseconds(row.p99_ns),
-      row.assumption === "" ? "" : f.change(row.gain), mark(row)]));
+  const first = chain.what_if[0];
+  if (first === undefined) return "";
+  const quantile = first.gain_quantile ?? 0.99;
+  const at = (w: typeof first, q: number): typeof first.quantiles[number] | undefined => w.quantiles.find((p) => p.quantile === q);
+  const most = Math.max(1, ...chain.what_if.flatMap((w) => w.quantiles.flatMap((p) => [p.before_ns, p.high_ns])));
+  const range = (from: number, to: number): HTMLElement => h("span", { class: "range", "aria-hidden": "true" },
+    h("span", { style: `left:${((100 * from) / most).toFixed(1)}%;width:${Math.max(0.8, (100 * (to - from)) / most).toFixed(1)}%` }));
+  const ms = (ns: Chain["deadline_ns"] | undefined): string => f.milliseconds(ns ?? null);
+  const shown = [0.5, 0.95, 0.99];
+  const measured = at(first, quantile)?.before_ns ?? 0;
+  const rows = [["as measured", ...shown.map((q) => ms(at(first, q)?.before_ns)), "", "", range(measured, measured)],
+    ...chain.what_if.map((w) => {
+      const p = at(w, quantile);
+      return [h("span", { title: w.assumption }, `without ${w.without}`), ...shown.map((q) => ms(at(w, q)?.after_ns)),
+        p ? `${ms(p.low_ns)} – ${ms(p.high_ns)}` : "–", f.change(w.gain), p ? range(p.low_ns, p.high_ns) : ""];
+    })];
+  const name = f.quantile(quantile);
+  const how = chain.what_if.some((w) => w.replayed) ? "the recorded messages run again without the cause, and what queued behind it moves up" : "each assumes that nothing else takes the cause's place";
+  return table(`Predicted: ${how} (bar: the interval of ${name})`, ["ms", "p50", "p95", "p99", `95 % interval of ${name}`, `change of ${name}`, ""], rows);
 }
 
 function advice(chain: Chain): HTMLElement | string {
   if (chain.recommendations.length === 0) return "";
   return h("div", {}, h("h3", {}, "What to do"), h("ol", { class: "advice" }, ...chain.recommendations.map((r) =>
-    h("li", {}, h("strong", {}, `${r.evidence}. `), `${r.remedy} (${f.change(r.gain)} expected). `, h("span", { class: "quiet" }, `To verify: ${r.verify}.`)))));
+    h("li", {}, h("strong", {}, `${r.evidence}. `), Math.abs(r.gain) < 0.005 ? `${r.remedy}. ` : `${r.remedy} (${f.change(r.gain)} predicted). `, h("span", { class: "quiet" }, `To verify: ${r.verify}.`)))));
 }

@@ -77,7 +77,7 @@ function ends(data: Comparison, compared: Compared, name: (side: Side) => string
 function causes(compared: Compared, name: (side: Side) => string): HTMLElement {
   const shares = (at: number): CauseShare[] => compared.causes.map(({ cause, of }) => {
     const side = of[at];
-    return { cause, detail: "", tail_share: side?.tail_share ?? 0, time_ns: side?.per_message_ns ?? (0 as CauseShare["time_ns"]), usual_ns: 0 as CauseShare["usual_ns"] };
+    return { cause, detail: "", tail_share: side?.tail_share ?? 0, time_ns: side?.per_message_ns ?? (0 as CauseShare["time_ns"]), usual_ns: 0 as CauseShare["usual_ns"], messages: 0 };
   });
   const total = (at: number): number => compared.causes.reduce((sum, { of }) => sum + (of[at]?.per_message_ns ?? 0), 0);
   const most = Math.max(1, ...compared.runs.map((_, at) => total(at)));

@@ -30,14 +30,22 @@ export interface Outcomes {
   applied: number; in_flight: number; dropped: Record<string, number>; unexplained: number; double: number;
   last_seen: { point: string; reason: string; messages: number }[];
 }
-export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; usual_ns: Ns }
+export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; usual_ns: Ns; messages: number }
 export interface Culprit { kind: string; name: string; time_ns: Ns; messages: number; causes: string[] }
-export interface Verdict { suspect: string; contended: boolean; wait: Figures; touched: number; tail_share: number; sentence: string }
-export interface WhatIf { without: string; p50_ns: Ns | null; p99_ns: Ns | null; gain: number; assumption: string }
+export interface Verdict { suspect: string; contended: boolean; result: "contributes" | "does_not_contribute" | "undecided"; wait: Figures; touched: number; tail_share: number; sentence: string }
+export interface Predicted { quantile: number; before_ns: Ns; after_ns: Ns; low_ns: Ns; high_ns: Ns }
+export interface WhatIf {
+  without: string; p50_ns: Ns | null; p99_ns: Ns | null; quantiles: Predicted[]; gain_quantile: number | null; gain: number;
+  replayed: boolean; assumption: string;
+}
+export interface Mode {
+  from_ns: Ns; to_ns: Ns; p50_ns: Ns; messages: number; share: number; causes: { cause: string; detail: string; share: number }[];
+}
 export interface Recommendation { against: string; evidence: string; remedy: string; gain: number; verify: string }
 /** One of the worst messages; moments are ns since the recording's start. */
 export interface MessagePath {
-  id: number; start_ns: number; total_ns: Ns; budget: { cause: string; detail: string; ns: Ns }[];
+  /** Text where a number would not be exact. */
+  id: number | string; start_ns: number; total_ns: Ns; budget: { cause: string; detail: string; ns: Ns }[];
   passes: [point: number, ns: number][];
   path: { from_ns: number; to_ns: number; hop: number; lane: number; cause: string; detail: string; note: string }[];
   lanes: { thread: string; states: [from: number, to: number, state: string][] }[];
@@ -49,8 +57,8 @@ export interface Chain {
   outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
   /** (start in µs, latency in ns) */
   series: [startUs: number, latency: Ns][];
-  tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns };
-  causes: CauseShare[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
+  tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns; selected: "tail" | "deadline" | "above" | "none" };
+  causes: CauseShare[]; by_cause: CauseShare[]; modes: Mode[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
 export interface Signal {

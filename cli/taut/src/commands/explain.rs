@@ -4,7 +4,7 @@ use std::{io::IsTerminal, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use taut_analysis::{Chain, Wanted};
+use taut_analysis::{Above, Chain, Wanted};
 use taut_report::{Asked, Named};
 
 use super::report::analyse;
@@ -13,7 +13,7 @@ use crate::{config, exit::Done, output};
 /// Say whose time it was: causes of the tail, verdicts on suspects, what-ifs, and the worst messages' paths.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --suspect lock:sdk_lock --suspect gil\n  taut explain run.mcap --all --format json -o run.json"
+    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --suspect lock:sdk_lock --suspect gil\n  taut explain run.mcap --deadline 20ms\n  taut explain run.mcap --above p95 --without lock:sdk_lock,preempted\n  taut explain run.mcap --all --format json -o run.json"
 )]
 pub struct Args {
     /// A recording made by `taut record`.
@@ -28,6 +28,16 @@ pub struct Args {
     /// Judge a suspect: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME; may be given again.
     #[arg(long, value_name = "SUSPECT")]
     suspect: Vec<String>,
+    /// Predict the chain without a cause or several at once, written as for --suspect: lock:NAME,preempted; may be given
+    /// again.
+    #[arg(long, value_name = "CAUSES", value_parser = causes)]
+    without: Vec<Causes>,
+    /// Explain the messages above a quantile (p95) or a time (2ms), instead of those that missed the deadline or the tail.
+    #[arg(long, value_name = "QUANTILE|TIME", value_parser = above, conflicts_with = "deadline")]
+    above: Option<Above>,
+    /// Explain all messages that take longer than this (20ms, 1.5s) from end to end; instead of deadline_ms in taut.toml.
+    #[arg(long, value_name = "TIME", value_parser = time_ns)]
+    deadline: Option<u64>,
     /// Only this chain, by its name or the beginning of it.
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
@@ -57,6 +67,37 @@ enum Format {
     Html,
 }
 
+/// Words of `--without`.
+#[derive(Clone, Debug)]
+struct Causes(Vec<String>);
+
+fn causes(text: &str) -> Result<Causes, String> {
+    let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
+    if words.iter().any(String::is_empty) {
+        return Err("name causes with commas between them, such as lock:sdk_lock,preempted".into());
+    }
+    Ok(Causes(words))
+}
+
+/// "p95", "p99.9", or a time.
+fn above(text: &str) -> Result<Above, String> {
+    let Some(percent) = text.strip_prefix('p') else { return time_ns(text).map(Above::Ns) };
+    match percent.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(Above::Quantile(percent / 100.0)),
+        _ => Err("a quantile is written as p95 or p99.9".into()),
+    }
+}
+
+/// "2ms", "250us", "1.5s" in nanoseconds.
+fn time_ns(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let parsed = UNITS.iter().find_map(|(unit, ns)| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+        (number > 0.0 && number * ns < 1e18).then(|| (number * ns).round() as u64)
+    });
+    parsed.ok_or_else(|| "a time has a unit: 250us, 2ms, 1.5s".to_owned())
+}
+
 /// The worst messages that are shown when nobody says how many.
 const WORST: usize = 10;
 
@@ -74,6 +115,9 @@ pub fn run(args: &Args) -> Result<Done> {
         worst: args.worst.unwrap_or(if args.message.is_empty() { WORST } else { 0 }),
         messages: args.message.clone(),
         suspects: args.suspect.clone(),
+        without: args.without.iter().map(|causes| causes.0.clone()).collect(),
+        above: args.above,
+        deadline_ns: args.deadline,
         budgets: args.all,
         ..Wanted::default()
     };
