@@ -7,17 +7,19 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch};
 
 use crate::{
-    Analysis, Config, Error, RowSink, Totals, Trips, explain, figures,
+    Analysis, Config, Error, RowSink, Totals, Trips,
+    environment::Environment,
+    explain, figures,
     histograms::Histograms,
-    kernel::{Events, Futexes, Machine, Objects},
+    kernel::{self, Events, Futexes, Loss, Machine, Objects},
     line,
-    marks::{Mark, Marks, Stamped},
+    marks::{Mark, Marks, StampHole, Stamped},
     messages::Messages,
     names::Names,
     rows,
     signals::{self, Signal},
     stacks::Stacks,
-    telemetry, wakeups,
+    starts, telemetry, wakeups,
     walk::Walker,
 };
 
@@ -31,14 +33,17 @@ pub struct Analyzer {
     thread_index: HashMap<ThreadKey, u32>,
     objects: Objects,
     events: Events,
-    /// (CPU, when it was noticed) of lost kernel events.
-    kernel_losses: Vec<(u16, u64)>,
+    environment: Environment,
+    kernel_losses: Vec<Loss>,
+    stamp_losses: Vec<StampHole>,
     marks: Vec<RawMark>,
     values: Vec<RawValue>,
     names: HashMap<u32, String>,
     clocks: BTreeMap<u8, Vec<ClockPair>>,
     lost_stamps: u64,
     lost_kernel_events: u64,
+    /// Whether the two before are estimates.
+    estimated: (bool, bool),
     /// By number in the recording.
     telemetry: BTreeMap<u16, telemetry::Channel>,
     /// Messages lost, by place.
@@ -99,6 +104,8 @@ pub(crate) struct Context {
     pub tids: Vec<i32>,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Stretches in which stamps may be missing, ascending without overlaps.
+    pub stamp_holes: Vec<(u64, u64)>,
     /// Whose numbers the system calls have; `None`: of a machine that this taut knows nothing of.
     pub architecture: Option<Architecture>,
 }
@@ -125,6 +132,9 @@ impl Analyzer {
                 self.kernel_end_ns = self.kernel_end_ns.max(batch.time_ns.last().copied().unwrap_or(0));
                 let forks = batch.event.iter().enumerate().filter(|(_, e)| **e == KernelEvent::SchedFork as u8);
                 forks.for_each(|(at, _)| self.objects.fork(batch.tid[at], batch.arg0[at] as i32));
+                let slowed = batch.event.iter().enumerate().filter(|(_, e)| **e == KernelEvent::CpuFrequency as u8);
+                slowed
+                    .for_each(|(at, _)| self.environment.frequency(batch.arg1[at], batch.time_ns[at], batch.arg0[at]));
                 self.events.add(batch);
             }
             Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),
@@ -135,10 +145,17 @@ impl Analyzer {
                 self.objects.thread(thread);
             }
             Record::Lost(lost) => match lost.what {
-                LostWhat::Stamps => self.lost_stamps += lost.count,
+                LostWhat::Stamps => {
+                    self.lost_stamps = self.lost_stamps.saturating_add(lost.count);
+                    self.estimated.0 |= lost.is_estimate;
+                    let (tid, since_ns, until_ns) = (tid_of(&lost.place), lost.since_ns, lost.time_ns);
+                    self.stamp_losses.push(StampHole { tid, since_ns, until_ns });
+                }
                 LostWhat::KernelEvents => {
-                    self.lost_kernel_events += lost.count;
-                    self.kernel_losses.extend(cpu_of(&lost.place).map(|cpu| (cpu, lost.time_ns)));
+                    self.lost_kernel_events = self.lost_kernel_events.saturating_add(lost.count);
+                    self.estimated.1 |= lost.is_estimate;
+                    let loss = |cpu| Loss { cpu, since_ns: lost.since_ns, until_ns: lost.time_ns };
+                    self.kernel_losses.extend(cpu_of(&lost.place).map(loss));
                 }
                 LostWhat::Telemetry => self.lost_telemetry.push((lost.place.clone(), lost.count)),
                 LostWhat::Samples => {}
@@ -151,7 +168,8 @@ impl Analyzer {
                 self.telemetry.get_mut(&message.channel).into_iter().for_each(|channel| channel.take(message));
             }
             Record::Histogram(histogram) => self.histograms.take(histogram),
-            Record::Sample(_) | Record::Profile(_) | Record::Frame(_) => {}
+            Record::Sample(sample) => self.environment.take(sample),
+            Record::Profile(_) | Record::Frame(_) => {}
         }
     }
 
@@ -191,6 +209,8 @@ impl Analyzer {
             return Err(Error::Empty);
         }
         self.objects.origin(&info);
+        let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
+        self.objects.is_damaged = is_recovered || !damage.is_empty();
         let clock_error_ns = self.map_clocks(&mut damage);
         let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
         let to_monotonic =
@@ -199,7 +219,9 @@ impl Analyzer {
         let last_ns = self.stamps.iter().map(|s| s.time).max().unwrap_or(0).max(self.kernel_end_ns).max(told_ns);
         let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
         let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
+        let stamp_holes = self.stamp_holes();
         let context = Context {
+            stamp_holes: kernel::ascending(stamp_holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect()),
             threads: self.thread_names(),
             tids: self.threads.iter().map(|key| key.tid).collect(),
             names: std::mem::take(&mut self.names),
@@ -214,6 +236,8 @@ impl Analyzer {
             lost_stamps: self.lost_stamps,
             kernel_events: self.kernel_events,
             lost_kernel_events: self.lost_kernel_events,
+            lost_stamps_is_estimate: self.estimated.0,
+            lost_kernel_events_is_estimate: self.estimated.1,
             lost_telemetry: self.lost_telemetry.iter().map(|(_, count)| count).sum(),
             clock_error_ns,
             file_bytes,
@@ -225,7 +249,7 @@ impl Analyzer {
         let mut telemetry: Vec<_> =
             std::mem::take(&mut self.telemetry).into_values().map(|channel| channel.finish(&lost)).collect();
         telemetry.sort_by(|a, b| a.topic.cmp(&b.topic));
-        let marks = self.marks(&context);
+        let marks = self.marks(&context, stamp_holes);
         let messages = Messages::cut(std::mem::take(&mut self.stamps));
         let line::Lines { chains: mut lines, alone } = line::find(&messages, &self.config, &context)?;
         if let Some(deadline_ns) = self.config.explain.deadline_ns {
@@ -234,6 +258,7 @@ impl Analyzer {
         let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
+        self.environment.sort();
         let gaps = self.explain(&mut chains, &lines, &messages, &marks, &context, sink)?;
         // A probe beside a program comes last, however often it woke.
         chains.sort_by(|a, b| {
@@ -242,6 +267,8 @@ impl Analyzer {
         });
         let mut notes = notes(&info, ending.as_ref(), &totals, &messages, &lines);
         notes.extend(gaps);
+        let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());
+        notes.extend(self.environment.notes(start_ns, ways));
         notes.extend(chains.iter().flat_map(inversions));
         notes.extend(wakeups::beside(&chains));
         notes.extend(ending.iter().flat_map(|ending| ending.notes.iter().cloned()));
@@ -282,6 +309,7 @@ impl Analyzer {
             machine: &machine,
             objects: &self.objects,
             futexes: &futexes,
+            environment: &self.environment,
             marks,
             names: &mut names,
             receivers: Default::default(),
@@ -303,6 +331,10 @@ impl Analyzer {
             };
             refused.extend(explain::explain(chain, messages, line, context, &mut walker, wanted, &probes, sink));
         }
+        for (chain, line) in chains.iter_mut().zip(lines).filter(|_| !wanted.only_rows) {
+            walker.verbose = false;
+            chain.starts = starts::of(line, messages, context, &mut walker);
+        }
         if let Some(sink) = sink {
             rows::of_threads(&machine, &self.objects, sink);
         }
@@ -318,12 +350,28 @@ impl Analyzer {
         let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
         match wanted.messages.iter().find(|id| !explained(id)) {
             Some(id) => Err(Error::UnknownMessage { id: *id }),
-            None => Ok(machine.gaps()),
+            None => Ok(machine.gaps(&self.objects)),
         }
     }
 
+    /// Where stamps may be missing. Where it is not said since when, the thread's last stamp before says it: a full ring
+    /// drops the newest.
+    fn stamp_holes(&self) -> Vec<StampHole> {
+        let last_before = |hole: &StampHole| {
+            let index = |key: &ThreadKey| Some(key.tid) == hole.tid;
+            let of_thread: Vec<u32> =
+                (0..).zip(&self.threads).filter(|(_, key)| index(key)).map(|(at, _)| at).collect();
+            let stamps = self.stamps.iter().filter(|stamp| of_thread.contains(&stamp.thread));
+            stamps.map(|stamp| stamp.time).filter(|time| *time <= hole.until_ns).max().unwrap_or(hole.until_ns)
+        };
+        let since = |hole: &StampHole| if hole.since_ns == 0 { last_before(hole) } else { hole.since_ns };
+        let holes = self.stamp_losses.iter().map(|hole| StampHole { since_ns: since(hole), ..*hole });
+        // A moment is a stretch, too: some stamp is missing there.
+        holes.map(|hole| StampHole { until_ns: hole.until_ns.max(hole.since_ns.saturating_add(1)), ..hole }).collect()
+    }
+
     /// Each thread's stamps and marks; the stamps only if there are kernel events to read them with.
-    fn marks(&mut self, context: &Context) -> Marks {
+    fn marks(&mut self, context: &Context, holes: Vec<StampHole>) -> Marks {
         let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::default();
         if !self.events.is_empty() {
             for stamp in self.stamps.iter().filter(|s| s.point & OUTCOME == 0) {
@@ -343,7 +391,7 @@ impl Analyzer {
             let Some(time_ns) = time_of(&mappings, counter, mark.ticks) else { continue };
             marks.entry(tid).or_default().push(Mark { time_ns, kind: mark.kind, name });
         }
-        Marks::new(stamps, marks)
+        Marks::new(stamps, marks, holes)
     }
 
     fn signals(&mut self, context: &Context) -> Vec<Signal> {
@@ -459,6 +507,11 @@ fn cpu_of(place: &str) -> Option<u16> {
     place.strip_prefix("cpu ")?.split(' ').next()?.parse().ok()
 }
 
+/// The thread in a place like "7/8", a ring's.
+fn tid_of(place: &str) -> Option<i32> {
+    place.split(' ').next()?.split_once('/')?.1.parse().ok()
+}
+
 /// Hops that messages seem to take backwards.
 fn inversions(chain: &crate::Chain) -> impl Iterator<Item = String> + '_ {
     chain.hops.iter().filter(|hop| hop.inverted > 0).map(|hop| {
@@ -478,6 +531,10 @@ fn architecture(info: &Info) -> Option<Architecture> {
     if info.system_calls.is_empty() { Some(Architecture::X86_64) } else { Architecture::from_word(&info.system_calls) }
 }
 
+fn about(count: u64, is_estimate: bool) -> String {
+    if is_estimate { format!("about {count}") } else { count.to_string() }
+}
+
 /// Sentences that a reader must know to trust the figures.
 fn notes(
     info: &Info,
@@ -488,14 +545,17 @@ fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if totals.lost_stamps > 0 {
+        let lost = about(totals.lost_stamps, totals.lost_stamps_is_estimate);
+        // What damage took, a larger ring would not have kept.
+        let remedy = if totals.lost_stamps_is_estimate { "" } else { "; record with a larger --ring-records" };
         notes.push(format!(
-            "{} stamps were lost because the recorder could not keep up: messages may look dropped or unexplained that \
-             were not; record with a larger --ring-records",
-            totals.lost_stamps
+            "{lost} stamps were lost: messages of which the next stamp may be among them have no known end, and what \
+             their threads did then is unknown{remedy}"
         ));
     }
     if totals.lost_kernel_events > 0 {
-        notes.push(format!("{} kernel events were lost", totals.lost_kernel_events));
+        let lost = about(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate);
+        notes.push(format!("{lost} kernel events were lost: what happened then is unknown"));
     }
     if totals.lost_telemetry > 0 {
         notes.push(format!(

@@ -470,6 +470,6 @@ fn state(state: kernel::State) -> State {
         kernel::State::Preempted => State::Preempted,
         kernel::State::Woken => State::Woken,
         kernel::State::Blocked | kernel::State::Uninterruptible | kernel::State::Stopped => State::Blocked,
-        kernel::State::Unknown | kernel::State::Gone => State::Unknown,
+        kernel::State::Unknown | kernel::State::Lost | kernel::State::Gone => State::Unknown,
     }
 }

@@ -4,7 +4,7 @@ use foldhash::HashMap;
 use taut_stats::{Distribution, histogram, percentile_curve};
 
 use crate::{
-    Bin, Branch, Chain, Delay, Hop, Point, Startup,
+    Bin, Branch, Chain, Delay, Gap, Hop, Point, Startup,
     collect::{Context, Stamp},
     line::Line,
     messages::{Message, Messages},
@@ -105,6 +105,7 @@ pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context) -> Chai
         series: (0..n)
             .filter_map(|row| Some((table.row(row)[0].checked_sub(context.start_ns)?, table.delay(row, 0, last)?)))
             .collect(),
+        starts: None,
         explained: Default::default(),
     }
 }
@@ -191,6 +192,8 @@ pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context) -> 
     points(&Table::of(messages, line), line, context)
 }
 
+/// So many of a point's gaps are listed.
+const GAPS_MOST: usize = 20;
 /// Periods above this multiple of their median, as a fraction, are gaps.
 const GAP: (u64, u64) = (3, 2);
 
@@ -213,13 +216,25 @@ fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
         sorted_jitter.sort_unstable();
         let active_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
         let longest_usual = median.saturating_mul(GAP.0) / GAP.1;
+        let gap = |(from, ns): (&u64, &u64)| Gap {
+            from_ns: from.saturating_sub(context.start_ns),
+            ns: *ns,
+            missing: ((*ns as f64 / median.max(1) as f64).round() as u64).saturating_sub(1),
+        };
+        let mut gaps: Vec<Gap> =
+            times.iter().zip(&periods).filter(|(_, period)| **period > longest_usual).map(gap).collect();
+        let (number, missing) = (gaps.len() as u64, gaps.iter().map(|gap| gap.missing).sum());
+        gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.ns), gap.from_ns));
+        gaps.truncate(GAPS_MOST);
         Point {
             name: context.name(id),
             messages: times.len() as u64,
             rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
             period: Distribution::of(&periods, &sorted),
             period_jitter: Distribution::of(&jitter, &sorted_jitter),
-            gaps: (sorted.len() - sorted.partition_point(|period| *period <= longest_usual)) as u64,
+            gaps: number,
+            missing,
+            longest_gaps: gaps,
             threads: thread_names(threads.get(&id), context),
         }
     };

@@ -9,6 +9,7 @@
 
 mod advice;
 mod collect;
+mod environment;
 mod explain;
 mod explained;
 mod figures;
@@ -30,6 +31,7 @@ mod rows;
 mod sides;
 mod signals;
 mod stacks;
+mod starts;
 mod startup;
 mod suspects;
 mod telemetry;

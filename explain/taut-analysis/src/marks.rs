@@ -9,6 +9,16 @@ pub(crate) struct Marks {
     stamps: HashMap<i32, Vec<Stamped>>,
     work: HashMap<i32, Vec<Mark>>,
     locks: HashMap<i32, Vec<LockWait>>,
+    /// Where stamps are missing.
+    holes: Vec<StampHole>,
+}
+
+/// Between these moments stamps may be missing: of one thread, or of any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StampHole {
+    pub tid: Option<i32>,
+    pub since_ns: u64,
+    pub until_ns: u64,
 }
 
 /// A message passed a point in this thread.
@@ -41,12 +51,16 @@ struct LockWait {
 }
 
 impl Marks {
-    /// Each thread's stamps and marks in any order, with the names of the points.
-    pub fn new(mut stamps: HashMap<i32, Vec<Stamped>>, mut marks: HashMap<i32, Vec<Mark>>) -> Marks {
+    /// Each thread's stamps and marks in any order, with the names of the points; and where some are missing.
+    pub fn new(
+        mut stamps: HashMap<i32, Vec<Stamped>>,
+        mut marks: HashMap<i32, Vec<Mark>>,
+        holes: Vec<StampHole>,
+    ) -> Marks {
         stamps.values_mut().for_each(|all| all.sort_by_key(|s| s.time_ns));
         marks.values_mut().for_each(|all| all.sort_by_key(|m| m.time_ns));
         let locks = marks.iter().map(|(tid, all)| (*tid, lock_waits(all))).filter(|(_, waits)| !waits.is_empty());
-        Marks { locks: locks.collect(), stamps, work: marks }
+        Marks { locks: locks.collect(), stamps, work: marks, holes }
     }
 
     /// Whether no thread stamped anything that this holds.
@@ -67,6 +81,11 @@ impl Marks {
     /// Whether waits for that lock are marked.
     pub fn has_lock(&self, name: &str) -> bool {
         self.locks.values().flatten().any(|wait| wait.name == name)
+    }
+
+    /// Where stamps may be missing within these bounds.
+    pub fn holes_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = StampHole> + '_ {
+        self.holes.iter().filter(move |hole| hole.since_ns < to_ns && from_ns < hole.until_ns).copied()
     }
 
     /// Until when the thread was busy with something else that it had begun before it could take a message

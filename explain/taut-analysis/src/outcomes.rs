@@ -14,13 +14,19 @@ use crate::{
 /// recording, or within ten times the slowest usual way through, whichever is longer.
 const IN_FLIGHT_NS: u64 = 100_000_000;
 
+/// Stands for a reason; name ids stay far below.
+const LOST: u32 = u32::MAX;
+
 /// How a message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Applied,
     /// For the reason of this name id.
     Dropped(u32),
+    /// Under way when the recording, or that of its next point, began, or when it ended.
     InFlight,
+    /// Its next stamp may be among those that were lost.
+    Lost,
     Unexplained,
 }
 
@@ -29,8 +35,10 @@ pub(crate) struct Fates<'a> {
     context: &'a Context,
     /// Whether anybody in this chain stamps outcomes; else the last point means applied.
     has_outcomes: bool,
-    in_flight_since_ns: u64,
+    in_flight_ns: u64,
     last_point: u32,
+    /// Of each point of the line but the first: when the first message was seen at it or behind it.
+    begun_ns: Vec<(u32, u64)>,
 }
 
 impl<'a> Fates<'a> {
@@ -41,12 +49,24 @@ impl<'a> Fates<'a> {
         end_to_end: &Distribution,
         whole_life: &Distribution,
     ) -> Fates<'a> {
+        let mut first_ns: HashMap<u32, u64> = HashMap::default();
+        for stamp in rows.iter().flat_map(|(_, stamps)| *stamps) {
+            let first = first_ns.entry(stamp.point).or_insert(stamp.time);
+            *first = stamp.time.min(*first);
+        }
+        let mut begun_ns = Vec::new();
+        for point in line.points.iter().skip(1).rev() {
+            let behind = begun_ns.last().map_or(u64::MAX, |(_, ns)| *ns);
+            begun_ns.push((*point, behind.min(first_ns.get(point).copied().unwrap_or(u64::MAX))));
+        }
+        begun_ns.reverse();
         let usual_ns = [end_to_end, whole_life].into_iter().find_map(Distribution::highest_to_p99);
         let in_flight_ns = IN_FLIGHT_NS.max(usual_ns.map_or(0, |(_, ns)| ns).saturating_mul(10));
         Fates {
             context,
             has_outcomes: rows.iter().any(|(message, _)| message.outcome.is_some()),
-            in_flight_since_ns: context.end_ns.saturating_sub(in_flight_ns),
+            in_flight_ns,
+            begun_ns,
             last_point: line.points[line.points.len() - 1],
         }
     }
@@ -57,9 +77,27 @@ impl<'a> Fates<'a> {
             Some(reason) if self.context.names.get(&reason).is_some_and(|name| name == "applied") => Fate::Applied,
             Some(reason) => Fate::Dropped(reason),
             None if !self.has_outcomes && through => Fate::Applied,
-            None if message.last_ns >= self.in_flight_since_ns => Fate::InFlight,
+            None if message.last_ns.saturating_add(self.in_flight_ns) >= self.context.end_ns => Fate::InFlight,
+            None if self.is_early(message, passes) => Fate::InFlight,
+            None if self.may_be_lost(message) => Fate::Lost,
             None => Fate::Unexplained,
         }
+    }
+
+    /// Whether no message had been seen behind this one's last point when it was there: it was under way when the
+    /// recording of the next point's process began.
+    fn is_early(&self, message: &Message, passes: &[Stamp]) -> bool {
+        let last = passes.last().map_or(0, |stamp| stamp.point);
+        let next = self.begun_ns.iter().position(|(point, _)| *point == last).map_or(0, |at| at + 1);
+        self.begun_ns.get(next).is_some_and(|(_, begun_ns)| message.last_ns < *begun_ns && *begun_ns < u64::MAX)
+    }
+
+    /// Whether stamps were lost while it was to be seen next.
+    fn may_be_lost(&self, message: &Message) -> bool {
+        let until_ns = message.last_ns.saturating_add(self.in_flight_ns);
+        let holes = &self.context.stamp_holes;
+        let first = holes.partition_point(|(_, end)| *end < message.last_ns);
+        holes.get(first).is_some_and(|(start, _)| *start <= until_ns)
     }
 }
 
@@ -82,6 +120,10 @@ impl<'a> Account<'a> {
         match self.fates.of(message, passes) {
             Fate::Applied => self.outcomes.applied += 1,
             Fate::InFlight => self.outcomes.in_flight += 1,
+            Fate::Lost => {
+                self.outcomes.lost += 1;
+                *self.last_seen.entry((last, Some(LOST))).or_default() += 1;
+            }
             Fate::Dropped(reason) => {
                 *self.dropped.entry(reason).or_default() += 1;
                 *self.last_seen.entry((last, Some(reason))).or_default() += 1;
@@ -94,7 +136,7 @@ impl<'a> Account<'a> {
     }
 
     pub fn finish(mut self) -> Outcomes {
-        let name = |id: u32| self.fates.context.name(id);
+        let name = |id: u32| if id == LOST { "stamps were lost".to_owned() } else { self.fates.context.name(id) };
         self.outcomes.dropped = self.dropped.iter().map(|(reason, n)| (name(*reason), *n)).collect();
         self.outcomes.dropped.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let place = |((point, reason), n): (&(u32, Option<u32>), &u64)| {

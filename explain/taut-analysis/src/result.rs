@@ -39,6 +39,14 @@ pub struct Analysis {
     pub notes: Vec<String>,
 }
 
+impl Analysis {
+    /// Whether anything was lost, when recording or by damage to the file: then it is not all that happened.
+    pub fn has_loss(&self) -> bool {
+        let totals = &self.totals;
+        !self.damage.is_empty() || totals.lost_stamps + totals.lost_kernel_events + totals.lost_telemetry > 0
+    }
+}
+
 /// Counts over the whole recording.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
@@ -48,12 +56,16 @@ pub struct Totals {
     pub start_monotonic_ns: u64,
     /// Stamps read.
     pub stamps: u64,
-    /// Stamps lost, as counted by rings and recorder.
+    /// Stamps lost, as counted by rings and recorder, and about as many as damaged chunks held.
     pub lost_stamps: u64,
     /// Kernel events read.
     pub kernel_events: u64,
     /// Kernel events lost.
     pub lost_kernel_events: u64,
+    /// Whether `lost_stamps` is an estimate: of a damaged chunk only the length is known.
+    pub lost_stamps_is_estimate: bool,
+    /// Whether `lost_kernel_events` is one.
+    pub lost_kernel_events_is_estimate: bool,
     /// Telemetry messages lost.
     pub lost_telemetry: u64,
     /// Bound on the error of ticks → CLOCK_MONOTONIC; `None` when the recording has no second calibration pair.
@@ -96,6 +108,8 @@ pub struct Chain {
     pub hops: Vec<Hop>,
     /// The start-up transient, reported apart.
     pub startup: Option<Startup>,
+    /// How late its loop starts, where its thread sleeps until moments; `None` where nothing says when it should.
+    pub starts: Option<Starts>,
     /// Where the messages ended.
     pub outcomes: Outcomes,
     /// Points seen at few messages or off the main line: kept, said, not forced into the chain.
@@ -121,8 +135,49 @@ pub struct Point {
     pub period_jitter: Distribution,
     /// Periods above 1.5 times the median: a message of a steady stream is missing there, or half a period late.
     pub gaps: u64,
+    /// Messages that are missing in them, by the median period.
+    pub missing: u64,
+    /// The longest of them, longest first.
+    pub longest_gaps: Vec<Gap>,
     /// Threads that stamped here, "comm/tid", most stamps first.
     pub threads: Vec<String>,
+}
+
+/// How late a loop starts: its first stamp against the moment that its absolute timer was set to.
+#[derive(Clone, Debug, Default)]
+pub struct Starts {
+    /// Median time between two intended starts.
+    pub period_ns: u64,
+    /// From the intended start to the first stamp.
+    pub lateness: Distribution,
+    /// Intended starts that never came: the loop went on to a later moment.
+    pub missing: u64,
+    /// The latest ones, latest first.
+    pub worst: Vec<LateStart>,
+}
+
+/// A start that came late.
+#[derive(Clone, Debug, Default)]
+pub struct LateStart {
+    /// Message id.
+    pub id: u64,
+    /// When it should have been, in ns since the recording's start.
+    pub intended_ns: u64,
+    /// How much later the first stamp was.
+    pub late_ns: u64,
+    /// What that time was spent on, largest first.
+    pub pieces: Vec<crate::BudgetPiece>,
+}
+
+/// A stretch in which a steady stream was silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// The last message before it, in ns since the recording's start.
+    pub from_ns: u64,
+    /// Until the next one.
+    pub ns: u64,
+    /// Messages that are missing in it, by the median period.
+    pub missing: u64,
 }
 
 /// Delay figures and their histogram.
@@ -181,13 +236,15 @@ pub struct Startup {
     pub sentence: String,
 }
 
-/// Where messages ended: applied + in_flight + Σ dropped + unexplained = messages.
+/// Where messages ended: applied + in_flight + Σ dropped + lost + unexplained = messages.
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes {
     /// Reached their goal: by an outcome stamp "applied", or, in a chain without outcome stamps, by the last point.
     pub applied: u64,
-    /// Still under way when the recording ended.
+    /// Under way when the recording began, or when it ended.
     pub in_flight: u64,
+    /// Their next stamp may be among those that were lost: nothing is known of their end.
+    pub lost: u64,
     /// By reason, most first.
     pub dropped: Vec<(String, u64)>,
     /// Ended nowhere: no outcome, and too old to be in flight. Must be 0 in a chain with outcome stamps.

@@ -168,6 +168,7 @@ impl<'a> Teller<'a> {
         let outcome = match self.fates.of(message, stamps) {
             Fate::Applied => "applied",
             Fate::InFlight => "in_flight",
+            Fate::Lost => "lost",
             Fate::Unexplained => "unexplained",
             Fate::Dropped(id) => {
                 reason = context.name(id);
@@ -261,7 +262,7 @@ fn word(state: State) -> Option<&'static str> {
         State::Blocked => "blocked",
         State::Uninterruptible => "uninterruptible",
         State::Stopped => "stopped",
-        State::Unknown => "unknown",
+        State::Unknown | State::Lost => "unknown",
         State::Gone => return None,
     })
 }

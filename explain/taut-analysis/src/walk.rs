@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::{
     Cause,
+    environment::Environment,
     kernel::{Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
     marks::{Marks, Other},
     names::Names,
@@ -24,6 +25,8 @@ const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
 pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
 /// A thread's stamp and the kernel's events of it agree to that.
 const CLOCKS_AGREE_NS: u64 = 5_000;
+/// A timer that comes later than this on a CPU of which time was stolen was held up by the host.
+const STOLEN_NS: u64 = 100_000;
 /// Timers whose moment is further off are in another clock than the recording.
 const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
@@ -68,6 +71,7 @@ pub(crate) struct Walker<'a> {
     pub machine: &'a Machine,
     pub objects: &'a Objects,
     pub futexes: &'a Futexes,
+    pub environment: &'a Environment,
     pub marks: &'a Marks,
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
@@ -102,6 +106,16 @@ enum Wait {
     For(i32),
     /// For itself.
     Is(Vec<Piece>),
+}
+
+/// Who ended a wait.
+enum Waker {
+    /// That thread, by its own doing.
+    Thread(i32),
+    /// An interrupt, or nobody until the end of the recording.
+    Nobody,
+    /// The event that would say it is missing.
+    Lost,
 }
 
 /// A stretch of one thread's timeline, or a wait for the GIL that spans several of its segments.
@@ -165,7 +179,7 @@ impl Walker<'_> {
             }
         };
         let pieces = self.lock_marks(pieces);
-        joined(with_interrupted(self.blind(pieces)))
+        joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
     /// What one thread did until `to_ns`, and whoever it waited for.
@@ -193,7 +207,14 @@ impl Walker<'_> {
         let mut reached = false;
         for (from, to, stretch) in self.stretches(tid, timeline, from_ns, to_ns).into_iter().rev() {
             let chunk = match stretch {
-                Stretch::Gil { holder } => vec![self.gil(tid, from, to, holder)],
+                Stretch::Gil { holder } => {
+                    let mut pieces = vec![self.gil(tid, from, to, holder)];
+                    for (start, end) in timeline.lost_between(from, to) {
+                        let lost = self.lost(start, end, tid);
+                        overlay(&mut pieces, start, end, |_, _, _| Some(lost.clone()));
+                    }
+                    pieces
+                }
                 Stretch::Segment(at) => match timeline.segments.get(at).map(|s| s.state) {
                     // It stamps at that moment, so its wake was lost, and a later one says nothing of this wait.
                     Some(State::Blocked | State::Uninterruptible | State::Stopped)
@@ -264,6 +285,7 @@ impl Walker<'_> {
             State::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
             State::Preempted => vec![self.preempted(tid, timeline, at, from, to)],
             State::Woken => vec![self.woken(tid, timeline, at, from, to, hop)],
+            State::Lost => vec![self.lost(from, to, tid)],
             _ => vec![self.piece(from, to, Cause::Unknown, tid)],
         }
     }
@@ -344,6 +366,10 @@ impl Walker<'_> {
         }
         let ran = self.machine.ran(cpu, from, to);
         let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);
+        let came_from = timeline.segments[..at].iter().rev().find(|before| before.state == State::Running);
+        if let Some(before) = came_from.filter(|before| self.verbose && before.cpu != cpu) {
+            piece.note += &format!("; moved from CPU {} to CPU {cpu}", before.cpu);
+        }
         piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
             Some((Cause::Gil, 0))
         } else {
@@ -374,7 +400,12 @@ impl Walker<'_> {
     fn ran_instead(&mut self, cause: Cause, tid: i32, ran: &[(i32, u64)], from: u64, to: u64) -> Piece {
         let mut others = ran.iter().filter(|(other, _)| *other != tid);
         let other = others.next().map_or(0, |(other, _)| *other);
-        let detail = if other == 0 { 0 } else { self.names.of(&format!("by {}", self.objects.name(other, from))) };
+        let by = match other {
+            0 => String::new(),
+            other if self.objects.is_taut(other) => format!("by {} (this recorder)", self.objects.name(other, from)),
+            other => format!("by {}", self.objects.name(other, from)),
+        };
+        let detail = self.names.of(&by);
         let note = self.note(|walker| {
             let parts = ran.iter().filter(|(other, _)| *other != tid).take(4);
             let parts = parts.map(|(t, ns)| format!("{} {:.0} µs", walker.objects.name(*t, from), *ns as f64 / 1e3));
@@ -393,18 +424,24 @@ impl Walker<'_> {
     /// What a blocked stretch was, by the system call it is in, and by who ended it.
     fn wait(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Wait {
         let segment = timeline.segments[at];
-        let waker = timeline.segments.get(at + 1).filter(|next| next.state == State::Woken);
+        let waker = self.waker(timeline, at);
         let call = timeline.call(segment.start_ns);
         let pid = self.objects.pid(tid).unwrap_or(tid);
+        if self.objects.is_lost(tid) || matches!(waker, Waker::Thread(other) if self.objects.is_lost(other)) {
+            return Wait::Is(vec![self.lost(from, to, tid)]);
+        }
         if segment.state == State::Stopped {
             return self.is(Cause::Stopped, String::new(), tid, from, to, 0, hop);
         }
         let kind = call.map(|call| call.id.kind());
         if segment.state == State::Uninterruptible {
-            return self.uninterruptible(tid, timeline, &segment, waker, from, to, hop);
+            return self.uninterruptible(tid, timeline, &segment, &waker, from, to, hop);
         }
         if let (Some(Call::Futex), Some(call)) = (kind, call) {
-            let other = self.thread_waker(waker).unwrap_or(0);
+            let other = if let Waker::Thread(other) = waker { other } else { 0 };
+            if self.objects.is_gil(pid, call.arg0) {
+                return Wait::Is(vec![self.gil(tid, from, to, other)]);
+            }
             let lock = self.objects.lock_name(pid, call.arg0).map(str::to_owned);
             let lock = lock.or_else(|| self.futexes.is_lock(pid, call).then(|| format!("{:#x}", call.arg0)));
             if let Some(name) = lock {
@@ -414,7 +451,16 @@ impl Walker<'_> {
         if let Some(pieces) = self.timed(tid, timeline, kind, at, from, to, hop) {
             return Wait::Is(pieces);
         }
-        if let Some(other) = self.thread_waker(waker) {
+        if let Waker::Lost = waker {
+            return Wait::Is(vec![self.lost(from, to, tid)]);
+        }
+        // Sleeps and time-outs arm a timer: it is missing.
+        let is_timed =
+            kind == Some(Call::Sleep) || kind == Some(Call::Poll) && call.is_some_and(|call| call.result == 0);
+        if is_timed && self.machine.saw_timers && call.is_some_and(|call| call.end_ns != u64::MAX) {
+            return Wait::Is(vec![self.lost(from, to, tid)]);
+        }
+        if let Waker::Thread(other) = waker {
             if self.objects.is_recorded(other) && other != tid {
                 return Wait::For(other);
             }
@@ -442,7 +488,7 @@ impl Walker<'_> {
         tid: i32,
         timeline: &Timeline,
         segment: &Segment,
-        waker: Option<&Segment>,
+        waker: &Waker,
         from: u64,
         to: u64,
         hop: Hop,
@@ -453,8 +499,10 @@ impl Walker<'_> {
         if call.is_none() && fault.is_some_and(|f| segment.start_ns - f < FAULT_BEFORE_SLEEP_NS) {
             return self.is(Cause::PageFault, "major".into(), tid, from, to, 0, hop);
         }
-        if let Some(other) = self.thread_waker(waker).filter(|o| self.objects.is_recorded(*o) && *o != tid) {
-            return Wait::For(other);
+        match *waker {
+            Waker::Thread(other) if self.objects.is_recorded(other) && other != tid => return Wait::For(other),
+            Waker::Lost => return Wait::Is(vec![self.lost(from, to, tid)]),
+            _ => {}
         }
         let detail = call.map_or(String::new(), |call| call.id.name());
         self.is(Cause::Disk, detail, tid, from, to, 0, hop)
@@ -495,11 +543,16 @@ impl Walker<'_> {
             _ => "time-out".into(),
         };
         let detail = self.of_thread(what, tid, from, hop);
-        let late = self.of_thread(TIMER_LATE.into(), tid, from, hop);
+        let is_stolen = fired - latest > STOLEN_NS && self.environment.stolen_s(segment.cpu, latest, fired) > 0.0;
+        let (late_cause, late) = match is_stolen {
+            true => (Cause::Hypervisor, "the timer came late while time was stolen (steal)"),
+            false => (Cause::TimerSlack, TIMER_LATE),
+        };
+        let late = self.of_thread(late.into(), tid, from, hop);
         let cuts = [
             (from, asked, Cause::Sleep, detail),
             (asked, latest, Cause::TimerSlack, self.of_thread(String::new(), tid, from, hop)),
-            (latest, fired, Cause::TimerSlack, late),
+            (latest, fired, late_cause, late),
             (fired, to, Cause::Irq, handler.map_or(0, |i| self.names.of(&interrupt_name(i.kind, i.number)))),
         ];
         let pieces = cuts.into_iter().filter(|(start, end, _, _)| start < end);
@@ -509,16 +562,25 @@ impl Walker<'_> {
         Some(pieces.map(piece).collect())
     }
 
-    /// The thread that woke this one by its own doing. In a hard interrupt the current thread is an innocent;
-    /// in a softirq it is the sender, if it is in a sending call: the loopback delivers in its context.
-    fn thread_waker(&self, wake: Option<&Segment>) -> Option<i32> {
-        let wake = wake.filter(|w| w.other != 0 && w.flags & crate::kernel::HARD_IRQ == 0)?;
-        if wake.flags & crate::kernel::SOFT_IRQ == 0 {
-            return Some(wake.other);
+    /// Who ended the wait. In a hard interrupt the current thread is an innocent; in a softirq it is the sender, if it
+    /// is in a sending call: the loopback delivers in its context.
+    fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
+        let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };
+        if wake.state != State::Woken {
+            return Waker::Lost;
         }
-        let calls = &self.machine.threads.get(&wake.other)?.calls;
-        let call = call_at(calls, wake.start_ns)?;
-        (call.id.kind() == Call::Send).then_some(wake.other)
+        if wake.other == 0 || wake.flags & crate::kernel::HARD_IRQ != 0 {
+            return Waker::Nobody;
+        }
+        if wake.flags & crate::kernel::SOFT_IRQ == 0 {
+            return Waker::Thread(wake.other);
+        }
+        let Some(other) = self.machine.threads.get(&wake.other) else { return Waker::Nobody };
+        if call_at(&other.calls, wake.start_ns).is_some_and(|call| call.id.kind() == Call::Send) {
+            return Waker::Thread(wake.other);
+        }
+        let is_lost = other.lost_between(wake.start_ns, wake.start_ns + 1).next().is_some();
+        if is_lost { Waker::Lost } else { Waker::Nobody }
     }
 
     fn place(&self, call: Option<&crate::kernel::SystemCall>, pid: i32, time_ns: u64) -> String {
@@ -704,17 +766,24 @@ impl Walker<'_> {
         pieces
     }
 
-    /// What lies in a stretch of lost kernel events is not known.
-    fn blind(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+    /// What a thread was busy with is not known where its stamps were lost.
+    fn without_lost_stamps(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return pieces };
-        let stretches: Vec<(u64, u64)> = self.machine.blind_between(first.from_ns, last.to_ns).collect();
-        for (start, end) in stretches {
-            let detail = self.names.of("kernel events were lost");
-            overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
-                Some(Piece { detail, ..Piece { from_ns, to_ns, cause: Cause::Unknown, ..old.clone() } })
+        let holes: Vec<_> = self.marks.holes_between(first.from_ns, last.to_ns).collect();
+        for hole in holes {
+            let detail = self.names.of("stamps were lost");
+            overlay(&mut pieces, hole.since_ns, hole.until_ns, |from_ns, to_ns, old| {
+                let is_its = hole.tid.is_none_or(|tid| tid == old.tid);
+                is_its.then(|| Piece { detail, ..Piece::unknown(from_ns, to_ns, old.tid) })
             });
         }
         pieces
+    }
+
+    /// A stretch of which kernel events are missing.
+    fn lost(&mut self, from_ns: u64, to_ns: u64, tid: i32) -> Piece {
+        let detail = self.names.of("kernel events were lost");
+        Piece { detail, ..Piece::unknown(from_ns, to_ns, tid) }
     }
 
     fn piece(&self, from_ns: u64, to_ns: u64, cause: Cause, tid: i32) -> Piece {

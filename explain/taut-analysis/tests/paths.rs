@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use taut_analysis::{Analyzer, Cause, Config, Contribution, MessageRow, Row, RowSink, Wanted};
 use taut_clock::Counter;
-use taut_recording::{Info, KernelEvent, Kind, Lost, LostWhat, Name, Record, StampBatch};
+use taut_recording::{Info, KernelEvent, Kind, Lost, LostWhat, Name, Record, Sample, StampBatch};
 
 mod scene;
 
@@ -150,6 +150,69 @@ fn a_tick_that_comes_late_tells_that_the_cpu_stood_still() {
 }
 
 #[test]
+fn a_cpu_without_any_event_while_its_tick_is_due_stood_still_whatever_comes_first() {
+    let mut scene = alone();
+    scene.stamps[1].1 = 60_000 * US;
+    scene.events.push((0, 150 * US, KernelEvent::TimerStart, IRQ, 10, [400_000, 400_000, 0]));
+    scene.event(0, 58_400, KernelEvent::IrqEnter, 10, [0xfd, 2, 0]);
+    scene.event(0, 58_410, KernelEvent::IrqExit, 10, [0xfd, 2, 0]);
+    scene.event(0, 58_420, KernelEvent::IrqEnter, 10, [0xec, 2, 0]);
+    scene.event(0, 58_430, KernelEvent::IrqExit, 10, [0xec, 2, 0]);
+    scene.switch(0, 70_000, 10, S, 0);
+    let path = scene.path();
+    assert_eq!(path[..2], [is(300, Cause::Work, ""), is(58_000, Cause::Hypervisor, "the tick came late")]);
+    assert!(path[2..].iter().all(|piece| piece.1 != Cause::Hypervisor), "{path:?}");
+}
+
+#[test]
+fn a_timer_that_comes_late_while_time_is_stolen_is_the_hosts_doing() {
+    let sleep = |stolen_s: f64| {
+        let mut scene = alone();
+        scene.stamps[1].1 = 10_000 * US;
+        scene.enter(0, 200, 10, libc::SYS_clock_nanosleep, 1, 0);
+        scene.event(0, 201, KernelEvent::TimerStart, 10, [500_000, 550_000, 0]);
+        scene.switch(0, 202, 10, S, 0).wake(0, 8_550, 0, IRQ, 10).switch(0, 8_560, 0, R, 10);
+        scene.exit(0, 8_575, 10, libc::SYS_clock_nanosleep).switch(0, 20_000, 10, S, 0);
+        for (time_ns, value) in [(0, 3.0), (1_000_000_000, 3.0 + stolen_s)] {
+            scene.samples.push(Sample { time_ns, name: "cpu0.steal_s".into(), value });
+        }
+        scene.path()[4].clone()
+    };
+    assert_eq!(sleep(0.0), is(8_000, Cause::TimerSlack, "timer interrupt came late"));
+    assert_eq!(sleep(0.01), is(8_000, Cause::Hypervisor, "the timer came late while time was stolen (steal)"));
+}
+
+#[test]
+fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 30, R, 0);
+    for id in 1..=20 {
+        let due = id * 10_000;
+        // The tenth is preempted by a hog for 3 ms after its wake; the fifteenth never comes.
+        let late = if id == 10 { 3_000 } else { 20 };
+        if id == 15 {
+            continue;
+        }
+        let asked = (due * US) as i64;
+        scene.enter(0, due - 5_000, 10, libc::SYS_clock_nanosleep, 1, 1);
+        scene.event(0, due - 4_999, KernelEvent::TimerStart, 10, [asked, asked, 0]);
+        scene.switch(0, due - 4_998, 10, S, 30).wake(0, due, 30, IRQ, 10).switch(0, due + late, 30, R, 10);
+        scene.exit(0, due + late + 1, 10, libc::SYS_clock_nanosleep);
+        scene.stamp(10, due + late + 2, id, "a").stamp(10, due + late + 100, id, "b");
+    }
+    scene.switch(0, 300_000, 10, S, 0);
+    let analysis = scene.analyse(Wanted::default());
+    let (starts, began_ns) = (analysis.chains[0].starts.clone().unwrap(), analysis.totals.start_monotonic_ns);
+    assert_eq!((starts.period_ns, starts.missing, starts.lateness.n), (10_000 * US, 1, 19));
+    let worst = &starts.worst[0];
+    assert_eq!((worst.id, worst.intended_ns + began_ns, worst.late_ns), (10, 100_000 * US, 3_002 * US));
+    assert_eq!((worst.pieces[0].cause, worst.pieces[0].detail.as_str()), (Cause::Wakeup, "by hog/30"));
+    // A loop that sleeps for a time has no intended start.
+    scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter).for_each(|event| event.5[2] = 0);
+    assert!(scene.analyse(Wanted::default()).chains[0].starts.is_none());
+}
+
+#[test]
 fn a_sleep_ends_when_it_was_asked_to_and_the_rest_is_slack() {
     let mut scene = alone();
     scene.enter(0, 200, 10, libc::SYS_clock_nanosleep, 1, 0);
@@ -176,6 +239,10 @@ fn futex_wait(operation: i64) -> Scene {
     scene.enter(0, 200, 10, libc::SYS_futex, 0x1010, operation).switch(0, 201, 10, S, 0);
     scene.enter(1, 599, 11, libc::SYS_futex, 0x1010, WAKE).wake(1, 600, 11, 0, 10).exit(1, 601, 11, libc::SYS_futex);
     scene.switch(0, 650, 0, R, 10).exit(0, 651, 10, libc::SYS_futex);
+    if operation == WAIT {
+        // Who waited for a mutex releases it with a wake.
+        scene.enter(0, 1100, 10, libc::SYS_futex, 0x1010, WAKE).exit(0, 1101, 10, libc::SYS_futex);
+    }
     scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
     scene
 }
@@ -214,6 +281,99 @@ fn a_forked_child_has_its_parents_locks() {
     assert_eq!(scene.path()[2].2, "0x1010");
     scene.event(1, 20, KernelEvent::SchedFork, 40, [10, 0, 0]);
     assert_eq!(scene.path()[2].2, "shared");
+}
+
+#[test]
+fn a_wait_that_its_thread_never_gives_back_is_a_handover() {
+    // `std::atomic::wait` and semaphores wait by the same operation as mutexes.
+    let mut scene = futex_wait(WAIT);
+    scene.events.retain(|event| event.1 < 1100 * US || event.1 > 1101 * US);
+    assert_eq!(scene.path()[2], is(398, Cause::Work, "in robot/11"));
+}
+
+#[test]
+fn two_threads_that_wait_and_wake_at_one_word_hand_over_unless_it_is_a_mutexs() {
+    let path = |value: i64| {
+        let mut scene = futex_wait(WAIT);
+        let calls = scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter);
+        calls.for_each(|event| event.5[2] |= if event.5[2] == WAIT { value << 32 } else { 1 << 32 });
+        scene.path()[2].clone()
+    };
+    assert_eq!(path(0), is(398, Cause::Work, "in robot/11"));
+    assert_eq!(path(2), is(399, Cause::Lock, "0x1010"));
+    // musl's, with and without an owner.
+    assert_eq!([path(0x8000_0010), path(0x8000_000b)], [path(2), path(2)]);
+}
+
+#[test]
+fn a_priority_inheriting_mutex_is_a_lock_whoever_waits() {
+    let mut scene = futex_wait(0x86);
+    scene.events.retain(|event| event.2 != KernelEvent::SyscallEnter || event.4 != 11);
+    assert_eq!(scene.path()[2], is(399, Cause::Lock, "0x1010"));
+}
+
+#[test]
+fn a_call_without_an_end_ends_with_what_its_thread_does_next() {
+    let mut scene = alone();
+    // The end of the read is missing: that the thread reads again tells that it came back, but not when.
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0).wake(0, 300, 0, IRQ, 10);
+    scene.switch(0, 310, 0, R, 10).enter(0, 700, 10, libc::SYS_read, 4, 0).exit(0, 720, 10, libc::SYS_read);
+    scene.switch(0, 2000, 10, S, 0);
+    let expected = [
+        is(100, Cause::Work, ""),
+        is(1, Cause::Syscall, "read"),
+        is(99, Cause::Io, "read fd 4"),
+        is(10, Cause::Wakeup, ""),
+        is(390, Cause::Unknown, "kernel events were lost"),
+        is(20, Cause::Syscall, "read"),
+        is(280, Cause::Work, ""),
+    ];
+    assert_eq!(scene.path(), expected);
+}
+
+#[test]
+fn a_sleep_whose_wake_is_missing_is_unknown() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0).switch(0, 310, 0, R, 10);
+    scene.exit(0, 320, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
+    assert_eq!(scene.path()[2], is(109, Cause::Unknown, ""));
+}
+
+#[test]
+fn a_thread_that_never_leaves_an_event_is_not_visible() {
+    let mut scene = alone();
+    scene.enter(0, 200, 10, libc::SYS_read, 4, 0).switch(0, 201, 10, S, 0);
+    // Thread 11 runs and gives the message on, but only what others did around it is recorded.
+    scene.wake(0, 210, 0, IRQ, 11).switch(1, 215, 0, R, 11).switch(1, 300, 30, S, 0);
+    scene.wake(0, 310, 0, IRQ, 11).switch(1, 315, 0, R, 11).switch(1, 400, 30, S, 0);
+    scene.switch(0, 500, 0, R, 10).exit(0, 505, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
+    let analysis = scene.analyse(Wanted::default());
+    assert!(analysis.notes.iter().any(|note| note.contains("robot/11")), "{:?}", analysis.notes);
+    assert_eq!(scene.path()[2], is(299, Cause::Unknown, ""));
+}
+
+#[test]
+fn messages_do_not_vanish_with_lost_stamps_or_before_the_recording() {
+    let mut scene = Scene::new();
+    // Thread 11's process is seen from 10 ms on; what was on its way to it before did not vanish.
+    scene.stamp(10, 1_000, 1, "a");
+    for id in 2..50 {
+        let at = id * 10_000;
+        scene.stamp(10, at, id, "a").stamp(11, at + 100, id, "b");
+    }
+    scene.stamps.retain(|(tid, _, id, ..)| *tid == 10 || *id != 20);
+    let outcomes = |scene: &Scene| scene.analyse(Wanted::default()).chains[0].outcomes.clone();
+    let end = |scene: &mut Scene| {
+        scene.stamp(10, 2_000_000, 99, "other");
+    };
+    end(&mut scene);
+    let without = outcomes(&scene);
+    assert_eq!((without.unexplained, without.in_flight, without.lost), (1, 1, 0), "{without:?}");
+    let (what, place) = (LostWhat::Stamps, "10/11".to_owned());
+    let (since_ns, time_ns) = (200_000 * US, 200_500 * US);
+    scene.lost.push(Lost { since_ns, time_ns, what, place, count: 1, is_estimate: false });
+    let with = outcomes(&scene);
+    assert_eq!((with.unexplained, with.in_flight, with.lost), (0, 1, 1), "{with:?}");
 }
 
 #[test]
@@ -352,7 +512,7 @@ fn lost_events_make_their_stretch_unknown_and_no_more() {
     let mut scene = alone();
     scene.switch(0, 300, 10, R, 30).switch(0, 400, 30, R, 10).switch(0, 2000, 10, S, 0);
     let place = "cpu 0 ftrace".to_owned();
-    scene.lost.push(Lost { time_ns: 600 * US, what: LostWhat::KernelEvents, place, count: 7 });
+    scene.lost.push(Lost { time_ns: 600 * US, what: LostWhat::KernelEvents, place, count: 7, ..Lost::default() });
     let expected = [
         is(200, Cause::Work, ""),
         is(100, Cause::Preempted, "by hog/30"),
@@ -505,7 +665,13 @@ fn any_scene() -> impl Strategy<Value = Scene> {
             }
             if has_loss {
                 let place = "cpu 1 perf".to_owned();
-                scene.lost.push(Lost { time_ns: 500 * US, what: LostWhat::KernelEvents, place, count: 1 });
+                scene.lost.push(Lost {
+                    time_ns: 500 * US,
+                    what: LostWhat::KernelEvents,
+                    place,
+                    count: 1,
+                    ..Lost::default()
+                });
             }
             scene
         },
@@ -616,6 +782,7 @@ fn of_a_wait_for_a_lock_the_machine_has_what_it_took_from_the_holder() {
     scene.switch(1, 300, 11, R, 30).switch(1, 500, 30, R, 11);
     scene.enter(1, 690, 11, libc::SYS_futex, 0x1000, WAKE).wake(1, 700, 11, 0, 10).exit(1, 710, 11, libc::SYS_futex);
     scene.switch(0, 700, 0, R, 10).exit(0, 700, 10, libc::SYS_futex);
+    scene.enter(0, 1100, 10, libc::SYS_futex, 0x1000, WAKE).exit(0, 1101, 10, libc::SYS_futex);
     scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
     assert!(scene.path().iter().any(|piece| piece.0 == 500 && piece.1 == Cause::Lock), "{:?}", scene.path());
     assert_eq!(sides(&scene), [(900, 200, 400)]);

@@ -1,8 +1,14 @@
 //! The one sentence at the top of every view: what a busy reader needs, and no more than the data carry.
 
-use taut_analysis::{Analysis, Chain, Histogram};
+use taut_analysis::{Analysis, Chain, Histogram, Point};
 
 use crate::words::{count, duration, percent, quantity};
+
+/// A stream is steady if no more than one of so many of its messages comes after a gap.
+const STEADY: u64 = 10;
+
+/// A start that is later than one of so many parts of the period is late.
+const LATE: u64 = 20;
 
 /// What happened, in two or three short sentences about the largest chain.
 pub fn headline(analysis: &Analysis) -> String {
@@ -11,8 +17,53 @@ pub fn headline(analysis: &Analysis) -> String {
     };
     let mut sentences = vec![lateness(chain)];
     sentences.extend(where_late(chain));
+    sentences.extend(starts(chain));
     sentences.extend(ended(chain));
+    sentences.extend(silent(analysis));
     sentences.join(" ")
+}
+
+/// How late the loop starts, if that is more than a few per cent of its period.
+fn starts(chain: &Chain) -> Option<String> {
+    let starts = chain.starts.as_ref()?;
+    let worst = starts.worst.first()?;
+    if starts.missing == 0 && worst.late_ns * LATE < starts.period_ns {
+        return None;
+    }
+    let missing = match starts.missing {
+        0 => String::new(),
+        n => format!(", and {} of its periods {} missing", count(n), if n == 1 { "is" } else { "are" }),
+    };
+    let cause = worst.pieces.first().map_or(String::new(), |piece| {
+        let space = if piece.detail.is_empty() { "" } else { " " };
+        format!(": {}{space}{}", piece.cause.word(), piece.detail)
+    });
+    Some(format!(
+        "Its loop of {} starts up to {} after its timer's moment (at {:.3} s{cause}){missing}.",
+        duration(starts.period_ns),
+        duration(worst.late_ns),
+        worst.intended_ns as f64 / 1e9,
+    ))
+}
+
+/// The gap of a steady stream in which most messages are missing, where a chain begins or at a point of no chain.
+fn silent(analysis: &Analysis) -> Option<String> {
+    let firsts = analysis.chains.iter().filter_map(|chain| chain.points.first());
+    let steady = firsts.chain(&analysis.points).filter(|point| point.gaps * STEADY < point.messages);
+    let worst = |point: &Point| point.longest_gaps.iter().map(|gap| gap.missing).max().unwrap_or(0);
+    let point = steady.filter(|point| point.missing > 0).max_by_key(|point| worst(point))?;
+    let gap = point.longest_gaps.iter().max_by_key(|gap| gap.missing)?;
+    let all = match point.gaps {
+        1 => String::new(),
+        n => format!(", in all {} gaps {}", count(n), count(point.missing)),
+    };
+    Some(format!(
+        "At {} {} missing in the {} from {:.3} s on{all}.",
+        point.name,
+        if gap.missing == 1 { "1 message is".into() } else { format!("{} messages are", count(gap.missing)) },
+        duration(gap.ns),
+        gap.from_ns as f64 / 1e9,
+    ))
 }
 
 /// Of a recording in which no message can be followed: how much came, and where it was silent.
@@ -36,6 +87,7 @@ fn without_chains(analysis: &Analysis) -> String {
         );
     }
     // By how many of its usual periods.
+    text.extend(silent(analysis).map(|sentence| format!(" {sentence}")));
     let channels = channels.iter().map(|channel| (&channel.period, &channel.topic));
     let points = analysis.points.iter().map(|point| (&point.period, &point.name));
     let longest = channels.chain(points).filter_map(|(period, name)| {

@@ -113,8 +113,11 @@ struct Recording {
     duration_s: f64,
     stamps: u64,
     lost_stamps: u64,
+    /// Whether damage to the file makes it an estimate.
+    lost_stamps_is_estimate: bool,
     kernel_events: u64,
     lost_kernel_events: u64,
+    lost_kernel_events_is_estimate: bool,
     /// Telemetry messages, of all channels.
     lost_telemetry: u64,
     file_bytes: u64,
@@ -183,6 +186,8 @@ struct Chain {
     hops: Vec<Hop>,
     points: Vec<Point>,
     startup: Option<Startup>,
+    /// How late its loop starts, where its thread sleeps until moments.
+    starts: Option<Starts>,
     outcomes: Outcomes,
     branches: Vec<Branch>,
     tail: explained::Tail,
@@ -256,7 +261,19 @@ struct Point {
     period_jitter: Figures,
     /// Periods above 1.5 times the median.
     gaps: u64,
+    /// Messages missing in them, by the median period.
+    missing: u64,
+    /// Longest first, at most 20.
+    longest_gaps: Vec<Gap>,
     threads: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Gap {
+    /// Since the recording's start.
+    from_ns: u64,
+    duration_ns: u64,
+    missing: u64,
 }
 
 /// Quantiles are null where fewer than ten values lie beyond them.
@@ -297,12 +314,36 @@ struct Startup {
     sentence: String,
 }
 
-/// applied + in_flight + sum(dropped) + unexplained = messages.
+#[derive(Serialize, JsonSchema)]
+struct Starts {
+    /// Median time between two intended starts.
+    period_ns: u64,
+    /// From the moment that the loop's absolute timer was set to until the first stamp.
+    lateness: Figures,
+    /// Intended starts that never came.
+    missing: u64,
+    /// Latest first.
+    worst: Vec<LateStart>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LateStart {
+    id: u64,
+    /// Since the recording's start.
+    intended_ns: u64,
+    late_ns: u64,
+    /// What that time was spent on, largest first.
+    budget: Vec<explained::BudgetPiece>,
+}
+
+/// applied + in_flight + sum(dropped) + lost + unexplained = messages.
 #[derive(Serialize, JsonSchema)]
 struct Outcomes {
     applied: u64,
     in_flight: u64,
     dropped: serde_json::Map<String, serde_json::Value>,
+    /// Their next stamp may be among those that were lost.
+    lost: u64,
     unexplained: u64,
     double: u64,
     /// Where messages that did not complete were seen last.
@@ -353,8 +394,10 @@ fn recording(analysis: &found::Analysis) -> Recording {
         duration_s: totals.duration_s,
         stamps: totals.stamps,
         lost_stamps: totals.lost_stamps,
+        lost_stamps_is_estimate: totals.lost_stamps_is_estimate,
         kernel_events: totals.kernel_events,
         lost_kernel_events: totals.lost_kernel_events,
+        lost_kernel_events_is_estimate: totals.lost_kernel_events_is_estimate,
         lost_telemetry: totals.lost_telemetry,
         file_bytes: totals.file_bytes,
         tier: info.tier.word().to_owned(),
@@ -396,6 +439,12 @@ fn chain(chain: &found::Chain) -> Chain {
             until_ns: s.until_ns,
             max_ns: s.max_ns,
             sentence: s.sentence.clone(),
+        }),
+        starts: chain.starts.as_ref().map(|starts| Starts {
+            period_ns: starts.period_ns,
+            lateness: figures(&starts.lateness),
+            missing: starts.missing,
+            worst: starts.worst.iter().map(late_start).collect(),
         }),
         outcomes: outcomes(&chain.outcomes),
         branches: chain.branches.iter().map(branch).collect(),
@@ -475,8 +524,19 @@ fn point(point: &found::Point) -> Point {
         period: figures(&point.period),
         period_jitter: figures(&point.period_jitter),
         gaps: point.gaps,
+        missing: point.missing,
+        longest_gaps: point.longest_gaps.iter().map(gap).collect(),
         threads: point.threads.clone(),
     }
+}
+
+fn late_start(late: &found::LateStart) -> LateStart {
+    let found::LateStart { id, intended_ns, late_ns, ref pieces } = *late;
+    LateStart { id, intended_ns, late_ns, budget: explained::pieces(pieces) }
+}
+
+fn gap(gap: &found::Gap) -> Gap {
+    Gap { from_ns: gap.from_ns, duration_ns: gap.ns, missing: gap.missing }
 }
 
 fn histogram(of: &found::Histogram) -> Histogram {
@@ -496,6 +556,7 @@ fn outcomes(outcomes: &found::Outcomes) -> Outcomes {
         applied: outcomes.applied,
         in_flight: outcomes.in_flight,
         dropped: outcomes.dropped.iter().map(|(reason, n)| (reason.clone(), (*n).into())).collect(),
+        lost: outcomes.lost,
         unexplained: outcomes.unexplained,
         double: outcomes.double,
         last_seen: outcomes.last_seen.iter().map(last_seen).collect(),

@@ -291,18 +291,17 @@ pub fn recommendations(found: &[found::Recommendation]) -> Vec<Recommendation> {
     found.iter().map(one).collect()
 }
 
-pub fn message(budget: &found::Budget) -> Message {
+pub fn pieces(found: &[found::BudgetPiece]) -> Vec<BudgetPiece> {
     let piece = |piece: &found::BudgetPiece| BudgetPiece {
         cause: piece.cause.word(),
         detail: piece.detail.clone(),
         ns: piece.ns,
     };
-    Message {
-        id: budget.id,
-        start_ns: budget.start_ns,
-        total_ns: budget.total_ns,
-        budget: budget.pieces.iter().map(piece).collect(),
-    }
+    found.iter().map(piece).collect()
+}
+
+pub fn message(budget: &found::Budget) -> Message {
+    Message { id: budget.id, start_ns: budget.start_ns, total_ns: budget.total_ns, budget: pieces(&budget.pieces) }
 }
 
 pub fn path(found: &found::MessagePath) -> Path {

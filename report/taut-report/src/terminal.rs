@@ -57,10 +57,19 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
 /// One line on how it was measured.
 pub(crate) fn measured(analysis: &Analysis) -> String {
     let (totals, info) = (&analysis.totals, &analysis.info);
-    let lost = |n: u64| if n == 0 { "none lost".to_owned() } else { format!("{} LOST", words::count(n)) };
+    let lost = |n: u64, is_estimate: bool| match (n, is_estimate) {
+        // A chunk that is damaged may have held a few of anything.
+        (0, true) => "some LOST".to_owned(),
+        (0, false) => "none lost".to_owned(),
+        (n, _) => format!("{}{} LOST", if is_estimate { "about " } else { "" }, words::count(n)),
+    };
     let kernel = match totals.kernel_events {
         0 => String::new(),
-        n => format!(" · {} kernel events, {}", words::count(n), lost(totals.lost_kernel_events)),
+        n => format!(
+            " · {} kernel events, {}",
+            words::count(n),
+            lost(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate)
+        ),
     };
     let profile = analysis.profile.as_ref().map_or(String::new(), |of| format!(" · stacks: {}", words::profile(of)));
     let clock = match (words::imported_from(info), totals.clock_error_ns) {
@@ -73,7 +82,7 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         "{:.1} s · {} stamps, {}{kernel}{profile} · {} tier · {clock}",
         totals.duration_s,
         words::count(totals.stamps),
-        lost(totals.lost_stamps),
+        lost(totals.lost_stamps, totals.lost_stamps_is_estimate),
         info.tier.word(),
     )
 }
@@ -223,7 +232,10 @@ fn outcomes(outcomes: &Outcomes, messages: u64) -> Table {
 pub(crate) fn outcome_rows(outcomes: &Outcomes) -> Vec<(String, u64)> {
     let mut rows = vec![("applied".to_owned(), outcomes.applied)];
     rows.extend(outcomes.dropped.iter().map(|(reason, n)| (format!("dropped: {reason}"), *n)));
-    rows.push(("in flight at the end".to_owned(), outcomes.in_flight));
+    rows.push(("in flight at start or end".to_owned(), outcomes.in_flight));
+    if outcomes.lost > 0 {
+        rows.push(("unknown: stamps were lost".to_owned(), outcomes.lost));
+    }
     rows.push(("unexplained".to_owned(), outcomes.unexplained));
     rows
 }

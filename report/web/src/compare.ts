@@ -67,7 +67,7 @@ function ends(data: Comparison, compared: Compared, name: (side: Side) => string
     row("applied", "good", (side) => side.applied),
     ...compared.dropped.map(([reason, of]) => row(`dropped: ${reason}`, "bad", (_, at) => of[at] ?? 0)),
     row("of the dropped: in silence", "bad", (side) => side.silent),
-    row("in flight at the end", "passed", (side) => side.in_flight),
+    row("in flight at start or end", "passed", (side) => side.in_flight),
     row("unexplained", "bad", (side) => side.unexplained),
     ...(guarded ? [guard("trips of the speed guard", (run) => run.trips), guard("… of them false", (run) => run.false_trips)] : []),
   ]);

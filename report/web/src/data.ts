@@ -27,7 +27,7 @@ export interface Histogram {
   overflow: number; overflow_from: number; buckets: [from: number, to: number, count: number][];
 }
 export interface Outcomes {
-  applied: number; in_flight: number; dropped: Record<string, number>; unexplained: number; double: number;
+  applied: number; in_flight: number; dropped: Record<string, number>; lost: number; unexplained: number; double: number;
   last_seen: { point: string; reason: string; messages: number }[];
 }
 export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; usual_ns: Ns; messages: number }
@@ -79,6 +79,7 @@ export interface Report {
   telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
+    lost_stamps_is_estimate: boolean; lost_kernel_events_is_estimate: boolean;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;
     start_realtime_ns: number; finished: boolean; exit_code: number | null; recorder_cpu_ns: number | null;
     command: string[]; directory: string; git_revision: string; taut_version: string;

@@ -35,12 +35,13 @@ export function outcomeFunnel(chain: Chain): HTMLElement {
   const ends = [
     row("applied", o.applied, "good"),
     ...Object.entries(o.dropped).map(([reason, n]) => row(`dropped: ${reason}`, n, "bad")),
-    row("in flight at the end", o.in_flight, "passed"),
+    row("in flight at start or end", o.in_flight, "passed"),
+    ...(o.lost > 0 ? [row("unknown: stamps were lost", o.lost, "bad")] : []),
     row("unexplained", o.unexplained, "bad"),
   ];
-  const sum = o.applied + o.in_flight + o.unexplained + Object.values(o.dropped).reduce((a, b) => a + b, 0);
+  const sum = o.applied + o.in_flight + o.lost + o.unexplained + Object.values(o.dropped).reduce((a, b) => a + b, 0);
   const verdict = sum === chain.messages
-    ? `${f.count(o.applied)} applied + ${f.count(sum - o.applied - o.in_flight - o.unexplained)} dropped + ${f.count(o.in_flight)} in flight + ${f.count(o.unexplained)} unexplained = ${f.count(sum)} messages: the account balances.`
+    ? `${f.count(o.applied)} applied + ${f.count(sum - o.applied - o.in_flight - o.lost - o.unexplained)} dropped + ${f.count(o.in_flight)} in flight + ${o.lost > 0 ? `${f.count(o.lost)} unknown + ` : ""}${f.count(o.unexplained)} unexplained = ${f.count(sum)} messages: the account balances.`
     : `The ends sum to ${f.count(sum)} of ${f.count(chain.messages)} messages: ${f.count(chain.messages - sum)} do not balance.`;
   const last = o.last_seen.slice(0, 8).map((l) => [l.point, l.reason, f.count(l.messages)]);
   return h("div", { class: "funnel" },
@@ -72,14 +73,15 @@ export function histogramTable(histograms: Histogram[]): HTMLElement {
 
 export function measured(report: Report): HTMLElement {
   const r = report.recording;
-  const lost = (n: number): string => (n === 0 ? "none lost" : `${f.count(n)} lost`);
+  const lost = (n: number, isEstimate: boolean): string =>
+    n > 0 ? `${isEstimate ? "about " : ""}${f.count(n)} lost` : isEstimate ? "some lost" : "none lost";
   const imported = r.host.facts.imported_from !== undefined;
   const facts: [string, string][] = [
     ["Command", f.shell(r.command)],
     // What was imported may know no time of day.
     ["Recorded", r.start_realtime_ns === 0 ? "" : new Date(r.start_realtime_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
-    ["Duration", `${r.duration_s.toFixed(1)} s`], ["Stamps", `${f.count(r.stamps)}, ${lost(r.lost_stamps)}`],
-    ["Kernel events", r.kernel_events === 0 ? "none" : `${f.count(r.kernel_events)} by ${r.kernel_source}, ${lost(r.lost_kernel_events)}`],
+    ["Duration", `${r.duration_s.toFixed(1)} s`], ["Stamps", `${f.count(r.stamps)}, ${lost(r.lost_stamps, r.lost_stamps_is_estimate)}`],
+    ["Kernel events", r.kernel_events === 0 ? "none" : `${f.count(r.kernel_events)} by ${r.kernel_source}, ${lost(r.lost_kernel_events, r.lost_kernel_events_is_estimate)}`],
     ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
     ["Clock", imported ? "" : r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
     [imported ? "Recording" : "Recorder", imported ? f.bytes(r.file_bytes) : (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],

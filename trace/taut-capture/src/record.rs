@@ -369,6 +369,8 @@ struct Recording {
     next_clock_ns: u64,
     next_progress_ns: u64,
     last_progress: (u64, u64),
+    /// When the last whole round began.
+    looked_ns: u64,
 }
 
 impl Recording {
@@ -454,6 +456,7 @@ impl Recording {
             next_clock_ns: 0,
             next_progress_ns: 0,
             last_progress: (start_ns, 0),
+            looked_ns: start_ns,
         };
         recording.calibrate();
         Ok(recording)
@@ -596,6 +599,7 @@ impl Recording {
             let now = self.progress(now_ns);
             progress(&now);
         }
+        self.looked_ns = now_ns;
         pace
     }
 
@@ -738,8 +742,10 @@ impl Recording {
         lost.into_iter().for_each(|(place, count)| self.lost(LostWhat::Samples, place, count));
     }
 
+    /// Counters are read after each look at the rings: what is new was lost since the look before.
     fn lost(&mut self, what: LostWhat, place: String, count: u64) {
-        self.write(&Record::Lost(Lost { time_ns: monotonic_ns(), what, place, count }));
+        let (since_ns, time_ns) = (self.looked_ns, monotonic_ns());
+        self.write(&Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate: false }));
     }
 
     /// Warnings name files and processes of others: they must not write on a terminal what they like.

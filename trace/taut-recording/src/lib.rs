@@ -8,6 +8,7 @@ mod channel;
 mod damage;
 mod decoder;
 mod error;
+mod holes;
 pub mod log;
 pub mod mcap_reader;
 mod plain;

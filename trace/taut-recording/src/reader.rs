@@ -5,7 +5,13 @@
 
 use memchr::memmem;
 
-use crate::{Damage, Ending, Error, Info, decoder::Decoder, records::Record, schemas::Channel};
+use crate::{
+    Damage, Ending, Error, Info,
+    decoder::Decoder,
+    holes::{Held, Holes},
+    records::{Lost, LostWhat, Record},
+    schemas::Channel,
+};
 
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
 /// The compression field of a chunk header: length 4, "zstd".
@@ -48,8 +54,9 @@ pub struct Contents {
     pub messages: u64,
 }
 
-/// Gives every readable record of the file to `sink`, in the order of the file. Memory is bounded
-/// by one chunk. A record of a chunk whose checksum is wrong is never given.
+/// Gives every readable record of the file to `sink`, in the order of the file; at the end, for each hole that damage
+/// made, [`Lost`] records as a full ring would have left them. Memory is bounded by one chunk. A record of a chunk whose
+/// checksum is wrong is never given.
 pub fn read(bytes: &[u8], sink: &mut dyn FnMut(Record)) -> Result<Contents, Error> {
     check_head(bytes)?;
     Reader::new(bytes, sink).read()
@@ -69,6 +76,7 @@ struct Reader<'a> {
     damage: Vec<Damage>,
     sink: &'a mut dyn FnMut(Record),
     chunks: u64,
+    holes: Holes,
     /// Stop as soon as there is an Info.
     only_info: bool,
     /// From a Metadata record, which no checksum vouches for.
@@ -96,6 +104,7 @@ impl<'a> Reader<'a> {
             damage: Vec::new(),
             sink,
             chunks: 0,
+            holes: Holes::default(),
             only_info: false,
             unverified_info: None,
             decompressor: zstd::bulk::Decompressor::new().ok(),
@@ -107,6 +116,9 @@ impl<'a> Reader<'a> {
         self.walk();
         if self.chunks == 0 {
             return Err(no_chunks(self.bytes));
+        }
+        if !self.only_info {
+            std::mem::take(&mut self.holes).losses().into_iter().for_each(|lost| (self.sink)(Record::Lost(lost)));
         }
         let Decoder { mut contents, has_info, undecodable, nameless, .. } = self.decoder;
         contents.damage = self.damage;
@@ -166,6 +178,18 @@ impl<'a> Reader<'a> {
             held.push((topic, entries.len() as u64 / MESSAGE_INDEX_ENTRY));
             rest = after;
         }
+        // An index that is not there, or is damaged, says nothing.
+        let is_told = self.bytes.get(candidate.end) == Some(&MESSAGE_INDEX) && !held.is_empty();
+        let has = |channel: Channel| held.iter().any(|(topic, _)| topic == channel.described().1);
+        let rows = Held::Rows { stamps: !is_told || has(Channel::Stamps), kernel: !is_told || has(Channel::Kernel) };
+        self.holes.damage((end - candidate.start) as u64, rows);
+        for (topic, count) in
+            held.iter().filter(|(topic, _)| !topic.starts_with("/taut/") && !topic.starts_with("/value/"))
+        {
+            let (place, count, what) = (topic.clone(), *count, LostWhat::Telemetry);
+            let time_ns = candidate.end_ns;
+            (self.sink)(Record::Lost(Lost { time_ns, what, place, count, ..Lost::default() }));
+        }
         self.damage.push(Damage::Chunk {
             start: candidate.start,
             end,
@@ -224,7 +248,11 @@ impl<'a> Reader<'a> {
                 && crc32fast::hash(&buffer) == candidate.crc;
         if whole {
             self.chunks += 1;
+            let Contents { stamps, kernel_events, .. } = self.decoder.contents;
             self.records(&buffer);
+            let of = &self.decoder.contents;
+            let bytes = (candidate.end - candidate.start) as u64;
+            self.holes.whole(bytes, of.stamps - stamps, of.kernel_events - kernel_events);
         }
         self.buffer = buffer;
         whole
@@ -245,6 +273,11 @@ impl<'a> Reader<'a> {
         let Contents { stamps, kernel_events, messages, .. } = self.decoder.contents;
         self.chunks += u64::from(!buffer.is_empty());
         self.records(&buffer);
+        let of = &self.decoder.contents;
+        let (has_stamps, has_kernel) = (of.stamps > stamps, of.kernel_events > kernel_events);
+        let any = !has_stamps && !has_kernel;
+        let rows = Held::Rows { stamps: any || has_stamps, kernel: any || has_kernel };
+        self.holes.damage((candidate.end - self.bytes.len()) as u64, rows);
         self.damage.push(Damage::Torn {
             start: candidate.start,
             missing: candidate.end - self.bytes.len(),
@@ -255,7 +288,11 @@ impl<'a> Reader<'a> {
     }
 
     fn records(&mut self, bytes: &[u8]) {
-        self.decoder.records(bytes, self.bytes, &mut |_, record| (self.sink)(record));
+        let (sink, holes) = (&mut self.sink, &mut self.holes);
+        self.decoder.records(bytes, self.bytes, &mut |_, record| {
+            holes.take(&record);
+            sink(record);
+        });
     }
 
     /// The bytes between two chunks must be whole records that are no chunks.
@@ -280,6 +317,12 @@ impl<'a> Reader<'a> {
                     }
                 }
                 _ => {
+                    // A chunk may lie in them, unless they are fewer than the head of one has.
+                    let held = match end - at > TO_RECORDS {
+                        true => Held::Rows { stamps: true, kernel: true },
+                        false => Held::NoRows,
+                    };
+                    self.holes.damage((end - at) as u64, held);
                     self.damage.push(Damage::Bytes { start: at, end });
                     return;
                 }

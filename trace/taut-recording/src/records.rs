@@ -164,7 +164,8 @@ pub enum KernelEvent {
     SchedExec = 6,
     /// tid exits.
     SchedExit = 7,
-    /// arg0 = system call number, arg1 = first argument (fd or futex address), arg2 = second (futex operation).
+    /// arg0 = system call number, arg1 = first argument (fd or futex address), arg2 = second; of futex the low 32 bits are its operation,
+    /// and the high ones the value that it expects, or how many it wakes.
     SyscallEnter = 8,
     /// arg0 = system call number, arg1 = return value.
     SyscallExit = 9,
@@ -338,7 +339,9 @@ pub struct Histogram {
 /// A count of what was lost, as an increment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// CLOCK_MONOTONIC when the loss was noticed.
+    /// CLOCK_MONOTONIC from which on some may be missing; 0 where that is not known.
+    pub since_ns: u64,
+    /// CLOCK_MONOTONIC when the loss was noticed: until then some may be missing.
     pub time_ns: u64,
     /// What was lost.
     pub what: LostWhat,
@@ -346,6 +349,8 @@ pub struct Lost {
     pub place: String,
     /// How many more than at the last entry of this place.
     pub count: u64,
+    /// Whether `count` is an estimate: of a damaged chunk only the length is known.
+    pub is_estimate: bool,
 }
 
 /// What can be lost.

@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{Contents, Damage, Ending, Error, Info, Record, Writer, read};
 
+/// Damage that a recovered file's ending names; all of it stands in the Metadata `taut.recovered`.
+const NOTES_MOST: usize = 20;
+
 /// What a recovery kept and what it could not.
 #[derive(Debug)]
 pub struct Recovered {
@@ -26,6 +29,7 @@ pub fn recover(bytes: &[u8], to: &Path) -> Result<Recovered, Error> {
     let by = || format!("taut {}", env!("CARGO_PKG_VERSION"));
     let mut copy = Copying::of(bytes)?;
     copy.info.facts.push(("recovered_by".to_owned(), by()));
+    copy.notes_damage = true;
     copy.write(to, |writer, contents| {
         let mut said = BTreeMap::from([("by".to_owned(), by())]);
         let damage = contents.damage.iter().take(1000).zip(1..);
@@ -66,6 +70,8 @@ struct Copying<'a> {
     ending: Option<Ending>,
     /// Of the last record.
     end_ns: u64,
+    /// Whether the ending says what of the other file was damaged: a report of this one then says it.
+    notes_damage: bool,
 }
 
 impl<'a> Copying<'a> {
@@ -80,7 +86,7 @@ impl<'a> Copying<'a> {
         if last_log_time_ns > 0 {
             end_ns = end_ns.max(last_log_time_ns.wrapping_add(shift_ns));
         }
-        Ok(Copying { bytes, end_ns: end_ns.max(info.start_monotonic_ns), info, ending })
+        Ok(Copying { bytes, end_ns: end_ns.max(info.start_monotonic_ns), info, ending, notes_damage: false })
     }
 
     fn write(
@@ -109,7 +115,7 @@ impl<'a> Copying<'a> {
         let mut writer = Writer::create(path, &self.info)?;
         let contents = pour(self.bytes, &mut writer, &mut |_| {})?;
         more(&mut writer, &contents)?;
-        let ending = self.ending.unwrap_or_else(|| Ending {
+        let mut ending = self.ending.unwrap_or_else(|| Ending {
             end_monotonic_ns: self.end_ns,
             stamps: contents.stamps,
             kernel_events: contents.kernel_events,
@@ -117,6 +123,8 @@ impl<'a> Copying<'a> {
             reason: "recovered".to_owned(),
             ..Ending::default()
         });
+        let damage = contents.damage.iter().take(NOTES_MOST).filter(|_| self.notes_damage);
+        ending.notes.extend(damage.map(|damage| format!("of the file that this was recovered from, {damage}")));
         let file_bytes = writer.finish(&ending)?;
         let Contents { damage, stamps, kernel_events, messages, .. } = contents;
         Ok(Recovered { damage, stamps, kernel_events, messages, file_bytes })
@@ -130,6 +138,8 @@ fn time_ns(record: &Record, shift_ns: u64) -> u64 {
         Record::Clock(_, pair) => pair.monotonic_ns,
         Record::Thread(thread) => thread.time_ns,
         Record::Object(object) => object.time_ns,
+        // A loss of which nothing is known has no end.
+        Record::Lost(lost) if lost.time_ns == u64::MAX => 0,
         Record::Lost(lost) => lost.time_ns,
         Record::Sample(sample) => sample.time_ns,
         Record::Profile(batch) => batch.time_ns.last().copied().unwrap_or(0),

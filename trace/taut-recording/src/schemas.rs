@@ -130,7 +130,8 @@ const NAME: &str = "uint32 id\nstring name\n";
 const THREAD: &str =
     "uint64 time_ns\nuint64 start_time\nint32 pid\nint32 tid\nstring comm\nstring cmdline\nuint8 recorded\n";
 const OBJECT: &str = "uint64 time_ns\nuint64 start\nuint64 size\nint32 pid\nstring name\nuint8 kind\n";
-const LOST: &str = "uint64 time_ns\nuint64 count\nstring place\nuint8 what\n";
+// The last two fields came later; a file without them has 0 there.
+const LOST: &str = "uint64 time_ns\nuint64 count\nstring place\nuint8 what\nuint64 since_ns\nuint8 is_estimate\n";
 const SAMPLE: &str = "uint64 time_ns\nfloat64 value\nstring name\n";
 const JSON: &str = "string json\n";
 
@@ -199,7 +200,13 @@ pub fn encode(record: &Record) -> Option<(Channel, Vec<u8>)> {
         ),
         Record::Lost(lost) => (
             Channel::Lost,
-            out.number(lost.time_ns).number(lost.count).string(&lost.place).number(lost.what as u8).finish(),
+            out.number(lost.time_ns)
+                .number(lost.count)
+                .string(&lost.place)
+                .number(lost.what as u8)
+                .number(lost.since_ns)
+                .number(u8::from(lost.is_estimate))
+                .finish(),
         ),
         Record::Sample(sample) => {
             (Channel::Samples, out.number(sample.time_ns).number(sample.value).string(&sample.name).finish())
@@ -262,7 +269,9 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
         }),
         Channel::Lost => {
             let (time_ns, count, place) = (from.number()?, from.number()?, printable(from.string()?));
-            Record::Lost(Lost { time_ns, what: LostWhat::from_number(from.number()?), place, count })
+            let what = LostWhat::from_number(from.number()?);
+            let (since_ns, is_estimate) = (from.number().unwrap_or(0), from.number::<u8>().unwrap_or(0) != 0);
+            Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate })
         }
         Channel::Samples => {
             Record::Sample(Sample { time_ns: from.number()?, value: from.number()?, name: printable(from.string()?) })

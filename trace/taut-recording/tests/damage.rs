@@ -78,6 +78,8 @@ fn rows(records: &[Record]) -> HashMap<String, u64> {
             Record::Kernel(b) => (0..b.time_ns.len()).for_each(|i| {
                 count(format!("{:?}", (b.cpu, b.time_ns[i], b.event[i], b.tid[i], b.arg0[i], b.arg1[i], b.arg2[i])))
             }),
+            // What damage cost is said by the reader, and was not written.
+            Record::Lost(lost) if lost.is_estimate => {}
             other => count(format!("{other:?}")),
         }
     }
@@ -281,9 +283,9 @@ fn a_length_that_reaches_over_the_end_costs_only_its_chunk() {
 
 #[test]
 fn a_batch_of_any_length_lies_in_chunks_of_bounded_size() {
-    let bytes = written(&[vec![stamps(1, 1, 2_000_000)]], true);
+    let bytes = written(&[vec![stamps(1, 1, 200_000)]], true);
     let (_, contents) = read_all(&bytes).unwrap();
-    assert_eq!((contents.stamps, contents.damage), (2_000_000, vec![]));
+    assert_eq!((contents.stamps, contents.damage), (200_000, vec![]));
     let mut at = 8;
     while at + 9 <= bytes.len() - 8 {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -441,7 +443,7 @@ proptest! {
             Record::Name(Name { id: short, name: text.clone() }),
             Record::Thread(Thread { time_ns: long, tid: signed, comm: text.clone(), recorded: long % 2 == 0, ..Thread::default() }),
             Record::Object(Object { time_ns: long, pid: signed, kind: ObjectKind::Descriptor, start: long, size: 3, name: text.clone() }),
-            Record::Lost(Lost { time_ns: long, what: LostWhat::KernelEvents, place: text.clone(), count: long }),
+            Record::Lost(Lost { time_ns: long, what: LostWhat::KernelEvents, place: text.clone(), count: long, since_ns: long, is_estimate: true }),
             Record::Sample(Sample { time_ns: long, name: text.clone(), value: float }),
             Record::Frame(Frame { id: short, address: long, module: text.clone(), name: text.clone() }),
             Record::Histogram(Histogram {

@@ -225,7 +225,7 @@ fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Compari
     if recorded.is_none() {
         say!("note: {} does not say how many servos a cycle asks; the budget has {of}", path.display());
     }
-    Ok((comparison, if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }))
+    Ok((comparison, if analysis.has_loss() { Done::DataLost } else { Done::Fine }))
 }
 
 /// How many servos the recording's cycles ask, where it says so, as those of `taut bus --rate` do.

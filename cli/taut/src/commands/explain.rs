@@ -142,7 +142,7 @@ pub fn run(args: &Args) -> Result<Done> {
     if let Some(path) = &args.output {
         say!("wrote {}", path.display());
     }
-    Ok(if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost })
+    Ok(if analysis.has_loss() { Done::DataLost } else { Done::Fine })
 }
 
 /// The chain of that name, or the only one whose name begins so.

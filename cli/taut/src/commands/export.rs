@@ -245,7 +245,7 @@ fn lost(analysis: &Analysis) -> String {
 /// Says what is damaged.
 fn done(analysis: &Analysis) -> Done {
     analysis.damage.iter().for_each(|damage| say!("taut: warning: {damage}"));
-    if analysis.damage.is_empty() { Done::Fine } else { Done::DataLost }
+    if analysis.has_loss() { Done::DataLost } else { Done::Fine }
 }
 
 /// A recording whose records were all taken in.

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<Done> {
     if let Some(path) = &args.output {
         say!("wrote {}", path.display());
     }
-    let damaged = analyses.iter().any(|(_, analysis)| !analysis.damage.is_empty());
+    let damaged = analyses.iter().any(|(_, analysis)| analysis.has_loss());
     Ok(if damaged { Done::DataLost } else { Done::Fine })
 }
 

@@ -15,8 +15,10 @@ pub(crate) struct Event {
     pub arg0: i64,
     pub arg1: i64,
     pub tid: i32,
-    /// Cut to 32 bits: priorities, modes and error codes fit.
+    /// The low 32 bits: priorities, modes, error codes and operations fit.
     pub arg2: i32,
+    /// The high ones: a futex's expected value.
+    pub arg2_high: u32,
     pub cpu: u16,
     pub event: u8,
     pub flags: u8,
@@ -34,6 +36,7 @@ impl Events {
             arg1: batch.arg1[at],
             tid: batch.tid[at],
             arg2: batch.arg2[at] as i32,
+            arg2_high: (batch.arg2[at] >> 32) as u32,
             cpu: batch.cpu,
             event: batch.event[at],
             flags: batch.flags[at],

@@ -10,9 +10,11 @@ use super::{Call, Machine, Objects, State, timeline::SystemCall};
 
 /// Two futex waits of one thread on the runtime within this time are one wait for the GIL.
 const MERGE_NS: u64 = 200_000;
-/// So often a thread must wait on an address and later wake it itself for the address to be a lock:
-/// who waits for a lock releases it afterwards; who waits for a signal does not give it.
-const LOCK_EVIDENCE: u32 = 3;
+/// What the word of a mutex holds while others wait for it, and nothing else does: "locked, with waiters" in glibc and in
+/// Rust's standard library (Drepper, Futexes Are Tricky) …
+const CONTENDED: u32 = 2;
+/// … and in musl, whose word has this bit besides the owner, or EBUSY where none is noted.
+const CONTENDED_BIT: u32 = 1 << 31;
 
 /// Operations of futex(2), without the private and clock bits.
 const OPERATION: u64 = 0x7f;
@@ -27,8 +29,30 @@ const LOCK_PI2: u64 = 13;
 #[derive(Default)]
 pub(crate) struct Futexes {
     gil: HashMap<i32, Vec<GilWait>>,
-    /// (process, address) that behave like locks.
+    /// (process, address) that are locks by what threads do with them.
     locks: HashSet<(i32, u64)>,
+}
+
+/// What speaks for an address being a lock, and what against.
+#[derive(Default)]
+struct Evidence {
+    /// Waits that the waiting thread followed by a wake of its own: who waits for a lock releases it afterwards.
+    released: u32,
+    /// Waits that it followed by another wait: who waits for a signal does not give it.
+    waited_again: u32,
+    /// A wait that expected a value which no contended mutex has.
+    is_other: bool,
+    /// The kernel hands it over from its owner: a priority-inheriting mutex.
+    is_owned: bool,
+}
+
+impl Evidence {
+    /// `has_values`: whether the recording has the values that waits expect. In recordings of before that only what the
+    /// waiting threads do afterwards speaks for a lock.
+    fn is_lock(&self, has_values: bool) -> bool {
+        let released = if has_values { self.released > 0 && !self.is_other } else { self.released > self.waited_again };
+        self.is_owned || released
+    }
 }
 
 /// One wait for the GIL.
@@ -44,6 +68,7 @@ pub(crate) struct GilWait {
 impl Futexes {
     pub fn of(machine: &Machine, objects: &Objects) -> Futexes {
         let mut futexes = Futexes::default();
+        let mut evidence: HashMap<(i32, u64), Evidence> = HashMap::default();
         for (tid, timeline) in &machine.threads {
             let Some(pid) = objects.pid(*tid) else { continue };
             let waits = || timeline.calls.iter().filter(|c| is_wait(c));
@@ -53,8 +78,12 @@ impl Futexes {
             if !merged.is_empty() {
                 futexes.gil.insert(*tid, merged);
             }
-            futexes.locks.extend(locks(&timeline.calls).map(|address| (pid, address)));
+            gather(pid, &timeline.calls, &mut evidence);
         }
+        // Every wake says how many it wakes.
+        let has_values = machine.threads.values().flat_map(|t| &t.calls).any(|call| is_wake(call) && call.value > 0);
+        let locks = evidence.into_iter().filter(|(_, found)| found.is_lock(has_values));
+        futexes.locks = locks.map(|(place, _)| place).collect();
         futexes
     }
 
@@ -72,9 +101,9 @@ impl Futexes {
         waits.get(at).filter(|w| w.woken_ns == woken_ns)
     }
 
-    /// Whether the address behaves like a lock though nobody registered it.
+    /// Whether the address is a lock though nobody registered it.
     pub fn is_lock(&self, pid: i32, call: &SystemCall) -> bool {
-        matches!(call.arg1 & OPERATION, WAIT | LOCK_PI | LOCK_PI2) || self.locks.contains(&(pid, call.arg0))
+        self.locks.contains(&(pid, call.arg0))
     }
 }
 
@@ -118,16 +147,18 @@ fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, machine: &Machine, object
     siblings.max_by_key(|(_, ns)| *ns).map_or(0, |(other, _)| other)
 }
 
-/// Addresses on which this thread waits and which it wakes itself after its wait.
-fn locks(calls: &[SystemCall]) -> impl Iterator<Item = u64> {
-    let mut waited: HashSet<u64> = HashSet::default();
-    let mut evidence: HashMap<u64, u32> = HashMap::default();
+/// What a thread's calls tell of the addresses on which it waits. The operation tells nothing: glibc's mutexes wait by
+/// FUTEX_WAIT, and so do semaphores and `std::atomic::wait`.
+fn gather(pid: i32, calls: &[SystemCall], evidence: &mut HashMap<(i32, u64), Evidence>) {
+    let mut waiting: HashSet<u64> = HashSet::default();
     for call in calls {
         if is_wait(call) {
-            waited.insert(call.arg0);
-        } else if is_wake(call) && waited.remove(&call.arg0) {
-            *evidence.entry(call.arg0).or_default() += 1;
+            let found = evidence.entry((pid, call.arg0)).or_default();
+            found.is_owned |= matches!(call.arg1 & OPERATION, LOCK_PI | LOCK_PI2);
+            found.is_other |= call.value != CONTENDED && call.value & CONTENDED_BIT == 0;
+            found.waited_again += u32::from(!waiting.insert(call.arg0));
+        } else if is_wake(call) && waiting.remove(&call.arg0) {
+            evidence.entry((pid, call.arg0)).or_default().released += 1;
         }
     }
-    evidence.into_iter().filter(|(_, n)| *n >= LOCK_EVIDENCE).map(|(address, _)| address)
 }

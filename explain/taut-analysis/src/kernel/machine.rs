@@ -4,9 +4,10 @@ use foldhash::HashMap;
 use taut_recording::{Architecture, KernelEvent};
 
 use super::{
+    Objects,
     calls::CallNumbers,
     events::Event,
-    timeline::{CLOSE_FAULTS_NS, Segment, State, SystemCall, Timeline, Timer},
+    timeline::{CLOSE_FAULTS_NS, Segment, State, SystemCall, Timeline, Timer, ascending},
 };
 
 /// `common_flags`: the event came from a hard interrupt.
@@ -37,6 +38,10 @@ pub(crate) struct Machine {
     pub end_ns: u64,
     /// Whether the recording sees system calls, and with them locks, I/O and sleeps.
     pub saw_calls: bool,
+    /// Whether it sees the timers that sleeps and time-outs arm.
+    pub saw_timers: bool,
+    /// Threads that were switched to or woken, and of which the kernel recorded nothing else.
+    pub invisible: Vec<i32>,
     /// Switches that the kernel did not record, and that were told from what followed.
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
@@ -54,7 +59,19 @@ pub(crate) struct Cpu {
     /// The outermost ones, not overlapping.
     pub interrupts: Vec<Interrupt>,
     /// Stretches in which events were lost.
-    pub blind: Vec<(u64, u64)>,
+    pub holes: Vec<(u64, u64)>,
+    /// Stretches in which an interrupt began or ended without being recorded.
+    doubts: Vec<(u64, u64)>,
+}
+
+/// Events of a CPU that are missing, as a recording says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub cpu: u16,
+    /// 0 where that is not known.
+    pub since_ns: u64,
+    /// When it was noticed.
+    pub until_ns: u64,
 }
 
 /// An interrupt or softirq that ran on a CPU; or a stretch in which nothing ran on it.
@@ -96,14 +113,15 @@ struct Replay {
     ticks: Vec<u64>,
     /// Of each CPU: when its current thread was last seen about to leave.
     leaving: Vec<u64>,
+    /// Of each CPU: the last event.
+    seen: Vec<u64>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
 
 impl Machine {
-    /// `events` in order of time; `lost` are (CPU, when the loss was noticed), in any order; `architecture` is whose
-    /// numbers the system calls have.
-    pub fn replay(events: &[Event], lost: &[(u16, u64)], architecture: Option<Architecture>) -> Machine {
+    /// `events` in order of time; `lost` in any order; `architecture` is whose numbers the system calls have.
+    pub fn replay(events: &[Event], lost: &[Loss], architecture: Option<Architecture>) -> Machine {
         let mut replay = Replay { numbers: CallNumbers::of(architecture), ..Replay::default() };
         replay.machine.start_ns = events.first().map_or(0, |e| e.time_ns);
         replay.machine.end_ns = events.last().map_or(0, |e| e.time_ns);
@@ -111,18 +129,18 @@ impl Machine {
             replay.take(event);
         }
         let mut machine = replay.machine;
-        for (cpu, noticed_ns) in lost {
-            machine.blind(usize::from(*cpu), *noticed_ns);
-        }
+        lost.iter().for_each(|loss| machine.lose(loss));
+        machine.settle();
         let usual_fault_ns = machine.usual_fault_ns();
         machine.threads.values_mut().for_each(|thread| thread.lay_out_faults(usual_fault_ns));
         machine.held_back = machine.held_back();
         machine.saw_calls = machine.threads.values().any(|thread| !thread.calls.is_empty());
+        machine.saw_timers = machine.threads.values().any(|thread| !thread.timers.is_empty());
         machine
     }
 
     /// What is missing in the events, one sentence each.
-    pub fn gaps(&self) -> Vec<String> {
+    pub fn gaps(&self, objects: &Objects) -> Vec<String> {
         let mut gaps = Vec::new();
         if self.unseen > 0 {
             gaps.push(format!(
@@ -136,6 +154,13 @@ impl Machine {
                 "{} times a thread was found on a CPU without having been switched to: what it and the one before did \
                  since their last event is unknown",
                 self.breaks
+            ));
+        }
+        if !self.invisible.is_empty() {
+            let names: Vec<_> = self.invisible.iter().map(|tid| objects.name(*tid, self.end_ns)).collect();
+            gaps.push(format!(
+                "the kernel's tracing shows that {} ran, and nothing that it did: its time is unknown",
+                names.join(", ")
             ));
         }
         gaps
@@ -201,12 +226,6 @@ impl Machine {
         &cpu.interrupts[first..last.max(first)]
     }
 
-    /// Stretches of lost events on any CPU that overlap this one.
-    pub fn blind_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let all = self.cpus.iter().flat_map(|cpu| cpu.blind.iter());
-        all.filter(move |(from, to)| *from < to_ns && from_ns < *to).copied()
-    }
-
     fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
         let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
         let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
@@ -219,13 +238,33 @@ impl Machine {
             .filter(|(_, start, end)| start < end)
     }
 
-    /// A full buffer drops the newest: what is lost lies between the CPU's last switch and the moment
-    /// at which the loss was noticed.
-    fn blind(&mut self, cpu: usize, noticed_ns: u64) {
-        let Some(cpu) = self.cpus.get_mut(cpu) else { return };
-        let at = cpu.occupants.partition_point(|(since, _)| *since <= noticed_ns);
+    /// What is lost lies behind the CPU's last switch before the earliest moment at which it may have been; where that
+    /// is not said, before the moment at which the loss was noticed, since a full buffer drops the newest.
+    fn lose(&mut self, loss: &Loss) {
+        let Some(cpu) = self.cpus.get_mut(usize::from(loss.cpu)) else { return };
+        let since_ns = if loss.since_ns == 0 { loss.until_ns } else { loss.since_ns };
+        let at = cpu.occupants.partition_point(|(since, _)| *since <= since_ns);
         let from = at.checked_sub(1).map_or(self.start_ns, |at| cpu.occupants[at].0);
-        cpu.blind.push((from, noticed_ns.max(from + 1)));
+        cpu.holes.push((from, loss.until_ns.max(from + 1)));
+    }
+
+    /// Takes what the missing events would have said out of the timelines.
+    fn settle(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.holes = ascending(std::mem::take(&mut cpu.holes));
+        }
+        let of_any = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
+        let on_cpu = |cpu: &mut Cpu| ascending(cpu.doubts.drain(..).chain(cpu.holes.iter().copied()).collect());
+        let of_cpu: Vec<Vec<(u64, u64)>> = self.cpus.iter_mut().map(on_cpu).collect();
+        for (tid, timeline) in &mut self.threads {
+            if timeline.is_invisible() {
+                self.invisible.push(*tid);
+                let start_ns = self.start_ns;
+                timeline.segments = vec![Segment { start_ns, other: 0, cpu: 0, state: State::Unknown, flags: 0 }];
+            }
+            timeline.settle(&of_cpu, &of_any);
+        }
+        self.invisible.sort_unstable();
     }
 
     /// The median gap between faults that follow each other within 20 µs: little else can have happened
@@ -242,6 +281,7 @@ impl Replay {
     fn take(&mut self, event: &Event) {
         use KernelEvent::*;
         let time = event.time_ns;
+        self.stands_still(event);
         let kind = KernelEvent::from_number(event.event);
         if !matches!(kind, Some(SwitchIn | SwitchOut)) {
             self.check_current(event, kind == Some(SchedSwitch));
@@ -250,6 +290,7 @@ impl Replay {
             Some(SchedSwitch) => self.switch(event),
             Some(SchedWaking | SchedWakeupNew) => self.wake(event),
             Some(SyscallEnter) => {
+                self.cut_call(event.tid, time);
                 let id = self.numbers.id(event.arg0);
                 self.thread(event.tid).calls.push(SystemCall {
                     start_ns: time,
@@ -258,17 +299,21 @@ impl Replay {
                     result: 0,
                     arg0: event.arg1 as u64,
                     arg1: event.arg2 as u32 as u64,
+                    value: event.arg2_high,
                 });
             }
             Some(SyscallExit) => {
                 let id = self.numbers.id(event.arg0);
                 let open = self.thread(event.tid).calls.last_mut();
-                if let Some(call) = open.filter(|c| c.end_ns == u64::MAX && c.id == id) {
-                    call.end_ns = time;
-                    call.result = event.arg1 as i32;
+                match open.filter(|call| call.end_ns == u64::MAX && call.id == id) {
+                    Some(call) => (call.end_ns, call.result) = (time, event.arg1 as i32),
+                    None => self.call_without_begin(event.tid, time),
                 }
             }
-            Some(PageFault) => self.thread(event.tid).faults.push(time),
+            Some(PageFault) => {
+                self.cut_call(event.tid, time);
+                self.thread(event.tid).faults.push(time);
+            }
             // The tick is armed in interrupts; only what the thread itself arms is its sleep.
             Some(TimerStart) if event.flags & (HARD_IRQ | SOFT_IRQ) == 0 => {
                 let timer = Timer { armed_ns: time, asked_ns: event.arg0 as u64, latest_ns: event.arg1 as u64 };
@@ -281,12 +326,12 @@ impl Replay {
                 }
                 let kind = event.arg1 as u8;
                 let begun = Interrupt { start_ns: time, end_ns: time, number: event.arg0 as i32, kind };
-                let nested = self.nested(event.cpu);
                 // None interrupts itself: the end of the one before was not seen.
-                if let Some(at) = nested.iter().position(|i| (i.number, i.kind) == (begun.number, kind)) {
-                    nested.truncate(at);
+                if let Some(at) = self.nested(event.cpu).iter().position(|i| (i.number, i.kind) == (begun.number, kind))
+                {
+                    self.interrupts_without_end(event.cpu, at, time);
                 }
-                nested.push(begun);
+                self.nested(event.cpu).push(begun);
             }
             Some(IrqExit) => self.interrupt_ends(event),
             Some(SwitchIn) => self.state(event.tid, time, State::Running, 0, event.cpu, 0),
@@ -295,6 +340,40 @@ impl Replay {
                 self.state(event.tid, time, state, 0, event.cpu, 0);
             }
             _ => {}
+        }
+        *slot(&mut self.seen, event.cpu) = time;
+    }
+
+    /// A call that is still open when its thread does something outside of it: its end is missing. It went on at least
+    /// until the thread came back from its first wait in it; of the time from then on nothing is known.
+    fn cut_call(&mut self, tid: i32, time_ns: u64) {
+        let timeline = self.thread(tid);
+        let Some(call) = timeline.calls.last_mut().filter(|call| call.end_ns == u64::MAX) else { return };
+        let within = &timeline.segments[timeline.segments.partition_point(|s| s.start_ns <= call.start_ns)..];
+        let mut within = within.iter().skip_while(|s| matches!(s.state, State::Running | State::Preempted));
+        let back = within.find(|s| s.state == State::Running);
+        call.end_ns = back.map_or(call.start_ns, |s| s.start_ns);
+        timeline.doubts.push((call.end_ns, time_ns));
+    }
+
+    /// A call ends that did not begin: it may have begun right after the last moment at which the thread was in none.
+    fn call_without_begin(&mut self, tid: i32, time_ns: u64) {
+        self.cut_call(tid, time_ns);
+        let start_ns = self.machine.start_ns;
+        let timeline = self.thread(tid);
+        let call = timeline.calls.last().map_or(start_ns, |call| call.end_ns);
+        let fault = timeline.faults.last().copied().unwrap_or(start_ns);
+        timeline.doubts.push((call.max(fault), time_ns));
+    }
+
+    /// Interrupts from the `at`th nested one on are over, and their ends are missing. Where softirqs may be preempted
+    /// they end elsewhere, so theirs say nothing.
+    fn interrupts_without_end(&mut self, cpu: u16, at: usize, time_ns: u64) {
+        let nested = self.nested(cpu);
+        let first = nested.get(at).filter(|interrupt| interrupt.is_hard()).map(|interrupt| interrupt.start_ns);
+        nested.truncate(at);
+        if let Some(start_ns) = first {
+            self.cpu(cpu).doubts.push((start_ns, time_ns));
         }
     }
 
@@ -349,7 +428,7 @@ impl Replay {
     fn switch(&mut self, event: &Event) {
         let (time, cpu, previous, next) = (event.time_ns, event.cpu, event.tid, event.arg0 as i32);
         // No interrupt lasts across a switch: ends that were not seen are past.
-        self.nested(cpu).clear();
+        self.interrupts_without_end(cpu, 0, time);
         *slot(&mut self.leaving, cpu) = 0;
         let occupants = &mut self.cpu(cpu).occupants;
         let is_first = occupants.is_empty();
@@ -376,6 +455,11 @@ impl Replay {
         }
         if next != 0 {
             self.early_wakes.remove(&next);
+            // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
+            let before = self.thread(next).segments.last().map(|segment| segment.state);
+            if before.is_some_and(|state| !matches!(state, State::Woken | State::Preempted | State::Gone)) {
+                self.forget(next);
+            }
             self.state(next, time, State::Running, previous, cpu, 0);
         }
     }
@@ -394,7 +478,12 @@ impl Replay {
             Some(State::Running) => {
                 self.early_wakes.insert(woken, wake);
             }
-            Some(State::Preempted | State::Woken) => {}
+            Some(State::Preempted) => {}
+            // Who can run is not woken: it ran and slept in between.
+            Some(State::Woken) => {
+                self.forget(woken);
+                self.state(woken, event.time_ns, State::Woken, event.tid, wake.cpu, event.flags);
+            }
             _ => self.state(woken, event.time_ns, State::Woken, event.tid, wake.cpu, event.flags),
         }
     }
@@ -415,10 +504,34 @@ impl Replay {
         }
     }
 
+    /// A CPU that leaves no event at all from the moment at which its tick was due did not run, whatever its first event
+    /// afterwards is.
+    fn stands_still(&mut self, event: &Event) {
+        let (due_ns, seen_ns) = (*slot(&mut self.ticks, event.cpu), *slot(&mut self.seen, event.cpu));
+        let is_late = event.time_ns > due_ns.saturating_add(LATE_TICK_NS);
+        if due_ns == 0 || seen_ns > due_ns || !is_late || !self.nested(event.cpu).is_empty() {
+            return;
+        }
+        let cpu = self.cpu(event.cpu);
+        let is_idle = cpu.occupants.last().is_none_or(|(since, tid)| *tid == 0 || *since > due_ns);
+        if !is_idle && cpu.interrupts.last().is_none_or(|last| last.end_ns <= due_ns) {
+            let (start_ns, end_ns) = (due_ns, event.time_ns);
+            cpu.interrupts.push(Interrupt { start_ns, end_ns, number: 0, kind: STALL });
+            // When it comes, it is late by this stall.
+            *slot(&mut self.ticks, event.cpu) = 0;
+        }
+    }
+
     fn interrupt_ends(&mut self, event: &Event) {
         let nested = self.nested(event.cpu);
         let same = |i: &Interrupt| i.number == event.arg0 as i32 && i.kind == event.arg1 as u8;
-        let Some(at) = nested.iter().rposition(same) else { return };
+        let Some(at) = nested.iter().rposition(same) else {
+            let begun_after_ns = *slot(&mut self.seen, event.cpu);
+            if event.arg1 as u8 != SOFTIRQ && begun_after_ns > 0 {
+                self.cpu(event.cpu).doubts.push((begun_after_ns, event.time_ns));
+            }
+            return;
+        };
         let mut ended = nested[at];
         nested.truncate(at);
         if nested.is_empty() {

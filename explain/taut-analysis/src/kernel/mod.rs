@@ -13,6 +13,6 @@ mod timeline;
 pub(crate) use calls::{Call, CallId};
 pub(crate) use events::Events;
 pub(crate) use futex::Futexes;
-pub(crate) use machine::{HARD_IRQ, Machine, SOFT_IRQ, STALL};
+pub(crate) use machine::{HARD_IRQ, Loss, Machine, SOFT_IRQ, STALL};
 pub(crate) use objects::Objects;
-pub(crate) use timeline::{FAULT_BEFORE_SLEEP_NS, Segment, State, SystemCall, Timeline, call_at};
+pub(crate) use timeline::{FAULT_BEFORE_SLEEP_NS, Segment, State, SystemCall, Timeline, ascending, call_at};

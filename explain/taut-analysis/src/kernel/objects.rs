@@ -15,6 +15,8 @@ pub(crate) struct Objects {
     /// Who forked a process.
     parents: HashMap<i32, i32>,
     invented: Invented,
+    /// Whether records of threads may be missing: what is not here may have been recorded.
+    pub is_damaged: bool,
 }
 
 /// Which threads of a recording the import made up, since each stamp needs one: they are never shown.
@@ -83,6 +85,19 @@ impl Objects {
     /// Whether the thread belongs to the recorded tree, so that its system calls were seen.
     pub fn is_recorded(&self, tid: i32) -> bool {
         self.threads.get(&tid).is_some_and(|all| all.iter().any(|named| named.thread.recorded))
+    }
+
+    /// Whether nothing is known of the thread because the file was damaged.
+    pub fn is_lost(&self, tid: i32) -> bool {
+        self.is_damaged && tid != 0 && !self.threads.contains_key(&tid)
+    }
+
+    /// Whether the thread is one of the recorder itself: not recorded, of a process that runs `taut`.
+    pub fn is_taut(&self, tid: i32) -> bool {
+        let pid = self.pid(tid).unwrap_or(tid);
+        let main = self.threads.get(&pid).and_then(|all| all.last());
+        let program = main.and_then(|named| named.thread.cmdline.split(' ').next()).unwrap_or_default();
+        program.rsplit('/').next() == Some("taut") && !self.is_recorded(tid)
     }
 
     /// "comm/tid" by the name it had then; "" of a thread that an import invented.

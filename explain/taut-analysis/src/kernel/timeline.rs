@@ -15,6 +15,8 @@ pub(crate) struct Timeline {
     pub fault_times: Vec<(u64, u64)>,
     /// Timers armed by the thread itself: sleeps and time-outs.
     pub timers: Vec<Timer>,
+    /// Stretches in which the thread did something that was not recorded; until [`Timeline::settle`].
+    pub doubts: Vec<(u64, u64)>,
 }
 
 /// Of faults that follow each other within this time, little else can have happened between.
@@ -46,12 +48,15 @@ pub(crate) enum State {
     Uninterruptible,
     /// By a signal or a debugger.
     Stopped,
+    /// A switch is missing, or the thread is not visible.
     Unknown,
+    /// Events are missing that would tell.
+    Lost,
     /// Not yet born, or dead.
     Gone,
 }
 
-/// A system call; `end_ns` is [`u64::MAX`] while its end was not seen.
+/// A system call; `end_ns` is [`u64::MAX`] while it is under way at the end of the recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemCall {
     pub start_ns: u64,
@@ -60,6 +65,8 @@ pub(crate) struct SystemCall {
     pub result: i32,
     pub arg0: u64,
     pub arg1: u64,
+    /// Of a futex wait: the value expected; of a wake: how many are woken.
+    pub value: u32,
 }
 
 /// An armed timer, in its own clock's nanoseconds.
@@ -87,6 +94,59 @@ impl Timeline {
     /// Where the segment ends.
     pub fn end_ns(&self, at: usize) -> u64 {
         self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns)
+    }
+
+    /// What the thread did in one of its doubts, or in a hole of its CPU, is not known. Off a CPU it may have been woken
+    /// and have run in a hole of any CPU: then the whole stretch is not known. Each list ascends without overlaps.
+    pub fn settle(&mut self, of_cpu: &[Vec<(u64, u64)>], of_any: &[(u64, u64)]) {
+        let doubts = ascending(std::mem::take(&mut self.doubts));
+        if doubts.is_empty() && of_cpu.iter().all(Vec::is_empty) {
+            return;
+        }
+        let segments = std::mem::take(&mut self.segments);
+        for (at, segment) in segments.iter().enumerate() {
+            let end_ns = segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns);
+            let lost = |start_ns| Segment { start_ns, state: State::Lost, ..*segment };
+            let holes = match segment.state {
+                State::Unknown | State::Lost | State::Gone => &[][..],
+                State::Running => of_cpu.get(usize::from(segment.cpu)).map_or(&[][..], Vec::as_slice),
+                _ => of_any,
+            };
+            let mut lacks: Vec<(u64, u64)> = overlapping(holes, segment.start_ns, end_ns).collect();
+            lacks.extend(overlapping(&doubts, segment.start_ns, end_ns));
+            if segment.state != State::Running {
+                self.segments.push(if lacks.is_empty() { *segment } else { lost(segment.start_ns) });
+                continue;
+            }
+            let mut from_ns = segment.start_ns;
+            for (start, end) in ascending(lacks) {
+                if from_ns < start {
+                    self.segments.push(Segment { start_ns: from_ns, ..*segment });
+                }
+                self.segments.push(lost(start));
+                from_ns = end;
+            }
+            if from_ns < end_ns {
+                self.segments.push(Segment { start_ns: from_ns, ..*segment });
+            }
+        }
+    }
+
+    /// Stretches of which events are missing, within these bounds.
+    pub fn lost_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let lost = self.between(from_ns, to_ns);
+        lost.filter(|(at, _, _)| self.segments[*at].state == State::Lost).map(|(_, from, to)| (from, to))
+    }
+
+    /// Whether it was switched to or woken again and again, and never left a CPU: the kernel's tracing shows nothing
+    /// that this thread does itself.
+    pub fn is_invisible(&self) -> bool {
+        let is_own = |segment: &Segment| !matches!(segment.state, State::Woken | State::Running | State::Unknown);
+        if !self.calls.is_empty() || !self.timers.is_empty() || self.segments.iter().any(is_own) {
+            return false;
+        }
+        let woken = self.segments.iter().filter(|segment| segment.state == State::Woken).count();
+        woken >= 2 || self.segments.len() - woken >= 2
     }
 
     /// The kernel says when a fault begins and not when it ends: at the next one if that follows closely, at
@@ -127,6 +187,27 @@ impl Timeline {
         let at = self.timers.partition_point(|t| t.armed_ns < since_ns);
         self.timers.get(at).filter(|t| t.armed_ns <= time_ns)
     }
+}
+
+/// Stretches in order of time, those that touch each other joined.
+pub(crate) fn ascending(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    stretches.retain(|(start, end)| start < end);
+    stretches.sort_unstable();
+    stretches.dedup_by(|next, last| {
+        let joins = next.0 <= last.1;
+        if joins {
+            last.1 = last.1.max(next.1);
+        }
+        joins
+    });
+    stretches
+}
+
+/// Those that overlap `from_ns..to_ns`, cut to it.
+fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> {
+    let first = stretches.partition_point(|(_, end)| *end <= from_ns);
+    let within = stretches[first..].iter().take_while(move |(start, _)| *start < to_ns);
+    within.map(move |(start, end)| ((*start).max(from_ns), (*end).min(to_ns)))
 }
 
 /// The call under way at that moment, of calls in order of time.

@@ -4,7 +4,7 @@
 
 use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, RowSink, Wanted};
 use taut_clock::Counter;
-use taut_recording::{Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, StampBatch, Thread};
+use taut_recording::{Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread};
 
 pub const US: u64 = 1_000;
 /// Interruptible and uninterruptible sleep, stopped, and "preempted", as `prev_state` has them.
@@ -27,6 +27,7 @@ pub struct Scene {
     pub names: Vec<String>,
     pub threads: Vec<Thread>,
     pub lost: Vec<Lost>,
+    pub samples: Vec<Sample>,
     pub info: Info,
 }
 
@@ -121,6 +122,7 @@ impl Scene {
                 value: vec![*value],
             }));
         }
+        self.samples.iter().for_each(|sample| analyzer.record(&Record::Sample(sample.clone())));
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
         analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink).unwrap()
     }

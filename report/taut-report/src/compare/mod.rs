@@ -296,7 +296,7 @@ fn end_rows(comparison: &Comparison, chain: &Compared) -> Vec<Vec<String>> {
         rows.push([format!("dropped: {reason}")].into_iter().chain(cells).collect());
     }
     rows.push(row("of the dropped: in silence", &|side| side.silent));
-    rows.push(row("in flight at the end", &|side| side.in_flight));
+    rows.push(row("in flight at start or end", &|side| side.in_flight));
     rows.push(row("unexplained", &|side| side.unexplained));
     if comparison.runs.iter().any(|run| run.trips.is_some()) {
         let cells = |of: &dyn Fn(&Run) -> Option<u64>| -> Vec<String> {

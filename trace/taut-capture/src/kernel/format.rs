@@ -73,6 +73,12 @@ impl Field {
         Some(Field { name, offset: offset?, size: size?, signed })
     }
 
+    /// An element of an array of 64-bit numbers; `None` behind its end.
+    pub fn element(&self, index: usize) -> Option<Field> {
+        let offset = self.offset.checked_add(index * 8)?;
+        (index * 8 + 8 <= self.size).then(|| Field { offset, size: 8, ..self.clone() })
+    }
+
     /// The field as an integer; `None` when the record is too short or the size is no integer's.
     #[inline]
     pub fn read(&self, record: &[u8]) -> Option<i64> {

@@ -24,6 +24,9 @@ enum Argument {
     CallParameter(usize),
     /// Element of the array of the raw system call event.
     Element(&'static str, usize),
+    /// Second parameter of a system call; of futex the low half is that one, its operation, and the high half the third,
+    /// the value that it expects or the number of threads that it wakes.
+    Second,
 }
 
 /// A tracepoint, and what its records mean.
@@ -118,7 +121,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
     };
     let calls = system_calls().flat_map(|(name, _)| {
         [
-            call("enter", name, SyscallEnter, [CallNumber, CallParameter(0), CallParameter(1)]),
+            call("enter", name, SyscallEnter, [CallNumber, CallParameter(0), Second]),
             call("exit", name, SyscallExit, [CallNumber, Field("ret"), None]),
         ]
     });
@@ -134,7 +137,7 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
     let raw =
         |name: &str, event, arguments| Tracepoint { group: "raw_syscalls".into(), name: name.into(), event, arguments };
     vec![
-        raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Element("args", 1)]),
+        raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Second]),
         raw("sys_exit", SyscallExit, [Field("id"), Field("ret"), None]),
         page_fault(),
         timer(),
@@ -187,6 +190,8 @@ enum BoundArgument {
     Constant(i64),
     Field(format::Field),
     Pair(format::Field, format::Field),
+    /// The call's number, its second parameter and its third.
+    Second(format::Field, format::Field, format::Field),
 }
 
 impl Decoder {
@@ -244,12 +249,15 @@ impl Argument {
                 Some(field) => BoundArgument::Field(field.clone()),
                 Option::None => BoundArgument::Constant(0),
             },
-            Element(name, index) => {
-                let array = field(name)?;
-                let element =
-                    format::Field { offset: array.offset.saturating_add(index * 8), size: 8, ..array.clone() };
-                (index * 8 + 8 <= array.size).then_some(BoundArgument::Field(element))?
-            }
+            Element(name, index) => BoundArgument::Field(field(name)?.element(index)?),
+            Second => match (field("args"), format.system_call_argument(1), format.system_call_argument(2)) {
+                (Some(args), ..) => BoundArgument::Second(field("id")?, args.element(1)?, args.element(2)?),
+                (_, Some(second), Some(third)) => {
+                    BoundArgument::Second(format.system_call_number()?.clone(), second.clone(), third.clone())
+                }
+                (_, Some(second), _) => BoundArgument::Field(second.clone()),
+                _ => BoundArgument::Constant(0),
+            },
         };
         Some(bound)
     }
@@ -262,6 +270,11 @@ impl BoundArgument {
             BoundArgument::Constant(value) => Some(*value),
             BoundArgument::Field(field) => field.read(record),
             BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
+            BoundArgument::Second(number, second, third) => {
+                let value = second.read(record)?;
+                let is_futex = number.read(record)? == libc::SYS_futex;
+                Some(if is_futex { third.read(record)? << 32 | value & 0xffff_ffff } else { value })
+            }
         }
     }
 }

@@ -119,7 +119,7 @@ fn tell(reading: &Reading, import: &mut Import) -> Result<(), Error> {
     for Loss { time_ns, is_kernel, cpu, events } in &reading.losses {
         let (what, from) = if *is_kernel { (LostWhat::KernelEvents, "kernel") } else { (LostWhat::Stamps, "ust") };
         let place = format!("cpu {cpu} lttng {from}");
-        import.record(&Record::Lost(Lost { time_ns: *time_ns, what, place, count: *events }))?;
+        import.record(&Record::Lost(Lost { time_ns: *time_ns, what, place, count: *events, ..Lost::default() }))?;
     }
     let lost: u64 = reading.losses.iter().filter(|loss| !loss.is_kernel).map(|loss| loss.events).sum();
     if lost > 0 {

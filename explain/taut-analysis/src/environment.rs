@@ -1,0 +1,210 @@
+//! What the machine said of itself once a second: stolen time, pressure, quotas, frequency, temperature. Evidence for
+//! causes that no event shows, and sentences on what changed when.
+
+use std::collections::BTreeMap;
+
+use taut_recording::Sample;
+use taut_stats::rank;
+
+/// Below this share of all time nothing is said of stolen time or pressure.
+const SAID_SHARE: f64 = 0.01;
+/// A CPU below this share of its median frequency is slowed down.
+const SLOW_SHARE: f64 = 0.8;
+/// Fewer messages have no p99 to compare.
+const MESSAGES_LEAST: usize = 100;
+
+/// Samples by name, in order of time.
+#[derive(Default)]
+pub(crate) struct Environment {
+    samples: BTreeMap<String, Vec<(u64, f64)>>,
+}
+
+impl Environment {
+    pub fn take(&mut self, sample: &Sample) {
+        self.add(sample.name.clone(), sample.time_ns, sample.value);
+    }
+
+    /// A CPU's new frequency.
+    pub fn frequency(&mut self, cpu: i64, time_ns: u64, khz: i64) {
+        self.add(format!("cpu{cpu}.frequency_khz"), time_ns, khz as f64);
+    }
+
+    fn add(&mut self, name: String, time_ns: u64, value: f64) {
+        if value.is_finite() {
+            self.samples.entry(name).or_default().push((time_ns, value));
+        }
+    }
+
+    /// Events and samples come one after the other.
+    pub fn sort(&mut self) {
+        self.samples.values_mut().for_each(|all| all.sort_by_key(|(time, _)| *time));
+    }
+
+    /// Seconds that the hypervisor took from the CPU between the samples around that stretch.
+    pub fn stolen_s(&self, cpu: u16, from_ns: u64, to_ns: u64) -> f64 {
+        let Some(all) = self.samples.get(&format!("cpu{cpu}.steal_s")) else { return 0.0 };
+        let before = all.partition_point(|(time, _)| *time <= from_ns).saturating_sub(1);
+        let after = all.partition_point(|(time, _)| *time < to_ns).min(all.len() - 1);
+        all[after].1 - all[before].1
+    }
+
+    /// What a reader must know of the machine, a sentence each. `start_ns` is the recording's start; `ways` are (start
+    /// since then, latency) of the messages of its largest chain.
+    pub fn notes(&self, start_ns: u64, ways: &[(u64, u64)]) -> Vec<String> {
+        let since = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
+        let mut notes = Vec::new();
+        notes.extend(self.stolen(&since));
+        notes.extend(["cpu", "io", "memory"].into_iter().filter_map(|what| self.pressure(what, &since)));
+        notes.extend(self.throttled());
+        notes.extend(self.slowed(start_ns, ways));
+        notes
+    }
+
+    fn stolen(&self, since: &dyn Fn(u64) -> f64) -> Option<String> {
+        let by_cpu: Vec<_> = self.samples.iter().filter(|(name, _)| name.ends_with(".steal_s")).collect();
+        let spans: f64 = by_cpu.iter().map(|(_, all)| span_s(all)).sum();
+        let share = by_cpu.iter().map(|(_, all)| grown(all)).sum::<f64>() / spans.max(1e-9);
+        let (name, (at_ns, most)) =
+            by_cpu.iter().map(|(name, all)| (name, steepest(all))).max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+        (share >= SAID_SHARE).then(|| {
+            format!(
+                "the hypervisor took {:.1} % of the CPUs' time (steal), most from {} around {:.0} s: {:.0} %",
+                100.0 * share,
+                name.trim_end_matches(".steal_s"),
+                since(at_ns),
+                100.0 * most
+            )
+        })
+    }
+
+    fn pressure(&self, what: &str, since: &dyn Fn(u64) -> f64) -> Option<String> {
+        let all = self.samples.get(&format!("psi.{what}.some_total_us"))?;
+        let share = grown(all) / 1e6 / span_s(all).max(1e-9);
+        let (at_ns, most) = steepest(all);
+        let waited_for = if what == "cpu" { "a CPU" } else { what };
+        (share >= 10.0 * SAID_SHARE).then(|| {
+            format!(
+                "in {:.0} % of the time some thread of this machine waited for {waited_for} (pressure), most around {:.0} s: {:.0} %",
+                100.0 * share,
+                since(at_ns),
+                most / 1e4
+            )
+        })
+    }
+
+    fn throttled(&self) -> Option<String> {
+        let grown = |name: &str| self.samples.get(name).map_or(0.0, |all| grown(all));
+        let times = grown("cgroup.nr_throttled");
+        // cgroup v2 counts µs, v1 ns.
+        let ms = grown("cgroup.throttled_usec") / 1e3 + grown("cgroup.throttled_time") / 1e6;
+        (times > 0.0)
+            .then(|| format!("the CPU quota of its cgroup held the program back {times:.0} times, {ms:.0} ms in all"))
+    }
+
+    /// Seconds in which a CPU was slowed down, with the latency then and else.
+    fn slowed(&self, start_ns: u64, ways: &[(u64, u64)]) -> Option<String> {
+        let slow = |(name, all): (&String, &Vec<(u64, f64)>)| {
+            let usual = median(all)?;
+            let (at, (time_ns, khz)) =
+                all.iter().enumerate().find(|(_, (_, khz))| *khz < SLOW_SHARE * usual && usual > 0.0)?;
+            let until_ns =
+                all[at..].iter().find(|(_, khz)| *khz >= SLOW_SHARE * usual).map_or(u64::MAX, |(time, _)| *time);
+            Some((*time_ns, until_ns, name.trim_end_matches(".frequency_khz").to_owned(), *khz, usual))
+        };
+        let of_cpus = self.samples.iter().filter(|(name, _)| name.ends_with(".frequency_khz"));
+        let (from_ns, until_ns, cpu, khz, usual) = of_cpus.filter_map(slow).min_by_key(|(from, ..)| *from)?;
+        let hottest = self.samples.iter().filter(|(name, _)| name.ends_with(".temperature_c"));
+        let hottest = hottest.flat_map(|(_, all)| all).filter(|(time, _)| (from_ns..until_ns).contains(time));
+        let hottest = hottest.map(|(_, celsius)| *celsius).max_by(f64::total_cmp);
+        let at = hottest.map_or(String::new(), |celsius| format!(" at {celsius:.0} °C"));
+        let mut sentence = format!(
+            "{cpu} ran at {:.2} instead of {:.2} GHz from {:.0} s on{at}",
+            khz / 1e6,
+            usual / 1e6,
+            from_ns.saturating_sub(start_ns) as f64 / 1e9
+        );
+        let is_then = |(start, _): &&(u64, u64)| (from_ns..until_ns).contains(&(start + start_ns));
+        let (then, else_): (Vec<&(u64, u64)>, Vec<_>) = ways.iter().partition(|way| is_then(way));
+        if then.len() >= MESSAGES_LEAST && else_.len() >= MESSAGES_LEAST {
+            let p99 = |ways: Vec<&(u64, u64)>| {
+                let mut all: Vec<u64> = ways.iter().map(|(_, ns)| *ns).collect();
+                all.sort_unstable();
+                rank(&all, 0.99).unwrap_or(0) as f64 / 1e6
+            };
+            sentence += &format!(": p99 then is {:.3} ms, and {:.3} ms else", p99(then), p99(else_));
+        }
+        Some(sentence)
+    }
+}
+
+fn grown(all: &[(u64, f64)]) -> f64 {
+    all.first().zip(all.last()).map_or(0.0, |(first, last)| last.1 - first.1)
+}
+
+fn span_s(all: &[(u64, f64)]) -> f64 {
+    all.first().zip(all.last()).map_or(0.0, |(first, last)| (last.0 - first.0) as f64 / 1e9)
+}
+
+/// When a counter grew fastest, and by how much a second.
+fn steepest(all: &[(u64, f64)]) -> (u64, f64) {
+    let rates =
+        all.windows(2).map(|pair| (pair[0].0, (pair[1].1 - pair[0].1) * 1e9 / (pair[1].0 - pair[0].0).max(1) as f64));
+    rates.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
+}
+
+fn median(all: &[(u64, f64)]) -> Option<f64> {
+    let mut values: Vec<f64> = all.iter().map(|(_, value)| *value).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn environment(name: &str, values: &[f64]) -> Environment {
+        let mut environment = Environment::default();
+        for (second, value) in (0..).zip(values) {
+            environment.take(&Sample { time_ns: second * S, name: name.into(), value: *value });
+        }
+        environment
+    }
+
+    #[test]
+    fn stolen_time_is_that_of_the_samples_around() {
+        let environment = environment("cpu1.steal_s", &[5.0, 5.0, 5.3, 5.3]);
+        let stolen = |from, to| (environment.stolen_s(1, from, to) * 10.0).round();
+        assert_eq!([stolen(S / 2, S / 2 + 9), stolen(S + S / 2, S + S / 2 + 9), stolen(3 * S, 4 * S)], [0.0, 3.0, 0.0]);
+        assert_eq!(environment.stolen_s(0, 0, S), 0.0);
+        let notes = environment.notes(0, &[]);
+        assert_eq!(notes, ["the hypervisor took 10.0 % of the CPUs' time (steal), most from cpu1 around 1 s: 30 %"]);
+    }
+
+    #[test]
+    fn a_slow_cpu_is_said_with_what_it_did_to_the_messages() {
+        let mut environment = environment("cpu0.frequency_khz", &[3.4e6, 3.4e6, 3.4e6, 1.2e6, 1.2e6]);
+        environment.take(&Sample { time_ns: 3 * S, name: "thermal_zone0.temperature_c".into(), value: 97.0 });
+        environment.sort();
+        let ways: Vec<(u64, u64)> =
+            (0..500).map(|n| (n * S / 100, if n < 300 { 1_000_000 } else { 3_000_000 })).collect();
+        let expected =
+            "cpu0 ran at 1.20 instead of 3.40 GHz from 3 s on at 97 °C: p99 then is 3.000 ms, and 1.000 ms else";
+        assert_eq!(environment.notes(0, &ways), [expected]);
+    }
+
+    #[test]
+    fn pressure_and_quotas_are_said_and_a_quiet_machine_is_not() {
+        let pressure = environment("psi.cpu.some_total_us", &[0.0, 100_000.0, 900_000.0]);
+        let expected =
+            "in 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
+        assert_eq!(pressure.notes(0, &[]), [expected]);
+        let mut quota = environment("cgroup.nr_throttled", &[3.0, 10.0]);
+        quota.take(&Sample { time_ns: 0, name: "cgroup.throttled_usec".into(), value: 1e6 });
+        quota.take(&Sample { time_ns: S, name: "cgroup.throttled_usec".into(), value: 1.25e6 });
+        assert_eq!(quota.notes(0, &[]), ["the CPU quota of its cgroup held the program back 7 times, 250 ms in all"]);
+        let quiet = environment("psi.cpu.some_total_us", &[0.0, 1_000.0, 2_000.0]);
+        assert_eq!(quiet.notes(0, &[]), [""; 0]);
+    }
+}

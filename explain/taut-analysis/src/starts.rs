@@ -1,0 +1,99 @@
+//! When a loop should have started: the moment that its absolute timer was set to. A hop begins with the first stamp, so
+//! that a loop which is woken late shows in none; here it does, with what the time was spent on.
+
+use foldhash::HashMap;
+use taut_stats::Distribution;
+
+use crate::{
+    BudgetPiece, Cause, LateStart, Starts,
+    collect::{Context, Stamp},
+    kernel::{Call, Timeline},
+    line::Line,
+    messages::Messages,
+    walk::{Pass, Walker},
+};
+
+/// Late starts that come with their causes.
+const WORST: usize = 10;
+/// Flag of clock_nanosleep: until a moment, not for a time.
+const TIMER_ABSTIME: u64 = 1;
+/// Most messages of a loop start after a sleep of their own.
+const LEAST_SHARE: f64 = 0.5;
+
+/// Of a chain of which most messages are first stamped after a sleep of the stamping thread until a moment.
+pub(crate) fn of(line: &Line, messages: &Messages, context: &Context, walker: &mut Walker<'_>) -> Option<Starts> {
+    let first = *line.points.first()?;
+    let mut passes: Vec<(u64, Pass)> = Vec::new();
+    let mut all = 0;
+    for (_, stamps) in line.messages(messages) {
+        all += 1;
+        let of_first = |stamp: &&Stamp| stamp.point == first;
+        if let Some(stamp) = stamps.iter().find(of_first) {
+            passes.push((stamp.id, Pass { time_ns: stamp.time, tid: context.tids[stamp.thread as usize] }));
+        }
+    }
+    passes.sort_by_key(|(_, pass)| pass.time_ns);
+    let mut last: HashMap<i32, u64> = HashMap::default();
+    let mut starts: Vec<(u64, Pass, u64)> = Vec::new();
+    for (id, pass) in passes {
+        let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
+        let timeline = walker.machine.threads.get(&pass.tid);
+        let intended = timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
+        starts.extend(intended.map(|intended_ns| (id, pass, intended_ns)));
+    }
+    if starts.is_empty() || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
+        return None;
+    }
+    let mut periods: Vec<u64> = starts.windows(2).map(|pair| pair[1].2.saturating_sub(pair[0].2)).collect();
+    let in_order = periods.clone();
+    periods.sort_unstable();
+    let period_ns = taut_stats::rank(&periods, 0.5).unwrap_or(0);
+    let beyond = |period: &u64| ((*period as f64 / period_ns.max(1) as f64).round() as u64).saturating_sub(1);
+    let missing = in_order.iter().map(beyond).sum();
+    let late: Vec<u64> = starts.iter().map(|(_, pass, intended)| pass.time_ns - intended).collect();
+    let mut sorted = late.clone();
+    sorted.sort_unstable();
+    let mut by_lateness: Vec<usize> = (0..starts.len()).collect();
+    by_lateness.sort_by_key(|at| (std::cmp::Reverse(late[*at]), *at));
+    let worst = by_lateness.into_iter().take(WORST).map(|at| {
+        let (id, pass, intended_ns) = starts[at];
+        LateStart {
+            id,
+            intended_ns: intended_ns.saturating_sub(context.start_ns),
+            late_ns: late[at],
+            pieces: pieces(pass, intended_ns, walker),
+        }
+    });
+    let worst = worst.collect();
+    Some(Starts { period_ns, lateness: Distribution::of(&late, &sorted), missing, worst })
+}
+
+/// The moment that the thread's last sleep before `until_ns` was set to, if it slept since `since_ns`.
+fn intended(timeline: &Timeline, since_ns: u64, until_ns: u64) -> Option<u64> {
+    let calls = &timeline.calls[..timeline.calls.partition_point(|call| call.start_ns < until_ns)];
+    let sleep = calls.iter().rev().take_while(|call| call.start_ns >= since_ns);
+    let mut sleep = sleep.filter(|call| call.id.kind() == Call::Sleep && call.arg1 & TIMER_ABSTIME != 0);
+    let call = sleep.find(|call| call.id.name() == "clock_nanosleep")?;
+    let timer = timeline.timer(call.start_ns, call.end_ns)?;
+    // Of another clock, or a moment that is not yet there.
+    (timer.asked_ns <= until_ns && until_ns - timer.asked_ns < SAME_CLOCK_NS).then_some(timer.asked_ns)
+}
+
+/// Timers whose moment is further off are in another clock than the recording.
+const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
+
+/// What the time from the intended start on was spent on, largest first.
+fn pieces(pass: Pass, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<BudgetPiece> {
+    let from = Pass { time_ns: intended_ns, tid: pass.tid };
+    let mut sums: Vec<((Cause, u32), u64)> = Vec::new();
+    for piece in walker.alone(from, pass.time_ns) {
+        let (key, ns) = ((piece.cause, piece.detail), piece.to_ns - piece.from_ns);
+        match sums.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, sum)) => *sum += ns,
+            None => sums.push((key, ns)),
+        }
+    }
+    sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), *key));
+    let piece = |((cause, detail), ns)| BudgetPiece { cause, detail: walker.names.text(detail).to_owned(), ns };
+    sums.into_iter().map(piece).collect()
+}
