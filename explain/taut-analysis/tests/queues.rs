@@ -54,7 +54,9 @@ fn run(arrivals: &[u64], service: impl Fn(usize, u64) -> Service) -> (Scene, Vec
             scene.enter(2, lock_until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
             scene.wake(2, lock_until, HOLDER, 0, SERVER).exit(2, lock_until + 1, HOLDER, libc::SYS_futex);
             scene.switch(1, lock_until + 10, 0, R, SERVER).exit(1, lock_until + 11, SERVER, libc::SYS_futex);
-            now = lock_until + 11;
+            // Who waited for a mutex wakes the next one when it lets go.
+            now = lock_until + 13;
+            scene.enter(1, now - 1, SERVER, libc::SYS_futex, LOCK, WAKE).exit(1, now, SERVER, libc::SYS_futex);
         }
         now += work - work / 2;
         scene.stamp(SERVER, now, id, "done");
