@@ -403,8 +403,12 @@ fn amounts(of: impl Iterator<Item = (Cause, u64)>) -> Amounts {
     amounts
 }
 
+/// Of those of which all is known: what a hole hides is not typically zero. If there are none, of all.
 fn medians(all: &[Amounts]) -> Amounts {
-    std::array::from_fn(|cause| median(&mut all.iter().map(|amounts| amounts[cause]).collect::<Vec<u64>>()))
+    let is_known = |amounts: &&Amounts| amounts[Cause::Unknown as usize] == 0;
+    let any_is_known = all.iter().any(|amounts| is_known(&amounts));
+    let used: Vec<&Amounts> = all.iter().filter(|amounts| !any_is_known || is_known(amounts)).collect();
+    std::array::from_fn(|cause| median(&mut used.iter().map(|amounts| amounts[cause]).collect::<Vec<u64>>()))
 }
 
 fn median(values: &mut [u64]) -> u64 {
