@@ -141,6 +141,8 @@ pub fn teleop() -> Analysis {
             },
             period_jitter: Distribution { n: 1808, p99_ns: Some(8_400_000), ..Distribution::default() },
             gaps: 4,
+            missing: 5,
+            longest_gaps: vec![Gap { from_ns: 12_400_000_000, ns: 133_000_000, missing: 3 }],
             threads: vec!["camera/4250".into()],
         }],
         histograms: vec![Histogram {

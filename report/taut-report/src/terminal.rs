@@ -321,9 +321,14 @@ fn glued(text: &str) -> Vec<String> {
     words
 }
 
+/// Lines of at most so many columns; a word that is longer than one is cut.
 pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in glued(text) {
+    let fitting = |word: String| -> Vec<String> {
+        let characters: Vec<char> = word.chars().collect();
+        characters.chunks(width).map(|part| part.iter().collect()).collect()
+    };
+    for word in glued(text).into_iter().flat_map(fitting) {
         let line = lines.last_mut().expect("starts with one line");
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(word);
