@@ -11,8 +11,10 @@ const RECORDING: &[u8] = include_bytes!("data/mixed.mcap");
 /// Hardware and kernel order events of two CPUs no better than this.
 const TOLERANCE_NS: u64 = 5_000;
 
+/// A stretch of a path: from, to, cause, and whether the message waited behind another.
+type Piece = (u64, u64, Cause, bool);
 /// Of each message: what its time was spent on, in order of time.
-type Paths = HashMap<u64, Vec<(u64, u64, Cause)>>;
+type Paths = HashMap<u64, Vec<Piece>>;
 
 fn analysed(records: impl Iterator<Item = Record>, contents: &Contents) -> Analysis {
     let explain = Wanted { worst: 0, from_ns: Some(0), ..Wanted::default() };
@@ -31,24 +33,44 @@ fn read(bytes: &[u8]) -> (Vec<Record>, Contents) {
 fn paths(analysis: &Analysis) -> Paths {
     let start_ns = analysis.totals.start_monotonic_ns;
     let pieces = |path: &taut_analysis::MessagePath| {
-        path.path.iter().map(|p| (start_ns + p.from_ns, start_ns + p.to_ns, p.cause)).collect()
+        let piece =
+            |p: &taut_analysis::PathPiece| (start_ns + p.from_ns, start_ns + p.to_ns, p.cause, p.behind.is_some());
+        path.path.iter().map(piece).collect()
     };
     analysis.chains.iter().flat_map(|c| &c.explained.paths).map(|path| (path.budget.id, pieces(path))).collect()
 }
 
-/// For how long the second says another cause than the first and not `unknown`; and the first such stretch.
-fn changed(whole: &[(u64, u64, Cause)], part: &[(u64, u64, Cause)]) -> (u64, String) {
+/// What a message owes to a backlog depends on what earlier ones took beyond the typical, and so on events long before: one
+/// part in so many may go to another cause of the same backlog.
+const DIVIDED: u64 = 4;
+
+/// For how long the second says another cause than the first and not `unknown`; and the first such stretch. A backlog is
+/// divided among its causes in proportion, so there it counts how much each has and not where it lies.
+fn changed(whole: &[Piece], part: &[Piece]) -> (u64, String) {
     let (mut sum, mut first) = (0, String::new());
-    for (from, to, cause) in part.iter().filter(|(_, _, cause)| *cause != Cause::Unknown) {
-        for (start, end, was) in whole.iter().filter(|(_, _, was)| was != cause && *was != Cause::Unknown) {
+    // By cause: time behind others, in the first and in the second.
+    let mut behind: HashMap<Cause, (u64, u64)> = HashMap::new();
+    for (from, to, cause, is_behind) in part {
+        for (start, end, was, was_behind) in whole {
             let (start, end) = (*start.max(from), *end.min(to));
-            if start < end {
+            if start >= end {
+            } else if *is_behind || *was_behind {
+                behind.entry(*was).or_default().0 += end - start;
+                behind.entry(*cause).or_default().1 += end - start;
+            } else if was != cause && *was != Cause::Unknown && *cause != Cause::Unknown {
                 sum += end - start;
                 if first.is_empty() {
                     first = format!("{} µs from {start}: {was:?} became {cause:?}", (end - start) / 1000);
                 }
             }
         }
+    }
+    let all: u64 = behind.values().map(|(was, _)| was).sum();
+    let unknown = behind.remove(&Cause::Unknown).map_or(0, |(was, _)| was);
+    let more: u64 = behind.values().map(|(was, is)| is.saturating_sub(*was)).sum();
+    if more > unknown + all / DIVIDED {
+        sum += more - unknown - all / DIVIDED;
+        first += &format!(" behind others {behind:?}");
     }
     (sum, first)
 }

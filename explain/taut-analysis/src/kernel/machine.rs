@@ -356,11 +356,14 @@ impl Replay {
         timeline.doubts.push((call.end_ns, time_ns));
     }
 
-    /// A call ends that did not begin: it may have begun right after the last moment at which the thread was in none.
+    /// A call ends that did not begin: it may have begun right after the last moment at which the thread was in none. If
+    /// another one is open, its end is missing too, and the wait that seems to be in it may have been in this one.
     fn call_without_begin(&mut self, tid: i32, time_ns: u64) {
+        let open = self.thread(tid).calls.last().filter(|call| call.end_ns == u64::MAX).map(|call| call.start_ns);
         self.cut_call(tid, time_ns);
         let start_ns = self.machine.start_ns;
         let timeline = self.thread(tid);
+        timeline.doubts.extend(open.map(|open_ns| (open_ns, time_ns)));
         let call = timeline.calls.last().map_or(start_ns, |call| call.end_ns);
         let fault = timeline.faults.last().copied().unwrap_or(start_ns);
         timeline.doubts.push((call.max(fault), time_ns));

@@ -4,7 +4,9 @@
 
 use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, RowSink, Wanted};
 use taut_clock::Counter;
-use taut_recording::{Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread};
+use taut_recording::{
+    Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
+};
 
 pub const US: u64 = 1_000;
 /// Interruptible and uninterruptible sleep, stopped, and "preempted", as `prev_state` has them.
