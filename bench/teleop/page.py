@@ -202,7 +202,7 @@ def ends(source: Sequence[Trial], right: Sequence[Trial]) -> list[list[str]]:
         for t in side:
             s = t.setpoints
             found["delivered"] += s["applied"]
-            found["in flight at the end"] += s["in_flight"]
+            found["in flight at start or end"] += s["in_flight"]
             found["unexplained"] += s["unexplained"]
             found.update({f"dropped: {reason}": n for reason, n in s["dropped"].items()})
             found.update({f"(of the delivered) modified: {reason}": n for reason, n in s["modified"].items()})

@@ -146,7 +146,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn the_hog_is_guilty_and_the_lock_is_cleared() {
+fn the_hog_contributes_and_the_lock_does_not() {
     let chain = Folder::new().chain(&["run.mcap"]);
     let cause = &chain["causes"][0];
     assert_eq!((&cause["cause"], &cause["detail"]), (&"preempted".into(), &"by hog/30".into()));
