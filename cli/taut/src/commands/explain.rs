@@ -1,6 +1,6 @@
 //! `taut explain`: whose time it was, message by message.
 
-use std::{io::IsTerminal, path::PathBuf};
+use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -8,7 +8,7 @@ use taut_analysis::{Above, Chain, Wanted};
 use taut_report::{Asked, Named};
 
 use super::report::analyse;
-use crate::{config, exit::Done, output};
+use crate::{config, exit::Done, output, time};
 
 /// Say whose time it was: causes of the tail, verdicts on suspects, what-ifs, and the worst messages' paths.
 #[derive(clap::Args)]
@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "QUANTILE|TIME", value_parser = above, conflicts_with = "deadline")]
     above: Option<Above>,
     /// Explain all messages that take longer than this (20ms, 1.5s) from end to end; instead of deadline_ms in taut.toml.
-    #[arg(long, value_name = "TIME", value_parser = time_ns)]
-    deadline: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = time::length)]
+    deadline: Option<Duration>,
     /// Only this chain, by its name or the beginning of it.
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
@@ -81,21 +81,17 @@ fn causes(text: &str) -> Result<Causes, String> {
 
 /// "p95", "p99.9", or a time.
 fn above(text: &str) -> Result<Above, String> {
-    let Some(percent) = text.strip_prefix('p') else { return time_ns(text).map(Above::Ns) };
+    let Some(percent) = text.strip_prefix('p') else {
+        return time::length(text).map(|time| Above::Ns(nanoseconds(time)));
+    };
     match percent.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(Above::Quantile(percent / 100.0)),
         _ => Err("a quantile is written as p95 or p99.9".into()),
     }
 }
 
-/// "2ms", "250us", "1.5s" in nanoseconds.
-fn time_ns(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let parsed = UNITS.iter().find_map(|(unit, ns)| {
-        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
-        (number > 0.0 && number * ns < 1e18).then(|| (number * ns).round() as u64)
-    });
-    parsed.ok_or_else(|| "a time has a unit: 250us, 2ms, 1.5s".to_owned())
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
 }
 
 /// The worst messages that are shown when nobody says how many.
@@ -117,7 +113,7 @@ pub fn run(args: &Args) -> Result<Done> {
         suspects: args.suspect.clone(),
         without: args.without.iter().map(|causes| causes.0.clone()).collect(),
         above: args.above,
-        deadline_ns: args.deadline,
+        deadline_ns: args.deadline.map(nanoseconds),
         budgets: args.all,
         ..Wanted::default()
     };
