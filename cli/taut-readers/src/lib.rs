@@ -45,6 +45,7 @@ pub const READERS: &[Reader] = &[
     reader("import_mjlib", 8192, imports::mjlib),
     reader("import_text", 4096, imports::text),
     reader("kernel_events", 8192, machine::kernel_events),
+    reader("symbol_tables", 16_384, machine::symbol_tables),
     reader("bus_lines", 4096, machine::bus_lines),
     reader("servo_frames", 2048, machine::servo_frames),
     reader("lab_file", 8192, texts::lab),

@@ -10,6 +10,11 @@ pub fn kernel_events(bytes: &[u8]) {
     taut_capture::fuzzing::kernel_events(bytes);
 }
 
+/// ELF files, maps of the kernel's and of compiled addresses, mangled names.
+pub fn symbol_tables(bytes: &[u8]) {
+    taut_capture::fuzzing::symbol_tables(bytes);
+}
+
 /// The fdcanusb's lines, both ends, and datagrams of frames.
 pub fn bus_lines(bytes: &[u8]) {
     taut_bus::fuzzing::lines(bytes);

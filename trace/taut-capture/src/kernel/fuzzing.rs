@@ -8,6 +8,11 @@ use super::{
     tracepoints::{self, Decoder},
 };
 
+/// Symbol tables of a recorded program's files, and maps of addresses.
+pub fn symbol_tables(bytes: &[u8]) {
+    crate::profile::fuzz_symbols(bytes);
+}
+
 /// As every kernel so far has it.
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\

@@ -11,8 +11,8 @@ use taut_recording::{Frame, ProfileBatch, Record};
 use crate::proc;
 use images::{Identity, Image, Images};
 use sampler::{Address, Event, Sampler, paranoid};
-pub use symbols::Place;
 use symbols::{Memory, Symbols};
+pub use symbols::{Place, fuzz as fuzz_symbols};
 
 /// Whose stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::images::Image;
 use crate::{plain, proc};
 
-/// Of a map in /tmp; a compiler of a long run writes some megabytes.
+/// Of a map in /tmp, and of all names in a file; a compiler of a long run writes some megabytes.
 const MOST_MAP_BYTES: u64 = 256 << 20;
 
 /// Where code is, for its name.
@@ -63,6 +63,14 @@ impl Table {
     }
 }
 
+impl Tables {
+    fn name(&self, offset: u64) -> Option<&str> {
+        let segment = self.segments.iter().find(|(from, size, _)| offset.wrapping_sub(*from) < *size);
+        // The file may say anything of its segments.
+        segment.and_then(|(from, _, address)| self.symbols.name(address.wrapping_add(offset.wrapping_sub(*from))))
+    }
+}
+
 impl Symbols {
     /// The function's name, in people's spelling; empty when nobody knows it.
     pub fn name(&mut self, place: &Place) -> String {
@@ -75,8 +83,7 @@ impl Symbols {
             }
             Place::File(image, offset) => {
                 let image = self.files.entry(Arc::clone(image)).or_insert_with(|| tables(image).unwrap_or_default());
-                let segment = image.segments.iter().find(|(from, size, _)| offset.wrapping_sub(*from) < *size);
-                segment.and_then(|(from, _, address)| image.symbols.name(address + (offset - from)))
+                image.name(*offset)
             }
             Place::Memory(memory, address) => {
                 let map = || memory.map().unwrap_or_default();
@@ -145,8 +152,11 @@ fn text(file: File) -> Option<String> {
 fn tables(image: &Image) -> Option<Tables> {
     // Only the tables are read, not the megabytes of code.
     let file = image.file.as_ref().ok()?.lock().unwrap_or_else(PoisonError::into_inner);
-    let cache = object::ReadCache::new(&*file);
-    let file = object::File::parse(&cache).ok()?;
+    tables_in(&object::ReadCache::new(&*file))
+}
+
+fn tables_in<'data>(data: impl object::ReadRef<'data>) -> Option<Tables> {
+    let file = object::File::parse(data).ok()?;
     let segments = file.segments().map(|segment| {
         let (offset, size) = segment.file_range();
         (offset, size, segment.address())
@@ -154,7 +164,30 @@ fn tables(image: &Image) -> Option<Tables> {
     let symbols =
         file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == SymbolKind::Text && s.address() > 0);
     let named = symbols.filter_map(|s| Some((s.address(), s.size(), s.name().ok()?.to_owned())));
+    // Symbols may share one name of any length: a small file must not ask for much memory.
+    let mut left = MOST_MAP_BYTES as usize;
+    let named = named.map_while(|symbol| {
+        left = left.checked_sub(symbol.2.len())?;
+        Some(symbol)
+    });
     Some(Tables { segments: segments.collect(), symbols: Table::new(named.collect()) })
+}
+
+/// For `cli/taut-readers`: a file's tables, the kernel's and a compiler's maps, and names as their languages write them.
+pub fn fuzz(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let of_file = tables_in(bytes).unwrap_or_default();
+    for (from, size, _) in &of_file.segments {
+        for at in [0, size / 2, size.wrapping_sub(1)] {
+            of_file.name(from.wrapping_add(at));
+        }
+    }
+    for table in [of_file.symbols, Table::new(kallsyms(&text)), Table::new(perf_map(&text))] {
+        for (address, _, name) in &table.0 {
+            table.name(*address);
+            readable(name);
+        }
+    }
 }
 
 /// "ffffffff81000000 T _text", and a module's name behind it. All zeros where kernel.kptr_restrict hides them.
