@@ -838,6 +838,8 @@ impl Recording {
         self.writer = None;
         if let Some(flight) = &mut self.flight {
             let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
+            // As far as it was written; what is cut off there is told as damage.
+            flight.seam(flight.length(), monotonic_ns(), own_cpu_ns());
             flight.save(format!("its memory failed, and the recording ends there ({error})"), &self.info, places, None);
         }
         self.failed = Some(error);
@@ -917,7 +919,11 @@ impl Recording {
         let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
         match written {
             Ok(file_bytes) => Ok(Recorded { exit_code, end, is_saved, ending, file_bytes, tier, warnings }),
-            Err(source) => Err(Error::Stopped { source, file_bytes: length_of(self.output.path()), exit_code }),
+            Err(source) => {
+                let file_bytes =
+                    self.flight.as_ref().map_or_else(|| length_of(self.output.path()), |flight| flight.length());
+                Err(Error::Stopped { source, file_bytes, exit_code })
+            }
         }
     }
 
