@@ -299,11 +299,13 @@ impl Writer {
     /// Writes what is left, the ending and the summary; returns the file's length in bytes.
     pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
         self.now_ns = self.now_ns.max(ending.end_monotonic_ns);
-        self.push_record(Channel::Info, self.info_bytes())?;
-        self.push_record(Channel::Ending, schemas::encode_json(ending))?;
         for group in 0..self.pending.len() {
             self.flush_group(group)?;
         }
+        // Last: where a write fails before it, the file does not say that it is whole.
+        self.push_record(Channel::Info, self.info_bytes())?;
+        self.push_record(Channel::Ending, schemas::encode_json(ending))?;
+        self.flush_group(Group::Slow as usize)?;
         self.describe_channels(0)?;
         self.metadata("taut.ending", facts(ending))?;
         self.mcap.finish().map_err(|source| Error::Mcap { path: self.path.clone(), source })?;

@@ -116,6 +116,28 @@ fn a_file_without_an_end_gives_back_everything_flushed() {
     assert_eq!(contents.damage, []);
 }
 
+/// A write may fail at any byte while a file is finished, and what was written until then stays.
+#[test]
+fn a_file_that_says_that_it_is_whole_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    let records = [Record::Name(Name { id: 1, name: "a.b".into() }), stamps(8, 1, 11), kernel(0, 10, 8)];
+    let mut writer = Writer::create(&path, &Info::default()).unwrap();
+    // Nothing is due before the end.
+    records.iter().for_each(|record| writer.write(record).unwrap());
+    writer.finish(&Ending::default()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let mut ended = 0;
+    for length in 9..=bytes.len() {
+        let Ok((read, contents)) = read_all(&bytes[..length]) else { continue };
+        if contents.ending.is_some() {
+            assert_eq!(rows(&read), rows(&records), "{length} bytes say that they are all");
+            ended += 1;
+        }
+    }
+    assert!(ended > 1, "of cuts behind the ending nothing was examined");
+}
+
 /// Where each chunk lies, and the rows that only it holds.
 fn chunks(bytes: &[u8]) -> Vec<(Range<usize>, HashMap<String, u64>)> {
     let whole = rows(&read_all(bytes).unwrap().0);
