@@ -439,6 +439,64 @@ fn an_interrupted_gate_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(folder.path("trees")).unwrap().count(), 0);
 }
 
+/// A shell that waits for its program, as dash does with a simple command; the program notes its number.
+#[test]
+fn no_trial_leaves_a_program_running() {
+    let folder = Folder::new();
+    folder.build(20);
+    folder.write("stays.c", STAYS);
+    let build = format!("gcc -std=c11 -O1 -pthread -I {} stays.c -o stays", include().display());
+    assert!(folder.sh(&build).status.success());
+    let gone = |runs: usize| {
+        let pids = folder.read("pids");
+        assert_eq!(pids.lines().count(), runs, "{pids}");
+        let left: Vec<&str> = pids.lines().filter(|pid| Path::new("/proc").join(pid).exists()).collect();
+        assert!(left.is_empty(), "{left:?} of {runs} run on");
+        std::fs::remove_file(folder.path("pids")).unwrap();
+    };
+    let gate = ["gate", "--quiet", "--no-probe", "--duration", "0.5", "--pairs", "2"];
+    for command in ["true; ./stays", "true; ./stays deaf; true", "setsid ./stays & wait"] {
+        folder.taut(&[&gate[..], &["--a", command, "--b", command]].concat()).success();
+        gone(4);
+    }
+    // A run that ends by itself leaves no more.
+    let leaves = "./loop; setsid sh -c 'echo $$ >> pids; exec sleep 1000' & while ! [ -s pids ]; do :; done";
+    let said = folder.json(&[
+        "gate",
+        "--quiet",
+        "--no-probe",
+        "--pairs",
+        "2",
+        "--duration",
+        "60",
+        "--a",
+        leaves,
+        "--b",
+        leaves,
+    ]);
+    assert!(said["notes"].to_string().contains("processes running, which the gate ended"), "{said}");
+    let pids = folder.read("pids").lines().count();
+    gone(pids);
+}
+
+/// Stamps until it is ended; "deaf": not by SIGTERM.
+const STAYS: &str = r#"
+#include "taut.h"
+#include <signal.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  if (argc > 1) signal(SIGTERM, SIG_IGN);
+  FILE *pids = fopen("pids", "a");
+  fprintf(pids, "%d\n", getpid());
+  fclose(pids);
+  for (uint64_t id = 1;; id++) {
+    TAUT_STAMP("loop.read", id);
+    TAUT_STAMP("loop.written", id);
+    usleep(1000);
+  }
+}
+"#;
+
 #[test]
 fn two_revisions_are_built_run_and_removed() {
     let folder = Folder::new();

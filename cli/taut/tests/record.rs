@@ -224,6 +224,18 @@ fn a_duration_ends_the_command() {
     assert!(bench.report("taut-run.mcap")["chains"][0]["messages"].as_u64().unwrap() > 10);
 }
 
+/// The shell is the command, and the robot its child.
+#[test]
+fn a_duration_ends_the_whole_tree() {
+    let bench = Bench::new();
+    let line = "sh -c 'echo $$ > pid; exec ./robot 1000000000 100 > robot.log 2>&1'; true";
+    let recorded = bench.taut(&["record", "--duration", "1", "--", "sh", "-c", line]).output().unwrap();
+    let said = String::from_utf8(recorded.stderr).unwrap();
+    assert!(recorded.status.success() && !said.contains("outlives"), "{said}");
+    let pid = std::fs::read_to_string(bench.path("pid")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "{pid} runs on");
+}
+
 #[test]
 fn a_running_process_can_be_attached_to() {
     let bench = Bench::new();

@@ -26,6 +26,7 @@ mod target;
 pub mod telemetry;
 mod thread_times;
 mod threads;
+mod tree;
 
 pub use error::Error;
 pub use flight::{Asked, Flight, Kept, NotSaved, Saved};
@@ -41,3 +42,4 @@ pub use recorders::{Recorder, recorder_of, recorders};
 pub use saves::save_now;
 pub use target::{Target, session_of};
 pub use thread_times::ThreadTimes;
+pub use tree::Subreaper;

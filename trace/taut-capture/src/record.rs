@@ -36,6 +36,7 @@ use crate::{
     target::{Held, exit_code, session_of},
     telemetry::Channels,
     threads::Threads,
+    tree::{self, Subreaper, Sweep},
 };
 
 /// Between two looks for new processes and threads.
@@ -64,7 +65,7 @@ pub struct Options {
     pub output: PathBuf,
     /// What to record.
     pub target: Target,
-    /// Stop after this long; a command then gets SIGTERM.
+    /// Stop after this long; all processes of a command then get SIGTERM.
     pub duration: Option<Duration>,
     /// Insist on a tier; `None` takes the best there is.
     pub tier: Option<Tier>,
@@ -135,7 +136,7 @@ pub struct Progress {
 pub enum End {
     /// The command or process ended by itself.
     Exit,
-    /// `duration` was over; a command got SIGTERM.
+    /// `duration` was over; all processes of a command got SIGTERM.
     Duration,
     /// This signal reached the recorder, and the command through it.
     Signal(i32),
@@ -319,24 +320,6 @@ fn first_recorder(session: &Path) -> String {
     )
 }
 
-/// While this lives, orphaned grandchildren become ours, so that the tree stays a tree.
-struct Subreaper;
-
-impl Subreaper {
-    fn new() -> Subreaper {
-        // SAFETY: a plain prctl.
-        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
-        Subreaper
-    }
-}
-
-impl Drop for Subreaper {
-    fn drop(&mut self) {
-        // SAFETY: as above.
-        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 0) };
-    }
-}
-
 /// A recording under way.
 struct Recording {
     output: Output,
@@ -478,39 +461,35 @@ impl Recording {
         progress: &mut dyn FnMut(&Progress),
     ) -> (i32, End) {
         let pid = child.id() as i32;
-        let mut kill_at: Option<Instant> = None;
+        let mut sweep: Option<Sweep> = None;
         let mut end = end_of(pid);
         let mut reason = End::Exit;
         loop {
             let pace = self.round(progress);
-            match child.try_wait() {
-                Ok(Some(status)) => {
-                    // What a terminal sends reaches both at once.
-                    let ended = signals.take(None).to_end.map_or(reason, End::Signal);
-                    return (exit_code(status), ended);
-                }
-                Ok(None) => {}
-                Err(_) => return (1, End::Lost),
+            let Ok(status) = child.try_wait() else { return (1, End::Lost) };
+            let is_swept = sweep.as_mut().is_none_or(Sweep::step);
+            if let Some(status) = status.filter(|_| is_swept) {
+                // What a terminal sends reaches both at once.
+                let ended = signals.take(None).to_end.map_or(reason, End::Signal);
+                return (exit_code(status), ended);
             }
-            let asked = signals.take(Some(pid));
+            let asked = signals.take(status.is_none().then_some(pid));
             self.save_if_asked(&asked);
             let is_over = duration.is_some_and(|d| self.began.elapsed() >= d);
             reason = match asked.to_end {
                 Some(signal) => End::Signal(signal),
-                None if is_over && kill_at.is_none() => End::Duration,
+                None if is_over && sweep.is_none() => End::Duration,
                 None => reason,
             };
-            if is_over || asked.impatiently {
-                match kill_at {
-                    None => {
-                        kill_at = Some(Instant::now() + GRACE);
-                        send(pid, libc::SIGTERM);
-                    }
-                    Some(at) if Instant::now() >= at => send(pid, libc::SIGKILL),
-                    Some(_) => {}
-                }
+            if sweep.is_none() && (is_over || asked.impatiently) {
+                // The command may be a shell, and the program its child.
+                sweep.insert(Sweep::new(GRACE)).step();
             }
-            self.rest(pace, duration, &mut end);
+            if status.is_some() {
+                std::thread::sleep(tree::LOOK);
+            } else {
+                self.rest(pace, duration, &mut end);
+            }
         }
     }
 

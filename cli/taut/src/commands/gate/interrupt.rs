@@ -22,6 +22,8 @@ use signal_hook::{
     iterator::Signals,
 };
 
+use taut_capture::Subreaper;
+
 use crate::exit::Interrupted;
 
 /// From SIGTERM to SIGKILL.
@@ -30,6 +32,15 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Whether somebody has interrupted, and whom that must reach.
 #[derive(Clone)]
 pub struct Interrupt(Arc<State>);
+
+/// How a trial ended.
+pub struct Ran {
+    pub status: ExitStatus,
+    /// It was still running after its limit.
+    pub is_late: bool,
+    /// Processes that it left running, and that were ended.
+    pub left: usize,
+}
 
 #[derive(Default)]
 struct State {
@@ -67,13 +78,29 @@ impl Interrupt {
         }
     }
 
-    /// Runs a command, and all that it starts, to its end; fails if that was an interrupt.
+    /// Runs a command to its end; fails if that was an interrupt.
     pub fn run(&self, command: &mut Command) -> Result<ExitStatus> {
-        Ok(self.run_within(command, None)?.0)
+        let status = self.wait(command, None)?.0;
+        self.check()?;
+        Ok(status)
     }
 
-    /// The same; what still runs after the limit is ended. True: that was so.
-    pub fn run_within(&self, command: &mut Command, limit: Option<Duration>) -> Result<(ExitStatus, bool)> {
+    /// The same, for a trial: when it is over nothing runs that it has started, and after the limit it is ended.
+    pub fn run_trial(&self, command: &mut Command, limit: Duration) -> Result<Ran> {
+        let subreaper = Subreaper::new();
+        let (status, is_late) = self.wait(command, Some(limit))?;
+        let left = subreaper.end_all(GRACE);
+        self.check()?;
+        match left {
+            Ok(left) => Ok(Ran { status, is_late, left }),
+            Err(left) => {
+                bail!("{} of the trial does not end, and would disturb the trials that follow", left.join(", "))
+            }
+        }
+    }
+
+    /// What still runs after the limit is ended. True: that was so.
+    fn wait(&self, command: &mut Command, limit: Option<Duration>) -> Result<(ExitStatus, bool)> {
         // A group of its own: an interrupt must reach what the command has started, and that once.
         let mut child = command.process_group(0).spawn()?;
         self.0.group.store(child.id() as i32, SeqCst);
@@ -87,9 +114,7 @@ impl Interrupt {
                 signal(child.id() as i32, Signal::KILL);
             }
         }
-        let status = self.end_of(&mut child)?;
-        self.check()?;
-        Ok((status, is_late))
+        Ok((self.end_of(&mut child)?, is_late))
     }
 
     /// Waits, and forgets the group before its number may be another's.

@@ -14,7 +14,7 @@ use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial};
 use taut_stats::compare::{Order, pair_order};
 
 use super::{
-    interrupt::Interrupt,
+    interrupt::{Interrupt, Ran},
     length::{LEAST, LONGER, Length, PILOT, Pilot},
     stored::Reader,
 };
@@ -70,6 +70,8 @@ pub struct Live {
     ran: usize,
     /// Runs so far of what nothing else is held against, and those that failed.
     baseline: (usize, usize),
+    /// Processes that outlived their runs, and were ended.
+    left: usize,
 }
 
 impl Live {
@@ -86,6 +88,7 @@ impl Live {
             interrupt: interrupt.clone(),
             ran: 0,
             baseline: (0, 0),
+            left: 0,
         })
     }
 
@@ -225,6 +228,13 @@ impl Live {
         self.began.elapsed()
     }
 
+    /// What a reader must know of the runs.
+    pub fn notes(&self) -> Vec<String> {
+        let note =
+            |left: usize| format!("runs that ended by themselves left {left} processes running, which the gate ended");
+        (self.left > 0).then(|| note(self.left)).into_iter().collect()
+    }
+
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -267,7 +277,13 @@ impl Live {
     }
 
     /// Records one run; returns how it failed.
-    fn record(&self, program: &Program, seed: u64, path: &Path, duration: Option<Duration>) -> Result<Option<Failure>> {
+    fn record(
+        &mut self,
+        program: &Program,
+        seed: u64,
+        path: &Path,
+        duration: Option<Duration>,
+    ) -> Result<Option<Failure>> {
         let log = self.scratch.path().join("output");
         let output = std::fs::File::create(&log).with_context(|| log.display().to_string())?;
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
@@ -282,11 +298,11 @@ impl Live {
         if let Some(folder) = &program.folder {
             taut.current_dir(folder);
         }
-        // exec: the program itself is what a signal at the end of the duration reaches.
         taut.args(["--", "sh", "-c", &program.command]).env("TAUT_GATE_SEED", seed.to_string());
         taut.env_remove("TAUT_SESSION").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let limit = duration.unwrap_or(self.runs.max_time) + LATE;
-        let (status, is_late) = self.interrupt.run_within(&mut taut, Some(limit))?;
+        let Ran { status, is_late, left } = self.interrupt.run_trial(&mut taut, limit)?;
+        self.left += left;
         if status.success() && !is_late {
             return Ok(None);
         }

@@ -213,7 +213,7 @@ fn in_turns(
     live.finish();
     let most = args.pairs.map_or(live.most(), |pairs| live.most().min(Most::of(pairs.into())));
     let (elapsed_s, seed) = (Some(live.elapsed().as_secs_f64()), Some(live.seed()));
-    let ran = Ran { control, most, notes: Vec::new(), elapsed_s, seed };
+    let ran = Ran { control, most, notes: live.notes(), elapsed_s, seed };
     finish(args, settings, gated, names, &ran)
 }
 
@@ -234,6 +234,7 @@ fn against_stored(args: &Args, gating: &Gating, reader: Reader, b: &Program) -> 
     live.finish();
     let fit = stored::fit(&a, &candidates);
     let mut notes = fit.notes;
+    notes.extend(live.notes());
     notes.extend(few_pairs(&settings, a.len()));
     let most = live.most().min(Most::of(a.len()));
     let elapsed_s = Some(live.elapsed().as_secs_f64());
