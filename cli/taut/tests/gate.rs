@@ -439,6 +439,88 @@ fn an_interrupted_gate_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(folder.path("trees")).unwrap().count(), 0);
 }
 
+/// Stamps each millisecond until it is ended; its fourth run does what argv[1] names after a quarter of its time.
+const LAPSES: &str = r#"
+#include "taut.h"
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "";
+  int runs = 0;
+  FILE *count = fopen(what, "r");
+  if (count) { if (fscanf(count, "%d", &runs) != 1) runs = 0; fclose(count); }
+  count = fopen(what, "w");
+  fprintf(count, "%d\n", runs + 1);
+  fclose(count);
+  const int lapses = runs == 3;
+  if (lapses && !strcmp(what, "silent")) for (;;) pause();
+  for (uint64_t id = 1;; id++) {
+    TAUT_STAMP("loop.read", id);
+    TAUT_STAMP("loop.written", id);
+    if (lapses && id == 100 && !strcmp(what, "hangs")) for (;;) pause();
+    if (lapses && id == 100 && !strcmp(what, "returns")) return 0;
+    usleep(1000);
+  }
+}
+"#;
+
+#[test]
+fn a_run_that_hangs_returns_early_or_stamps_nothing_has_failed() {
+    let folder = Folder::new();
+    folder.write("lapses.c", LAPSES);
+    let build = format!("gcc -std=c11 -O1 -pthread -I {} lapses.c -o lapses", include().display());
+    assert!(folder.sh(&build).status.success());
+    let gate = [
+        "gate",
+        "--quiet",
+        "--no-probe",
+        "--depth",
+        "sched",
+        "--duration",
+        "0.8",
+        "--pairs",
+        "10",
+        "--a",
+        "./lapses fine",
+    ];
+    for (what, how) in
+        [("hangs", "stopped stamping after"), ("returns", "ended by itself after"), ("silent", "it stamped no message")]
+    {
+        let said = folder.json(&[&gate[..], &["--b", &format!("./lapses {what}")]].concat());
+        assert_eq!(said["verdict"], "worse", "{what}: {said}");
+        let headline = said["headline"].as_str().unwrap();
+        assert!(headline.starts_with("WORSE: B failed in 1 of ") && headline.contains(how), "{headline}");
+    }
+}
+
+#[test]
+fn stored_runs_that_crashed_have_failed() {
+    let folder = Folder::new();
+    folder.build(20);
+    std::fs::create_dir(folder.path("good")).unwrap();
+    std::fs::create_dir(folder.path("bad")).unwrap();
+    let taut = cargo_bin!("taut").display();
+    let record =
+        |name: &str, line: &str| folder.sh(&format!("{taut} record -q -o {name} -- sh -c '{line}'")).status.code();
+    for at in 0..3 {
+        assert_eq!(record(&format!("good/{at}.mcap"), "./loop 20 40 60"), Some(0));
+    }
+    assert_eq!(record("bad/0.mcap", "./loop 20 40 60"), Some(0));
+    assert_eq!(record("bad/1.mcap", "./loop 20 40 60; kill -SEGV $$"), Some(139));
+    assert_eq!(record("bad/2.mcap", "true"), Some(0));
+    let said = folder.json(&["gate", "--baseline", "good", "--candidate", "bad"]);
+    assert_eq!((&said["verdict"], &said["failed_runs"]["b"]["failed"]), (&"worse".into(), &2.into()), "{said}");
+    assert!(said["headline"].as_str().unwrap().contains("signal 11 (SIGSEGV)"), "{said}");
+    let points = "points = [\"loop.read\", \"loop.written\"]";
+    folder.write("taut.toml", &format!("[[chain]]\nname = \"loop\"\n{points}\ndropped_max_percent = 50\n"));
+    folder
+        .taut(&["gate", "--budgets", "--candidate", "bad/1.mcap"])
+        .code(1)
+        .stdout(predicate::str::contains("SIGSEGV"));
+    // What never stamped is bad input.
+    folder.taut(&["gate", "--baseline", "good", "--candidate", "bad/2.mcap"]).code(2);
+}
+
 /// A shell that waits for its program, as dash does with a simple command; the program notes its number.
 #[test]
 fn no_trial_leaves_a_program_running() {

@@ -7,7 +7,7 @@ use taut_stats::{
     compare::{Interval, Typical, fewest_trials, typical},
 };
 
-use crate::{Error, Side, SideFailures, Statistic, Subject, Trial};
+use crate::{Error, Side, SideFailures, Statistic, Subject, Trial, early};
 
 /// Chance that any budget is called broken, or kept, wrongly, over all looks.
 const ALPHA: f64 = 0.05;
@@ -100,6 +100,7 @@ pub struct Budgeted {
 /// The median over trials, with the order statistics around it (Thompson 1936). Where the trials are too few for that, the share of messages
 /// beyond the limit, with bursts as units ([`Bursts::bounds`]). Errors are shared evenly by budgets and looks (Bonferroni).
 pub fn budgets(limits: &[Budget], trials: &[Trial], looks: usize) -> Result<Budgeted, Error> {
+    let trials = &early::marked(trials);
     let alpha = ALPHA / (limits.len().max(1) * looks.max(1)) as f64;
     let confidence = 1.0 - 2.0 * alpha;
     let fewest = fewest_trials(confidence);

@@ -7,7 +7,7 @@ use taut_stats::compare::{
 
 use crate::{
     Ballot, Described, Error, Failures, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Void,
-    Vote, blame, figures::SLOW_BY_NS,
+    Vote, blame, early, figures::SLOW_BY_NS,
 };
 
 /// Times below count as this: a ratio needs a number above zero.
@@ -86,6 +86,11 @@ pub fn gate<E: From<Error>>(
     } else {
         first
     };
+    // Few fresh pairs are no measure of their own.
+    let accusing = pairs.len();
+    pairs.append(&mut fresh);
+    early::mark(&mut pairs);
+    fresh = pairs.split_off(accusing);
     let outcome = outcome(settings, judged, &subjects, silent, &pairs, &fresh);
     Ok(Gated { outcome, pairs, fresh })
 }
@@ -126,6 +131,7 @@ fn looks<E: From<Error>>(
             first.map_or(Ok(()), |first| first.same_chain(&a).and_then(|()| first.same_chain(&b)))?;
             a.same_chain(&b)?;
             pairs.push((a, b));
+            early::mark(pairs);
             if Failures::of(pairs.iter()).is_clear() {
                 is_out = true;
                 break;

@@ -7,6 +7,7 @@
 
 mod blame;
 mod budgets;
+mod early;
 mod error;
 mod failures;
 mod figures;

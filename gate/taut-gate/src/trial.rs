@@ -1,6 +1,7 @@
 //! One recording as a trial: what is kept of it for comparison. Small enough to be stored for years.
 
 use serde::{Deserialize, Serialize};
+use signal_hook::low_level::signal_name;
 use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
 use taut_stats::Bursts;
 
@@ -51,6 +52,9 @@ pub struct Trial {
     /// When its last message began.
     #[serde(default)]
     pub last_s: f64,
+    /// It was ended from outside, by the end of `--duration` or a signal to the recorder; else it ended by itself. `None`: not known.
+    #[serde(default)]
+    pub is_stopped: Option<bool>,
     /// How the kernel was seen: "full", "self", "stamps".
     pub tier: String,
     /// The chain.
@@ -198,6 +202,18 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// By the exit code of a command, 128 and more for a signal.
+    pub fn by_code(code: i32, said: Vec<String>) -> Failure {
+        let how = match code {
+            129.. => {
+                let name = signal_name(code - 128).map_or(String::new(), |name| format!(" ({name})"));
+                format!("signal {}{name}", code - 128)
+            }
+            _ => format!("exit code {code}"),
+        };
+        Failure { how, said }
+    }
+
     /// The shell's words for a command that it could not start: a slip of whoever wrote it, not of the program.
     pub fn is_not_found(&self) -> bool {
         matches!(self.how.as_str(), "exit code 126" | "exit code 127")
@@ -254,6 +270,7 @@ impl Trial {
             duration_s: analysis.totals.duration_s,
             first_s: chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
+            is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
             tier: info.tier.word().to_owned(),
             chain: chain.name.clone(),
             points: chain.points.iter().map(|point| point.name.clone()).collect(),
@@ -390,7 +407,27 @@ fn beside(probe: &Chain, duration_s: f64) -> Beside {
     Beside { late: Figures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
 }
 
+fn is_stopped(reason: &str) -> bool {
+    matches!(reason, "duration" | "signal")
+}
+
+/// How the recorded command failed, if it did: as `taut record` says it by its own exit code.
+fn failure(analysis: &Analysis) -> Option<Failure> {
+    let ending = analysis.ending.as_ref()?;
+    let code = ending.exit_code.filter(|code| *code != 0)?;
+    // Ended from outside: SIGTERM, and SIGKILL after that; or by what was sent to the recorder, as Ctrl-C.
+    let is_sent = match ending.reason.as_str() {
+        "duration" => matches!(code, 137 | 143),
+        "signal" => matches!(code, 129 | 130 | 131 | 137 | 143),
+        _ => false,
+    };
+    (!is_sent).then(|| Failure::by_code(code, Vec::new()))
+}
+
 fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &Wanted) -> Option<Void> {
+    if let Some(failure) = failure(analysis) {
+        return Some(Void::Failed { failure });
+    }
     let totals = &analysis.totals;
     let (lost, all) = (totals.lost_stamps, totals.lost_stamps + totals.stamps);
     if lost as f64 > LOST_MAX * all as f64 {

@@ -9,14 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::low_level::signal_name;
 use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial};
 use taut_stats::compare::{Order, pair_order};
 
 use super::{
     interrupt::{Interrupt, Ran},
     length::{LEAST, LONGER, Length, PILOT, Pilot},
-    stored::Reader,
+    stored::{self, Reader},
 };
 
 /// A baseline that fails so often from the first run on is no baseline.
@@ -70,6 +69,8 @@ pub struct Live {
     ran: usize,
     /// Runs so far of what nothing else is held against, and those that failed.
     baseline: (usize, usize),
+    /// Sides of which a run could be read, for each.
+    stamped: Vec<&'static str>,
     /// Processes that outlived their runs, and were ended.
     left: usize,
 }
@@ -88,6 +89,7 @@ impl Live {
             interrupt: interrupt.clone(),
             ran: 0,
             baseline: (0, 0),
+            stamped: Vec::new(),
             left: 0,
         })
     }
@@ -260,7 +262,7 @@ impl Live {
             self.baseline = (self.baseline.0 + 1, self.baseline.1 + usize::from(failed.is_some()));
         }
         let trials = match failed {
-            None => self.reader.trials(&path, &name),
+            None => self.read(program.side, &path, &name),
             Some(failure) => {
                 let (runs, failures) = self.baseline;
                 let is_hopeless = is_baseline && runs == failures && runs >= FAILURES_MAX;
@@ -274,6 +276,19 @@ impl Live {
             let _ = std::fs::remove_file(&path);
         }
         trials
+    }
+
+    /// A run without stamps, or without the chain, has failed where the side has had them before; else nothing is known of the side.
+    fn read(&mut self, side: &'static str, path: &Path, name: &str) -> Result<Vec<Trial>> {
+        let read = self.reader.trials(path, name);
+        match read {
+            Err(error) if self.stamped.contains(&side) => Ok(vec![stored::without(name, error)?]),
+            Ok(trials) => {
+                self.stamped.push(side);
+                Ok(trials)
+            }
+            error => error,
+        }
     }
 
     /// Records one run; returns how it failed.
@@ -306,20 +321,16 @@ impl Live {
         if status.success() && !is_late {
             return Ok(None);
         }
-        let how = match status.code() {
-            _ if is_late => format!("still running after {} s", limit.as_secs()),
-            Some(code @ 129..) => {
-                let name = signal_name(code - 128).map_or(String::new(), |name| format!(" ({name})"));
-                format!("signal {}{name}", code - 128)
-            }
-            Some(code) => format!("exit code {code}"),
-            None => "the recorder was ended by a signal".into(),
-        };
         let is_own = |line: &&str| !line.is_empty() && !OF_THE_SHELL.iter().any(|word| line.starts_with(word));
         let said = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
         let lines: Vec<&str> = said.lines().map(str::trim).filter(is_own).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].iter();
-        Ok(Some(Failure { how, said: last.map(|line| line.chars().take(200).collect()).collect() }))
+        let said = last.map(|line| line.chars().take(200).collect()).collect();
+        Ok(Some(match status.code() {
+            _ if is_late => Failure { how: format!("still running after {} s", limit.as_secs()), said },
+            Some(code) => Failure::by_code(code, said),
+            None => Failure { how: "the recorder was ended by a signal".into(), said },
+        }))
     }
 
     fn show(&self, what: &str, at: usize, most: usize) {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Config, Wanted};
-use taut_gate::{Budget, Trial};
+use taut_gate::{Budget, Failure, Trial};
 
 use crate::{commands::report::analyse, output};
 
@@ -49,7 +49,10 @@ impl Reader {
             let wanted = taut_gate::Wanted { chain: chain.cloned(), ..self.wanted.clone() };
             Ok(Trial::of(name, &analysis, &wanted)?)
         };
-        chains.into_iter().map(of).collect()
+        let trials: Vec<Trial> = chains.into_iter().map(of).collect::<Result<_>>()?;
+        // A run that failed is one run, whatever chains it has.
+        let failed = trials.iter().find_map(|trial| trial.failure().cloned());
+        Ok(failed.map_or(trials, |failure| vec![Trial::failed(name, failure)]))
     }
 
     fn recording(&self, path: &Path) -> Result<Vec<Trial>> {
@@ -58,21 +61,41 @@ impl Reader {
 
     /// All trials of some recordings, folders of them, and files of trials, in order.
     pub fn set(&self, paths: &[PathBuf]) -> Result<Vec<Trial>> {
-        let mut trials = Vec::new();
+        let mut runs = Vec::new();
+        let mut run = |path: &Path| runs.push((path.display().to_string(), self.recording(path)));
+        let mut saved_ones = Vec::new();
         for path in paths {
             if path.is_dir() {
-                let recordings = recordings_in(path)?;
-                for path in recordings {
-                    trials.extend(self.recording(&path)?);
-                }
+                recordings_in(path)?.iter().for_each(|path| run(path));
             } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-                trials.extend(saved(path)?);
+                saved_ones.extend(saved(path)?);
             } else {
-                trials.extend(self.recording(path)?);
+                run(path);
+            }
+        }
+        let is_known = !saved_ones.is_empty() || runs.iter().any(|(_, read)| read.is_ok());
+        let mut trials = saved_ones;
+        for (name, read) in runs {
+            match read {
+                Err(error) if is_known => trials.push(without(&name, error)?),
+                read => trials.extend(read?),
             }
         }
         Ok(trials)
     }
+}
+
+/// The failed trial of a run that has no stamps, or not the chain.
+///
+/// # Errors
+/// It could not be read for another reason.
+pub fn without(name: &str, error: anyhow::Error) -> Result<Trial> {
+    let has_none = matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty))
+        || matches!(error.downcast_ref(), Some(taut_gate::Error::NoChain { .. } | taut_gate::Error::Empty { .. }));
+    if !has_none {
+        return Err(error);
+    }
+    Ok(Trial::failed(name, Failure { how: "it stamped no message of the chain".into(), said: Vec::new() }))
 }
 
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -130,6 +153,9 @@ pub struct Fit {
 
 /// Looks at when and where two sets ran.
 pub fn fit(a: &[Trial], b: &[Trial]) -> Fit {
+    // A run that failed has no machine and no time.
+    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.failure().is_none()).cloned().collect::<Vec<_>>();
+    let (a, b) = (&sound(a)[..], &sound(b)[..]);
     let kind = |trial: &Trial| (trial.host.cpu.clone(), trial.host.cpus, trial.host.kernel.clone());
     let mut notes = Vec::new();
     let same_machine = a.iter().chain(b).map(kind).collect::<std::collections::HashSet<_>>().len() <= 1;

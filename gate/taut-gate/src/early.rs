@@ -1,0 +1,175 @@
+//! Runs that end without a word too early: a program that hangs until the end of `--duration`, or that returns 0 before its work is done.
+//! Each trial is held against the baseline's.
+
+use crate::{Failure, Trial, Void};
+
+/// Fewer trials do not show how far runs differ.
+const FEWEST: usize = 5;
+/// A stall of the machine may cost the last messages of a sound run: so long, or this share of the run, is no hang.
+const STALL_S: f64 = 0.25;
+const SHARE: f64 = 0.2;
+/// Messages that come at random leave a gap of ten times their mean interval once in 22,000 runs (e⁻¹⁰).
+const INTERVALS: f64 = 10.0;
+/// So often the baseline's own spread, from the lower quartile to the median.
+const SPREADS: f64 = 5.0;
+/// In a run of given length a loop that the machine slows down makes fewer messages; such a share fewer no machine explains.
+const TIMED_SHARE: f64 = 0.8;
+
+/// Marks as failed the trials that ended too early, of both sides.
+pub(crate) fn mark(pairs: &mut [(Trial, Trial)]) {
+    let Some(usual) = Usual::of(pairs.iter().map(|(a, _)| a)) else { return };
+    pairs.iter_mut().flat_map(|(a, b)| [a, b]).for_each(|trial| usual.mark(trial));
+}
+
+/// The same of one side, each chain against its own trials.
+pub(crate) fn marked(trials: &[Trial]) -> Vec<Trial> {
+    let mut trials = trials.to_vec();
+    let mut chains: Vec<String> = trials.iter().map(|trial| trial.chain.clone()).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    for chain in chains {
+        let Some(usual) = Usual::of(trials.iter().filter(|trial| trial.chain == chain)) else { continue };
+        trials.iter_mut().filter(|trial| trial.chain == chain).for_each(|trial| usual.mark(trial));
+    }
+    trials
+}
+
+/// How sound trials of the baseline end.
+struct Usual {
+    /// From outside, at a given time; else by themselves, when their work is done.
+    is_timed: bool,
+    duration_s: f64,
+    last_s: f64,
+    /// From the last message to the end.
+    quiet_s: f64,
+    /// A last message that is earlier by more is too early.
+    slack_s: f64,
+    messages: f64,
+    slack_messages: f64,
+}
+
+impl Usual {
+    fn of<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<Usual> {
+        let known: Vec<&Trial> = trials.filter(|trial| trial.void.is_none() && trial.is_stopped.is_some()).collect();
+        let stopped = known.iter().filter(|trial| trial.is_stopped == Some(true)).count();
+        let is_timed = 2 * stopped > known.len();
+        let alike: Vec<&Trial> = known.into_iter().filter(|trial| trial.is_stopped == Some(is_timed)).collect();
+        if alike.len() < FEWEST {
+            return None;
+        }
+        let spread = |of: fn(&Trial) -> f64| {
+            let mut values: Vec<f64> = alike.iter().map(|trial| of(trial)).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            let median = values[values.len() / 2];
+            (median, median - values[values.len() / 4])
+        };
+        let (last_s, last_spread) = spread(|trial| trial.last_s);
+        let (messages, messages_spread) = spread(begun);
+        let (interval_s, _) = spread(|trial| (trial.last_s - trial.first_s) / begun(trial).max(1.0));
+        let slack_s = [STALL_S, SHARE * last_s, INTERVALS * interval_s, SPREADS * last_spread];
+        let share = if is_timed { TIMED_SHARE } else { SHARE };
+        Some(Usual {
+            is_timed,
+            duration_s: spread(|trial| trial.duration_s).0,
+            last_s,
+            quiet_s: spread(|trial| trial.duration_s - trial.last_s).0,
+            slack_s: slack_s.into_iter().fold(0.0, f64::max),
+            messages,
+            slack_messages: [INTERVALS, share * messages, SPREADS * messages_spread].into_iter().fold(0.0, f64::max),
+        })
+    }
+
+    fn mark(&self, trial: &mut Trial) {
+        if let (None, Some(how)) = (&trial.void, self.too_early(trial)) {
+            trial.void = Some(Void::Failed { failure: Failure { how, said: Vec::new() } });
+        }
+    }
+
+    fn too_early(&self, trial: &Trial) -> Option<String> {
+        let is_stopped = trial.is_stopped?;
+        // A recording that was meant to be shorter, or a program that takes long to end, is no hang.
+        let is_quiet = !is_stopped || trial.duration_s - trial.last_s > self.quiet_s + self.slack_s;
+        if self.is_timed && is_quiet && self.last_s - trial.last_s > self.slack_s {
+            let what = if is_stopped { "stopped stamping" } else { "ended by itself" };
+            return Some(format!("{what} after {:.1} of {:.1} s", trial.last_s, self.last_s));
+        }
+        let of_its_length = if self.is_timed { (trial.duration_s / self.duration_s.max(1e-9)).min(1.0) } else { 1.0 };
+        let expected = self.messages * of_its_length;
+        let is_comparable = (self.is_timed || !is_stopped) && trial.dropped < 1.0;
+        let messages = begun(trial);
+        (is_comparable && expected - messages > self.slack_messages)
+            .then(|| format!("{messages:.0} messages, where the other runs have {expected:.0}"))
+    }
+}
+
+/// Dropped ones too: they have a figure of their own.
+fn begun(trial: &Trial) -> f64 {
+    trial.messages as f64 / (1.0 - trial.dropped).max(1e-3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(last_s: f64, duration_s: f64, messages: u64) -> Trial {
+        Trial { is_stopped: Some(true), first_s: 0.05, last_s, duration_s, messages, ..Trial::default() }
+    }
+
+    fn by_itself(last_s: f64, messages: u64) -> Trial {
+        Trial { is_stopped: Some(false), ..timed(last_s, last_s + 0.01, messages) }
+    }
+
+    /// How the candidate's fifth run failed, beside a baseline of such runs.
+    fn how(baseline: impl Fn(usize) -> Trial, candidate: Trial) -> Option<String> {
+        let mut pairs: Vec<(Trial, Trial)> = (0..8).map(|at| (baseline(at), baseline(at + 1))).collect();
+        pairs[4].1 = candidate;
+        mark(&mut pairs);
+        let sound = pairs.iter().enumerate().all(|(at, (a, b))| a.void.is_none() && (at == 4 || b.void.is_none()));
+        assert!(sound, "another run is marked");
+        pairs[4].1.failure().map(|failure| failure.how.clone())
+    }
+
+    #[test]
+    fn a_run_that_hangs_or_returns_before_the_end_has_failed() {
+        let paced = |at: usize| timed(0.79 + 0.002 * (at % 3) as f64, 0.85, 350);
+        assert_eq!(how(paced, timed(0.3, 0.85, 120)).unwrap(), "stopped stamping after 0.3 of 0.8 s");
+        assert_eq!(how(paced, by_itself(0.3, 120)).unwrap(), "ended by itself after 0.3 of 0.8 s");
+        assert_eq!(how(paced, timed(0.0, 0.85, 0)).unwrap(), "stopped stamping after 0.0 of 0.8 s");
+        assert_eq!(how(paced, timed(0.79, 0.85, 40)).unwrap(), "40 messages, where the other runs have 350");
+    }
+
+    #[test]
+    fn a_slow_start_a_slow_end_a_stall_and_a_short_recording_are_no_failure() {
+        let paced = |at: usize| timed(0.79 + 0.002 * (at % 3) as f64, 0.85, 350);
+        let slow_start = Trial { first_s: 0.5, ..timed(0.79, 0.85, 130) };
+        for fine in
+            [slow_start, timed(0.79, 5.9, 350), timed(0.6, 0.85, 260), timed(0.3, 0.35, 120), timed(0.79, 0.85, 90)]
+        {
+            assert_eq!(how(paced, fine.clone()), None, "{fine:?}");
+        }
+        // What all runs do is no failure: such a program stamps at its start only.
+        assert_eq!(how(|_| timed(0.2, 3.0, 50), timed(0.2, 3.0, 50)), None);
+        // Events at random, 20 a trial.
+        let random = |at: usize| timed(3.0 - 0.15 * (at % 4) as f64, 3.1, 15 + at as u64 % 8);
+        assert_eq!(how(random, timed(2.0, 3.1, 12)), None);
+    }
+
+    #[test]
+    fn where_runs_end_by_themselves_their_work_is_what_counts() {
+        let work = |at: usize| by_itself(1.0 + 0.2 * (at % 4) as f64, 120);
+        assert_eq!(how(work, by_itself(0.4, 60)).unwrap(), "60 messages, where the other runs have 120");
+        let dropping = Trial { dropped: 0.5, ..by_itself(1.0, 60) };
+        for fine in [by_itself(0.4, 120), by_itself(0.9, 115), dropping] {
+            assert_eq!(how(work, fine), None);
+        }
+    }
+
+    #[test]
+    fn few_trials_and_old_files_say_nothing() {
+        let mut few: Vec<(Trial, Trial)> = (0..4).map(|_| (timed(0.8, 0.85, 350), timed(0.3, 0.85, 9))).collect();
+        mark(&mut few);
+        assert!(few.iter().all(|(_, b)| b.void.is_none()));
+        let old = |_| Trial { is_stopped: None, ..timed(0.8, 0.85, 350) };
+        assert_eq!(how(old, timed(0.3, 0.85, 9)), None);
+    }
+}
