@@ -355,7 +355,8 @@ impl Queues {
 
     fn remember(&mut self, id: u64, own_of: &[(i32, Amounts, Amounts)]) {
         if self.beyond.len() > REMEMBERED {
-            self.beyond_before = std::mem::take(&mut self.beyond);
+            std::mem::swap(&mut self.beyond, &mut self.beyond_before);
+            self.beyond.clear();
         }
         for (tid, all, beyond) in own_of {
             let share = |cause: usize| if all[cause] > 0 { beyond[cause] as f32 / all[cause] as f32 } else { 0.0 };

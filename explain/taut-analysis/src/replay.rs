@@ -58,7 +58,7 @@ impl Replay {
                 steps.push(Step { row: at as u32, wait, hop, tid: to.tid, from_ns: from.time_ns, to_ns: to.time_ns });
             }
         }
-        steps.sort_by_key(|step| (step.to_ns, step.row, step.hop));
+        steps.sort_unstable_by_key(|step| (step.to_ns, step.row, step.hop));
         let median = |values: &mut Vec<u64>| {
             values.sort_unstable();
             values.get(values.len() / 2).copied()

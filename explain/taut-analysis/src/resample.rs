@@ -10,7 +10,7 @@ const BLOCKS: usize = 200;
 /// The least that a stretch holds, unless there are fewer than some stretches then.
 const IN_BLOCK: usize = 20;
 /// Messages beyond a quantile that its interval looks at, evenly spread over them.
-const LOOKED_AT: usize = 2_000;
+const LOOKED_AT: usize = 500;
 
 /// xorshift64 (Marsaglia 2003) with a fixed seed: the same recording gives the same interval.
 struct Random(u64);

@@ -103,9 +103,10 @@ impl Timeline {
         if doubts.is_empty() && of_cpu.iter().all(Vec::is_empty) {
             return;
         }
-        let segments = std::mem::take(&mut self.segments);
-        for (at, segment) in segments.iter().enumerate() {
-            let end_ns = segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns);
+        // Nearly all timelines stay as they are: they are copied from the first stretch on that does not.
+        let mut settled: Option<Vec<Segment>> = None;
+        for (at, segment) in self.segments.iter().enumerate() {
+            let end_ns = self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns);
             let lost = |start_ns| Segment { start_ns, state: State::Lost, ..*segment };
             let holes = match segment.state {
                 State::Unknown | State::Lost | State::Gone => &[][..],
@@ -114,21 +115,29 @@ impl Timeline {
             };
             let mut lacks: Vec<(u64, u64)> = overlapping(holes, segment.start_ns, end_ns).collect();
             lacks.extend(overlapping(&doubts, segment.start_ns, end_ns));
+            if lacks.is_empty() {
+                settled.iter_mut().for_each(|settled| settled.push(*segment));
+                continue;
+            }
+            let settled = settled.get_or_insert_with(|| self.segments[..at].to_vec());
             if segment.state != State::Running {
-                self.segments.push(if lacks.is_empty() { *segment } else { lost(segment.start_ns) });
+                settled.push(lost(segment.start_ns));
                 continue;
             }
             let mut from_ns = segment.start_ns;
             for (start, end) in ascending(lacks) {
                 if from_ns < start {
-                    self.segments.push(Segment { start_ns: from_ns, ..*segment });
+                    settled.push(Segment { start_ns: from_ns, ..*segment });
                 }
-                self.segments.push(lost(start));
+                settled.push(lost(start));
                 from_ns = end;
             }
             if from_ns < end_ns {
-                self.segments.push(Segment { start_ns: from_ns, ..*segment });
+                settled.push(Segment { start_ns: from_ns, ..*segment });
             }
+        }
+        if let Some(settled) = settled {
+            self.segments = settled;
         }
     }
 
