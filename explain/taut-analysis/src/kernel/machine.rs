@@ -106,6 +106,12 @@ const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 #[derive(Default)]
 struct Replay {
     machine: Machine,
+    /// They become the machine's at the end.
+    timelines: Vec<Timeline>,
+    /// By thread: which is its timeline.
+    places: HashMap<i32, usize>,
+    /// The thread that was looked up last: one event needs its timeline several times, and so does the next, mostly.
+    latest: Option<(i32, usize)>,
     numbers: CallNumbers,
     /// Of each CPU: interrupts begun and not ended.
     nested: Vec<Vec<Interrupt>>,
@@ -128,7 +134,9 @@ impl Machine {
         for event in events {
             replay.take(event);
         }
-        let mut machine = replay.machine;
+        let Replay { mut machine, mut timelines, places, .. } = replay;
+        let of = |(tid, at): (i32, usize)| (tid, std::mem::take(&mut timelines[at]));
+        machine.threads = places.into_iter().map(of).collect();
         lost.iter().for_each(|loss| machine.lose(loss));
         machine.settle();
         let usual_fault_ns = machine.usual_fault_ns();
@@ -399,7 +407,8 @@ impl Replay {
         let leaving_ns = std::mem::take(slot(&mut self.leaving, event.cpu));
         let mut since_ns = event.time_ns;
         let is_interrupt = event.flags & (HARD_IRQ | SOFT_IRQ) != 0;
-        let last = self.machine.threads.get(&tid).and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
+        let last = self.places.get(&tid).map(|at| &self.timelines[*at]);
+        let last = last.and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
         match last {
             _ if tid == 0 => self.machine.unseen += 1,
             Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger)) => {
@@ -575,7 +584,15 @@ impl Replay {
     }
 
     fn thread(&mut self, tid: i32) -> &mut Timeline {
-        self.machine.threads.entry(tid).or_default()
+        let at = match self.latest {
+            Some((latest, at)) if latest == tid => at,
+            _ => *self.places.entry(tid).or_insert_with(|| {
+                self.timelines.push(Timeline::default());
+                self.timelines.len() - 1
+            }),
+        };
+        self.latest = Some((tid, at));
+        &mut self.timelines[at]
     }
 
     fn cpu(&mut self, cpu: u16) -> &mut Cpu {
