@@ -13,7 +13,7 @@ reader need not see stands in comments in the line before a block:
     <!-- not run: REASON -->          its commands cannot be run here
     <!-- not run, WORD: REASON -->    those of its commands that have WORD in them cannot
 
-Exit code 3, not permitted, is taken for an answer, 1 where it is a verdict, and 5 of a recorder: a busy machine may lose kernel events. Durations are shortened as in `SHORTER`. `python docs/test_documents.py` lists
+Exit code 3, not permitted, is taken for an answer, 1 where it is a verdict, and 5: a busy machine may lose kernel events. Durations are shortened as in `SHORTER`. `python docs/test_documents.py` lists
 what is not run. A block of `text` is whatever a reader shall read; one of Python, TOML or JSON is parsed.
 """
 
@@ -131,7 +131,7 @@ def shortened(command: str) -> str:
     return command
 
 
-# Arguments of `check`: exit code, `verdict`, `record` or not, line. After a refusal what comes next may lack its files.
+# Arguments of `check`: exit code, `verdict` or not, line. After a refusal what comes next may lack its files.
 PRELUDE = f"""
 set -u -o pipefail
 at=0 refused=
@@ -139,7 +139,7 @@ check() {{
     case $1 in
     0) ;;
     1) [ "$2" = verdict ] || exit 1 ;;
-    5) [ "$2" = record ] || exit 1 ;;
+    5) ;;
     3) echo "{REFUSED}: line $3" && refused=1 ;;
     *) [ "$refused" ] && exit 0 || exit 1 ;;
     esac
@@ -158,7 +158,7 @@ def script(blocks: list[Block]) -> str:
             continue
         for line, command in commands(block):
             if why_not_run(block, command) is None:
-                kind = "verdict" if VERDICT.search(command) else "record" if "taut record" in command else "command"
+                kind = "verdict" if VERDICT.search(command) else "command"
                 parts += [f"at={line}", shortened(command), f"check $? {kind} {line}"]
     return "\n".join(parts) + "\n"
 

@@ -13,6 +13,7 @@ import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from report_figures import figures
+from reported import reported
 from trace_processor import trace_processor
 
 TAUT = Path(sys.executable).with_name("taut")
@@ -25,8 +26,7 @@ def export(form: str, run: Path, ending: str) -> Path:
 
 
 def report(run: Path) -> dict[str, Any]:
-    command = [TAUT, "report", run, "--format", "json"]
-    return figures(subprocess.run(command, check=True, capture_output=True).stdout)
+    return figures(reported(run))
 
 
 def shown(run: Path) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 import taut.fleet
+from reported import reported
 from taut.fleet import NoFleet
 from taut.fleet.intervals import change, median_interval
 
@@ -355,9 +356,7 @@ def test_a_recording_is_added_and_asked_for(run: Path, tmp_path: Path) -> None:
     subprocess.run(add, check=True, capture_output=True)
     fleet = taut.fleet.open(str(tmp_path / "fleet"))
     chain = fleet.report()["chains"][0]
-    recorded = json.loads(
-        subprocess.run([TAUT, "report", run, "--format", "json"], capture_output=True, check=True).stdout
-    )
+    recorded = json.loads(reported(run))
     expected = recorded["chains"][0]
     assert chain["chain"] == expected["name"]
     assert chain["messages"] == expected["end_to_end"]["n"]

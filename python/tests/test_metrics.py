@@ -24,6 +24,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_metrics
+from reported import reported
 
 TAUT = Path(sys.executable).with_name("taut")
 PROTO = Path(__file__).parent / "data" / "metrics.proto"
@@ -298,10 +299,7 @@ def test_metrics_and_report_agree(running: Running) -> None:
     """One analysis: what was served is what the report says, up to the start-up that only the report sets apart."""
     served = samples(text_metrics(running.get()[1].decode()))
     assert running.end() == 0
-    report = subprocess.run(
-        [TAUT, "report", "run.mcap", "--format", "json"], cwd=running.folder, check=True, stdout=subprocess.PIPE
-    )
-    outcomes = json.loads(report.stdout)["chains"][0]["outcomes"]
+    outcomes = json.loads(reported(running.folder / "run.mcap"))["chains"][0]["outcomes"]
     assert outcomes["applied"] == served["taut_messages_total", labelled(chain=CHAIN, outcome="applied")]
     assert outcomes["dropped"] == {"speed_limit": 30}
 
@@ -338,10 +336,7 @@ def test_a_thousand_idle_clients_change_nothing_for_the_recorder(tmp_path: Path)
         assert len(list(Path(f"/proc/{running.process.pid}/fd").iterdir())) < 100
         assert running.end() == 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    report = subprocess.run(
-        [TAUT, "report", "run.mcap", "--format", "json"], cwd=tmp_path, check=True, stdout=subprocess.PIPE
-    )
-    found = json.loads(report.stdout)
+    found = json.loads(reported(tmp_path / "run.mcap"))
     assert found["recording"]["lost_stamps"] == 0 and found["chains"][0]["messages"] == MESSAGES
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import taut
 from report_figures import figures
+from reported import reported
 
 TAUT = Path(sys.executable).with_name("taut")
 
@@ -23,7 +24,7 @@ def opened(run: Path) -> "taut.recording.Run":
 
 
 def test_a_run_has_the_report_s_figures(run: Path, opened: "taut.recording.Run") -> None:
-    report = figures(subprocess.run([TAUT, "report", run, "--format", "json"], check=True, capture_output=True).stdout)
+    report = figures(reported(run))
     assert figures(json.dumps(opened.report))["chains"] == report["chains"]
     [chain] = opened.chains
     assert chain is opened.chain("a.put → c.done")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import taut
+from reported import reported
 
 TAUT = Path(sys.executable).with_name("taut")
 STOCK = Path(__file__).parents[2] / "trace/taut-recording/tests/stock_reader.py"
@@ -22,8 +23,7 @@ def record(folder: Path, program: str, *options: str) -> dict:
     env = {k: v for k, v in os.environ.items() if k != "TAUT_SESSION"}
     command = [TAUT, "record", "-q", "--ignore-loss", "-o", run, *options, "--", sys.executable, folder / "robot.py"]
     subprocess.run(command, check=True, env=env)
-    report = subprocess.run([TAUT, "report", run, "--format", "json"], capture_output=True, check=True)
-    return json.loads(report.stdout)
+    return json.loads(reported(run))
 
 
 def test_module_and_command_are_one_version() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from reported import reported
 
 TAUT = Path(sys.executable).with_name("taut")
 # Looks at what is waited for, 100 ms apart: an end to waiting for what will not come, on however busy a machine.
@@ -180,8 +181,7 @@ def test_it_looks_on_while_a_recorder_runs(tmp_path: Path, tmux: Tmux) -> None:
         tmux.wait_for("taut: recorded taut-top-1.mcap", "next: taut report taut-top-1.mcap")
         check()
     # What was kept reads as a recording, with the names that were told before it began.
-    report = [TAUT, "report", tmp_path / "taut-top-1.mcap", "--format", "json"]
-    (chain,) = json.loads(subprocess.run(report, check=True, capture_output=True, text=True).stdout)["chains"]
+    (chain,) = json.loads(reported(tmp_path / "taut-top-1.mcap"))["chains"]
     assert [(hop["from"], hop["to"]) for hop in chain["hops"]] == [
         ("plan.made", "arm.taken"),
         ("arm.taken", "arm.done"),

@@ -105,7 +105,7 @@ fn a_recorded_cycle_shows_its_phases() {
     let run = run.to_str().unwrap();
     let bus = [env!("CARGO_BIN_EXE_taut"), "bus", "sim:1-3", "--hold", "1,1-3", "--rate", "200", "--duration", "1"];
     let patient = ["--read-att", "--timeout", "1s"];
-    taut(&[&["record", "-q", "-o", run, "--"][..], &bus, &patient].concat()).success();
+    taut(&[&["record", "-q", "--tier", "stamps", "-o", run, "--"][..], &bus, &patient].concat()).success();
     let report = taut(&["report", run, "--format", "json"]).success().get_output().stdout.clone();
     let report: Value = serde_json::from_slice(&report).unwrap();
     let hops = report["chains"][0]["hops"].as_array().unwrap();
