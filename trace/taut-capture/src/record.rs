@@ -22,6 +22,7 @@ use crate::{
     flight::Keeper,
     info,
     kernel::{self, Depth, Source, Wanted},
+    manners::Manners,
     objects::Objects,
     output::Output,
     pace::{Pace, Pacer},
@@ -263,27 +264,6 @@ fn record_process(
     recording.finish(None, end)
 }
 
-/// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from nobody when it
-/// wakes; and with a long slice (Linux 6.12; ignored before) threads that wake take it from the recorder at
-/// once. It concerns the calling thread. The command is forked before this, so that it does not inherit it; whoever
-/// gave the recorder a policy of its own keeps it.
-pub fn give_way() {
-    /// The longest that the kernel grants.
-    const SLICE_NS: u64 = 100_000_000;
-    // SAFETY: both calls concern the calling thread only; all zeros is a valid attribute, of which only
-    // the fields set here matter, and the kernel reads as many bytes as `size` says.
-    unsafe {
-        if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
-            let mut attributes: libc::sched_attr = std::mem::zeroed();
-            attributes.size = size_of::<libc::sched_attr>() as u32;
-            attributes.sched_policy = libc::SCHED_BATCH as u32;
-            attributes.sched_nice = libc::getpriority(libc::PRIO_PROCESS, 0);
-            attributes.sched_runtime = SLICE_NS;
-            libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0);
-        }
-    }
-}
-
 /// A ring file takes a descriptor, and there is one for each process that stamps; the self tier takes one for each thread and CPU.
 /// The command is forked before this.
 fn open_many_files() {
@@ -360,6 +340,7 @@ struct Recording {
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
+    manners: Manners,
     next_scan_ns: u64,
     next_discover_ns: u64,
     next_second_ns: u64,
@@ -393,7 +374,7 @@ impl Recording {
             }
             None => None,
         };
-        give_way();
+        let manners = Manners::give_way();
         outlive_limits();
         let mut info: Info = info::gather(
             command,
@@ -443,6 +424,7 @@ impl Recording {
             threads: Threads::default(),
             objects: Objects::default(),
             pacer: Pacer::default(),
+            manners,
             next_scan_ns: 0,
             next_discover_ns: 0,
             next_second_ns: 0,
@@ -578,7 +560,9 @@ impl Recording {
             // The kernel's rings may be small, and do not say how full they were.
             pace = pace.max(Pace::Lively);
         }
+        let found = pace;
         let pace = self.pacer.after(pace);
+        self.manners.after(found, now_ns, pace.rest().as_nanos() as u64);
         self.drain_kernel();
         self.drain_profile(now_ns);
         self.look_up_threads();
