@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Analyzer, Cause, Config, Contribution, MessageRow, Row, RowSink, Wanted};
-use taut_clock::Counter;
-use taut_recording::{Info, KernelEvent, Kind, Lost, LostWhat, Name, Record, Sample, StampBatch};
+use taut_analysis::{Cause, Contribution, MessageRow, Row, RowSink, Wanted};
+use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Sample};
 
 mod scene;
 
@@ -614,26 +613,7 @@ fn whom_the_recording_cannot_see_is_not_cleared() {
 
 #[test]
 fn suspects_and_messages_that_are_not_there_are_told() {
-    let refused = |wanted| {
-        let scene = alone();
-        let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
-        for (id, name) in (1..).zip(&scene.names) {
-            analyzer.record(&Record::Name(Name { id, name: name.clone() }));
-        }
-        for (tid, time, id, name, kind, _) in &scene.stamps {
-            analyzer.record(&Record::Stamps(StampBatch {
-                tid: *tid,
-                counter: Counter::Monotonic as u8,
-                ticks: vec![*time],
-                message_id: vec![*id],
-                point: vec![*name],
-                kind: vec![*kind as u8],
-                value: vec![0],
-                ..StampBatch::default()
-            }));
-        }
-        analyzer.finish(Info::default(), None, Vec::new(), 0).unwrap_err().to_string()
-    };
+    let refused = |wanted| alone().try_analyse(wanted, &mut |_: Row<'_>| {}).unwrap_err().to_string();
     let suspect = |word: &str| refused(Wanted { suspects: vec![word.into()], ..Wanted::default() });
     assert_eq!(suspect("lock:sdk"), "suspect \"lock:sdk\" is unknown; registered locks: none");
     assert!(suspect("gremlins").contains("say work, syscall"));

@@ -56,7 +56,7 @@ pub struct Flight {
     pub saved: mpsc::Sender<Saved>,
 }
 
-/// Reasons for which somebody wants a save.
+/// Reasons for a save that others in this process have.
 #[derive(Clone, Debug, Default)]
 pub struct Asked(Arc<Mutex<Vec<String>>>);
 
@@ -204,14 +204,14 @@ impl Keeper {
         self.known.notice(record);
     }
 
-    /// Gives back what is neither in the window nor being saved. Returns bytes held, and what must be told.
+    /// Gives back what is neither in the window nor being saved. Returns bytes held, and a warning.
     pub fn give_back(&mut self, now_ns: u64, length: u64) -> (u64, Option<String>) {
-        let mut told = None;
+        let mut warning = None;
         while let Some(next) = self.seams.get(1).copied() {
             let is_old = now_ns.saturating_sub(next.time_ns) >= self.window_ns();
             let is_large = length.saturating_sub(self.seams[0].at) > self.flight.most_bytes;
             if is_large && !is_old && !std::mem::replace(&mut self.is_short, true) {
-                told = Some(format!(
+                warning = Some(format!(
                     "the flight recorder's memory is too small for {}: {} MiB hold the last {:.1} s; --flight-memory makes it larger",
                     seconds(self.flight.window),
                     self.flight.most_bytes >> 20,
@@ -242,12 +242,12 @@ impl Keeper {
             match fallocate(&self.file, flags, self.given_back, until - self.given_back) {
                 Ok(()) => self.given_back = until,
                 Err(error) => {
-                    told = Some(format!("the flight recorder's memory is not bounded: {error} when giving it back"));
+                    warning = Some(format!("the flight recorder's memory is not bounded: {error} when giving it back"));
                     self.given_back = until;
                 }
             }
         }
-        (length.saturating_sub(self.given_back.min(length)), told)
+        (length.saturating_sub(self.given_back.min(length)), warning)
     }
 
     /// Whether a save is to begin, and why: the reasons since the last one, of which those during a save wait for its end.
@@ -339,7 +339,7 @@ impl Keeper {
         if let Some(requests) = &self.requests {
             answers.iter().for_each(|request| requests.answer(request, &saved));
         }
-        // Without a listener nobody wants to know.
+        // Without a listener there is nothing to report to.
         let _ = self.flight.saved.send(saved);
     }
 
@@ -433,7 +433,7 @@ fn numbered(name: &Path) -> Result<(PathBuf, Output), Error> {
             continue;
         }
         match Output::open(&path) {
-            // Somebody else was faster.
+            // Another save was faster.
             Err(Error::Busy { .. }) => {}
             Ok(_) if fs::symlink_metadata(&path).is_ok() => {}
             opened => return Ok((path, opened?)),

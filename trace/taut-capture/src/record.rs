@@ -748,8 +748,8 @@ impl Recording {
         if flight.wants_seam(now_ns, flight.length()) {
             self.seam(now_ns);
         }
-        let told = self.flight.as_mut().and_then(|flight| flight.give_back(now_ns, flight.length()).1);
-        told.into_iter().for_each(|told| self.warn(told));
+        let warning = self.flight.as_mut().and_then(|flight| flight.give_back(now_ns, flight.length()).1);
+        warning.into_iter().for_each(|warning| self.warn(warning));
     }
 
     fn seam(&mut self, now_ns: u64) {
@@ -817,7 +817,7 @@ impl Recording {
         self.writer = None;
         if let Some(flight) = &mut self.flight {
             let places = self.profiler.as_ref().map(Profiler::places).unwrap_or_default();
-            // As far as it was written; what is cut off there is told as damage.
+            // As far as it was written; what is cut off there is reported as damage.
             flight.seam(flight.length(), monotonic_ns(), own_cpu_ns());
             flight.save(format!("its memory failed, and the recording ends there ({error})"), &self.info, places, None);
         }
@@ -886,15 +886,15 @@ impl Recording {
         self.ending.exit_code = exit_code;
         self.ending.reason = end.reason(exit_code.is_some()).to_owned();
         self.ending.recorder_cpu_ns = own_cpu_ns();
+        if let Err(error) = self.output.put_in_place() {
+            is_saved = false;
+            self.warn(format!("the recording is in {}: {error}", self.output.path().display()));
+        }
         let written = match (self.failed, self.writer) {
             (Some(error), _) => Err(error),
             (None, Some(writer)) => writer.finish(&self.ending),
             (None, None) => Ok(0),
         };
-        if let Err(error) = self.output.put_in_place() {
-            is_saved = false;
-            self.warnings.push(format!("the recording is in {}: {error}", self.output.path().display()));
-        }
         let (ending, warnings, tier) = (self.ending, self.warnings, self.started.tier);
         match written {
             Ok(file_bytes) => Ok(Recorded { exit_code, end, is_saved, ending, file_bytes, tier, warnings }),
@@ -937,7 +937,7 @@ fn crash(exit_code: Option<i32>, end: End) -> Option<String> {
         (Some(code @ 1..=128), End::Exit) => Some(format!("the program ended with exit code {code}")),
         // It failed, also where a signal was passed on before.
         (Some(code), _) if FATAL.contains(&(code - 128)) => Some(format!("the program ended by signal {}", code - 128)),
-        // Somebody ended it.
+        // It was ended from outside.
         (Some(code), _) if [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].contains(&(code - 128)) => None,
         (Some(code @ 129..), End::Exit) => Some(format!("the program ended by signal {}", code - 128)),
         _ => None,

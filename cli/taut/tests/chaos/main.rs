@@ -61,9 +61,9 @@ fn every_system_call_fails() {
     fail_calls(most, &all.into_iter().filter(is_wanted).collect::<Vec<_>>());
 }
 
-fn fail_calls(most: usize, whose: &[Who]) {
+fn fail_calls(most: usize, kinds: &[Who]) {
     let mut wrong = Vec::new();
-    for who in whose.iter().copied() {
+    for who in kinds.iter().copied() {
         let mut sums = BTreeMap::<&str, [u64; 2]>::new();
         for fault in faults::faults(who, most) {
             let sum = sums.entry(fault.call).or_default();

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Explained, Row, RowSink, Wanted};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, Explained, Row, RowSink, Wanted};
 use taut_clock::Counter;
 use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
@@ -95,6 +95,10 @@ impl Scene {
     }
 
     pub fn analyse_by_row(&self, wanted: Wanted, sink: &mut dyn RowSink) -> Analysis {
+        self.try_analyse(wanted, sink).unwrap()
+    }
+
+    pub fn try_analyse(&self, wanted: Wanted, sink: &mut dyn RowSink) -> Result<Analysis, Error> {
         let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
         for (id, name) in (1..).zip(&self.names) {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
@@ -126,7 +130,7 @@ impl Scene {
         }
         self.samples.iter().for_each(|sample| analyzer.record(&Record::Sample(sample.clone())));
         self.lost.iter().for_each(|lost| analyzer.record(&Record::Lost(lost.clone())));
-        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink).unwrap()
+        analyzer.finish_by_row(self.info.clone(), None, Vec::new(), 0, sink)
     }
 
     pub fn explained(&self) -> Explained {
