@@ -32,6 +32,13 @@ fn main() {
     for name in fs::read_dir(root.join("drive/taut-bus/src/budget/presets")).unwrap().flatten() {
         copy("budget_file", &format!("drive/taut-bus/src/budget/presets/{}", name.file_name().to_string_lossy()));
     }
+    for answer in ["report", "worst", "compare"] {
+        copy("fleet_answer", &format!("report/taut-report/src/fleet/sample/{answer}.json"));
+    }
+    keep("settings_file", "all", SETTINGS);
+    keep("metrics_request", "scrape", b"GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\nAccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n");
+    keep("metrics_request", "head", b"HEAD / HTTP/1.0\r\n\r\n");
+    keep("viewer_messages", "subscribe", &frames());
     for lab in [
         "docs/samples/lab.toml",
         "workloads/reach/break.toml",
@@ -107,6 +114,22 @@ const DESCRIPTION: &[u8] = b"name\tarm\ntype\tinner_t\t8\nfield\tx\tfloat32\t2\t
 const INTERVALS: &[u8] = b"#[Histogram log format version 1.3]\n#[StartTime: 1.0 (seconds since epoch)]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n\
     0.1,1.0,2.0,HISTFAAAACJ4nJNpmSzMwMDAzAABMJoRTM6Y1mB/ACyScYIJAFfwBJ0=\n";
+
+const SETTINGS: &[u8] =
+    b"[[chain]]\nname = \"all\"\npoints = [\"a\", \"b\", \"c\"]\ndeadline_ms = 20\nmissed_max_percent = 0.1\n\
+    dropped_max_percent = 1\n[[chain.budget]]\nhop = \"a \xe2\x86\x92 b\"\nfigure = \"own.p99\"\nmax_ms = 2\n[gate]\n\
+    metrics = [\"hops.work.p50\", \"missed\"]\nminimum_effect_percent = 5\nequivalence_us = 5\n";
+
+/// What a viewer sends, as a client must: masked, here with a mask that changes nothing.
+fn frames() -> Vec<u8> {
+    let texts: [&[u8]; 3] = [
+        b"{\"op\":\"subscribe\",\"subscriptions\":[{\"id\":7,\"channelId\":1}]}",
+        b"{\"op\":\"unsubscribe\",\"subscriptionIds\":[7]}",
+        b"{\"op\":\"getParameters\"}",
+    ];
+    let frame = |text: &&[u8]| [&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0][..], text].concat();
+    texts.iter().flat_map(frame).chain([0x88, 0x80, 0, 0, 0, 0]).collect()
+}
 
 /// A page of ftrace with two events of the format that its reader knows.
 fn page() -> Vec<u8> {

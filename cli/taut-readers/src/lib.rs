@@ -7,6 +7,7 @@
 mod imports;
 mod machine;
 mod recordings;
+mod servers;
 mod sessions;
 mod texts;
 
@@ -48,6 +49,10 @@ pub const READERS: &[Reader] = &[
     reader("symbol_tables", 16_384, machine::symbol_tables),
     reader("bus_lines", 4096, machine::bus_lines),
     reader("servo_frames", 2048, machine::servo_frames),
+    reader("metrics_request", 8192, servers::metrics_request),
+    reader("viewer_messages", 4096, servers::viewer_messages),
+    reader("settings_file", 8192, texts::settings),
+    reader("fleet_answer", 16_384, texts::fleet_answer),
     reader("lab_file", 8192, texts::lab),
     reader("lab_output", 4096, texts::lab_output),
     reader("lab_manifest", 8192, texts::lab_manifest),

@@ -5,6 +5,7 @@ use std::path::Path;
 use taut_bus::budget::Budget;
 use taut_lab::Lab;
 use taut_recording::printable;
+use taut_report::{Style, fleet::Answer};
 
 /// Whatever is refused is refused in one line.
 fn one_line<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
@@ -16,6 +17,21 @@ fn one_line<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
             None
         }
     }
+}
+
+/// `taut.toml`.
+pub fn settings(bytes: &[u8]) {
+    one_line(taut_gate::config::parse(&String::from_utf8_lossy(bytes)));
+}
+
+/// What Python answers of a fleet, whose names are those of everybody's robots, in each form.
+pub fn fleet_answer(bytes: &[u8]) {
+    let Some(answer) = one_line(Answer::read(bytes)) else { return };
+    let terminal = taut_report::fleet_terminal(&answer, Style::default());
+    // Also what a terminal would obey.
+    assert!(terminal.lines().all(|line| line == printable(line.to_owned())), "{terminal:?}");
+    taut_report::fleet_html(&answer);
+    taut_report::fleet_json(&answer);
 }
 
 /// A lab's TOML.

@@ -7,6 +7,7 @@
 
 mod blame;
 mod budgets;
+pub mod config;
 mod early;
 mod error;
 mod failures;

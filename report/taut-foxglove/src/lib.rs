@@ -4,6 +4,8 @@
 //! The server of Foxglove's own SDK (0.30) is not used: when it stops it drops what its viewers have not been sent, the
 //! reason too, and a viewer that reads nothing keeps it from stopping for ever.
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod origin;
 mod protocol;
 mod viewer;
@@ -170,6 +172,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
             _ = &mut stopped => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
                     open.retain(|(connection, _)| !connection.is_finished());
                     let is_waiting = |(_, has_shaken): &(AbortHandle, Arc<AtomicBool>)| !has_shaken.load(Ordering::Relaxed);
                     match open.iter().position(is_waiting).filter(|_| open.len() >= MOST_CONNECTIONS) {

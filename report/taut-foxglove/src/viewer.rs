@@ -14,7 +14,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use taut_recording::PlainChannel;
 use tokio::{
-    net::TcpStream,
+    io::{AsyncRead, AsyncWrite},
     sync::broadcast::{Receiver, error::RecvError},
     time::timeout,
 };
@@ -41,8 +41,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// From the connection to the end of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-struct Viewer {
-    socket: WebSocketStream<TcpStream>,
+struct Viewer<S> {
+    socket: WebSocketStream<S>,
     shared: Arc<Shared>,
     /// Channels that it knows of.
     advertised: HashSet<u16>,
@@ -53,8 +53,12 @@ struct Viewer {
 
 /// Serves a connection until the viewer leaves or the last event was sent. `events` begins with the connection, so that
 /// no viewer waits for an end that has been. `has_shaken` is set when it turned out to be a viewer.
-pub async fn serve(stream: TcpStream, shared: Arc<Shared>, mut events: Receiver<Event>, has_shaken: Arc<AtomicBool>) {
-    let _ = stream.set_nodelay(true);
+pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    shared: Arc<Shared>,
+    mut events: Receiver<Event>,
+    has_shaken: Arc<AtomicBool>,
+) {
     let limits = WebSocketConfig::default()
         .max_message_size(Some(LONGEST_REQUEST_BYTES))
         .max_frame_size(Some(LONGEST_REQUEST_BYTES));
@@ -94,7 +98,7 @@ fn agree(request: &Handshake, mut response: Response, origins: &Origins) -> Resu
     Ok(response)
 }
 
-impl Viewer {
+impl<S: AsyncRead + AsyncWrite + Unpin> Viewer<S> {
     async fn run(&mut self, events: &mut Receiver<Event>) -> Result<(), Error> {
         self.say(protocol::server_info(&self.shared.name, self.shared.session)).await?;
         self.advertise_new().await?;

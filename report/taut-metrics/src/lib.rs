@@ -18,3 +18,12 @@ pub use otlp::otlp;
 pub use push::{Error as PushError, Pusher};
 pub use server::{Error as ServeError, Server};
 pub use text::text;
+
+/// For the fuzzer: what a client of [`Server`] sends.
+#[doc(hidden)]
+pub mod fuzzing {
+    /// All that a client gets which sends `request` and then nothing more; of a recording without messages, on the loopback.
+    pub fn answered(request: &[u8]) -> Vec<u8> {
+        crate::server::answered(request)
+    }
+}

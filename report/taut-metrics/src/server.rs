@@ -11,8 +11,8 @@ use std::{
 
 use taut_live::State;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
     runtime::Builder,
     sync::oneshot,
     task::{AbortHandle, JoinSet},
@@ -125,7 +125,7 @@ async fn accept(listener: &TcpListener, site: Arc<Site>) {
 }
 
 /// One request, one answer.
-async fn serve(mut stream: TcpStream, site: &Site) -> std::io::Result<()> {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, site: &Site) -> std::io::Result<()> {
     let mut head = Vec::with_capacity(1024);
     let answer = loop {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -230,6 +230,24 @@ fn is_local(host: &str) -> bool {
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     let is_loopback = |address: std::net::IpAddr| address.is_loopback();
     name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(is_loopback)
+}
+
+/// For the fuzzer.
+pub(crate) fn answered(request: &[u8]) -> Vec<u8> {
+    static SITE: std::sync::LazyLock<Site> =
+        std::sync::LazyLock::new(|| Site { state: Arc::default(), is_local: true, rendered: Mutex::default() });
+    let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime without sockets");
+    // What is written before the other end reads must fit.
+    let (mut client, server) = tokio::io::duplex(request.len() + (1 << 20));
+    runtime.block_on(async {
+        let mut answer = Vec::new();
+        client.write_all(request).await.expect("it fits");
+        client.shutdown().await.expect("a pipe in memory");
+        // A request that breaks off has no answer.
+        let _ = timeout(PATIENCE, serve(server, &SITE)).await.expect("it does not wait for one who has left");
+        client.read_to_end(&mut answer).await.expect("a pipe in memory");
+        answer
+    })
 }
 
 #[cfg(test)]

@@ -15,15 +15,11 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use taut_gate::{Budget, Gated, Most, Phase, Settings, Trial, Vote, budgets, gate, noise};
+use taut_gate::{Budget, Gated, Most, Phase, Settings, Trial, Vote, budgets, config::Gating, gate, noise};
 use taut_report::{BudgetsShown, GateShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
-use crate::{
-    config::{self, Gating},
-    exit::Done,
-    time,
-};
+use crate::{config, exit::Done, time};
 use interrupt::Interrupt;
 use live::{Live, Program, Runs};
 use stored::Reader;
