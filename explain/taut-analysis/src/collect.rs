@@ -11,7 +11,7 @@ use crate::{
     environment::Environment,
     explain, figures,
     histograms::Histograms,
-    kernel::{self, Events, Futexes, Loss, Machine, Objects},
+    kernel::{self, Events, Futexes, Loss, Machine, Objects, SAME_CLOCK_NS},
     line,
     marks::{Mark, Marks, StampHole, Stamped},
     messages::Messages,
@@ -87,6 +87,13 @@ struct RawValue {
 
 /// Marks a stamp as an outcome; name ids stay far below.
 pub(crate) const OUTCOME: u32 = 1 << 31;
+/// Marks a moment at which a message was due at that point (`stamp_at`): nobody stamped then.
+pub(crate) const DUE: u32 = 1 << 30;
+
+/// Whether it is the moment at which messages were due at a point, which comes before that point.
+pub(crate) fn is_due(point: u32) -> bool {
+    point & (OUTCOME | DUE) == DUE
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ThreadKey {
@@ -212,7 +219,8 @@ impl Analyzer {
         let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
         self.objects.is_damaged = is_recovered || !damage.is_empty();
         let clock_error_ns = self.map_clocks(&mut damage);
-        let first_ns = self.stamps.iter().map(|s| s.time).min().unwrap_or(info.start_monotonic_ns);
+        let stamped = self.stamps.iter().filter(|stamp| !is_due(stamp.point));
+        let first_ns = stamped.map(|stamp| stamp.time).min().unwrap_or(info.start_monotonic_ns);
         let to_monotonic =
             |log_ns: u64| log_ns.saturating_sub(info.start_realtime_ns).saturating_add(info.start_monotonic_ns);
         let told_ns = self.telemetry.values().map(|channel| to_monotonic(channel.end_ns())).max().unwrap_or(0);
@@ -224,7 +232,7 @@ impl Analyzer {
             stamp_holes: kernel::ascending(stamp_holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect()),
             threads: self.thread_names(),
             tids: self.threads.iter().map(|key| key.tid).collect(),
-            names: std::mem::take(&mut self.names),
+            names: self.names_of_points(),
             start_ns,
             end_ns,
             architecture: architecture(&info),
@@ -374,7 +382,7 @@ impl Analyzer {
     fn marks(&mut self, context: &Context, holes: Vec<StampHole>) -> Marks {
         let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::default();
         if !self.events.is_empty() {
-            for stamp in self.stamps.iter().filter(|s| s.point & OUTCOME == 0) {
+            for stamp in self.stamps.iter().filter(|s| s.point & (OUTCOME | DUE) == 0) {
                 let tid = context.tids[stamp.thread as usize];
                 stamps.entry(tid).or_default().push(Stamped { time_ns: stamp.time, id: stamp.id });
             }
@@ -412,7 +420,8 @@ impl Analyzer {
             next
         });
         let (marks, values) = (&mut self.marks, &mut self.values);
-        self.stamps.extend((0..batch.ticks.len()).filter_map(|at| {
+        let stamps = &mut self.stamps;
+        let stamp = |at: usize| {
             let point = match Kind::from_number(batch.kind[at])? {
                 Kind::Stamp => batch.point[at],
                 Kind::Outcome => OUTCOME | batch.value[at] as u32 & !OUTCOME,
@@ -435,7 +444,12 @@ impl Analyzer {
                 }
             };
             Some(Stamp { id: batch.message_id[at], time: batch.ticks[at], point, thread })
-        }));
+        };
+        for (at, stamp) in (0..batch.ticks.len()).map(stamp).enumerate() {
+            stamps.extend(stamp);
+            let due = stamp.zip(batch.intended_ns(at));
+            stamps.extend(due.map(|(stamp, time)| Stamp { time, point: DUE | stamp.point, ..stamp }));
+        }
     }
 
     /// By counter; none for CLOCK_MONOTONIC itself.
@@ -449,13 +463,23 @@ impl Analyzer {
     fn map_clocks(&mut self, damage: &mut Vec<String>) -> Option<f64> {
         let mappings = self.mappings();
         let monotonic = Counter::Monotonic as u8;
-        let (threads, all) = (&self.threads, self.stamps.len());
+        let threads = &self.threads;
+        let (mut missing, mut stamped) = (0, None);
         self.stamps.retain_mut(|stamp| {
-            let time = time_of(&mappings, threads[stamp.thread as usize].counter, stamp.time);
+            let time = match is_due(stamp.point) {
+                // Behind its stamp. A program that is early is on time.
+                true => {
+                    stamped.filter(|stamped| stamp.time.abs_diff(*stamped) < SAME_CLOCK_NS).map(|at| stamp.time.min(at))
+                }
+                false => {
+                    stamped = time_of(&mappings, threads[stamp.thread as usize].counter, stamp.time);
+                    missing += u64::from(stamped.is_none());
+                    stamped
+                }
+            };
             stamp.time = time.unwrap_or(0);
             time.is_some()
         });
-        let missing = all - self.stamps.len();
         if missing > 0 {
             damage.push(format!("{missing} stamps have no time: the counter that they were read from was compared with the clock less than twice"));
         }
@@ -478,6 +502,19 @@ impl Analyzer {
             self.values.iter().filter(|raw| ids.contains(&raw.name)).count() as u64
         };
         (times("guard.armed") > 0).then(|| Trips { all: times("guard.trip"), false_ones: times("guard.false_trip") })
+    }
+
+    /// The names, with those of the moments at which messages were due.
+    fn names_of_points(&mut self) -> HashMap<u32, String> {
+        let mut names = std::mem::take(&mut self.names);
+        let mut points: Vec<u32> = self.stamps.iter().map(|stamp| stamp.point).filter(|point| is_due(*point)).collect();
+        points.sort_unstable();
+        points.dedup();
+        for due in points {
+            let name = names.get(&(due & !DUE)).map(|name| format!("{name} due"));
+            names.extend(name.map(|name| (due, name)));
+        }
+        names
     }
 
     fn thread_names(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use taut_stats::Distribution;
 use crate::{
     Above, Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece,
     Selected, State, Wanted, advice,
-    collect::{Context, Stamp},
+    collect::{Context, Stamp, is_due},
     kernel,
     ledger::{Kind, Ledger},
     line::Line,
@@ -40,8 +40,8 @@ impl Passage {
     /// Of a message that may have passed some of the points only.
     pub fn partly(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Passage {
         let of_column = |s: &Stamp| {
-            let pass = Pass { time_ns: s.time, tid: context.tids[s.thread as usize] };
-            Some((*columns.get(&s.point)?, pass))
+            let pass = Pass::of(context.tids[s.thread as usize], s.time);
+            Some((*columns.get(&s.point)?, Pass { is_due: is_due(s.point), ..pass }))
         };
         let mut passes: Vec<(usize, Pass)> = stamps.iter().filter_map(of_column).collect();
         passes.sort_by_key(|(column, _)| *column);

@@ -4,7 +4,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::{
     Config, DeclaredChain, Error,
-    collect::{Context, Stamp},
+    collect::{Context, DUE, Stamp},
     messages::{Message, Messages},
 };
 
@@ -75,7 +75,11 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
         let points = main_line(&paths, &family);
         let line = |name| Line { name, declared: false, deadline_ns: None, points: points.clone(), family };
         match points.as_slice() {
-            [first, .., last] => lines.push(line(format!("{} → {}", context.name(*first), context.name(*last)))),
+            [first, .., last] => {
+                // Who is stamped at one point only goes from the moment that is due to this point.
+                let first = if points.len() > 2 { first & !DUE } else { *first };
+                lines.push(line(format!("{} → {}", context.name(first), context.name(*last))));
+            }
             [point] => alone.push(line(context.name(*point))),
             [] => {}
         }
@@ -99,12 +103,14 @@ fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[
     let together = families.iter().filter_map(in_family).min();
     let points = together.unwrap_or_else(|| ids.iter().map(|ids| ids[0]).collect());
     let family = families.iter().filter(|family| points.iter().any(|p| family.contains(p))).flatten().copied();
+    let family: HashSet<u32> = family.collect();
+    let due = points.first().map(|first| DUE | first).filter(|due| family.contains(due));
     Ok(Line {
         name: chain.name.clone(),
         declared: true,
         deadline_ns: chain.deadline_ns,
-        family: family.collect(),
-        points,
+        points: due.into_iter().chain(points).collect(),
+        family,
     })
 }
 

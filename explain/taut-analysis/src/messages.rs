@@ -1,6 +1,6 @@
 //! Stamps → messages: all stamps of one id, in order of time, each point once.
 
-use crate::collect::{OUTCOME, Stamp};
+use crate::collect::{DUE, OUTCOME, Stamp, is_due};
 
 /// All messages of a recording, in one flat table.
 #[derive(Default)]
@@ -33,8 +33,9 @@ pub(crate) struct Message {
 impl Messages {
     /// Cuts stamps (in any order) into messages.
     pub fn cut(mut stamps: Vec<Stamp>) -> Messages {
-        // The point settles equal times (OUTCOME is its highest bit), so that the order of batches does not matter.
-        stamps.sort_unstable_by_key(|s| (s.id, s.time, s.point));
+        // The point settles equal times (OUTCOME is its highest bit, and who is on time passes at the moment that is due), so
+        // that the order of batches does not matter.
+        stamps.sort_unstable_by_key(|s| (s.id, s.time, s.point ^ DUE));
         let mut messages = Messages::default();
         let mut write = 0;
         let mut read = 0;
@@ -57,16 +58,22 @@ impl Messages {
     fn cut_id(&mut self, stamps: &mut [Stamp], of_id: std::ops::Range<usize>, mut write: usize) -> usize {
         let mut start = write;
         let mut message = Message { start: write as u32, end: 0, outcome: None, more_outcomes: 0, last_ns: 0 };
+        let mut due: Option<Stamp> = None;
         for read in of_id {
             let stamp = stamps[read];
+            if is_due(stamp.point) {
+                due = Some(stamp);
+                continue;
+            }
             if stamp.point & OUTCOME != 0 {
                 match message.outcome {
                     None => message.outcome = Some(stamp.point & !OUTCOME),
                     Some(_) => message.more_outcomes += 1,
                 }
             } else {
-                let begins_anew = write > start + 1 && stamps[start].point == stamp.point;
-                if begins_anew || (write > start && message.outcome.is_some() && stamps[start].point == stamp.point) {
+                let is_first = write > start && stamps[start].point & !DUE == stamp.point & !DUE;
+                let went_on = |stamps: &[Stamp]| stamps.iter().any(|s| s.point & !DUE != stamp.point & !DUE);
+                if is_first && (message.outcome.is_some() || went_on(&stamps[start..write])) {
                     self.push(message, write);
                     self.split += 1;
                     start = write;
@@ -75,6 +82,11 @@ impl Messages {
                     self.repeats += 1;
                     message.last_ns = stamp.time;
                     continue;
+                }
+                // A message begins when it is due. At later points it is due when it comes.
+                if let Some(due) = due.filter(|due| write == start && due.point == DUE | stamp.point) {
+                    stamps[write] = due;
+                    write += 1;
                 }
                 stamps[write] = stamp;
                 write += 1;
@@ -135,5 +147,31 @@ mod tests {
         let (message, _) = messages.iter().next().unwrap();
         assert_eq!((message.outcome, message.more_outcomes), (Some(7), 1));
         assert_eq!(messages.outcomes_only, 1);
+    }
+
+    #[test]
+    fn a_message_begins_when_it_is_due() {
+        // The second one is late, and due before the first one is done; at a later point nothing is due before it comes.
+        let (paths, messages) = paths(vec![
+            stamp(1, 10, 1 | DUE),
+            stamp(1, 12, 1),
+            stamp(1, 5, 2 | DUE),
+            stamp(1, 40, 2),
+            stamp(2, 20, 1 | DUE),
+            stamp(2, 41, 1),
+            stamp(2, 60, 2),
+            stamp(3, 70, 1 | DUE),
+            stamp(3, 70, 1),
+        ]);
+        assert_eq!(paths, [vec![1 | DUE, 1, 2], vec![1 | DUE, 1, 2], vec![1 | DUE, 1]]);
+        assert_eq!((messages.repeats, messages.split), (0, 0));
+    }
+
+    #[test]
+    fn an_id_that_is_due_anew_is_another_message() {
+        let one = |due: u64, at: u64| [stamp(1, due, 1 | DUE), stamp(1, at, 1), stamp(1, at + 9, 2)];
+        let (paths, messages) = paths([one(10, 10), one(20, 23), one(25, 33)].concat());
+        assert_eq!(paths, vec![vec![1 | DUE, 1, 2]; 3]);
+        assert_eq!((messages.repeats, messages.split), (0, 2));
     }
 }

@@ -109,7 +109,7 @@ impl Queues {
                     sums[usize::from(is_receivers(piece, from, to))][piece.cause as usize] +=
                         piece.to_ns - piece.from_ns;
                 }
-                if from.tid != to.tid && pieces.iter().all(|piece| piece.behind.is_none()) {
+                if from.is_handed_to(to) && pieces.iter().all(|piece| piece.behind.is_none()) {
                     let handles = |cause: Cause| sums[1][cause as usize];
                     lead.entry(to.tid).or_default().push(handles(Cause::Work) + handles(Cause::Syscall));
                 }
@@ -159,19 +159,19 @@ impl Queues {
                 of_hop.push(piece);
             }
             let waits = of_hop.iter().any(|piece| piece.behind.is_some());
-            let wait = (waits && from.tid != to.tid).then(|| self.wait(passage.id, from, to, &of_hop, walker));
+            let wait = (waits && from.is_handed_to(to)).then(|| self.wait(passage.id, from, to, &of_hop, walker));
             let thread = self.threads.entry(to.tid).or_default();
-            if from.tid != to.tid && !waits {
+            if from.is_handed_to(to) && !waits {
                 thread.debts.clear();
             }
             // What would be waited at typical times.
             let load_ns =
-                if waits && from.tid == to.tid { u64::MAX } else { thread.free_ns.saturating_sub(typical_ns) };
+                if waits && !from.is_handed_to(to) { u64::MAX } else { thread.free_ns.saturating_sub(typical_ns) };
             if waits {
                 of_hop = self.root_causes(to.tid, of_hop, load_ns, walker);
             }
             let thread = self.threads.entry(to.tid).or_default();
-            if from.tid != to.tid {
+            if from.is_handed_to(to) {
                 typical_ns = typical_ns.max(thread.free_ns);
             }
             let mut sums = [[0; CAUSES]; 2];
@@ -230,7 +230,7 @@ impl Queues {
                 (since_ns, is_linked) = (end, false);
             }
             if since_ns < start_ns {
-                before = walker.alone(Pass { time_ns: since_ns, tid: to.tid }, start_ns);
+                before = walker.alone(Pass::of(to.tid, since_ns), start_ns);
             }
         }
         let clip = |piece: &Piece| {

@@ -50,7 +50,7 @@ impl Replay {
                 let (from, (column, to)) = (pair[0].1, pair[1]);
                 let hop = column as u16 - 1;
                 let wait = row.waits.iter().position(|(of, _)| *of == hop);
-                if from.tid != to.tid {
+                if from.is_handed_to(to) {
                     let since_ns = wait.map_or(from.time_ns, |wait| row.waits[wait].1.until_ns);
                     own.entry(hop).or_default()[usize::from(wait.is_some())].push(to.time_ns.saturating_sub(since_ns));
                 }

@@ -1,13 +1,14 @@
-//! When a loop should have started: the moment that its absolute timer was set to. A hop begins with the first stamp, so
-//! that a loop which is woken late shows in none; here it does, with what the time was spent on.
+//! When a loop should have started: when its messages were due by their stamps (`stamp_at`), else the moment that its absolute
+//! timer was set to. Without the first a hop begins with the first stamp, so that a loop which is woken late shows in none; here
+//! it does, with what the time was spent on.
 
 use foldhash::HashMap;
 use taut_stats::Distribution;
 
 use crate::{
     BudgetPiece, Cause, LateStart, Starts,
-    collect::{Context, Stamp},
-    kernel::{Call, Timeline},
+    collect::{Context, DUE, Stamp, is_due},
+    kernel::{Call, SAME_CLOCK_NS, Timeline},
     line::Line,
     messages::Messages,
     walk::{Pass, Walker},
@@ -20,26 +21,27 @@ const TIMER_ABSTIME: u64 = 1;
 /// Most messages of a loop start after a sleep of their own.
 const LEAST_SHARE: f64 = 0.5;
 
-/// Of a chain of which most messages are first stamped after a sleep of the stamping thread until a moment.
+/// Of a chain of which most messages were due at a moment, or are first stamped after a sleep of the stamping thread until one.
 pub(crate) fn of(line: &Line, messages: &Messages, context: &Context, walker: &mut Walker<'_>) -> Option<Starts> {
-    let first = *line.points.first()?;
-    let mut passes: Vec<(u64, Pass)> = Vec::new();
+    let first = *line.points.iter().find(|point| !is_due(**point))?;
+    let mut passes: Vec<(u64, Pass, Option<u64>)> = Vec::new();
     let mut all = 0;
     for (_, stamps) in line.messages(messages) {
         all += 1;
         let of_first = |stamp: &&Stamp| stamp.point == first;
         if let Some(stamp) = stamps.iter().find(of_first) {
-            passes.push((stamp.id, Pass { time_ns: stamp.time, tid: context.tids[stamp.thread as usize] }));
+            let due = stamps.iter().find(|stamp| stamp.point == DUE | first).map(|due| due.time);
+            passes.push((stamp.id, Pass::of(context.tids[stamp.thread as usize], stamp.time), due));
         }
     }
-    passes.sort_by_key(|(_, pass)| pass.time_ns);
+    passes.sort_by_key(|(_, pass, _)| pass.time_ns);
     let mut last: HashMap<i32, u64> = HashMap::default();
     let mut starts: Vec<(u64, Pass, u64)> = Vec::new();
-    for (id, pass) in passes {
+    for (id, pass, due) in passes {
         let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
         let timeline = walker.machine.threads.get(&pass.tid);
-        let intended = timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
-        starts.extend(intended.map(|intended_ns| (id, pass, intended_ns)));
+        let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
+        starts.extend(due.or_else(asked).map(|intended_ns| (id, pass, intended_ns)));
     }
     if starts.is_empty() || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
         return None;
@@ -79,12 +81,9 @@ fn intended(timeline: &Timeline, since_ns: u64, until_ns: u64) -> Option<u64> {
     (timer.asked_ns <= until_ns && until_ns - timer.asked_ns < SAME_CLOCK_NS).then_some(timer.asked_ns)
 }
 
-/// Timers whose moment is further off are in another clock than the recording.
-const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
-
 /// What the time from the intended start on was spent on, largest first.
 fn pieces(pass: Pass, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<BudgetPiece> {
-    let from = Pass { time_ns: intended_ns, tid: pass.tid };
+    let from = Pass::of(pass.tid, intended_ns);
     let mut sums: Vec<((Cause, u32), u64)> = Vec::new();
     for piece in walker.alone(from, pass.time_ns) {
         let (key, ns) = ((piece.cause, piece.detail), piece.to_ns - piece.from_ns);

@@ -10,7 +10,9 @@ use foldhash::{HashMap, HashSet};
 use crate::{
     Cause,
     environment::Environment,
-    kernel::{Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, Segment, State, Timeline, call_at},
+    kernel::{
+        Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, SAME_CLOCK_NS, Segment, State, Timeline, call_at,
+    },
     marks::{Marks, Other},
     names::Names,
 };
@@ -27,8 +29,6 @@ pub(crate) const TIMER_LATE: &str = "timer interrupt came late";
 const CLOCKS_AGREE_NS: u64 = 5_000;
 /// A timer that comes later than this on a CPU of which time was stolen was held up by the host.
 const STOLEN_NS: u64 = 100_000;
-/// Timers whose moment is further off are in another clock than the recording.
-const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
 /// A stretch of a critical path, of one thread and one cause.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,11 +59,23 @@ pub(crate) enum Behind {
     Work(u32),
 }
 
-/// A moment at which a thread stamped the message.
+/// A moment at which a thread stamped the message, or at which it was due there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
     pub time_ns: u64,
     pub tid: i32,
+    pub is_due: bool,
+}
+
+impl Pass {
+    pub fn of(tid: i32, time_ns: u64) -> Pass {
+        Pass { time_ns, tid, is_due: false }
+    }
+
+    /// Whether another thread took the message until then, or the thread that it was due at, which may have been at others.
+    pub fn is_handed_to(&self, to: Pass) -> bool {
+        self.is_due || self.tid != to.tid
+    }
 }
 
 /// Everything the walk looks at.
@@ -153,7 +165,7 @@ impl Walker<'_> {
             return Vec::new();
         }
         let hop = Hop { from, to_ns: to.time_ns, own: [from.tid, to.tid] };
-        let pieces = if from.tid == to.tid {
+        let pieces = if !from.is_handed_to(to) {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
             for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
                 set_behind(&mut pieces, start, end, Behind::Message(other));
@@ -162,7 +174,7 @@ impl Walker<'_> {
         } else {
             let busy = self.marks.busy_until(to.tid, id, from.time_ns, to.time_ns);
             let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
-            let (pieces, reached) = self.walk(to.tid, start, to.time_ns, Some(from.tid), hop, 0);
+            let (pieces, reached) = self.walk(to.tid, start, to.time_ns, (!from.is_due).then_some(from.tid), hop, 0);
             match busy.filter(|_| !reached) {
                 None => pieces,
                 // It has the message ahead until it receives this one.
@@ -729,7 +741,7 @@ impl Walker<'_> {
         if self.futexes.gil_wait(tid, segment.start_ns, end).is_some_and(|wait| wait.start_ns < end) {
             return None;
         }
-        let hop = Hop { from: Pass { time_ns: segment.start_ns, tid }, to_ns: 0, own: [tid; 2] };
+        let hop = Hop { from: Pass::of(tid, segment.start_ns), to_ns: 0, own: [tid; 2] };
         match self.wait(tid, timeline, at, segment.start_ns, end, hop) {
             Wait::For(_) => Some(true),
             Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {

@@ -2,7 +2,7 @@
 //! what makes it late. The explanation of the one must find the cause, and predict the other.
 
 use taut_analysis::{Cause, Contribution, Explained, Selected, Wanted};
-use taut_recording::KernelEvent;
+use taut_recording::{KernelEvent, Kind};
 
 mod scene;
 
@@ -232,4 +232,70 @@ fn a_mode_below_the_tail_is_found() {
     let mode = explained.modes.first().unwrap_or_else(|| panic!("{:?}", explained.by_cause));
     assert_eq!((mode.messages, mode.causes[0].0, mode.causes[0].1.as_str()), (80, Cause::Lock, "0x1010"));
     assert!((3_000_000..3_400_000).contains(&mode.p50_ns), "{mode:?}");
+}
+
+/// A loop in one thread that is due every ms, and stamps when: `lock_until` as above. Events, stamps, and the latencies.
+fn due_loop(n: u64, work: u64, lock_until: impl Fn(u64) -> u64) -> (Scene, Vec<u64>) {
+    let mut scene = Scene::new();
+    scene.switch(1, 0, 30, R, 0).switch(2, 0, 0, R, HOLDER);
+    let (mut now, mut latencies) = (5, Vec::new());
+    for id in 1..=n {
+        let due = 10_000 + id * 1000;
+        if now < due {
+            scene.enter(1, now, SERVER, libc::SYS_clock_nanosleep, 1, 1);
+            scene.event(1, now, KernelEvent::TimerStart, SERVER, [(due * US) as i64, (due * US) as i64 + 1000, 0]);
+            scene.switch(1, now + 1, SERVER, S, 0).wake(1, due + 3, 0, IRQ, SERVER).switch(1, due + 8, 0, R, SERVER);
+            scene.exit(1, due + 9, SERVER, libc::SYS_clock_nanosleep);
+            now = due + 10;
+        }
+        scene.mark(SERVER, now, id, "loop.started", Kind::Stamp, due * US);
+        let until = lock_until(now);
+        now += work / 2;
+        if until > now + 4 {
+            scene.enter(1, now, SERVER, libc::SYS_futex, LOCK, WAIT).switch(1, now + 1, SERVER, S, 0);
+            scene.enter(2, until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
+            scene.wake(2, until, HOLDER, 0, SERVER).exit(2, until + 1, HOLDER, libc::SYS_futex);
+            scene.switch(1, until + 10, 0, R, SERVER).exit(1, until + 11, SERVER, libc::SYS_futex);
+            now = until + 13;
+            scene.enter(1, now - 1, SERVER, libc::SYS_futex, LOCK, WAKE).exit(1, now, SERVER, libc::SYS_futex);
+        }
+        now += work - work / 2;
+        scene.stamp(SERVER, now, id, "loop.done");
+        latencies.push(now - due);
+        now += 5;
+    }
+    scene.event(1, now + 1000, KernelEvent::SchedSwitch, SERVER, [0, S, 0]);
+    (scene, latencies)
+}
+
+#[test]
+fn a_loop_is_measured_from_the_moment_at_which_it_was_due() {
+    let (scene, latencies) = due_loop(3000, 400, held);
+    let analysis = scene.analyse(Wanted { without: vec![vec!["lock:0x1010".into()]], ..Wanted::default() });
+    let chain = &analysis.chains[0];
+    assert_eq!(chain.name, "loop.started → loop.done");
+    let points: Vec<&str> = chain.points.iter().map(|point| point.name.as_str()).collect();
+    assert_eq!(points, ["loop.started due", "loop.started", "loop.done"]);
+    let ns = |us: f64| Some(us as u64 * US);
+    assert_eq!(chain.end_to_end.distribution.p99_ns, ns(quantile(&latencies, 0.99)));
+    let starts = chain.starts.as_ref().unwrap();
+    assert_eq!((starts.period_ns, starts.missing), (1_000_000, 0));
+    assert!(starts.lateness.max_ns > Some(5_000_000), "{:?}", starts.lateness);
+    // The cycles behind one that waits start late because of the same lock.
+    assert!(share(&chain.explained, Cause::Lock) > 0.97, "{:?}", chain.explained.by_cause);
+    let (_, without) = due_loop(3000, 400, |_| 0);
+    predicts(&scene, "lock:0x1010", &without, "a loop with intended starts");
+}
+
+#[test]
+fn a_program_that_is_early_is_on_time_and_another_clock_is_none() {
+    let mut scene = Scene::new();
+    for id in 1..=200u64 {
+        let (now, due) = (id * 1000, if id == 100 { 1 << 50 } else { id * 1000 + 10 });
+        scene.mark(SERVER, now, id, "loop.started", Kind::Stamp, due * US).stamp(SERVER, now + 100, id, "loop.done");
+    }
+    let chain = &scene.analyse(Wanted::default()).chains[0];
+    assert_eq!(chain.hops[0].delay.distribution.max_ns, Some(0));
+    assert_eq!((chain.messages, chain.end_to_end.distribution.n), (200, 199));
+    assert_eq!(chain.end_to_end.distribution.max_ns, Some(100 * US));
 }

@@ -15,4 +15,6 @@ pub(crate) use events::Events;
 pub(crate) use futex::Futexes;
 pub(crate) use machine::{HARD_IRQ, Loss, Machine, SOFT_IRQ, STALL};
 pub(crate) use objects::Objects;
-pub(crate) use timeline::{FAULT_BEFORE_SLEEP_NS, Segment, State, SystemCall, Timeline, ascending, call_at};
+pub(crate) use timeline::{
+    FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, State, SystemCall, Timeline, ascending, call_at,
+};

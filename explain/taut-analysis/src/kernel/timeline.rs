@@ -69,6 +69,9 @@ pub(crate) struct SystemCall {
     pub value: u32,
 }
 
+/// Moments that are further apart are of two clocks: timers and intended starts may be of another one than the recording.
+pub(crate) const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
+
 /// An armed timer, in its own clock's nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
