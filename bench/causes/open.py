@@ -2,9 +2,10 @@
 """Open loops: messages come whether or not the last one is done, so they queue. Each case is recorded with a cause put in
 and without it; the explanation must name the cause, and what it predicts without the cause is held against the run without.
 
-Needs root, a C compiler and what `make setup` leaves in .venv. Writes docs/predictions-proof.md with --page."""
+Needs root, a C++20 compiler and what `make setup` leaves in .venv. Writes docs/predictions-proof.md with --page."""
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -14,18 +15,18 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from stage import own_cgroup
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent / "open"
 QUANTILES = (0.5, 0.95, 0.99)
 LIMIT_RATIO, LIMIT_NS = 0.15, 50_000
-ROOT_CAUSE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Case:
     program: str
     kind: str
-    without: str
     load: float
     arrivals: str
     transport: str = "pipe"
@@ -39,12 +40,31 @@ class Case:
         return f"{self.program} {self.kind}, {self.arrivals}, load {self.load}, {self.transport}, {where}{stages}"
 
 
-CAUSES = {"lock": "lock:cfg_lock", "work": "work", "sleep": "sleep", "preempted": "preempted", "gil": "gil"}
+# Of each kind: the word that must be the largest cause, and what is predicted without; None: nothing is. The cause of a
+# hand-over is what the thread that wakes did, and too much load has no remedy that a run could show.
+KINDS = {
+    "lock": ("lock", "lock:cfg_lock"),
+    "pi_lock": ("lock", "lock:cfg_lock"),
+    "work": ("work", "work"),
+    "sleep": ("sleep", "sleep"),
+    "preempted": ("preempted", "preempted"),
+    "own_priority": ("preempted", "preempted"),
+    "quota": ("throttled", "throttled"),
+    "gil": ("gil", "gil"),
+    "semaphore": ("work", "work"),
+    "atomic_wait": ("work", "work"),
+    "condition": ("work", "work"),
+    "condvar": ("work", "work"),
+    "mpsc": ("work", "work"),
+    "queue": ("work", "work"),
+    "overload": ("queued", None),
+}
+LOADS = (0.2, 0.5, 0.8, 0.95)
 
 
 def cases() -> list[Case]:
-    found = []
-    c = [
+    """Round by round, so that the first ones are of every kind."""
+    places = [
         ("pipe", 1, False),
         ("socket", 1, True),
         ("shm", 3, False),
@@ -52,18 +72,23 @@ def cases() -> list[Case]:
         ("pipe", 3, True),
         ("socket", 3, False),
     ]
-    loads = [0.2, 0.5, 0.8, 0.95]
-    for number, (kind, arrivals, load) in enumerate(
-        (kind, arrivals, load)
-        for kind in ("lock", "preempted", "work", "sleep")
-        for arrivals in ("periodic", "poisson")
-        for load in loads
+    found = []
+    for number, (load, arrivals) in enumerate(
+        (load, arrivals) for arrivals in ("poisson", "periodic") for load in LOADS
     ):
-        transport, stages, processes = c[number % len(c)]
-        found.append(Case("c", kind, CAUSES[kind], load, arrivals, transport, stages, processes))
-    for kind in ("sleep", "work", "gil"):
-        for load in (0.15, 0.4, 0.7):
-            found.append(Case("asyncio", kind, CAUSES[kind], load, "poisson", "socket"))
+        for at, kind in enumerate(("lock", "pi_lock", "preempted", "own_priority", "work", "sleep", "quota")):
+            found.append(Case("c++", kind, load, arrivals, *places[(number + at) % len(places)]))
+        for kind in ("semaphore", "atomic_wait", "condition"):
+            found.append(Case("c++", kind, load, arrivals))
+        for kind in ("condvar", "mpsc", "lock"):
+            found.append(Case("rust", kind, load, arrivals, "channel"))
+        # What the interpreter and asyncio do for a message comes on top.
+        for kind in ("sleep", "work", "gil"):
+            found.append(Case("asyncio", kind, round(load * 0.75, 2), arrivals, "socket"))
+        for kind in ("condition", "queue", "lock"):
+            found.append(Case("python", kind, round(load * 0.75, 2), arrivals, "threads"))
+        if number < 2:
+            found.append(Case("c++", "overload", (1.1, 1.3)[number], arrivals))
     return found
 
 
@@ -74,10 +99,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--results", type=Path, help="append the results here, a JSON line a case")
     parser.add_argument("--page", type=Path, help="write what --results holds as a page here, and record nothing")
+    parser.add_argument("--keep", type=Path, help="keep the recordings here; those that are here are explained again")
     parser.add_argument("--taut", default=str(ROOT / ".venv/bin/taut"))
     parser.add_argument("--explain", default="", help="a command instead of `taut explain`")
     parser.add_argument("--python", default=str(ROOT / ".venv/bin/python"))
     parser.add_argument("--seconds", type=float, default=5.0, help="of a recording")
+    parser.add_argument("--priority", type=int, default=10, help="of the loop (SCHED_FIFO); 0: none")
     options = parser.parse_args()
     if options.page:
         results = [json.loads(line) for line in options.results.read_text().splitlines()]
@@ -86,84 +113,121 @@ def main() -> None:
     if os.geteuid() != 0:
         parser.error("needs root: real-time priority and the full tier")
     chosen = [case for case in cases() if options.only in case.name][options.first : options.first + options.count]
-    with tempfile.TemporaryDirectory() as folder:
-        loop = Path(folder) / "loop"
-        command = [
-            "cc",
-            "-std=gnu17",
-            "-O2",
-            f"-I{ROOT / 'include'}",
-            str(HERE / "loop.c"),
-            "-o",
-            str(loop),
-            "-lpthread",
-            "-lm",
-        ]
-        subprocess.run(command, check=True)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if options.keep:
+            options.keep.mkdir(parents=True, exist_ok=True)
+        cgroup = stack.enter_context(own_cgroup())
+        programs = build(folder, options)
         for number, case in enumerate(chosen):
-            result = measure(case, number + options.first, Path(folder), options, loop)
+            if case.kind == "quota" and cgroup is None:
+                print(f"{case.name}: no cgroup with a CPU quota may be made", flush=True)
+                continue
+            result = measure(case, number + options.first, folder, options, programs, cgroup)
             print(line(result), flush=True)
             if options.results:
                 with options.results.open("a") as file:
                     file.write(json.dumps(result) + "\n")
 
 
-def measure(case: Case, seed: int, folder: Path, options: argparse.Namespace, loop: Path) -> dict:
-    work_us = 200 if case.program == "c" else 300
-    period_us = work_us / case.load
-    messages = int(options.seconds * 1e6 / period_us)
-    # Of the time that is free, so that the queue ends before the next one begins.
-    size_us = 6000 if case.program == "c" else 15000
-    every_us = (
-        max(46_000, size_us * 1.5 / (1 - case.load))
-        if case.program == "c"
-        else max(100_000, size_us * 1.5 / (1 - case.load))
-    )
-    words = [
-        "--kind",
-        case.kind,
-        "--work-us",
-        str(work_us),
-        "--period-us",
-        str(round(period_us)),
-        "--messages",
-        str(messages),
+def build(folder: Path, options: argparse.Namespace) -> dict[str, list[str]]:
+    """The command of each language."""
+    loop = folder / "loop"
+    compiler = [
+        "c++",
+        "-std=c++20",
+        "-O2",
+        f"-I{ROOT / 'include'}",
+        str(HERE / "loop.cpp"),
+        "-o",
+        str(loop),
+        "-lpthread",
     ]
-    words += ["--size-us", str(size_us), "--every-us", str(round(every_us)), "--seed", str(seed + 1)]
-    words += ["--poisson"] if case.arrivals == "poisson" else []
-    if case.program == "c":
-        words += ["--transport", case.transport, "--stages", str(case.stages)]
-        words += ["--processes"] if case.processes else []
-        program = [str(loop), *words]
-    else:
-        program = [options.python, str(HERE / "loop.py"), *words]
-    chains = []
-    for off in ([], ["--off"]):
-        recording = folder / "run.mcap"
-        run([options.taut, "record", "-o", str(recording), "--", *program, *off])
-        explain = options.explain.split() or [options.taut, "explain"]
-        explained = run([*explain, str(recording), "--without", case.without, "--all", "--format", "json"])
-        chains.append(max(json.loads(explained)["chains"], key=lambda chain: chain["messages"]))
-        recording.unlink()
-    on, off = chains
-    found = next(w for w in on["what_if"] if w["without"] == case.without)
-    measured = sorted(message["total_ns"] for message in off["all"])
+    subprocess.run(compiler, check=True)
+    cargo = ["cargo", "build", "--quiet", "--locked", "-p", "taut-stamp", "--example", "open_loop"]
+    subprocess.run(cargo, cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    python = [options.python, str(HERE / "loop.py")]
+    return {
+        "c++": [str(loop)],
+        "rust": [str(target / "debug/examples/open_loop")],
+        "asyncio": python,
+        "python": [*python, "--threads"],
+    }
+
+
+def measure(
+    case: Case,
+    seed: int,
+    folder: Path,
+    options: argparse.Namespace,
+    programs: dict[str, list[str]],
+    cgroup: Path | None,
+) -> dict:
+    is_slow = case.program in ("asyncio", "python")
+    work_us, size_us, every_us = (300, 15_000, 100_000) if is_slow else (200, 6000, 46_000)
+    period_us = work_us / case.load
+    # Of the time that is free, so that the queue ends before the next one begins, mostly.
+    every_us = max(every_us, size_us * 1.5 / max(1 - case.load, 0.05))
+    if case.kind == "quota":
+        size_us, every_us = 60_000, 400_000
+    words = {
+        "kind": case.kind,
+        "work-us": work_us,
+        "period-us": round(period_us),
+        "messages": int(options.seconds * 1e6 / period_us),
+        "size-us": size_us,
+        "every-us": round(every_us),
+        "seed": seed + 1,
+        # A quota is of threads without a real-time priority.
+        "priority": 0 if case.kind == "quota" else options.priority,
+    }
+    if case.program == "c++":
+        words |= {"transport": case.transport, "stages": case.stages}
+    if case.kind == "quota":
+        # What the loop needs, the thread that uses it up, and no more: of 100 ms.
+        (cgroup / "cpu.cfs_quota_us").write_text(str(round(100_000 * case.load + 40_000)))
+        words |= {"cgroup": cgroup / "cgroup.procs"}
+    command = [*programs[case.program], *(str(word) for pair in words.items() for word in (f"--{pair[0]}", pair[1]))]
+    command += ["--poisson"] * (case.arrivals == "poisson") + ["--processes"] * case.processes
+    word, without = KINDS[case.kind]
+    on = explained(case, command, without, folder, options, "on")
+    off = explained(case, [*command, "--off"], None, folder, options, "off") if without else None
     shares = {share["cause"]: share["tail_share"] for share in on["by_cause"]}
+    largest = max(shares, key=lambda cause: shares[cause], default="-")
     predictions = []
-    for predicted in found["quantiles"]:
-        truth = measured[math.ceil(predicted["quantile"] * len(measured)) - 1]
-        predictions.append({**predicted, "measured_ns": truth})
-    word = case.without.split(":")[0]
+    if off:
+        measured = sorted(message["total_ns"] for message in off["all"])
+        found = next(w for w in on["what_if"] if w["without"] == without)
+        for predicted in found["quantiles"]:
+            truth = measured[math.ceil(predicted["quantile"] * len(measured)) - 1]
+            predictions.append({**predicted, "measured_ns": truth})
     return {
         "name": case.name,
+        "program": case.program,
         "kind": case.kind,
         "messages": len(on["all"]),
-        "root_cause": max(shares, key=lambda cause: shares[cause], default="-"),
+        "root_cause": largest,
         "share": shares.get(word, 0.0),
-        "is_right": max(shares, key=lambda cause: shares[cause], default="-") == word,
+        "is_right": largest == word,
         "queued": shares.get("queued", 0.0),
         "predictions": predictions,
     }
+
+
+def explained(
+    case: Case, command: list[str], without: str | None, folder: Path, options: argparse.Namespace, side: str
+) -> dict:
+    """The chain of one recording; one that was kept is explained anew."""
+    recording = (options.keep or folder) / f"{case.name} {side}.mcap".replace("/", "-")
+    if not (options.keep and recording.exists()):
+        run([options.taut, "record", "-q", "-o", str(recording), "--", *command])
+    explain = options.explain.split() or [options.taut, "explain"]
+    asked = ["--without", without] if without else []
+    chains = json.loads(run([*explain, str(recording), *asked, "--all", "--format", "json"]))["chains"]
+    if not options.keep:
+        recording.unlink()
+    return max(chains, key=lambda chain: chain["messages"])
 
 
 def is_near(predicted: dict) -> bool:
@@ -192,19 +256,29 @@ def page(results: list[dict]) -> str:
     out += "Written by `bench/causes/open.py`. Each case is one recording with the cause and one without it, on the same machine; times in ms.\n\n"
     right = sum(result["is_right"] for result in results)
     out += f"Root cause right in {right} of {len(results)} cases.\n\n"
-    out += "| quantile | within 15 % or 50 µs of the run without | in the interval |\n|---|--:|--:|\n"
+    out += "| kind | cases | root cause right | predictions | within 15 % or 50 µs of the run without | in the interval |\n|---|--:|--:|--:|--:|--:|\n"
+    for program, kind in dict.fromkeys((result["program"], result["kind"]) for result in results):
+        of_kind = [result for result in results if (result["program"], result["kind"]) == (program, kind)]
+        of = [p for result in of_kind for p in result["predictions"]]
+        right = sum(result["is_right"] for result in of_kind)
+        out += f"| {program} {kind} | {len(of_kind)} | {right} | {len(of)} | {sum(map(is_near, of))} | {sum(map(is_covered, of))} |\n"
+    out += "\n| quantile | within 15 % or 50 µs of the run without | in the interval |\n|---|--:|--:|\n"
     for quantile in QUANTILES:
         of = [p for result in results for p in result["predictions"] if p["quantile"] == quantile]
         near, covered = sum(map(is_near, of)), sum(map(is_covered, of))
         out += f"| p{100 * quantile:.0f} | {near} of {len(of)} | {covered} of {len(of)} |\n"
     out += "\n| case | root cause | its share | queued | p99 with | predicted | interval | measured without |\n|---|---|--:|--:|--:|--:|--:|--:|\n"
     for result in results:
+        head = f"| {result['name']} | {result['root_cause']} | {100 * result['share']:.0f} % | {100 * result['queued']:.0f} % "
+        if not result["predictions"]:
+            out += head + "| | | | |\n"
+            continue
         p = result["predictions"][-1]
         ms = {key: f"{p[key] / 1e6:.3f}" for key in ("before_ns", "after_ns", "low_ns", "high_ns", "measured_ns")}
         mark = "" if is_near(p) else " **off**"
         out += (
-            f"| {result['name']} | {result['root_cause']} | {100 * result['share']:.0f} % | {100 * result['queued']:.0f} % | {ms['before_ns']} "
-            f"| {ms['after_ns']} | {ms['low_ns']} – {ms['high_ns']} | {ms['measured_ns']}{mark} |\n"
+            head
+            + f"| {ms['before_ns']} | {ms['after_ns']} | {ms['low_ns']} – {ms['high_ns']} | {ms['measured_ns']}{mark} |\n"
         )
     return out
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""The open loop of loop.c in Python: an asyncio service that handles requests of a client which sends at its own times. Kinds:
-sleep (a handler blocks the event loop now and then), work (it computes), gil (another thread computes in Python)."""
+"""The open loop of loop.cpp in Python: an asyncio service that handles requests of a client which sends at its own times, or,
+with --threads, a thread that takes them from a queue. Kinds: sleep (a handler blocks now and then), work (it computes), gil
+(another thread computes in Python); of threads lock (another thread holds it), and queue and condition (a helper thread is asked
+for half of the work, and now and then computes longer)."""
 
 import argparse
 import asyncio
 import os
+import queue
 import random
 import socket
 import struct
@@ -24,11 +27,18 @@ def main() -> None:
     parser.add_argument("--work-us", type=float, default=300)
     parser.add_argument("--size-us", type=float, default=15_000)
     parser.add_argument("--every-us", type=float, default=100_000)
-    parser.add_argument("--kind", default="sleep", choices=["sleep", "work", "gil"])
+    parser.add_argument("--kind", default="sleep", choices=["sleep", "work", "gil", "lock", "queue", "condition"])
     parser.add_argument("--off", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cpu", type=int, default=1)
+    parser.add_argument("--priority", type=int, default=0)
+    parser.add_argument("--threads", action="store_true", help="instead of asyncio")
     options = parser.parse_args()
+    if options.priority:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority))
+    if options.threads:
+        serve_by_threads(options)
+        return
     service, client = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -51,7 +61,7 @@ def send(to: socket.socket, options: argparse.Namespace) -> None:
     for number in range(1, options.messages + 1):
         due += chance.expovariate(1 / period_s) if options.poisson else period_s
         time.sleep(max(due - time.monotonic(), 0))
-        taut.stamp("client.sent", number)
+        taut.stamp_at("client.sent", number, round(due * 1e9))
         to.sendall(ID.pack(number))
 
 
@@ -71,6 +81,100 @@ async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
                 compute(options.size_us)
         taut.stamp("service.done", number)
         taut.applied(number)
+
+
+def serve_by_threads(options: argparse.Namespace) -> None:
+    """The source is a thread of its own too: it sleeps nearly always."""
+    chance = random.Random(options.seed + 1)
+    inbox: queue.SimpleQueue[int] = queue.SimpleQueue()
+    lock = threading.Lock()
+    taut.name_lock("cfg_lock", lock)
+    threading.Thread(target=send_by_queue, args=(inbox, options), daemon=True, name="source").start()
+    if options.kind == "lock" and not options.off:
+        threading.Thread(target=hold_lock, args=(lock, options), daemon=True, name="holder").start()
+    helper = {"queue": by_queue, "condition": by_condition}.get(options.kind, lambda: compute)()
+    os.sched_setaffinity(0, {options.cpu})
+    strike = time.monotonic()
+    for _ in range(options.messages):
+        number = inbox.get()
+        taut.stamp("service.received", number)
+        strikes = time.monotonic() > strike
+        if strikes:
+            strike = time.monotonic() + options.every_us / 1e6 * chance.uniform(0.5, 1.5)
+        compute(options.work_us / 2)
+        helper(options.work_us / 2 + options.size_us * (strikes and not options.off and options.kind != "lock"))
+        with lock:
+            pass
+        taut.stamp("service.done", number)
+        taut.applied(number)
+
+
+def send_by_queue(inbox: queue.SimpleQueue, options: argparse.Namespace) -> None:
+    os.sched_setaffinity(0, {1 - options.cpu})
+    chance = random.Random(options.seed)
+    due = time.monotonic() + 0.3
+    for number in range(1, options.messages + 1):
+        due += chance.expovariate(1e6 / options.period_us) if options.poisson else options.period_us / 1e6
+        time.sleep(max(due - time.monotonic(), 0))
+        taut.stamp_at("source.sent", number, round(due * 1e9))
+        inbox.put(number)
+
+
+def by_queue():
+    """A helper that is asked and answers by queues."""
+    jobs: queue.Queue[float] = queue.Queue()
+    answers: queue.Queue[bool] = queue.Queue()
+
+    def help_out() -> None:
+        while True:
+            compute(jobs.get())
+            answers.put(True)
+
+    threading.Thread(target=help_out, daemon=True, name="helper").start()
+
+    def ask(us: float) -> None:
+        jobs.put(us)
+        answers.get()
+
+    return ask
+
+
+def by_condition():
+    """The same by a condition variable."""
+    changed = threading.Condition()
+    job = 0.0
+
+    def help_out() -> None:
+        nonlocal job
+        while True:
+            with changed:
+                while not job:
+                    changed.wait()
+                us = job
+            compute(us)
+            with changed:
+                job = 0.0
+                changed.notify_all()
+
+    threading.Thread(target=help_out, daemon=True, name="helper").start()
+
+    def ask(us: float) -> None:
+        nonlocal job
+        with changed:
+            job = us
+            changed.notify_all()
+            while job:
+                changed.wait()
+
+    return ask
+
+
+def hold_lock(lock: threading.Lock, options: argparse.Namespace) -> None:
+    chance = random.Random(options.seed + 2)
+    while True:
+        time.sleep(options.every_us / 1e6 * chance.uniform(0.5, 1.5))
+        with lock:
+            time.sleep(options.size_us / 1e6)
 
 
 def hold_gil(options: argparse.Namespace) -> None:
