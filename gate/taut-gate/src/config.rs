@@ -163,7 +163,7 @@ fn figure(text: &str) -> Result<BudgetFigure> {
     let unknown = || format!("budget: figure = {text:?}; write SIDE.FIGURE as in own.p99, total.p50, work.mean");
     match format!("chain.{text}").parse::<Vote>().map_err(|error| wrong!("{}: {error}", unknown()))? {
         Vote::Time(_, side, statistic) if !statistic.is_share() => Ok(BudgetFigure::Time(side, statistic)),
-        _ => return Err(ConfigError(unknown())),
+        _ => Err(ConfigError(unknown())),
     }
 }
 
