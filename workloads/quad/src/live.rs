@@ -12,15 +12,10 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use taut_bus::{cycle::RealTime, transport::Frame};
+use taut_simulated_clock::Slips;
 use taut_stats::Distribution;
 
-use crate::{
-    clock::{Pace, Slips},
-    failure::HostAct,
-    joints::LEGS,
-    page::Mapped,
-    world::World,
-};
+use crate::{clock::Pace, failure::HostAct, joints::LEGS, page::Mapped, world::World};
 
 /// The host's end is looked for so often, ns.
 const LOOK_NS: u64 = 10_000_000;

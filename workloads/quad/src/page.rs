@@ -2,33 +2,21 @@
 //! with their times, and what the inertial unit feels. Everything in it is an atomic integer, so any bytes are valid and a
 //! process that is killed in the middle of anything leaves the other one a consistent page.
 
-use std::{
-    fs::File,
-    io,
-    ops::Deref,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
-    path::Path,
-    ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU32, AtomicU64,
-            Ordering::{Acquire, Relaxed, Release, SeqCst},
-            fence,
-        },
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
+        fence,
     },
 };
 
-use rustix::{
-    fs::{MemfdFlags, ftruncate, memfd_create},
-    mm::{MapFlags, ProtFlags, mmap, munmap},
-    thread::futex,
-    time::Timespec,
-};
+use rustix::{thread::futex, time::Timespec};
 use taut_bus::{
     cycle::{Attitude, InertialUnit, SimulatedInertialUnit},
     transport::{Arrival, Error, Frame, Transport},
 };
+use taut_simulated_clock::{Plain, Time};
 
 use crate::joints::LEGS;
 
@@ -46,9 +34,8 @@ pub struct Page {
     pub to_host: Bell,
     /// Rung by the host: a frame was sent.
     pub to_robot: Bell,
-    /// The simulated clock: how far it is behind CLOCK_MONOTONIC, and how far it may go.
-    pub behind_ns: AtomicU64,
-    pub until_ns: AtomicU64,
+    /// The simulated clock.
+    pub time: Time<1>,
     inertial: Readings,
     commands: [Lane; LEGS],
     replies: [Lane; LEGS],
@@ -199,77 +186,11 @@ impl Page {
     }
 }
 
-/// A mapping of the page, shared by whoever in this process needs it.
-pub struct Mapped {
-    page: NonNull<Page>,
-    file: OwnedFd,
-}
+// SAFETY: atomic integers throughout; zeros are empty lanes and a clock that has yet to begin.
+unsafe impl Plain for Page {}
 
-// SAFETY: the page is atomic integers, and the mapping lives as long as this value.
-unsafe impl Send for Mapped {}
-// SAFETY: as above.
-unsafe impl Sync for Mapped {}
-
-impl Mapped {
-    /// A new page, all zeros, that processes started from now on can open by `path`.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn create() -> io::Result<Arc<Mapped>> {
-        let file = memfd_create(c"taut-quad", MemfdFlags::empty())?;
-        ftruncate(&file, size_of::<Page>() as u64)?;
-        Mapped::of(file)
-    }
-
-    /// The page of another process.
-    ///
-    /// # Errors
-    /// It is not there, or is not one.
-    pub fn open(path: &Path) -> io::Result<Arc<Mapped>> {
-        let file = File::options().read(true).write(true).open(path)?;
-        if file.metadata()?.len() != size_of::<Page>() as u64 {
-            return Err(io::Error::other("not the page of a robot of this version"));
-        }
-        Mapped::of(file.into())
-    }
-
-    /// What a child process opens.
-    pub fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.file.as_raw_fd())
-    }
-
-    fn of(file: OwnedFd) -> io::Result<Arc<Mapped>> {
-        // SAFETY: a new mapping of the file's whole length, which no process changes after `create`.
-        let page = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                size_of::<Page>(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                file.as_fd(),
-                0,
-            )?
-        };
-        let page = NonNull::new(page.cast::<Page>()).ok_or_else(|| io::Error::other("mapped at null"))?;
-        Ok(Arc::new(Mapped { page, file }))
-    }
-}
-
-impl Deref for Mapped {
-    type Target = Page;
-
-    fn deref(&self) -> &Page {
-        // SAFETY: mapped with the page's size and at a page's alignment until `drop`; atomics are valid whatever the bytes.
-        unsafe { self.page.as_ref() }
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `of` with this size; nobody borrows from it any more.
-        let _ = unsafe { munmap(self.page.as_ptr().cast(), size_of::<Page>()) };
-    }
-}
+/// A mapping of the page.
+pub type Mapped = taut_simulated_clock::Mapped<Page>;
 
 /// The host's end of a bus.
 pub struct Mailbox {
@@ -345,6 +266,8 @@ impl InertialUnit for Inertial {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn frame(id: u32, bytes: &[u8]) -> Frame {
@@ -408,10 +331,5 @@ mod tests {
             let (read, done_ns) = unit.read(7).unwrap();
             assert_eq!((read, done_ns), (attitude, 7 + SimulatedInertialUnit::default().takes_ns));
         }
-    }
-
-    #[test]
-    fn a_file_of_another_size_is_no_page() {
-        assert!(Mapped::open(Path::new("/proc/self/exe")).is_err());
     }
 }

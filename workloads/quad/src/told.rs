@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
+use taut_simulated_clock::MOST_SLIP;
 use taut_stats::Distribution;
 
 use crate::{
@@ -11,10 +12,6 @@ use crate::{
     host::Host,
     live::Lived,
 };
-
-/// A run is no evidence where the simulator was held up for more than this share of it: what a machine does that cannot even
-/// run the robot says nothing of the host.
-pub const MOST_SLIP: f64 = 0.10;
 
 /// What the host saw, as the host's process prints it.
 pub fn host(host: &Host) -> Value {

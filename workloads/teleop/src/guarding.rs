@@ -1,0 +1,49 @@
+//! The guard's process: it hears the follower arm's own state stream and answers the heartbeat. Hung or killed it answers nothing, and
+//! the follower stops without being asked to.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::{
+    Part,
+    guards::Guard,
+    links::{Control, Link},
+    realtime,
+    stream::StateStream,
+};
+
+const TICK_NS: u64 = 4_000_000;
+
+pub fn run(control: &Control, part: &Part, mut heartbeat: Link) -> Result<()> {
+    let clock = part.clock()?;
+    let mut stream = StateStream::start(&part.host, part.states, part.receiver)?;
+    let mut guard = Guard::new(part.guard, part.wire, part.operator)?;
+    let priority = realtime::ask(realtime::GUARD);
+    control.say("ready", &json!({}));
+    let (mut states, mut challenges) = (Vec::new(), Vec::new());
+    loop {
+        // At the stream's end silence is what the guard finds.
+        let sources = [control.source(), stream.source(), heartbeat.source()];
+        let [is_called, has_states, _] = clock.wait(clock.now_ns() + TICK_NS, sources);
+        if is_called {
+            break;
+        }
+        if has_states {
+            stream.read(&clock, &mut states);
+        }
+        guard.turn(&states, clock.now_ns());
+        states.clear();
+        heartbeat.numbers(&mut challenges);
+        for challenge in challenges.drain(..) {
+            if let Some(answer) = guard.answer(challenge, clock.now_ns()) {
+                heartbeat.send(&answer.to_le_bytes());
+            }
+        }
+        if !heartbeat.is_open {
+            break;
+        }
+    }
+    control.say("result", &json!({ "guard": guard.summary(), "priority": priority, "stream": stream.counts().json() }));
+    control.hear();
+    Ok(())
+}
