@@ -227,7 +227,7 @@ fn every_source_serves_at_every_depth() {
             let chosen = match start(&wanted) {
                 Ok(chosen) => chosen,
                 Err(error) if !is_root => {
-                    eprintln!("SKIPPED every_source_serves_at_every_depth: {error}");
+                    not_permitted(source, &error.to_string());
                     child.kill().unwrap();
                     continue;
                 }
