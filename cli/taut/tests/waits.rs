@@ -6,8 +6,19 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use taut_skip::{Need, skip};
 
-/// Causes of the slow messages of a recorded run of `waits MEANS`: (cause, share). `None` where the kernel is not recorded.
-fn causes(folder: &Path, means: &str) -> Option<Vec<(String, f64)>> {
+/// Of each message that is handed over; see waits.cpp.
+const WORK_NS: u64 = 2_000_000;
+
+/// Over all messages of a recorded run of `waits MEANS`.
+#[derive(Debug)]
+struct Spent {
+    messages: u64,
+    lock_ns: u64,
+    other_ns: u64,
+}
+
+/// Of all messages together: on a busy machine a single one waits for a CPU above all. `None` where the kernel is not recorded.
+fn spent(folder: &Path, means: &str) -> Option<Spent> {
     let file = folder.join(format!("{means}.mcap"));
     let recorded = Command::new(cargo_bin("taut"))
         .args(["record", "-q", "-o"])
@@ -19,13 +30,28 @@ fn causes(folder: &Path, means: &str) -> Option<Vec<(String, f64)>> {
         .unwrap();
     // 5: events were lost on a busy machine.
     assert!(matches!(recorded.status.code(), Some(0 | 5)), "{means}: {}", String::from_utf8_lossy(&recorded.stderr));
-    let output = Command::new(cargo_bin("taut")).arg("explain").arg(&file).args(["--format", "json"]).output().unwrap();
-    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
-    if explained["recording"]["tier"] == "stamps" {
+    let taut = |arguments: &[&str]| {
+        let output = Command::new(cargo_bin("taut")).args(arguments).arg(&file).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{means}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let report: Value = serde_json::from_slice(&taut(&["report", "--format", "json"])).unwrap();
+    if report["recording"]["tier"] == "stamps" {
         return None;
     }
-    let cause = |cause: &Value| (cause["cause"].as_str().unwrap().to_owned(), cause["tail_share"].as_f64().unwrap());
-    Some(explained["chains"][0]["causes"].as_array().unwrap().iter().map(cause).collect())
+    let table = String::from_utf8(taut(&["export", "csv", "-o", "-"])).unwrap();
+    let mut rows = table.lines().map(|row| row.split(',').collect::<Vec<&str>>());
+    let head = rows.next().unwrap();
+    let [lock, all] = ["lock_ns", "duration_ns"].map(|name| head.iter().position(|column| *column == name).unwrap());
+    let mut spent = Spent { messages: 0, lock_ns: 0, other_ns: 0 };
+    for row in rows {
+        let [lock_ns, all_ns] = [lock, all].map(|column| row[column].parse::<u64>().unwrap());
+        spent.messages += 1;
+        spent.lock_ns += lock_ns;
+        spent.other_ns += all_ns - lock_ns;
+    }
+    assert!(spent.messages >= 100, "{means}: {spent:?}");
+    Some(spent)
 }
 
 #[test]
@@ -40,12 +66,17 @@ fn a_mutex_is_a_lock_and_a_hand_over_is_none() {
     for (means, is_lock) in
         [("semaphore", false), ("atomic", false), ("condition", false), ("std_mutex", true), ("mutex", true)]
     {
-        let Some(causes) = causes(folder.path(), means) else {
+        let Some(spent) = spent(folder.path(), means) else {
             return skip(Need::Perf, "only stamps were recorded");
         };
-        let share: f64 = causes.iter().filter(|(cause, _)| cause == "lock").map(|(_, share)| share).sum();
-        // A condition has a mutex of its own, and a mutex may have waited for a CPU besides.
-        assert!(if is_lock { share > 0.0 } else { share < 0.5 }, "{means}: lock {share}: {causes:?}");
-        assert!(is_lock || means == "condition" || share == 0.0, "{means}: {causes:?}");
+        if is_lock {
+            // The rest is waiting for a CPU.
+            assert!(10 * spent.lock_ns > spent.lock_ns + spent.other_ns, "{means}: {spent:?}");
+        } else {
+            // The work that is waited for is no lock's.
+            assert!(spent.other_ns >= spent.messages * WORK_NS, "{means}: {spent:?}");
+            // A condition has a mutex of its own: whoever is woken with it held waits for that, too.
+            assert!(spent.lock_ns == 0 || means == "condition", "{means}: {spent:?}");
+        }
     }
 }
