@@ -38,6 +38,8 @@ def test_a_failed_robot_is_said_first_and_by_the_exit_code(
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("quad: failed: ") and "servo 2 reports a fault" in lines[0]
     assert "taut: demo quad: the robot failed; the report is of that run" in lines
+    sentence = next(line for line in lines if line.startswith("The recorded program failed: "))
+    assert sentence.startswith("The recorded program failed: it ended with exit code 1."), sentence
 
 
 def test_a_missing_package_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

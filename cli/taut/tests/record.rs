@@ -132,10 +132,11 @@ fn a_process_whose_name_is_no_text_can_be_attached_to() {
 fn exit_codes_and_deaths_are_passed_on() {
     let bench = Bench::new();
     bench.taut(&["record", "-o", "failed.mcap", "--", "./robot", "3", "0", "42"]).assert().code(42);
-    let notes = |run: &str| bench.report(run).to_string();
-    assert!(notes("failed.mcap").contains("the recorded program ended with exit code 42, not 0"));
+    let headline = |run: &str| bench.report(run)["headline"].as_str().unwrap().to_owned();
+    let failed = "The recorded program failed: it ended with exit code 42. ";
+    assert!(headline("failed.mcap").starts_with(failed), "{}", headline("failed.mcap"));
     bench.taut(&["record", "-o", "fine.mcap", "--", "./robot", "3"]).assert().success();
-    assert!(!notes("fine.mcap").contains("exit code"));
+    assert!(!headline("fine.mcap").contains("failed"));
     bench.taut(&["record", "--", "sh", "-c", "kill -9 $$"]).assert().code(137);
 }
 

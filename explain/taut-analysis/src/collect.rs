@@ -618,11 +618,6 @@ fn notes(
     if ending.is_none() {
         notes.push("the recorder was killed: this is what it had written until then".to_owned());
     }
-    if let Some(Ending { exit_code: Some(code @ 1..), reason, .. }) = ending
-        && reason == "command exited"
-    {
-        notes.push(format!("the recorded program ended with exit code {code}, not 0"));
-    }
     if messages.repeats > 0 {
         notes.push(format!(
             "{} stamps repeated a point that their message had passed before; the first pass counts",

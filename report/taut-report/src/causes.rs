@@ -36,6 +36,7 @@ pub struct Asked<'a> {
 /// What `taut explain` prints.
 pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(named.name));
+    out.extend(crate::headline::failure(named.analysis).map(|sentence| format!("\n{sentence}\n")));
     let is_asked = asked.suspects || !asked.messages.is_empty();
     let (told, listed) = if is_asked {
         (named.analysis.chains.iter().collect(), Vec::new())

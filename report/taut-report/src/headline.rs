@@ -10,17 +10,26 @@ const STEADY: u64 = 10;
 /// A start that is later than one of so many parts of the period is late.
 const LATE: u64 = 20;
 
-/// What happened, in two or three short sentences about the largest chain.
+/// What happened, in two or three short sentences about the largest chain; first that the program failed, if it did.
 pub fn headline(analysis: &Analysis) -> String {
-    let Some(chain) = analysis.chains.first() else {
-        return without_chains(analysis);
-    };
-    let mut sentences = vec![lateness(chain)];
-    sentences.extend(where_late(chain));
-    sentences.extend(starts(chain));
-    sentences.extend(ended(chain));
-    sentences.extend(silent(analysis));
+    let mut sentences: Vec<String> = failure(analysis).into_iter().collect();
+    match analysis.chains.first() {
+        None => sentences.push(without_chains(analysis)),
+        Some(chain) => {
+            sentences.push(lateness(chain));
+            sentences.extend(where_late(chain));
+            sentences.extend(starts(chain));
+            sentences.extend(ended(chain));
+            sentences.extend(silent(analysis));
+        }
+    }
     sentences.join(" ")
+}
+
+/// That the recorded program failed: figures of a robot that fell are no figures of its loop.
+pub(crate) fn failure(analysis: &Analysis) -> Option<String> {
+    let how = analysis.ending.as_ref()?.failure()?;
+    Some(format!("The recorded program failed: it ended {how}."))
 }
 
 /// How late the loop starts, if that is more than a few per cent of its period.
@@ -200,6 +209,36 @@ mod tests {
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. At \
              camera.frame 3 messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is usual."
         );
+    }
+
+    #[test]
+    fn a_program_that_failed_is_named_first() {
+        let mut analysis = sample::teleop();
+        let of = |analysis: &mut Analysis, exit_code, reason: &str| {
+            analysis.ending.as_mut().unwrap().exit_code = exit_code;
+            analysis.ending.as_mut().unwrap().reason = reason.to_owned();
+            headline(analysis).split(". ").next().unwrap().to_owned()
+        };
+        let exited = "command exited";
+        let failed = |how: &str| format!("The recorded program failed: it ended {how}");
+        assert_eq!(of(&mut analysis, Some(1), exited), failed("with exit code 1"));
+        assert_eq!(of(&mut analysis, Some(139), exited), failed("by signal 11 (SIGSEGV)"));
+        assert_eq!(of(&mut analysis, Some(137), exited), failed("by signal 9"));
+        assert_eq!(of(&mut analysis, Some(134), "signal"), failed("by signal 6 (SIGABRT)"), "after a signal it heeded");
+        let saved = "saved by the flight recorder: a signal; the program ended with exit code 3";
+        assert_eq!(of(&mut analysis, Some(3), saved), failed("with exit code 3"));
+        for (exit_code, reason) in [
+            (None, "process exited"),
+            (Some(0), exited),
+            (Some(143), exited),
+            (Some(143), "duration"),
+            (Some(137), "duration"),
+            (Some(1), "signal"),
+        ] {
+            assert!(of(&mut analysis, exit_code, reason).starts_with("Half of"), "{exit_code:?} {reason}");
+        }
+        analysis.chains.clear();
+        assert_eq!(of(&mut analysis, Some(2), exited), failed("with exit code 2"));
     }
 
     #[test]

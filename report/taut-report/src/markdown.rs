@@ -100,6 +100,7 @@ fn telemetry(analysis: &Analysis) -> String {
 /// The explanation of one recording: causes, verdicts, predictions, advice, and messages.
 pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
     let mut out = format!("### taut explain: {}\n", code(named.name));
+    out.extend(crate::headline::failure(named.analysis).map(|sentence| format!("\n{sentence}\n")));
     for chain in &named.analysis.chains {
         let explained = &chain.explained;
         out += &format!("\n**{}** ({} messages)\n", cell(&chain.name), words::count(chain.messages));

@@ -12,6 +12,6 @@ export interface Compared {
 }
 export interface Comparison {
   kind: "comparison"; headline: string;
-  runs: { name: string; short: string; duration_s: number; trips: number | null; false_trips: number | null }[];
+  runs: { name: string; short: string; duration_s: number; failure: string | null; trips: number | null; false_trips: number | null }[];
   chains: Compared[]; alone: { run: number; chain: string; messages: number }[]; notes: string[];
 }

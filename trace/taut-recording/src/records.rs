@@ -506,4 +506,31 @@ impl Ending {
         // A counter in foreign memory may say anything.
         *total = total.saturating_add(count);
     }
+
+    /// How the recorded program failed, if it did: "with exit code 3", "by signal 11 (SIGSEGV)".
+    pub fn failure(&self) -> Option<String> {
+        // A save of a flight recorder says so among its reasons.
+        let is_own = self.reason == "command exited" || self.reason.contains("the program ended ");
+        failure(self.exit_code?, is_own)
+    }
+}
+
+/// Signals by which a program fails, and that are not sent to end one.
+const FATAL: [(i32, &str); 7] =
+    [(4, "SIGILL"), (5, "SIGTRAP"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"), (11, "SIGSEGV"), (31, "SIGSYS")];
+/// Signals that end a program from outside: SIGHUP, SIGINT, SIGTERM.
+const ENDING: [i32; 3] = [1, 2, 15];
+
+/// How a program failed that ended with this code (128 + signal); `is_own`: by itself, and not because the recording's time was
+/// over or a signal passed on. The signals' numbers are those of Linux on x86-64 and Arm.
+pub fn failure(exit_code: i32, is_own: bool) -> Option<String> {
+    let signal = exit_code - 128;
+    let fatal = FATAL.iter().find(|(number, _)| *number == signal);
+    match (exit_code, fatal) {
+        // It failed, also where a signal was passed on before.
+        (_, Some((_, name))) => Some(format!("by signal {signal} ({name})")),
+        (1..=128, _) if is_own => Some(format!("with exit code {exit_code}")),
+        (129.., _) if is_own && !ENDING.contains(&signal) => Some(format!("by signal {signal}")),
+        _ => None,
+    }
 }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{Analysis, Chain};
 use taut_guard::ledger::Reason;
+use taut_recording::Ending;
 
 use crate::{Named, json as single, words};
 
@@ -45,6 +46,8 @@ struct Run {
     /// What is enough to tell it from the others.
     short: String,
     duration_s: f64,
+    /// How the recorded program failed, e.g. "with exit code 1"; null where it did not.
+    failure: Option<String>,
     /// Null where no speed guard was armed.
     trips: Option<u64>,
     /// Trips that the robot's true speed does not justify; known in simulations.
@@ -155,6 +158,7 @@ fn run(named: &Named<'_>, short: String) -> Run {
         name: named.name.to_owned(),
         short,
         duration_s: totals.duration_s,
+        failure: named.analysis.ending.as_ref().and_then(Ending::failure),
         trips: totals.trips.map(|trips| trips.all),
         false_trips: totals.trips.map(|trips| trips.false_ones),
     }
@@ -224,8 +228,14 @@ fn causes(found: &[(usize, &Chain)]) -> Vec<CauseRow> {
     rows
 }
 
-/// The largest shared chain in one or two sentences; the last run against the first.
+/// Whose program failed; then the largest shared chain in one or two sentences, the last run against the first.
 fn headline(runs: &[Run], chains: &[Compared]) -> String {
+    let failed = runs.iter().filter_map(|run| Some((&run.short, run.failure.as_ref()?)));
+    let failed = failed.map(|(run, how)| format!("The recorded program of {run} failed: it ended {how}. "));
+    failed.collect::<String>() + &figures(runs, chains)
+}
+
+fn figures(runs: &[Run], chains: &[Compared]) -> String {
     let Some(chain) = chains.first() else {
         return "The recordings have no chain in common: there is nothing to compare.".into();
     };
@@ -354,5 +364,15 @@ mod tests {
         let comparison = Comparison::new(&named);
         assert_eq!((comparison.chains.len(), comparison.alone.len()), (0, 2));
         assert!(comparison.headline.contains("no chain in common"));
+    }
+
+    #[test]
+    fn a_program_that_failed_is_named_first() {
+        let (before, mut after) = (sample::teleop(), sample::teleop());
+        let ending = after.ending.as_mut().unwrap();
+        (ending.exit_code, ending.reason) = (Some(1), "command exited".into());
+        let named = [Named { name: "a.mcap", analysis: &before }, Named { name: "b.mcap", analysis: &after }];
+        let headline = Comparison::new(&named).headline;
+        assert!(headline.starts_with("The recorded program of b failed: it ended with exit code 1. "), "{headline}");
     }
 }
