@@ -15,22 +15,35 @@ use folder::{Folder, until};
 use taut_recording::{Contents, Record};
 
 /// Stamps at two points, `argv[1]` µs apart, until it is killed or `argv[2]` messages are done; `argv[3]` is then how it ends. Where
-/// the file "slow" is, the next message takes 60 ms, and the file goes. The file "warm" is there after 1000 messages. SIGHUP is heeded, and ends
-/// nothing.
+/// the file "slow" is, the next message takes 60 ms, and the file goes; with a fourth argument the last one takes 500 ms. For a file "thread"
+/// a thread begins, and makes a file of its name. The file "warm" is there after 1000 messages. SIGHUP is heeded, and ends nothing.
 const ROBOT: &str = r#"
 #include "taut.h"
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
 static void reload(int signal) { (void)signal; }
+static void *work(void *n) {
+  char name[16];
+  snprintf(name, sizeof name, "worker %d", (int)(intptr_t)n);
+  prctl(PR_SET_NAME, name);
+  close(creat(name, 0600));
+  for (;;) pause();
+}
 int main(int argc, char **argv) {
   signal(SIGHUP, reload);
   signal(SIGINT, SIG_DFL); // It is ignored where the tests run in the background of a shell.
   const uint64_t n = strtoull(argv[2], NULL, 10);
+  pthread_t thread;
+  int threads = 0;
   for (uint64_t id = 1; id <= n; id++) {
     TAUT_STAMP("robot.read", id);
-    usleep(unlink("slow") == 0 ? 60000 : (useconds_t)atoi(argv[1]));
+    usleep(unlink("slow") == 0 ? 60000 : argc > 4 && id == n ? 500000 : (useconds_t)atoi(argv[1]));
     TAUT_STAMP("robot.written", id);
     taut_applied(id);
+    if (unlink("thread") == 0) pthread_create(&thread, NULL, work, (void *)(intptr_t)++threads);
     if (id == 1000) close(creat("warm", 0600));
   }
   if (argc > 3 && argv[3][0] == '-') raise(atoi(argv[3] + 1));
@@ -315,6 +328,33 @@ fn a_message_above_the_limit_is_saved() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
     // On a busy machine another message may have been the first above it.
     assert!(report["chains"][0]["end_to_end"]["max_ns"].as_u64().unwrap() > 50_000_000, "{report}");
+}
+
+#[test]
+fn the_last_message_before_the_end_is_looked_at() {
+    let folder = robot();
+    let options = ["--flight-recorder=15s", "--save-above", "400ms"];
+    // It stops itself because of the late message, and well.
+    let (code, said) = Flight::of(&folder, &options, &["100", "2000", "0", "slow"]).end();
+    assert_eq!(code, Some(0), "{said}");
+    let held = is_whole(&folder, "run-1.mcap", "above the limit");
+    // On a busy machine another one may have been as slow, and a second save would come within the window of the first.
+    let is_counted = said.contains("messages above the limit in 1 more turn");
+    assert!(held.messages.contains(&2000) || is_counted, "{said}");
+}
+
+#[test]
+fn threads_that_began_just_before_a_save_have_names_in_it() {
+    let folder = robot();
+    let mut flight = Flight::of(&folder, &["--flight-recorder"], &["200", "1000000000"]);
+    for n in 1..=5 {
+        folder.write("thread", "");
+        until("a thread", || folder.path(&format!("worker {n}")).exists());
+        flight.signal(libc::SIGUSR2);
+        flight.until(&format!("saved run-{n}.mcap"));
+        let threads = held(&folder, &format!("run-{n}.mcap")).threads;
+        assert!(threads.contains(&format!("worker {n}")), "{threads:?}");
+    }
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct Following {
 
 enum Request {
     Keep(PathBuf, Duration),
+    /// The file holds all that happened.
+    Finish,
     Stop,
 }
 
@@ -89,6 +91,12 @@ impl Follower {
     pub fn keep(&self, path: &Path, span: Duration) {
         // Without the thread there is a failure to be seen in the state.
         let _ = self.requests.send(Request::Keep(path.to_owned(), span));
+    }
+
+    /// Ends when everything that the file holds by now is counted: all that happened.
+    pub fn finish(mut self) {
+        let _ = self.requests.send(Request::Finish);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -153,6 +161,7 @@ impl<'a> Thread<'a> {
 
     fn run(&mut self, asked: &mpsc::Receiver<Request>) -> Result<(), String> {
         let mut next = Instant::now() + self.following.turn;
+        let mut is_last = false;
         loop {
             let failed = |error: taut_recording::Error| format!("{}: {error}", self.following.path.display());
             let turner = &mut self.turner;
@@ -160,9 +169,9 @@ impl<'a> Thread<'a> {
                 self.grew = Instant::now();
             }
             self.eat();
-            let is_over = self.tail.ending().is_some();
+            let is_over = is_last || self.tail.ending().is_some();
             if is_over || Instant::now() >= next {
-                let turn = self.turn();
+                let turn = self.turn(is_last);
                 next = Instant::now() + (turn * SHARE).clamp(self.following.turn, LONGEST_TURN);
             }
             if is_over {
@@ -174,6 +183,7 @@ impl<'a> Thread<'a> {
             match asked.recv_timeout(LOOK) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Request::Keep(path, span)) => self.keep(&path, span),
+                Ok(Request::Finish) => is_last = true,
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.end_keeping(true);
                     return Ok(());
@@ -182,10 +192,14 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Returns the processor time that it took.
-    fn turn(&mut self) -> Duration {
+    /// Returns the processor time that it took. `is_last`: the file lags behind no more.
+    fn turn(&mut self, is_last: bool) -> Duration {
         let Some(info) = self.tail.info().cloned() else { return Duration::ZERO };
-        let now_ns = self.tail.ending().map_or_else(|| monotonic_ns().saturating_sub(LAG_NS), |e| e.end_monotonic_ns);
+        let now_ns = match self.tail.ending() {
+            Some(ending) => ending.end_monotonic_ns,
+            None if is_last => monotonic_ns(),
+            None => monotonic_ns().saturating_sub(LAG_NS),
+        };
         if self.until_ns == 0 {
             self.until_ns = if self.following.is_late { self.opened_ns } else { info.start_monotonic_ns };
         }

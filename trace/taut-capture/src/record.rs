@@ -15,7 +15,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use taut_clock::{ClockPair, Counter, monotonic_ns};
-use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, printable};
+use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, failure, printable};
 
 use crate::{
     Error, Flight, Target,
@@ -104,7 +104,7 @@ pub struct Started {
     pub session: Option<PathBuf>,
 }
 
-/// Told about five times a second.
+/// Told about five times a second, and at the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Since the start.
@@ -129,6 +129,8 @@ pub struct Progress {
     pub processes: usize,
     /// Threads of the recorded tree seen.
     pub threads: usize,
+    /// All that happened is in the file: no more calls, and a save that is asked for now holds it.
+    pub is_over: bool,
 }
 
 /// What ended a recording.
@@ -224,7 +226,7 @@ fn record_command(
     missed.into_iter().for_each(|signal| send(pid, signal));
     started(&recording.started);
     let (exit_code, end) = recording.follow_child(&mut child, signals, options.duration, progress);
-    recording.finish(Some(exit_code), end)
+    recording.finish(Some(exit_code), end, progress)
 }
 
 fn record_process(
@@ -264,7 +266,7 @@ fn record_process(
     }
     started(&recording.started);
     let end = recording.follow_pid(pid, signals, options.duration, progress);
-    recording.finish(None, end)
+    recording.finish(None, end, progress)
 }
 
 /// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from nobody when it
@@ -788,6 +790,7 @@ impl Recording {
     fn take_all(&mut self) {
         let now_ns = monotonic_ns();
         self.discover();
+        self.scan(now_ns);
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
         self.take(drained);
         self.drain_telemetry();
@@ -839,11 +842,17 @@ impl Recording {
             file_bytes: length_of(self.output.path()),
             processes: self.session.as_ref().map_or(0, Session::processes),
             threads: self.threads.recorded(),
+            is_over: false,
         }
     }
 
     /// Takes what is left everywhere and closes the file.
-    fn finish(mut self, exit_code: Option<i32>, end: End) -> Result<Recorded, Error> {
+    fn finish(
+        mut self,
+        exit_code: Option<i32>,
+        end: End,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Recorded, Error> {
         if let Some(source) = &mut self.source
             && let Err(error) = source.stop()
         {
@@ -873,6 +882,9 @@ impl Recording {
         }
         self.calibrate();
         self.warn_of_outliving(exit_code);
+        self.with_writer(Writer::flush);
+        let last = Progress { is_over: true, ..self.progress(monotonic_ns()) };
+        progress(&last);
         let mut is_saved = true;
         if self.flight.is_some() {
             let why = self.flight.as_mut().and_then(|flight| {
@@ -926,20 +938,11 @@ impl Recording {
     }
 }
 
-/// Signals by which a program fails, and that are not sent to end one.
-const FATAL: [i32; 7] =
-    [libc::SIGILL, libc::SIGTRAP, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV, libc::SIGSYS];
-
 /// Why what was recorded ended, where it did so by itself and not well. How an attached process ended is not known.
 fn crash(exit_code: Option<i32>, end: End) -> Option<String> {
     match (exit_code, end) {
         (None, End::Exit) => Some("the process ended".to_owned()),
-        (Some(code @ 1..=128), End::Exit) => Some(format!("the program ended with exit code {code}")),
-        // It failed, also where a signal was passed on before.
-        (Some(code), _) if FATAL.contains(&(code - 128)) => Some(format!("the program ended by signal {}", code - 128)),
-        // It was ended from outside.
-        (Some(code), _) if [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].contains(&(code - 128)) => None,
-        (Some(code @ 129..), End::Exit) => Some(format!("the program ended by signal {}", code - 128)),
+        (Some(code), end) => failure(code, end == End::Exit).map(|how| format!("the program ended {how}")),
         _ => None,
     }
 }

@@ -276,15 +276,24 @@ impl Writer {
         Ok(())
     }
 
+    /// Closes all chunks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        for group in 0..self.pending.len() {
+            self.flush_group(group)?;
+        }
+        self.mcap.flush().map_err(|source| self.mcap_error(source))
+    }
+
     /// Closes all chunks and describes the plain channels again, so that the file can be read from here on by whoever has its
     /// head and knows what is said only once. Returns the file's length before that, in bytes.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn seam(&mut self) -> Result<u64, Error> {
-        for group in 0..self.pending.len() {
-            self.flush_group(group)?;
-        }
+        self.flush()?;
         let at = self.file.metadata().map_err(|source| self.io(source))?.len();
         self.describe_channels(0)?;
         self.mcap.flush().map_err(|source| self.mcap_error(source))?;

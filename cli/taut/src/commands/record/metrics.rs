@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, mpsc},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::Result;
@@ -18,8 +18,6 @@ const ADDRESS: &str = "127.0.0.1:9464";
 const TURN: Duration = Duration::from_secs(2);
 /// The same where a message above a limit is waited for.
 const WATCHED_TURN: Duration = Duration::from_secs(1);
-/// At the end, for the last turn.
-const LAST_TURN: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 pub struct Wanted {
@@ -114,16 +112,15 @@ impl Metrics {
         show(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The recording is over: lets its last messages be counted and pushed. Returns what went wrong.
+    /// All that happened is in the file: counts the last messages.
+    pub fn end(&mut self) {
+        let _ = self.follower.take().map(Follower::finish);
+    }
+
+    /// The recording is over: the last messages are pushed. Returns what went wrong.
     pub fn finish(mut self) -> Vec<String> {
-        let until = Instant::now() + LAST_TURN;
-        let is_over = |state: &State| state.ending.is_some() || state.failure.is_some();
-        let state = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.follower.is_some() && self.pusher.is_some() && !is_over(&state()) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let failed =
-            state().failure.take().map(|failure| format!("live metrics ended before the recording: {failure}"));
+        let failure = self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.take();
+        let failed = failure.map(|failure| format!("live metrics ended before the recording: {failure}"));
         // The pusher's end is a last push.
         drop((self.follower, self.pusher.take(), self.server, self.unwanted));
         self.failure.into_iter().chain(failed).chain(self.said.try_iter()).collect()

@@ -108,6 +108,9 @@ pub fn run(args: &Args) -> Result<Done> {
             watch.borrow().iter().for_each(|watch| live.say(&watch.started()));
         },
         &mut |progress| {
+            if progress.is_over {
+                metrics.borrow_mut().end();
+            }
             if let Some(watch) = watch.borrow_mut().as_mut() {
                 metrics.borrow().look(|state| watch.look(state));
                 watch.said().iter().for_each(|line| live.say(line));
