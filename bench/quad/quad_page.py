@@ -27,14 +27,14 @@ def is_valid(one: dict) -> bool:
     return told["valid"] and (told["stood"] or told["failure"] == "none")
 
 
-def page(trials: list[dict], arguments: list[str], beside: str = "") -> str:
+def page(trials: list[dict], arguments: list[str], cases: list[dict], beside: str = "") -> str:
     command = shlex.join(["bench/quad/run", *arguments])
     dates = sorted({one["when"] for one in trials})
     verdict = "holds" if holds(trials) else "does not hold"
     where = f"{machine()}, beside {beside}" if beside else machine()
     return f"""# Proof: how the quadruped comes down
 
-Made by `{command}` on {" and ".join(dates)}: {where}. Do not edit. The terms, and the robot:
+Made by `{command}` on {" and ".join(dates)}: {where}. {besides(trials, cases)}Do not edit. The terms, and the robot:
 [the workload's page](../workloads/quad/README.md).
 
 Claimed: after each failure all servos that can still damp do so in time, the host names the right first cause, and the body reaches the
@@ -61,6 +61,13 @@ waited for the simulator; the host's times are on that clock. Median of the runs
 
 {steady(trials)}
 {recorded([one for one in trials if one["case"]["kind"] == "recorded"])}"""
+
+
+def besides(trials: list[dict], cases: list[dict]) -> str:
+    """Trials that were kept, and that these arguments do not ask for."""
+    asked = {key(case) for case in cases}
+    others = sum(key(one["case"]) not in asked for one in trials)
+    return f"{others} of the {len(trials)} trials were kept from runs with other arguments. " if others else ""
 
 
 def recorded(trials: list[dict]) -> str:
@@ -174,7 +181,7 @@ def falls(trials: list[dict]) -> str:
                 )
     head = ["", "clock", "stood", "impact m/s", "of a drop", "load", "of a drop", "down after s", "joint rad/s"]
     head += [f"up m/s: {' / '.join(UPWARD)}", "rise mm", "energy rise J"]
-    return f"""*Impact* is the body's downward speed when anything but a foot first touches the ground; *load* the largest force of the ground on
+    return f"""*Impact* is the body's downward speed when anything but a foot first touches the ground, 0 where nothing did within 2.5 s; *load* the largest force of the ground on
 everything but the feet, in body weights ({WEIGHT_N} N). Median, and the worst trial; *of a drop* is the ratio of medians to those of a virtual
 `power-cut` in the same gait. Forces depend on how soft the ground is: compare them with each other. *Up* is the body's speed upward: in
 the gait's last period before the failure, until all servos damp, and from then on; *rise* is how far it ever was above where it was when they damped.

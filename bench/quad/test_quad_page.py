@@ -51,6 +51,13 @@ def test_the_claim_holds_only_where_each_trial_has_a_valid_run() -> None:
     assert not page.holds([DROP, one(failure="none", stood=False, right=False)]), "did not stay up"
 
 
+def test_trials_that_the_command_does_not_ask_for_are_counted() -> None:
+    asked = [one(seed=seed)["case"] for seed in (0, 1)]
+    assert page.besides([one(seed=0), one(seed=1)], asked) == ""
+    said = "1 of the 3 trials were kept from runs with other arguments. "
+    assert page.besides([one(seed=0), one(seed=1), one(seed=2)], asked) == said
+
+
 def test_an_invalid_trial_is_repeated_and_counted(tmp_path: Path) -> None:
     run = module("bench_quad_run", FOLDER / "run")
     kept = run.Kept(tmp_path / "trials.jsonl")
