@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import multiply
@@ -69,7 +70,7 @@ def page(folder: Path, rounds: int, both: int, alone: int, large: int) -> tuple[
     memory = "kept" if peak <= PROMISED_MIB else "missed"
     text = f"""# How fast a trace is imported
 
-Made by `bench/ctf/run`: the trace of ROS 2 that is in the tests, multiplied (`bench/ctf/multiply.py`: the same events
+Made by `bench/ctf/run` on {date.today()}: the trace of ROS 2 that is in the tests, multiplied (`bench/ctf/multiply.py`: the same events
 again and again, each time later, on as many streams), read in turns by `taut import ctf`, which leaves a recording with all
 chains, and by `bench/ctf/with_bt2.py`, which makes a dict of each event and data frames of those, as tracetools_analysis
 and CARET do before they look for chains. Wall time of the whole process, median of the rounds (least to most).
