@@ -107,18 +107,18 @@ $(VENV)/.requirements: requirements-dev.txt
 # module is laid in maturin's data folder first.
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
-	@# Not static: it opens MuJoCo's library.
-	cargo build --release --locked -p taut-quad
+	@# Not static: taut-quad opens MuJoCo's library.
+	cargo build --release --locked -p taut-quad -p taut-teleop
 	cargo rustc --release --locked -p taut-guard --features c --crate-type staticlib
 	rm -rf target/wheel-data
 	mkdir -p target/wheel-data/scripts target/wheel-data/data/include target/wheel-data/data/lib
-	install -s -m 755 target/release/taut target/release/taut-quad target/wheel-data/scripts/
+	install -s -m 755 target/release/taut target/release/taut-quad target/release/taut-teleop target/wheel-data/scripts/
 	install -m 644 include/* target/wheel-data/data/include/
 	objcopy --strip-debug target/release/libtaut_guard.a target/wheel-data/data/lib/libtaut_guard.a
 	cp -r share target/wheel-data/data/
 	mkdir -p target/wheel-data/data/share/taut
 	cp -r workloads target/wheel-data/data/share/taut/
-	cd target/wheel-data/data/share/taut/workloads && rm -rf tests quad/src quad/Cargo.toml quad/robot.xml && find . -name __pycache__ -prune -exec rm -r {} +
+	cd target/wheel-data/data/share/taut/workloads && rm -rf tests clock */src */Cargo.toml quad/robot.xml && find . -name __pycache__ -prune -exec rm -r {} +
 	$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out target/wheels
 	$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $$(ls -t target/wheels/taut-*.whl | head -1)
 	touch $@

@@ -35,7 +35,7 @@ def main() -> int:
         (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
         missed = not all(check.holds for check in checks)
         text = hour.text(result, command(options), hour.look(options.taut, options.keep) if missed else None)
-        checks = [*hour.settings(), *checks]
+        checks = [*hour.settings(result), *checks]
     else:
         trials = all_trials(options)
         text = page.page(trials, command(options), (time.monotonic() - began) / 60)

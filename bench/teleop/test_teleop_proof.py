@@ -11,7 +11,7 @@ import page
 import pytest
 
 from workloads.teleop.arms import FR20, HOME_DEG
-from workloads.teleop.journal import Journal
+from workloads.teleop.journal import COMMAND, STEP
 
 RADIUS_DEG, LAP_S = 2.0, 0.5
 
@@ -22,14 +22,12 @@ def write(folder: Path, lag_ms: int, period_s: float) -> None:
     def angles(ms: float) -> list[float]:
         return [float(HOME_DEG[0]) + RADIUS_DEG * math.sin(2 * math.pi * ms / 1000 / LAP_S), *map(float, HOME_DEG[1:])]
 
-    leader, follower = Journal(folder, "FR3"), Journal(folder, "FR20")
-    for ms in range(6000):
-        leader.step(ms * 1_000_000, angles(ms))
-        follower.step(ms * 1_000_000, angles(ms - lag_ms))
-    for n in range(int(6 / period_s)):
-        follower.command(int(n * period_s * 1e9), n, period_s, angles(n * period_s * 1000))
-    leader.close()
-    follower.close()
+    for arm, lag in (("FR3", 0), ("FR20", lag_ms)):
+        steps = [(ms * 1_000_000, angles(ms - lag)) for ms in range(6000)]
+        np.array(steps, STEP).tofile(folder / f"{arm}.steps")
+    commands = [(int(n * period_s * 1e9), n, period_s, angles(n * period_s * 1000)) for n in range(int(6 / period_s))]
+    for arm, taken in (("FR3", []), ("FR20", commands)):
+        np.array(taken, COMMAND).tofile(folder / f"{arm}.commands")
 
 
 def test_a_pure_delay_is_found_and_leaves_the_path_whole(tmp_path: Path) -> None:
@@ -60,7 +58,8 @@ def test_the_tools_way_is_that_of_the_workload() -> None:
 
 
 def test_the_hour_says_with_which_times_it_ran() -> None:
-    checks = {check.what: check for check in hour.settings()}
+    result = {"guard": {"stale_ms": 500, "age_max_ms": 500}, "heartbeat_lapse_ms": 500}
+    checks = {check.what: check for check in hour.settings(result)}
     assert len(checks) == 3
     assert all((check.figure, check.holds) == ("500 ms", False) for check in checks.values())
     assert [check.limit for check in checks.values()] == ["50 ms", "50 ms", "100 ms"]

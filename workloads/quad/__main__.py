@@ -5,14 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def binary() -> Path | None:
-    """The program, as `make setup` leaves it or as cargo does."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    places = [Path(sys.executable).with_name("taut-quad"), target / "release/taut-quad", target / "debug/taut-quad"]
-    return next((place for place in places if place.exists()), None)
+from .. import native
 
 
 def mujoco() -> Path | None:
@@ -23,9 +16,9 @@ def mujoco() -> Path | None:
 
 
 def main() -> None:
-    program, library = binary(), mujoco()
+    program, library = native.binary("taut-quad"), mujoco()
     if program is None:
-        sys.exit(_refuse("taut-quad is not built; run `make setup`, or `cargo build --release -p taut-quad`"))
+        sys.exit(_refuse(native.missing("taut-quad")))
     if library is None:
         sys.exit(_refuse(f"{sys.executable} has no package mujoco; pip install 'mujoco>=4,<5'"))
     os.execv(program, [str(program), f"--mujoco={library}", *sys.argv[1:]])

@@ -1,4 +1,5 @@
-"""Command line of the teleoperation workload. Exit 0: balanced; 1: a setpoint is unexplained; 2: no start."""
+"""Command line of the teleoperation workload. Exit 0: balanced; 1: a setpoint is unexplained or a part failed; 2: no start;
+4: the machine held the arms up for too long, so that the run is no evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .. import times
 from .cnde import RECEIVERS
 from .companions import COMPANIONS
 from .safety import VALIDATORS
-from .wire import WIRES
+
+WIRES = ["plain", "rough", "heavy"]
 
 
 def main() -> int:
@@ -43,30 +45,49 @@ def main() -> int:
         print(f"teleop: {failure}", file=sys.stderr)
         return 2
     print(json.dumps(result) if options_given.json else table(result))
-    setpoints = result["setpoints"]
-    assert isinstance(setpoints, dict)
-    return 1 if setpoints["unexplained"] or result["failures"] else 0
+    return 4 if not result["valid"] else 1 if wrong(result) else 0
+
+
+def wrong(result: dict[str, object]) -> str | None:
+    """What failed, if anything did."""
+    setpoints, failures = result["setpoints"], result["failures"]
+    assert isinstance(setpoints, dict) and isinstance(failures, list)
+    if failures:
+        return str(failures[0])
+    unexplained = setpoints.get("unexplained", 0)
+    return f"{unexplained} setpoints without an outcome" if unexplained else None
 
 
 def table(result: dict[str, object]) -> str:
-    """The ledger as a small table and one last line that says it all."""
+    """One line that says it all, and the ledger as a small table."""
     setpoints = result["setpoints"]
     stream = result["leader_stream"]
     assert isinstance(setpoints, dict) and isinstance(stream, dict)
     produced = setpoints["produced"]
     rows = [("produced", produced), ("applied", setpoints["applied"])]
-    rows += [(f"dropped: {reason}", count) for reason, count in setpoints["dropped"].items()]
+    rows += [(f"dropped: {reason}", count) for reason, count in _most_first(setpoints["dropped"])]
     rows += [("in flight", setpoints["in_flight"]), ("unexplained", setpoints["unexplained"])]
-    rows += [(f"changed: {reason}", count) for reason, count in setpoints["modified"].items()]
+    rows += [(f"changed: {reason}", count) for reason, count in _most_first(setpoints["modified"])]
     lines = [f"  {name:<28}{count:>7}{100.0 * count / max(1, produced):>7.1f} %" for name, count in rows]
     lines += [f"  leader stream: {', '.join(f'{count} {name}' for name, count in stream.items())}"]
     lines += [f"  failure: {failure}" for failure in result["failures"]]  # type: ignore[attr-defined]
     dropped = sum(setpoints["dropped"].values())
-    lines.append(
-        f"teleop: {result['laps']} laps in {result['ran_s']} s, {produced} setpoints: "
+    done = (
+        f"{result['laps']} laps in {result['ran_s']} s, {produced} setpoints: "
         f"{setpoints['applied']} applied, {dropped} dropped, {setpoints['in_flight']} in flight"
     )
-    return "\n".join(lines)
+    share = 1.0 - float(str(result["real_time"]))
+    if share > 0.001:
+        lines.append(f"  arms: held up by the machine for {100 * share:.1f} % of the run; their time stood meanwhile")
+    if not result["valid"]:
+        done = f"no evidence: the machine held the arms up for {100 * share:.0f} % of the run; free a CPU"
+    elif failed := wrong(result):
+        done = f"failed: {failed}; {done}"
+    return "\n".join([f"teleop: {done}", *lines])
+
+
+def _most_first(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: -item[1])
 
 
 def _parse() -> argparse.Namespace:

@@ -1,4 +1,5 @@
-"""The two arms: Denavit-Hartenberg parameters, joint limits, forward and inverse kinematics.
+"""The two arms as the source's loop knows them: Denavit-Hartenberg parameters, joint limits, forward kinematics. (The arms
+themselves are `src/arms.rs`.)
 
 Angles are degrees at the interfaces, as the vendor's are; lengths are metres; matrices are 4 x 4.
 
@@ -32,9 +33,6 @@ class Arm:
     d_m: tuple[float, ...]
     lower_deg: Array
     upper_deg: Array
-    max_speed_deg_s: Array
-    max_accel_deg_s2: float
-    """Not published; assumed."""
 
     def frames(self, joints_deg: Array) -> list[Array]:
         """Pose of the base and of every joint's DH frame, the tool's last."""
@@ -103,7 +101,6 @@ def dh_matrix(theta_rad: float, d_m: float, a_m: float, twist_rad: float) -> Arr
 
 LOWER_DEG = np.degrees([-3.0543, -4.6251, -2.8274, -4.6251, -3.0543, -3.0543])
 UPPER_DEG = np.degrees([3.0543, 1.4835, 2.8274, 1.4835, 3.0543, 3.0543])
-SPEED_DEG_S = np.degrees([3.15, 3.15, 3.15, 3.2, 3.2, 3.2])
 
 FR3 = Arm(
     "FR3",
@@ -111,8 +108,6 @@ FR3 = Arm(
     d_m=(0.14, 0.0, 0.0, 0.102, 0.102, 0.1),
     lower_deg=LOWER_DEG,
     upper_deg=UPPER_DEG,
-    max_speed_deg_s=SPEED_DEG_S,
-    max_accel_deg_s2=3000.0,
 )
 FR20 = Arm(
     "FR20",
@@ -120,50 +115,8 @@ FR20 = Arm(
     d_m=(0.215, 0.0, 0.0, 0.16601, 0.138, 0.0),
     lower_deg=LOWER_DEG,
     upper_deg=UPPER_DEG,
-    max_speed_deg_s=SPEED_DEG_S,
-    max_accel_deg_s2=1500.0,
 )
 ARMS = {arm.name: arm for arm in (FR3, FR20)}
 
 HOME_DEG = np.array([0.0, -110.0, 100.0, -80.0, -90.0, 0.0])
 """Where both arms start: elbow up, tool down, far from every limit and singularity."""
-SOLVED_POINTS = 24
-"""Of a circle."""
-
-
-def circle_joints_deg(arm: Arm, home_deg: Array, radius_m: float, points: int = 240) -> Array:
-    """Joint angles of a horizontal circle of the tool point that starts at home, orientation kept.
-
-    Damped least squares (Wampler 1986): dq = Jt (J Jt + k^2 I)^-1 e, warm-started from the point before.
-    A few points are solved, the others follow by trigonometric interpolation, since the path is smooth and closed: at a
-    radius of 20 mm they are off by 0.1 micrometre. An operator's hand shall not wait for hundreds of solutions.
-    Shape (points, 6); closed, the last point is one step before the first. Raises ValueError where the
-    circle leaves the arm's reach or its joint limits.
-    """
-    start = arm.frames(home_deg)[-1]
-    joints = home_deg.copy()
-    path = []
-    for angle in 2.0 * np.pi * np.arange(SOLVED_POINTS) / SOLVED_POINTS:
-        target = start.copy()
-        target[:3, 3] += radius_m * np.array([np.cos(angle) - 1.0, np.sin(angle), 0.0])
-        joints = solve_ik_deg(arm, target, joints)
-        path.append(joints)
-    waves = np.fft.rfft(np.array(path), axis=0)
-    closed: Array = np.fft.irfft(waves, points, axis=0) * (points / SOLVED_POINTS)
-    return closed
-
-
-def solve_ik_deg(arm: Arm, target: Array, guess_deg: Array, damping: float = 0.005) -> Array:
-    """Joint angles that put the tool at `target`, to 1 micrometre and 1 microradian."""
-    joints = guess_deg.copy()
-    for _ in range(100):
-        pose = arm.frames(joints)[-1]
-        turn = 0.5 * sum((np.cross(pose[:3, i], target[:3, i]) for i in range(3)), np.zeros(3))
-        error = np.concatenate((target[:3, 3] - pose[:3, 3], turn))
-        if float(np.abs(error).max()) < 1e-6:
-            if (joints < arm.lower_deg).any() or (joints > arm.upper_deg).any():
-                raise ValueError(f"{arm.name}: the pose needs a joint beyond its limit: {joints.round(1)}")
-            return joints
-        jac = arm.jacobian(joints)
-        joints = joints + np.degrees(jac.T @ np.linalg.solve(jac @ jac.T + damping**2 * np.eye(6), error))
-    raise ValueError(f"{arm.name}: no joint angles reach the pose, error {float(np.abs(error).max()):.2g}")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import calendar
 import struct
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -59,18 +58,8 @@ def encode(frame: Frame) -> bytes:
     return HEAD + struct.pack("<BBH", frame.count, frame.kind, len(frame.data)) + frame.data + TAIL
 
 
-def pack_fields(names: Sequence[str], values: Values) -> bytes:
-    return b"".join(struct.pack("<" + FIELDS[name], *values[name]) for name in names)
-
-
 def fields_bytes(names: Sequence[str]) -> int:
     return sum(struct.calcsize("<" + FIELDS[name]) for name in names)
-
-
-def calendar_time(ns: int) -> tuple[int, ...]:
-    """Nanoseconds since 1970 as `robot_time`: what is below a millisecond is cut off."""
-    date = time.gmtime(ns // 1_000_000_000)
-    return (*date[:6], ns // 1_000_000 % 1000)
 
 
 def calendar_ns(robot_time: Sequence[float]) -> int:
@@ -93,20 +82,6 @@ def unpack_fields(names: Sequence[str], data: bytes) -> Values:
 
 def output_config(period_ms: int, names: Sequence[str]) -> bytes:
     return struct.pack("<H", period_ms) + ",".join(names).encode()
-
-
-def parse_output_config(data: bytes) -> tuple[int, list[str]]:
-    """Period in ms and field names. Raises ValueError for what the controller would refuse."""
-    if len(data) < 2:
-        raise ValueError("configuration is too short")
-    names = data[2:].decode("utf-8", errors="replace").split(",")
-    for name in names:
-        if name not in FIELDS:
-            raise ValueError(f"NOT_FOUND {name}")
-    (period_ms,) = struct.unpack_from("<H", data)
-    if not 8 <= period_ms <= 1000:
-        raise ValueError(f"period {period_ms} ms is not within 8 to 1000 ms")
-    return period_ms, names
 
 
 @dataclass

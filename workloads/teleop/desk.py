@@ -6,10 +6,10 @@ from __future__ import annotations
 import selectors
 
 from .companions import Companions
-from .links import Control, Setpoints
+from .links import Control, Link
 
 
-def run(control: Control, settings: dict[str, object], setpoints: Setpoints) -> None:
+def run(control: Control, settings: dict[str, object], setpoints: Link) -> None:
     companions = Companions() if settings["companions"] == "all" else None
     seen = 0
     control.say("ready")
@@ -22,7 +22,7 @@ def run(control: Control, settings: dict[str, object], setpoints: Setpoints) -> 
             ready = {key.fileobj for key, _ in selector.select()}
             if control in ready:
                 break
-            seen += len(setpoints.waiting())
+            seen += setpoints.waiting()
             if not setpoints.is_open:
                 selector.unregister(setpoints)
     turns = companions.stop() if companions else {}

@@ -1,4 +1,4 @@
-"""Speed guards on an arm's state stream.
+"""Speed guards on an arm's state stream, in the source arrangement. (The split arrangement's are `src/guards.rs`.)
 
 `NaiveGuard` is the source's: the way between two frames over the time between their *arrivals*, and one sample over
 a limit stops the robot. A frame that was held up makes the next one look fast.
@@ -123,16 +123,6 @@ class NaiveGuard:
     def tick(self, now_ns: int) -> None:
         """It does not notice silence."""
 
-    def operate(self, now_ns: int) -> None:
-        """It stops nothing that somebody would have to start again."""
-
-    def answer(self, challenge: int, now_ns: int) -> int | None:
-        return guard.expected_answer(self.parameters_hash, challenge)
-
-    @property
-    def parameters_hash(self) -> int:
-        return 0
-
     def summary(self) -> dict[str, object]:
         trips = [asdict(trip) for trip in self.trips]
         return {"kind": "naive", "trips": trips, "true_ratio_max": round(self._truth.ratio_max, 4)}
@@ -170,26 +160,9 @@ class TautGuard:
             self.trips.append(Trip(trip.at_ns, trip.state, trip.cause, trip.ratio, is_false))
             self.trips[-1].say()
 
-    def operate(self, now_ns: int) -> None:
-        """Somebody looks after a trip, and presses reset a second later. The guard refuses it until frames were fresh and
-        slow for long enough."""
-        if self._is_tripped and now_ns - self.trips[-1].at_ns >= REARM_NS:
-            try:
-                self._guard.reset(now_ns)
-            except guard.GuardError:
-                return
-            self._is_tripped = False
-
-    def answer(self, challenge: int, now_ns: int) -> int | None:
-        return self._guard.answer(challenge, now_ns)
-
     @property
     def enables_motion(self) -> bool:
         return self._guard.enables_motion
-
-    @property
-    def parameters_hash(self) -> int:
-        return self._guard.parameters_hash
 
     def summary(self) -> dict[str, object]:
         return {
@@ -217,30 +190,3 @@ def frame_of(state: State) -> guard.Frame:
         joints_rad=[math.radians(angle) for angle in state.values["actual_joint_pos"]],
         frames_in_read=state.frames_in_read,
     )
-
-
-class Heartbeat:
-    """The asker's side of the heartbeat: whether a guard with the agreed parameters answered of late."""
-
-    PERIOD_NS = 10_000_000
-
-    def __init__(self, parameters_hash: int, lapse_ns: int) -> None:
-        self._hash, self._lapse_ns = parameters_hash, lapse_ns
-        self._challenge = 0
-        self._asked_ns = 0
-        self._good_ns: int | None = None
-
-    def question(self, now_ns: int) -> int | None:
-        """A new challenge when one is due."""
-        if now_ns - self._asked_ns < self.PERIOD_NS:
-            return None
-        self._asked_ns = now_ns
-        self._challenge = (self._challenge + 1) % 2**32
-        return self._challenge
-
-    def hear(self, answer: int, now_ns: int) -> None:
-        if answer == guard.expected_answer(self._hash, self._challenge):
-            self._good_ns = now_ns
-
-    def beats(self, now_ns: int) -> bool:
-        return self._good_ns is not None and now_ns - self._good_ns <= self._lapse_ns

@@ -1,44 +1,36 @@
-"""One process of the split arrangement: `python -m workloads.teleop.part ROLE SETTINGS`, started by `split` only.
+"""The desk's process of the split arrangement: `python -m workloads.teleop.part desk SETTINGS`, started by `split` only.
 
 SETTINGS is one JSON object; its `fds` are the numbers of the inherited link ends.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import signal
 import socket
 import sys
 
-from . import desk, follower, guarding, leader
-from .commands import CallError
-from .controller import die_with_parent
-from .links import Control, Numbers, Setpoints
-from .processes import StartError
-from .stream import StreamError
+from . import desk
+from .links import Control, Link
 
 
 def main() -> int:
-    role, settings = sys.argv[1], json.loads(sys.argv[2])
+    settings = json.loads(sys.argv[2])
     die_with_parent(settings["parent"])
     # Ctrl-C reaches the whole group; the main process decides what comes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ends = {name: socket.socket(fileno=fd) for name, fd in settings["fds"].items()}
-    control = Control(ends["control"])
-    try:
-        match role:
-            case "leader":
-                leader.run(control, settings, Setpoints(ends["setpoints"]), Setpoints(ends["desk"]))
-            case "follower":
-                follower.run(control, settings, Setpoints(ends["setpoints"]), Numbers(ends["heartbeat"]))
-            case "guard":
-                guarding.run(control, settings, Numbers(ends["heartbeat"]))
-            case "desk":
-                desk.run(control, settings, Setpoints(ends["desk"]))
-    except (StartError, StreamError, CallError, OSError) as failure:
-        control.say("failed", why=f"{role}: {failure}")
-        return 2
+    desk.run(Control(ends["control"]), settings, Link(ends["desk"]))
     return 0
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """SIGKILL to this process when its parent ends, however it ends (prctl PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent_pid:
+        sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -1,57 +1,86 @@
-"""Starts the simulated controllers as processes and ends them again."""
+"""Starts the simulated arms as processes (`taut-teleop arm`), and ends them again."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import struct
 import subprocess
-import sys
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from .. import native
+
+PROGRAM = "taut-teleop"
+ARMS = ["FR3", "FR20"]
 START_TIMEOUT_S = 60.0
-"""Beside thirty hogs an interpreter takes its time to start."""
+"""Beside thirty hogs a process takes its time to start."""
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+MOST_SLIP = 0.10
+"""A run is no evidence where the arms were held up for more than this share of their time: what a machine does that cannot even
+run the arms says nothing of the loop."""
+STEP_S = 0.001
+"""Of an arm."""
+CLOCK = struct.Struct("<3Q")
+"""The page of `taut-simulated-clock`: how far behind CLOCK_MONOTONIC it is, and up to when each arm allows it to go."""
+LEFT = 2**64 - 1
 
 
 class StartError(RuntimeError):
-    """A controller did not come up."""
+    """An arm or a part of the loop did not come up."""
+
+
+@contextlib.contextmanager
+def clock(arms: Sequence[str] = ARMS) -> Iterator[int]:
+    """The simulated clock of these arms, a descriptor; it begins when each of them has."""
+    page = os.memfd_create("taut-robot")
+    try:
+        os.write(page, CLOCK.pack(0, *(0 if arm in arms else LEFT for arm in ARMS)))
+        yield page
+    finally:
+        os.close(page)
 
 
 @dataclass
-class ControllerProcess:
+class ArmProcess:
+    name: str
     process: subprocess.Popen[bytes]
     command_port: int
     state_port: int
+    told: dict[str, Any] = field(default_factory=dict)
+    """What it said of itself at its end: its steps, and how the machine held it up."""
 
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(timeout=2.0)
+            out, _ = self.process.communicate(timeout=2.0)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
-        if self.process.stdout:
-            self.process.stdout.close()
+            out, _ = self.process.communicate()
+        with contextlib.suppress(ValueError):  # it was killed
+            self.told = json.loads(out or b"{}")
 
 
-def start(arm: str, wire: str = "plain", journal: Path | None = None) -> ControllerProcess:
-    """Start the controller of `arm`. Must be called from a thread that lives as long as the run."""
-    command = [
-        sys.executable,
-        "-m",
-        "workloads.teleop.controller",
-        "--arm",
-        arm,
-        "--parent",
-        str(os.getpid()),
-        "--wire",
-        wire,
-    ]
+def program() -> str:
+    """Raises StartError where it is not built."""
+    found = native.binary(PROGRAM)
+    if found is None:
+        raise StartError(native.missing(PROGRAM))
+    return str(found)
+
+
+def start(arm: str, page: int, wire: str = "plain", journal: Path | None = None) -> ArmProcess:
+    """Start this arm with its clock. Must be called from a thread that lives as long as the run."""
+    settings = {"arm": arm, "seat": ARMS.index(arm), "wire": wire, "clock": path_of(page), "parent": os.getpid()}
     if journal is not None:
-        command += ["--journal", str(journal)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment())
+        settings["journal"] = str(journal)
+    process = subprocess.Popen(
+        [program(), "arm", json.dumps(settings)], stdout=subprocess.PIPE, bufsize=0, pass_fds=[page]
+    )
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
     try:
@@ -59,8 +88,26 @@ def start(arm: str, wire: str = "plain", journal: Path | None = None) -> Control
     except ValueError:
         process.kill()
         process.wait()
-        raise StartError(f"the {arm} controller did not start within {START_TIMEOUT_S:.0f} s") from None
-    return ControllerProcess(process, ports["commands"], ports["states"])
+        raise StartError(f"the {arm} did not start within {START_TIMEOUT_S:.0f} s") from None
+    return ArmProcess(arm, process, ports["commands"], ports["states"])
+
+
+def path_of(page: int) -> str:
+    """What a child that inherits the page opens."""
+    return f"/proc/self/fd/{page}"
+
+
+def held_up(arms: Sequence[ArmProcess]) -> dict[str, object]:
+    """How the machine held the arms up, and whether the run is evidence. For labs: the metric `real_time` with `valid_from`."""
+    told = [arm.told for arm in arms if arm.told]
+    slipped_s = sum(one["slips"]["total_s"] for one in told)
+    moved_s = max((one["steps"] * STEP_S for one in told), default=0.0)
+    share = slipped_s / max(slipped_s + moved_s, STEP_S)
+    return {
+        "simulator": {arm.name: arm.told for arm in arms},
+        "real_time": round(1.0 - share, 4),
+        "valid": share <= MOST_SLIP,
+    }
 
 
 def environment() -> dict[str, str]:

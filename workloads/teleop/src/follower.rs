@@ -209,6 +209,7 @@ impl<O: Outside> Follower<O> {
             "servo_retries": self.retries,
             "diverged": self.diverged,
             "holds": self.holds,
+            "heartbeat_lapse_ms": self.asker.lapse_ns() / 1_000_000,
             "stops": self.stops,
             "added_delay_ms": { "p50": delay_ms(half), "max": delay_ms(last) },
             "setpoints": self.account.summary(now_ns),

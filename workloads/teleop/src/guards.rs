@@ -268,6 +268,8 @@ impl Guard {
             "trips": self.trips,
             "ratio_max": round(self.ratio_max),
             "time_base": ours.time_base().name(),
+            "stale_ms": ours.parameters().stale_ns / 1_000_000,
+            "age_max_ms": ours.parameters().age_max_ns / 1_000_000,
             "parameters_hash": format!("{:016x}", ours.parameters_hash()),
             "counters": counted.collect::<Map<_, _>>(),
             "true_ratio_max": ratio_max,
@@ -344,6 +346,10 @@ impl Heartbeat {
     pub fn new(kind: Kind, wire: wire::Kind) -> Heartbeat {
         let lapse_ns = if wire == wire::Kind::Heavy { HEAVY_STALE_NS } else { Self::LAPSE_NS };
         Heartbeat { hash: agreed_hash(kind, wire), lapse_ns, challenge: 0, asked_ns: None, good_ns: None }
+    }
+
+    pub fn lapse_ns(&self) -> u64 {
+        self.lapse_ns
     }
 
     /// A new challenge when one is due.

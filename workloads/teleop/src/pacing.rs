@@ -46,6 +46,7 @@ pub struct Command {
 pub struct Pacing {
     playout: Playout<6>,
     floor_ns: Option<i64>,
+    first: Option<(i64, Joints)>,
     path_ns: Option<i64>,
     newest_ns: i64,
     earlier_ns: i64,
@@ -67,6 +68,7 @@ impl Pacing {
         Ok(Pacing {
             playout: Playout::new(SETPOINT_PERIOD_NS as u64, JITTER_NS as u64, DELAY_MOST_NS as u64)?,
             floor_ns: None,
+            first: None,
             path_ns: None,
             newest_ns: 0,
             earlier_ns: 0,
@@ -100,6 +102,7 @@ impl Pacing {
             return false;
         }
         self.floor_ns = Some(floor_ns);
+        self.first.get_or_insert((source_ns, setpoint.joints_deg));
         (self.earlier_ns, self.newest_ns) = (self.newest_ns, source_ns);
         if self.delay_ns >= DEEP_NS {
             return true;
@@ -114,7 +117,7 @@ impl Pacing {
         true
     }
 
-    /// The command that is due now; `None` while the path has not begun.
+    /// The command that is due now; `None` before the first setpoint.
     pub fn next(&mut self, now_ns: i64) -> Option<Command> {
         let is_deep = self.delay_ns >= DEEP_NS;
         if is_deep {
@@ -136,7 +139,13 @@ impl Pacing {
         // A beat: what one command was late does not delay those after it either.
         self.beat_ns = if is_deep { self.beat_ns.max(now_ns - COMMAND_NS) + COMMAND_NS } else { now_ns };
         self.due_ns = Some((if is_deep { self.beat_ns } else { next_ns }).max(now_ns + SPACING_NS));
-        let (sampled, floor_ns) = (sampled?, self.floor_ns?);
+        let (Some(sampled), Some(floor_ns)) = (sampled, self.floor_ns) else {
+            // The path has not begun: to where it will.
+            let (path_ns, joints_deg) = self.first?;
+            self.path_ns = Some(path_ns);
+            let added_delay_ns = SETPOINT_PERIOD_NS + JITTER_NS;
+            return Some(Command { joints_deg, period_ns, limit_ns, from_ns: path_ns - 1, path_ns, added_delay_ns });
+        };
         self.delay_ns = sampled.added_delay_ns as i64;
         let path_ns = self.clock_ns - floor_ns - self.delay_ns;
         let from_ns = match self.path_ns.replace(path_ns) {
@@ -203,6 +212,8 @@ mod tests {
     #[test]
     fn three_commands_fill_a_setpoints_period_exactly() {
         let commands = played(&[0; 10]);
+        // Before the path begins all are to its first point.
+        let commands: Vec<_> = commands.into_iter().skip_while(|(_, command)| command.path_ns == 20 * MS).collect();
         let periods: Vec<i64> = commands.iter().map(|(_, command)| command.period_ns).collect();
         let begun = periods.iter().position(|period| *period == LAST_COMMAND_NS).unwrap() + 1;
         assert_eq!(periods[begun..begun + 6], [COMMAND_NS, COMMAND_NS, LAST_COMMAND_NS].repeat(2));

@@ -91,7 +91,8 @@ pub fn run(settings: &Settings) -> Result<()> {
     served.controller.close().context("the journal")?;
     let slips = pace.slips();
     let [total_s, max_s] = [slips.total_ns, slips.max_ns].map(|ns| ns as f64 / 1e9);
-    println!("{}", json!({ "steps": steps, "slips": { "count": slips.count, "total_s": total_s, "max_s": max_s } }));
+    let slips = json!({ "count": slips.count, "total_s": total_s, "max_s": max_s });
+    println!("{}", json!({ "steps": steps, "slips": slips, "jitter": settings.wire.jitter() }));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 const SEED: u64 = 1;
 /// A rough wire joins a frame with the next, or cuts it, so often.
@@ -24,6 +25,15 @@ pub enum Kind {
     /// The same, and every frame is late, and now and then the wire stands still. Frames keep their order, as TCP's do, so what
     /// waited behind a late one comes in a bunch.
     Heavy,
+}
+
+impl Kind {
+    /// What it does to every frame; nothing of the others.
+    pub fn jitter(self) -> Option<Value> {
+        let stall_ms = STALL_NS.map(|ns| ns / 1e6);
+        (self == Kind::Heavy)
+            .then(|| json!({ "delay_mean_ms": MEAN_NS / 1e6, "stalls_hz": STALLS_HZ, "stall_ms": stall_ms }))
+    }
 }
 
 pub struct Wire {
