@@ -401,7 +401,7 @@ impl<O: Outside> Follower<O> {
         let now_ns = self.outside.now_ns();
         self.outside.answers(&mut self.answers);
         for answer in self.answers.drain(..) {
-            self.asker.hear(answer, now_ns);
+            self.asker.hear(answer);
         }
         if let Some(question) = self.asker.question(now_ns) {
             self.outside.ask(question);
@@ -570,7 +570,7 @@ mod tests {
             };
             let mut asker = Heartbeat::new(Kind::Taut, wire::Kind::Plain);
             let question = asker.question(START_NS).unwrap();
-            asker.hear(heartbeat::expected(agreed_hash(Kind::Taut, wire::Kind::Plain), question), START_NS);
+            asker.hear(heartbeat::expected(agreed_hash(Kind::Taut, wire::Kind::Plain), question));
             let validator = Validator::Clamp(Clamp::new(LIMITS, HOME_DEG));
             Loop(Follower::new(outside, asker, validator, has_operator).unwrap())
         }
@@ -715,6 +715,18 @@ mod tests {
         let (summary, arm) = without_answers(40, true);
         assert!((40..80).contains(&count(&summary)), "{summary}");
         assert!((arm.target_deg[0] - HOME_DEG[0] - 13.9).abs() < 0.05, "{}", arm.target_deg[0]);
+    }
+
+    #[test]
+    fn a_follower_that_was_not_run_for_100_ms_does_not_stop_for_it() {
+        let mut one = Loop::new(false);
+        one.come(1..10);
+        one.0.outside.sleep(115 * MS);
+        (10..15).for_each(|number| one.send(number, 0.1));
+        one.come(15..60);
+        let (summary, _) = one.finish(59);
+        assert_eq!((&summary["stops"], &summary["holds"]), (&json!([]), &json!(0)));
+        assert_eq!((&summary["setpoints"]["applied"], &summary["setpoints"]["dropped"]), (&json!(59), &json!({})));
     }
 
     #[test]

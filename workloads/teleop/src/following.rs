@@ -125,9 +125,7 @@ fn await_guard(robot: &mut Robot, asker: &mut Heartbeat) -> Result<()> {
         robot.states(&mut states);
         states.clear();
         robot.answers(&mut answers);
-        for answer in answers.drain(..) {
-            asker.hear(answer, robot.now_ns());
-        }
+        answers.drain(..).for_each(|answer| asker.hear(answer));
     }
     Ok(())
 }

@@ -28,7 +28,10 @@ pub fn run(control: &Control, part: &Part, mut heartbeat: Link) -> Result<()> {
         if is_called {
             break;
         }
-        if has_states {
+        // All that waits, before it is judged how old the newest is.
+        let mut before = usize::MAX;
+        while has_states && states.len() != before {
+            before = states.len();
             stream.read(&clock, &mut states);
         }
         guard.turn(&states, clock.now_ns());

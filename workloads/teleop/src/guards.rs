@@ -335,7 +335,9 @@ pub struct Heartbeat {
     lapse_ns: u64,
     challenge: u32,
     asked_ns: Option<u64>,
-    good_ns: Option<u64>,
+    /// Since when a question waits for a good answer. An asker that did not run has not asked, and so is not without an answer.
+    waits_ns: Option<u64>,
+    has_begun: bool,
 }
 
 impl Heartbeat {
@@ -345,7 +347,14 @@ impl Heartbeat {
 
     pub fn new(kind: Kind, wire: wire::Kind) -> Heartbeat {
         let lapse_ns = if wire == wire::Kind::Heavy { HEAVY_STALE_NS } else { Self::LAPSE_NS };
-        Heartbeat { hash: agreed_hash(kind, wire), lapse_ns, challenge: 0, asked_ns: None, good_ns: None }
+        Heartbeat {
+            hash: agreed_hash(kind, wire),
+            lapse_ns,
+            challenge: 0,
+            asked_ns: None,
+            waits_ns: None,
+            has_begun: false,
+        }
     }
 
     pub fn lapse_ns(&self) -> u64 {
@@ -358,20 +367,24 @@ impl Heartbeat {
             return None;
         }
         self.asked_ns = Some(now_ns);
+        self.waits_ns.get_or_insert(now_ns);
         self.challenge = self.challenge.wrapping_add(1);
         Some(self.challenge)
     }
 
-    pub fn hear(&mut self, answer: u32, now_ns: u64) {
+    pub fn hear(&mut self, answer: u32) {
         if answer == heartbeat::expected(self.hash, self.challenge) {
-            self.good_ns = Some(now_ns);
+            (self.waits_ns, self.has_begun) = (None, true);
         }
     }
 
     /// How much longer than it may there was no good answer; `None`: there was.
     pub fn overdue_ns(&self, now_ns: u64) -> Option<u64> {
-        let silent_ns = self.good_ns.map_or(u64::MAX, |good_ns| now_ns - good_ns);
-        (silent_ns > self.lapse_ns).then(|| silent_ns - self.lapse_ns)
+        if !self.has_begun {
+            return Some(u64::MAX);
+        }
+        let waited_ns = self.waits_ns.map_or(0, |since_ns| now_ns - since_ns);
+        (waited_ns > self.lapse_ns).then(|| waited_ns - self.lapse_ns)
     }
 }
 
@@ -507,16 +520,17 @@ mod tests {
 
     #[test]
     fn only_the_agreed_guards_newest_answer_keeps_the_heart_beating() {
-        let mut asker = Heartbeat { hash: 7, lapse_ns: 50 * MS, challenge: 0, asked_ns: None, good_ns: None };
+        let mut asker = Heartbeat { hash: 7, lapse_ns: 50 * MS, ..Heartbeat::new(Kind::Naive, wire::Kind::Plain) };
         assert!(asker.overdue_ns(0).is_some());
         let question = asker.question(100 * MS).unwrap();
         assert_eq!(asker.question(101 * MS), None);
-        asker.hear(heartbeat::expected(8, question), 101 * MS);
+        asker.hear(heartbeat::expected(8, question));
         assert!(asker.overdue_ns(101 * MS).is_some(), "another guard's parameters");
-        asker.hear(heartbeat::expected(7, question), 102 * MS);
-        assert_eq!((asker.overdue_ns(152 * MS), asker.overdue_ns(153 * MS)), (None, Some(MS)));
-        assert_eq!(asker.question(153 * MS), Some(question + 1));
-        asker.hear(heartbeat::expected(7, question), 154 * MS);
-        assert!(asker.overdue_ns(154 * MS).is_some(), "an old answer");
+        asker.hear(heartbeat::expected(7, question));
+        assert_eq!(asker.overdue_ns(300 * MS), None, "nothing was asked since");
+        assert_eq!(asker.question(300 * MS), Some(question + 1));
+        asker.hear(heartbeat::expected(7, question));
+        assert_eq!(asker.question(320 * MS), Some(question + 2));
+        assert_eq!((asker.overdue_ns(350 * MS), asker.overdue_ns(351 * MS)), (None, Some(MS)), "an old answer");
     }
 }
