@@ -377,3 +377,10 @@ def test_the_command_refuses_in_one_line_with_code_2(fleet: Path) -> None:
         assert refused.returncode == 2 and refused.stdout == "" and len(refused.stderr.splitlines()) == 1, (
             refused.stderr
         )
+
+
+def test_what_is_said_of_a_file_stays_on_its_line() -> None:
+    command = [sys.executable, "-m", "taut.fleet", "report", "no\n\x1b[31msuch"]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode == 2
+    assert said.stderr.count("\n") == 1 and r"no\n\x1b[31msuch" in said.stderr

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use taut_analysis::Config;
 use taut_gate::config::{Gating, parse};
+use taut_recording::Shown;
 
 /// The file looked for in the working directory when none is named.
 const DEFAULT: &str = "taut.toml";
@@ -21,6 +22,6 @@ pub fn load_gate(path: Option<&Path>) -> Result<Gating> {
         None if Path::new(DEFAULT).exists() => PathBuf::from(DEFAULT),
         None => return Ok(parse("")?),
     };
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    parse(&text).with_context(|| path.display().to_string())
+    let text = std::fs::read_to_string(&path).with_context(|| path.shown())?;
+    parse(&text).with_context(|| path.shown())
 }

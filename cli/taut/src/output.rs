@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use taut_recording::Shown;
 use taut_report::Style;
 use tempfile::NamedTempFile;
 
@@ -60,7 +61,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Re
         write(&mut stdout)?;
         return Ok(stdout.flush()?);
     }
-    let cannot = || format!("{}: cannot write", path.display());
+    let cannot = || format!("{}: cannot write", path.shown());
     // What is no file (a pipe, a device) is written to and never replaced; of a link it is the file behind it.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
@@ -109,7 +110,7 @@ pub fn unkept(prefix: &str) -> Result<tempfile::TempDir> {
 
 /// Has files of these names written in `folder`, which is made if need be. They take their places when all are whole.
 pub fn files(folder: &Path, names: &[String], write: impl FnOnce(Vec<&mut std::fs::File>) -> Result<()>) -> Result<()> {
-    let cannot = || format!("{}: cannot write", folder.display());
+    let cannot = || format!("{}: cannot write", folder.shown());
     let is_new = !folder.exists();
     let all = || -> Result<()> {
         std::fs::create_dir_all(folder).with_context(cannot)?;

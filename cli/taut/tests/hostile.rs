@@ -234,3 +234,40 @@ fn no_name_of_a_lab_leaves_its_place() {
         }
     }
 }
+
+/// A file's own name is a name like any other, in what is printed and in what is said of it.
+#[test]
+fn no_name_of_a_file_leaves_its_place() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let released = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/released/format-1.mcap")).unwrap();
+    let name = "a\n\u{1b}[31mforged line\u{7}.mcap";
+    std::fs::write(folder.0.path().join(name), released).unwrap();
+    for command in [
+        "report",
+        "report --format markdown",
+        "explain",
+        "explain --format markdown",
+        "export csv",
+        "export perfetto",
+        "export parquet",
+        "export foxglove",
+        "flame -o flame.svg",
+        "log",
+        "log --layouts",
+        "recover",
+        "fleet report",
+        "gate --budgets --candidate",
+        "lab check",
+        "budget",
+    ] {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.push(name);
+        let (_, out, said) = folder.taut(&words);
+        for text in [out, said] {
+            let escape = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            assert_eq!(escape, None, "{command}: {text}");
+            let forged = text.lines().find(|line| line.trim_start_matches("\u{1b}[31m").starts_with("forged"));
+            assert_eq!(forged, None, "{command}: {text}");
+        }
+    }
+}

@@ -55,6 +55,24 @@ fn packages() -> Vec<serde_json::Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
+/// A file's name is text of others; `Path::display` would hand it to a terminal as it is.
+#[test]
+fn the_command_shows_paths_as_printable_text() {
+    let mut folders = vec![root().join("cli/taut/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let raw: Vec<&str> = text.lines().filter(|line| line.contains(".display()")).collect();
+            assert!(raw.is_empty(), "{}: Shown::shown instead of Path::display: {raw:?}", path.display());
+        }
+    }
+}
+
 fn is_published(package: &serde_json::Value) -> bool {
     package["publish"].is_null()
 }

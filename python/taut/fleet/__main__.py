@@ -16,7 +16,7 @@ def main() -> int:
     try:
         answer = answered(arguments)
     except NoFleet as error:
-        print(f"taut: {error}", file=sys.stderr)
+        say(str(error))
         return 2
     except KeyboardInterrupt:
         return 130
@@ -24,13 +24,19 @@ def main() -> int:
         # What an engine says of itself is a page; its first line tells.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         why = lines[0] if lines else "no reason"
-        print(f"taut: {without_password(arguments.place)}: {type(error).__name__}: {why}", file=sys.stderr)
+        say(f"{without_password(arguments.place)}: {type(error).__name__}: {why}")
         return 2
     json.dump(answer, sys.stdout, ensure_ascii=False)
     print()
     for file in answer["set_aside"]:
-        print(f"taut: warning: {file['file']}: cannot be read and is left out: {file['why']}", file=sys.stderr)
+        say(f"warning: {file['file']}: cannot be read and is left out: {file['why']}")
     return 0
+
+
+def say(text: str) -> None:
+    """One line, whatever the names of files in it hold."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    print(f"taut: {shown}", file=sys.stderr)
 
 
 def answered(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 //! Names come from programs and files of others, and go to terminals: one that holds a line break could forge a line of a
 //! report, one with an escape sequence could rewrite the screen. So whatever is read as a name is made harmless here.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 /// The text on one line, control characters and those that turn the direction of writing as `\u{1b}`; mostly as it was.
 pub fn printable(text: String) -> String {
@@ -17,6 +17,18 @@ pub fn printable(text: String) -> String {
         }
         out
     })
+}
+
+/// How a path is told to people, in place of [`Path::display`]: the name of a file from elsewhere is a name like any other.
+pub trait Shown {
+    /// The path as [`printable`] text.
+    fn shown(&self) -> String;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> String {
+        printable(self.display().to_string())
+    }
 }
 
 /// Control characters (C0, DEL, C1), line and paragraph separators, and Unicode's overrides and isolates of direction.

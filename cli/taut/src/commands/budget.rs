@@ -13,7 +13,7 @@ use taut_bus::budget::{
     self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
     sensitivity, solve,
 };
-use taut_recording::{Kind, Record};
+use taut_recording::{Kind, Record, Shown};
 use taut_report::Budgeted;
 
 use super::report::analyse;
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<Done> {
         _ if args.list_presets => return list(args),
         (Some(name), _) => (name.clone(), budget::preset(name)?.toml.to_owned()),
         (None, Some(path)) => {
-            let name = path.display().to_string();
+            let name = path.shown();
             (name.clone(), std::fs::read_to_string(path).with_context(|| name)?)
         }
         // Clap has asked for one of the two.
@@ -120,8 +120,8 @@ pub fn run(args: &Args) -> Result<Done> {
     let forecast = forecast(&budget, sampling);
     let (comparison, done) = match &args.against {
         Some(path) => {
-            let (comparison, done) = against(&budget, &forecast, path).with_context(|| path.display().to_string())?;
-            (Some((path.display().to_string(), comparison)), done)
+            let (comparison, done) = against(&budget, &forecast, path).with_context(|| path.shown())?;
+            (Some((path.shown(), comparison)), done)
         }
         None => (None, Done::Fine),
     };
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> Result<Done> {
 fn written(text: &str, args: &Args) -> Result<Done> {
     output::write(text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(Done::Fine)
 }
@@ -223,7 +223,7 @@ fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Compari
     let comparison = compare(budget, forecast, &measured, &terms)?;
     // Only beside figures: an error stays one line.
     if recorded.is_none() {
-        say!("note: {} does not say how many servos a cycle asks; the budget has {of}", path.display());
+        say!("note: {} does not say how many servos a cycle asks; the budget has {of}", path.shown());
     }
     Ok((comparison, if analysis.has_loss() { Done::DataLost } else { Done::Fine }))
 }

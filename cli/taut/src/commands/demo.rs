@@ -3,6 +3,7 @@
 use std::{os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Result, anyhow};
+use taut_recording::Shown;
 
 use crate::{exit::Done, time};
 
@@ -59,7 +60,7 @@ pub fn run(args: &Args) -> Result<Done> {
         command.arg("--output").arg(output);
     }
     let error = command.arg("--taut").arg(std::env::current_exe()?).exec();
-    Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut[demo]'", python.display()))
+    Err(anyhow!("demo: {}: {error}; install Python 3.11 or later, and pip install 'taut[demo]'", python.shown()))
 }
 
 fn length(text: &str) -> Result<Duration, String> {

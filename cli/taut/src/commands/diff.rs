@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use taut_gate::{Most, noise};
+use taut_recording::Shown;
 use taut_report::{GateShown, Terms};
 
 use super::gate::{compare, stored::Reader, written::Outputs};
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let (gated, settings, notes) = compare(&gating, &a, &b)?;
     let (pairs, most) = (gated.outcome.pairs, Most::of(gated.outcome.pairs));
     let floor = if pairs > 1 { noise(&settings, &gated, &[], most) } else { Vec::new() };
-    let (a, b) = (args.a.display().to_string(), args.b.display().to_string());
+    let (a, b) = (args.a.shown(), args.b.shown());
     let shown = GateShown {
         a: &a,
         b: &b,

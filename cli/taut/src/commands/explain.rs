@@ -5,6 +5,7 @@ use std::{io::IsTerminal, path::PathBuf, time::Duration};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_analysis::{Above, Chain, Wanted};
+use taut_recording::Shown;
 use taut_report::{Asked, Named};
 
 use super::report::analyse;
@@ -117,7 +118,7 @@ pub fn run(args: &Args) -> Result<Done> {
         budgets: args.all,
         ..Wanted::default()
     };
-    let name = args.recording.display().to_string();
+    let name = args.recording.shown();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
     if let Some(chain) = &args.chain {
         analysis.chains = chosen(std::mem::take(&mut analysis.chains), chain).with_context(|| name.clone())?;
@@ -136,7 +137,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(if analysis.has_loss() { Done::DataLost } else { Done::Fine })
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, Row};
-use taut_recording::{Contents, Record, Thread};
+use taut_recording::{Contents, Record, Shown, Thread};
 use taut_report::{
     export::{self, IntervalLog, Latencies, Perfetto},
     flame, words,
@@ -107,7 +107,7 @@ struct Source {
 }
 
 fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Source) -> Result<()>) -> Result<Done> {
-    let subject = || args.recording.display().to_string();
+    let subject = || args.recording.shown();
     let mut config = config::load(args.config.as_deref())?;
     // Every message with its path, in order of time.
     (config.explain.worst, config.explain.from_ns) = (0, Some(0));
@@ -118,7 +118,7 @@ fn export(args: &FileArgs, ending: &str, write: impl FnOnce(&mut dyn Write, &Sou
     let shown: usize = from.analysis.chains.iter().map(|chain| chain.explained.paths.len()).sum();
     say!(
         "wrote {}: {} of {}{}; the others did not go all the way, or came while the chain started up",
-        to.display(),
+        to.shown(),
         words::count(shown as u64),
         words::quantity(messages, "message"),
         lost(&from.analysis),
@@ -131,7 +131,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
     if args.output.as_deref() == Some(Path::new("-")) {
         bail!("export parquet writes a folder of four tables, which stdout is not: name a folder with -o");
     }
-    let subject = || args.recording.display().to_string();
+    let subject = || args.recording.shown();
     let from = collected(args)?;
     let info = from.contents.info.clone();
     let about = [
@@ -145,7 +145,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
     let mut rows = [0usize; 4];
     let mut analysis = Analysis::default();
     let names: Vec<String> = tables.all().iter().map(|table| format!("{}.parquet", table.name)).collect();
-    let cannot = || format!("{}: cannot write", to.display());
+    let cannot = || format!("{}: cannot write", to.shown());
     output::files(&to, &names, |out| {
         let start = |(out, table)| taut_tables::File::start(out, table, &about);
         let mut files =
@@ -169,7 +169,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
     let [messages, hops, causes, states] = rows.map(|rows| rows as u64);
     say!(
         "wrote {}: {}, {}, {}, {}{}",
-        to.display(),
+        to.shown(),
         words::quantity(messages, "message"),
         words::quantity(hops, "hop"),
         words::quantity(causes, "cause"),
@@ -181,10 +181,10 @@ fn parquet(args: &FileArgs) -> Result<Done> {
 
 /// The recording's own channels stay as they are; the latencies come beside them.
 fn foxglove(args: &FileArgs) -> Result<Done> {
-    let subject = || args.recording.display().to_string();
+    let subject = || args.recording.shown();
     let to = to(args.output.as_deref(), &args.recording, "foxglove.mcap");
     if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(&args.recording)? {
-        bail!("{}: cannot copy a recording onto itself; name another file with -o", to.display());
+        bail!("{}: cannot copy a recording onto itself; name another file with -o", to.shown());
     }
     let from = collected(args)?;
     // Opened once more: the analysis keeps the first.
@@ -193,15 +193,15 @@ fn foxglove(args: &FileArgs) -> Result<Done> {
     let analysis = from.finish(&mut |row| latencies.row(&row)).with_context(subject)?;
     let channels = latencies.channels() as u64;
     output::recording(&to, |to| {
-        taut_recording::copy(&bytes, to, |writer| latencies.write(writer)).with_context(|| to.display().to_string())
+        taut_recording::copy(&bytes, to, |writer| latencies.write(writer)).with_context(|| to.shown())
     })?;
     let next = match to == Path::new("-") {
         true => String::new(),
-        false => format!("\ntaut: next: taut log {} --layouts", words::shell(&[to.display().to_string()])),
+        false => format!("\ntaut: next: taut log {} --layouts", words::shell(&[to.shown()])),
     };
     say!(
         "wrote {}: the recording and {} of latencies{}{next}",
-        to.display(),
+        to.shown(),
         words::quantity(channels, "channel"),
         lost(&analysis),
     );
@@ -212,21 +212,21 @@ fn hlog(args: &FileArgs) -> Result<Done> {
     let from = collected(args)?;
     let info = from.contents.info.clone();
     let mut log = IntervalLog::new(info.start_monotonic_ns);
-    let analysis = from.finish(&mut |row| log.row(&row)).with_context(|| args.recording.display().to_string())?;
+    let analysis = from.finish(&mut |row| log.row(&row)).with_context(|| args.recording.shown())?;
     let to = to(args.output.as_deref(), &args.recording, "hlog");
     let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(info.start_realtime_ns);
     output::file(&to, |out| Ok(log.write(out, start)?))?;
     let messages: u64 = analysis.chains.iter().map(|chain| chain.end_to_end.distribution.n).sum();
-    say!("wrote {}: {}{}", to.display(), words::quantity(messages, "message"), lost(&analysis));
+    say!("wrote {}: {}{}", to.shown(), words::quantity(messages, "message"), lost(&analysis));
     Ok(done(&analysis))
 }
 
 fn folded(args: &FoldedArgs) -> Result<Done> {
-    let subject = || args.recording.display().to_string();
+    let subject = || args.recording.shown();
     let (profile, is_whole) = profile(&args.recording, args.process.as_deref()).with_context(subject)?;
     let to = to(args.output.as_deref(), &args.recording, "folded");
     output::file(&to, |out| Ok(out.write_all(flame::folded(&profile).as_bytes())?))?;
-    say!("wrote {}: {}", to.display(), words::profile(&profile));
+    say!("wrote {}: {}", to.shown(), words::profile(&profile));
     Ok(if is_whole { Done::Fine } else { Done::DataLost })
 }
 
@@ -268,7 +268,7 @@ impl Collected {
 fn collected(args: &FileArgs) -> Result<Collected> {
     let mut config = config::load(args.config.as_deref())?;
     config.explain.worst = 0;
-    collect(&args.recording, config).with_context(|| args.recording.display().to_string())
+    collect(&args.recording, config).with_context(|| args.recording.shown())
 }
 
 fn collect(path: &Path, config: Config) -> Result<Collected> {

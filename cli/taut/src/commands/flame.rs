@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Profile, Stacks};
+use taut_recording::Shown;
 use taut_report::{flame, words};
 
 use crate::{exit::Done, input, output};
@@ -39,15 +40,15 @@ fn file_name(path: &Path) -> Cow<'_, str> {
 
 /// Reads, folds, draws.
 pub fn run(args: &Args) -> Result<Done> {
-    let read = |path: &Path| profile(path, args.process.as_deref()).with_context(|| path.display().to_string());
+    let read = |path: &Path| profile(path, args.process.as_deref()).with_context(|| path.shown());
     let (first, mut is_whole) = read(&args.recording)?;
-    let name = args.recording.display();
+    let name = args.recording.shown();
     let text = match &args.later {
         None => flame::flame(&first, &file_name(&args.recording)),
         Some(path) => {
             let (later, is_later_whole) = read(path)?;
             is_whole &= is_later_whole;
-            say!("taut: {}: {}", path.display(), words::profile(&later));
+            say!("taut: {}: {}", path.shown(), words::profile(&later));
             let title = format!("{} against {}", file_name(path), file_name(&args.recording));
             flame::difference(&first, &later, &title)
         }
@@ -55,7 +56,7 @@ pub fn run(args: &Args) -> Result<Done> {
     say!("taut: {name}: {}", words::profile(&first));
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(if is_whole { Done::Fine } else { Done::DataLost })
 }
@@ -65,7 +66,7 @@ pub fn profile(path: &Path, process: Option<&str>) -> Result<(Profile, bool)> {
     let bytes = input::map(path)?;
     let mut stacks = Stacks::default();
     let contents = taut_recording::read(&bytes, &mut |record| stacks.record(&record))?;
-    contents.damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.display()));
+    contents.damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.shown()));
     let processes = stacks.processes();
     match process {
         _ if processes.is_empty() => bail!("has no profile; record with --profile 99"),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, mjlib, ros2};
+use taut_recording::Shown;
 use taut_report::words;
 
 use crate::{exit::Done, output};
@@ -109,12 +110,12 @@ fn import(
 ) -> Result<Done> {
     let from = &args.path;
     let to = args.output.clone().unwrap_or_else(|| default_output(from));
-    let metadata = std::fs::metadata(from).with_context(|| from.display().to_string())?;
+    let metadata = std::fs::metadata(from).with_context(|| from.shown())?;
     if metadata.is_dir() && folders == Folders::Not {
-        bail!("{}: is a folder; name a file", from.display());
+        bail!("{}: is a folder; name a file", from.shown());
     }
     if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
-        bail!("{}: cannot import a file onto itself; name another with -o", to.display());
+        bail!("{}: cannot import a file onto itself; name another with -o", to.shown());
     }
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(bytes(from)) } else { ProgressBar::hidden() };
     bar.set_style(
@@ -123,11 +124,11 @@ fn import(
     let imported = output::recording(&to, |to| {
         let imported = import(from, to, &mut |done| bar.set_position(done));
         bar.finish_and_clear();
-        imported.with_context(|| from.display().to_string())
+        imported.with_context(|| from.shown())
     })?;
     imported.notes.iter().for_each(|note| say!("note: {note}"));
     imported.damage.iter().for_each(|damage| say!("lost: {damage}"));
-    say!("wrote {}: {}", to.display(), summary(&imported));
+    say!("wrote {}: {}", to.shown(), summary(&imported));
     Ok(if imported.damage.is_empty() { Done::Fine } else { Done::DataLost })
 }
 

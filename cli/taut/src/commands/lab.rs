@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_lab::{Event, Grid, Kind, Lab, Order, Status};
+use taut_recording::Shown;
 use taut_report::words;
 
 use crate::{
@@ -135,7 +136,7 @@ pub fn run(args: &Args) -> Result<Done> {
 fn check(args: &Check) -> Result<Done> {
     let (lab, _) = read(&args.file)?;
     let feasible = taut_lab::feasible(&lab);
-    let shown = taut_report::lab_check(&args.file.display().to_string(), &lab, &feasible, output::style(None));
+    let shown = taut_report::lab_check(&args.file.shown(), &lab, &feasible, output::style(None));
     output::write(&shown, None)?;
     Ok(if feasible.obstacles.is_empty() { Done::Fine } else { Done::Forwarded(exit::BAD_INPUT) })
 }
@@ -180,7 +181,7 @@ fn archive(args: &Archive) -> Result<Done> {
     let output = args.output.clone().unwrap_or_else(named);
     let packed = taut_lab::archive(&args.folder, &output)?;
     let (files, bytes) = (words::count(packed.files as u64), words::bytes(packed.bytes));
-    say!("{}: {files} files, {bytes}, as {}", output.display(), words::bytes(packed.packed_bytes));
+    say!("{}: {files} files, {bytes}, as {}", output.shown(), words::bytes(packed.packed_bytes));
     Ok(Done::Fine)
 }
 
@@ -215,7 +216,7 @@ fn written(args: &Run, render: &dyn Fn(Format) -> String) -> Result<Done> {
 }
 
 fn read(file: &Path) -> Result<(Lab, String)> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let text = std::fs::read_to_string(file).with_context(|| file.shown())?;
     Ok((Lab::parse(&text, file)?, text))
 }
 
@@ -275,7 +276,7 @@ fn with_order<T>(
     });
     bar.finish_and_clear();
     if !args.quiet && done.is_ok() {
-        say!("every trial is in {}", folder.join(taut_lab::MANIFEST).display());
+        say!("every trial is in {}", folder.join(taut_lab::MANIFEST).shown());
     }
     match (done, stop.signal()) {
         (Err(stopped @ taut_lab::Error::Stopped { .. }), Some(signal)) => {

@@ -4,6 +4,7 @@ use std::{fs::File, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use memmap2::Mmap;
+use taut_recording::Shown;
 
 use crate::{exit::Done, output};
 
@@ -24,23 +25,22 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Done> {
     let from = &args.recording;
     let to = args.output.clone().unwrap_or_else(|| from.with_extension("recovered.mcap"));
-    let file = File::open(from).with_context(|| from.display().to_string())?;
+    let file = File::open(from).with_context(|| from.shown())?;
     if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
-        bail!("{}: cannot recover a file onto itself; name another with -o", to.display());
+        bail!("{}: cannot recover a file onto itself; name another with -o", to.shown());
     }
     if file.metadata()?.len() == 0 {
-        bail!("{}: is empty; there is nothing to recover", from.display());
+        bail!("{}: is empty; there is nothing to recover", from.shown());
     }
     // SAFETY: read-only; see `report`: nothing read is trusted before its CRC is checked.
     let bytes = unsafe { Mmap::map(&file)? };
-    let recovered =
-        output::recording(&to, |to| taut_recording::recover(&bytes, to).with_context(|| from.display().to_string()))?;
+    let recovered = output::recording(&to, |to| taut_recording::recover(&bytes, to).with_context(|| from.shown()))?;
     for damage in &recovered.damage {
         say!("lost: {damage}");
     }
     say!(
         "wrote {}: {} stamps, {} kernel events, {} telemetry messages",
-        to.display(),
+        to.shown(),
         taut_report::words::count(recovered.stamps),
         taut_report::words::count(recovered.kernel_events),
         taut_report::words::count(recovered.messages)

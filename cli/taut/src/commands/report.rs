@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_analysis::{Analysis, Analyzer, Config};
+use taut_recording::Shown;
 use taut_report::Named;
 
 use crate::{config, exit::Done, input, output};
@@ -55,13 +56,13 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     let mut analyses = Vec::new();
     for path in &args.recordings {
-        let analysis = analyse(path, &config).with_context(|| path.display().to_string())?;
-        analyses.push((path.display().to_string(), analysis));
+        let analysis = analyse(path, &config).with_context(|| path.shown())?;
+        analyses.push((path.shown(), analysis));
     }
     let named: Vec<Named<'_>> = analyses.iter().map(|(name, analysis)| Named { name, analysis }).collect();
     output::write(&render(&named, args), args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     let damaged = analyses.iter().any(|(_, analysis)| analysis.has_loss());
     Ok(if damaged { Done::DataLost } else { Done::Fine })

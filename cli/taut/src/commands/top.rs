@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_capture::{Recorder, recorder_of, recorders, session_of};
 use taut_live::{Following, State};
+use taut_recording::Shown;
 use taut_report::words;
 use taut_top::Ended;
 
@@ -51,7 +52,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let chains = config::load(args.config.as_deref())?.chains;
     let mut subject = subject(args)?;
     let (path, eat) = (subject.path().to_owned(), subject.own.is_some());
-    let named = || path.display().to_string();
+    let named = || path.shown();
     let file = File::open(&path).with_context(named)?;
     if taut_recording::is_finished(&file).with_context(named)? {
         bail!("{}: has ended; next: taut report {}", named(), words::shell(&[named()]));
@@ -69,7 +70,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let kept = state.lock().unwrap_or_else(PoisonError::into_inner).kept.take();
     match kept {
         Some(Ok(path)) => {
-            let path = path.display().to_string();
+            let path = path.shown();
             say!("taut: recorded {path}\ntaut: next: taut report {}", words::shell(std::slice::from_ref(&path)));
         }
         Some(Err(why)) => say!("taut: warning: not recorded: {why}"),
@@ -116,7 +117,7 @@ fn subject(args: &Args) -> Result<Subject> {
         };
     }
     if let Some(session) = &args.session {
-        let nobody = || format!("{}: nobody records this session; name a process of it: --pid PID", session.display());
+        let nobody = || format!("{}: nobody records this session; name a process of it: --pid PID", session.shown());
         return recorder_of(session).with_context(nobody).and_then(Subject::of);
     }
     let mut all = recorders();
@@ -127,7 +128,7 @@ fn subject(args: &Args) -> Result<Subject> {
         ),
         (Some(last), false) => {
             all.push(last);
-            let one = |recorder: &Recorder| format!("{} (process {})", recorder.output.display(), recorder.subject);
+            let one = |recorder: &Recorder| format!("{} (process {})", recorder.output.shown(), recorder.subject);
             bail!("several recordings are under way; name one: {}", all.iter().map(one).collect::<Vec<_>>().join(", "))
         }
     }

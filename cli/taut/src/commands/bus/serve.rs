@@ -8,6 +8,7 @@ use taut_bus::{
     sim::{Bus, serve},
     transport::{Address, Pty, Transport, UdpDoor},
 };
+use taut_recording::Shown;
 
 use crate::{exit::Done, stop};
 
@@ -28,7 +29,7 @@ pub fn run(buses: &[Address], udp: Option<&str>) -> Result<Done> {
             }
             None => {
                 let pty = Pty::open()?;
-                places.push(format!("fdcanusb:{}", pty.path().display()));
+                places.push(format!("fdcanusb:{}", pty.path().shown()));
                 Box::new(pty)
             }
         };

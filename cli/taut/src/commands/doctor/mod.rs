@@ -8,6 +8,7 @@ use std::{io::Write, path::PathBuf, time::Duration};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_doctor::{Diagnosis, Root, State, examine};
+use taut_recording::Shown;
 
 use crate::{exit::Done, output, time};
 
@@ -86,8 +87,8 @@ pub fn run(args: &Args) -> Result<Done> {
     let root = match &args.machine {
         None => Root::live(),
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            Root::recorded(&text).with_context(|| path.display().to_string())?
+            let text = std::fs::read_to_string(path).with_context(|| path.shown())?;
+            Root::recorded(&text).with_context(|| path.shown())?
         }
     };
     let asked = subject::of(args, &root)?;
@@ -97,7 +98,7 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     if let Some(path) = &args.write_down {
         output::write(&root.written_down(), Some(path))?;
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     print(args, &render(&diagnosis, args))?;
     Ok(if args.strict && diagnosis.count(State::Bad) > 0 { Done::Against } else { Done::Fine })
@@ -125,7 +126,7 @@ fn render(diagnosis: &Diagnosis, args: &Args) -> String {
 fn print(args: &Args, text: &str) -> Result<()> {
     output::write(text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ fn interface(name: &str, root: &Root) -> Result<String> {
 fn tty(name: &str, args: &Args, root: &Root) -> Result<String> {
     let path = if name.contains('/') { name.to_owned() } else { format!("/dev/{name}") };
     let resolved = if args.machine.is_none() { Path::new(&path).canonicalize().ok() } else { None };
-    let path = resolved.map_or(path, |path| path.display().to_string());
+    let path = resolved.map_or(path, |path| path.to_string_lossy().into_owned());
     let port = path.strip_prefix("/dev/").unwrap_or_default();
     if port.is_empty() || port.starts_with('.') || !port.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
     {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use chrono::{DateTime, NaiveDate};
 use sha2::{Digest, Sha256};
 use taut_analysis::{Analyzer, Row};
+use taut_recording::Shown;
 use taut_report::words;
 use taut_tables::{File, Histograms, Origin, Table};
 
@@ -56,12 +57,12 @@ pub fn run(args: &Args) -> Result<Done> {
         let is_known = path.exists();
         output::files(&folder, &[format!("{run}.parquet")], |out| {
             let mut out = out.into_iter();
-            let cannot = || format!("{}: cannot write", path.display());
+            let cannot = || format!("{}: cannot write", path.shown());
             let mut file = File::start(out.next().context("one file")?, &table, &about).with_context(cannot)?;
             file.group(&mut table).and_then(|()| file.finish()).with_context(cannot)?;
             Ok(())
         })?;
-        say!("wrote {}: {said}{}", path.display(), if is_known { "; it was there already" } else { "" });
+        say!("wrote {}: {said}{}", path.shown(), if is_known { "; it was there already" } else { "" });
         if !is_whole {
             done = Done::DataLost;
         }
@@ -77,7 +78,7 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
     let info = contents.info.clone();
     let damage: Vec<String> = contents.damage.iter().map(ToString::to_string).collect();
-    damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.display()));
+    damage.iter().for_each(|damage| say!("taut: warning: {}: {damage}", path.shown()));
     let is_whole = damage.is_empty();
     let mut histograms = Histograms::default();
     let analysis =
@@ -117,7 +118,7 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
     }
     Ok(Ready {
         folder: args.into.join(format!("date={date}")).join(format!("robot={}", args.robot)),
-        about: [("taut.recording", path.display().to_string()), ("taut.version", info.taut_version)],
+        about: [("taut.recording", path.shown()), ("taut.version", info.taut_version)],
         table,
         run,
         said,

@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
+use taut_recording::Shown;
 use taut_report::{
     fleet::{Answer, Merged},
     fleet_html, fleet_json, fleet_terminal, words,
@@ -186,7 +187,7 @@ pub fn compare(args: &Compare) -> Result<Done> {
 }
 
 pub fn merge(args: &Merge) -> Result<Done> {
-    let [place, into] = [&args.place, &args.into].map(|path| path.display().to_string());
+    let [place, into] = [&args.place, &args.into].map(|path| path.shown());
     let question = Question::new("merge")
         .days(&args.days)
         .option("into", Some(&into))
@@ -225,7 +226,7 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
     };
     output::write(&text, path)?;
     if let Some(path) = path {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(if answer.about().set_aside.is_empty() { Done::Fine } else { Done::DataLost })
 }
@@ -279,14 +280,13 @@ impl Question {
             .stdin(Stdio::null())
             .output();
         bar.finish_and_clear();
-        let ran =
-            ran.with_context(|| format!("{}: does not start; a fleet's figures need Python", python.display()))?;
+        let ran = ran.with_context(|| format!("{}: does not start; a fleet's figures need Python", python.shown()))?;
         let said = String::from_utf8_lossy(&ran.stderr);
         said.lines().for_each(|line| say!("{line}"));
         match ran.status.code() {
             Some(0) => Ok(Ok(ran.stdout)),
             Some(code) => Ok(Err(Done::Forwarded(code as u8))),
-            None => bail!("{}: was killed ({})", python.display(), ran.status),
+            None => bail!("{}: was killed ({})", python.shown(), ran.status),
         }
     }
 }

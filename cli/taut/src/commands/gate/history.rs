@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use taut_gate::{Trial, Vote};
 use taut_history::{Line, Row, lines, read, rows, write};
+use taut_recording::Shown;
 use taut_report::HistoryShown;
 
 /// Adds a revision's trials to the folder.
@@ -16,14 +17,14 @@ pub fn add(folder: &Path, revision: Option<&str>, trials: &[Trial]) -> Result<()
     }
     let rows = rows(revision, trials);
     let Some(first) = rows.first() else { bail!("--history: no trial of {revision} carries a figure") };
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
     let plain: String =
         revision.chars().map(|c| if c.is_alphanumeric() || "-._".contains(c) { c } else { '-' }).collect();
     let path = folder.join(format!("{:.0}-{plain}.parquet", first.time_unix_s * 1e3));
     // Whole or not there at all: another build may be reading.
     let mut file = tempfile::Builder::new().prefix(".taut-").tempfile_in(folder)?;
     std::io::Write::write_all(&mut file, &write(&rows)?)?;
-    file.persist(&path).with_context(|| path.display().to_string())?;
+    file.persist(&path).with_context(|| path.shown())?;
     Ok(())
 }
 
@@ -38,19 +39,19 @@ impl Lines {
     /// Those figures that decide gates.
     pub fn of(folder: &Path, votes: &[Vote]) -> Result<Lines> {
         let mut all: Vec<Row> = Vec::new();
-        let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+        let entries = std::fs::read_dir(folder).with_context(|| folder.shown())?;
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             if path.extension().is_some_and(|extension| extension == "parquet") {
-                let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-                all.extend(read(bytes).with_context(|| path.display().to_string())?);
+                let bytes = std::fs::read(&path).with_context(|| path.shown())?;
+                all.extend(read(bytes).with_context(|| path.shown())?);
             }
         }
         if all.is_empty() {
-            bail!("{}: holds no history (.parquet); add to it with --history and --b or --candidate", folder.display());
+            bail!("{}: holds no history (.parquet); add to it with --history and --b or --candidate", folder.shown());
         }
         let figures: Vec<String> = votes.iter().map(figure).collect();
         let revisions = all.iter().map(|row| row.revision.as_str()).collect::<std::collections::HashSet<_>>().len();
-        Ok(Lines { folder: folder.display().to_string(), lines: lines(&all, &figures), revisions })
+        Ok(Lines { folder: folder.shown(), lines: lines(&all, &figures), revisions })
     }
 
     pub fn shown(&self) -> HistoryShown<'_> {

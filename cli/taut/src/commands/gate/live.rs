@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial};
+use taut_recording::Shown;
 use taut_stats::compare::{Order, pair_order};
 
 use super::{
@@ -78,7 +79,7 @@ pub struct Live {
 impl Live {
     pub fn new(runs: &Runs, reader: Reader, interrupt: &Interrupt) -> Result<Live> {
         if let Some(keep) = &runs.keep {
-            std::fs::create_dir_all(keep).with_context(|| keep.display().to_string())?;
+            std::fs::create_dir_all(keep).with_context(|| keep.shown())?;
         }
         Ok(Live {
             runs: runs.clone(),
@@ -300,7 +301,7 @@ impl Live {
         duration: Option<Duration>,
     ) -> Result<Option<Failure>> {
         let log = self.scratch.path().join("output");
-        let output = std::fs::File::create(&log).with_context(|| log.display().to_string())?;
+        let output = std::fs::File::create(&log).with_context(|| log.shown())?;
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
         taut.args(["record", "--quiet", "--ignore-loss", "--depth", &self.runs.depth, "--output"])
             .arg(std::path::absolute(path)?);

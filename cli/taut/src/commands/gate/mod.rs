@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use taut_gate::{Budget, Gated, Most, Phase, Settings, Trial, Vote, budgets, config::Gating, gate, noise};
+use taut_recording::Shown;
 use taut_report::{BudgetsShown, GateShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
@@ -436,8 +437,8 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
 
 fn names(paths: &[PathBuf]) -> String {
     match paths {
-        [first, _, .., last] => format!("{} … {} ({})", first.display(), last.display(), paths.len()),
-        _ => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        [first, _, .., last] => format!("{} … {} ({})", first.shown(), last.shown(), paths.len()),
+        _ => paths.iter().map(|path| path.shown()).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use taut_recording::Shown;
 
 use super::interrupt::Interrupt;
 
@@ -35,12 +36,12 @@ pub fn build(range: &str, command: &str, cache: Option<&Path>, quiet: bool, inte
     let repository = PathBuf::from(git(Path::new("."), &["rev-parse", "--show-toplevel"])?);
     let name = |revision: &str| {
         git(&repository, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-            .with_context(|| format!("--revisions {range}: {revision:?} is no revision of {}", repository.display()))
+            .with_context(|| format!("--revisions {range}: {revision:?} is no revision of {}", repository.shown()))
     };
     let (a, b) = (name(old)?, name(new)?);
     let scratch = match cache {
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+            std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
             None
         }
         None => Some(tempfile::Builder::new().prefix("taut-gate-trees-").tempdir().context("folder for the trees")?),
@@ -72,7 +73,7 @@ impl Trees {
         if !quiet {
             say!("taut: building {}", &revision[..12.min(revision.len())]);
         }
-        git(&self.repository, &["worktree", "add", "--detach", "--force", &tree.display().to_string(), revision])?;
+        git(&self.repository, &["worktree", "add", "--detach", "--force", &tree.to_string_lossy(), revision])?;
         interrupt.check()?;
         let mut said = tempfile::tempfile().context("file for what the build says")?;
         let mut shell = Command::new("sh");
@@ -87,12 +88,12 @@ impl Trees {
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             bail!("--build {command}: failed in revision {revision} ({status}): {}", last.trim());
         }
-        std::fs::write(tree.join(BUILT), command).with_context(|| tree.display().to_string())?;
+        std::fs::write(tree.join(BUILT), command).with_context(|| tree.shown())?;
         Ok(())
     }
 
     fn remove(&self, tree: &Path) {
-        let _ = git(&self.repository, &["worktree", "remove", "--force", "--force", &tree.display().to_string()]);
+        let _ = git(&self.repository, &["worktree", "remove", "--force", "--force", &tree.to_string_lossy()]);
         let _ = std::fs::remove_dir_all(tree);
     }
 

@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Config, Wanted};
 use taut_gate::{Budget, Failure, Trial};
+use taut_recording::Shown;
 
 use crate::{commands::report::analyse, output};
 
@@ -56,13 +57,13 @@ impl Reader {
     }
 
     fn recording(&self, path: &Path) -> Result<Vec<Trial>> {
-        self.trials(path, &path.display().to_string())
+        self.trials(path, &path.shown())
     }
 
     /// All trials of some recordings, folders of them, and files of trials, in order.
     pub fn set(&self, paths: &[PathBuf]) -> Result<Vec<Trial>> {
         let mut runs = Vec::new();
-        let mut run = |path: &Path| runs.push((path.display().to_string(), self.recording(path)));
+        let mut run = |path: &Path| runs.push((path.shown(), self.recording(path)));
         let mut saved_ones = Vec::new();
         for path in paths {
             if path.is_dir() {
@@ -99,20 +100,20 @@ pub fn without(name: &str, error: anyhow::Error) -> Result<Trial> {
 }
 
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let entries = std::fs::read_dir(folder).with_context(|| folder.shown())?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "mcap"))
         .collect();
     found.sort();
     if found.is_empty() {
-        bail!("{}: holds no recording (.mcap)", folder.display());
+        bail!("{}: holds no recording (.mcap)", folder.shown());
     }
     Ok(found)
 }
 
 fn saved(path: &Path) -> Result<Vec<Trial>> {
-    let name = || path.display().to_string();
+    let name = || path.shown();
     let text = std::fs::read_to_string(path).with_context(name)?;
     let one = |(at, line): (usize, &str)| {
         serde_json::from_str(line).with_context(|| format!("{}: line {} is no trial of taut gate", name(), at + 1))
@@ -127,7 +128,7 @@ fn saved(path: &Path) -> Result<Vec<Trial>> {
 
 /// Writes the trials of a gate, A's and B's, for a later gate.
 pub fn save<'a>(folder: &Path, pairs: impl Iterator<Item = &'a (Trial, Trial)>) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    std::fs::create_dir_all(folder).with_context(|| folder.shown())?;
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for pair in pairs {
         for (file, trial) in [(&mut a, &pair.0), (&mut b, &pair.1)] {

@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_guard::Parameters;
+use taut_recording::Shown;
 use taut_replay::{Config, Mapping, Recorded, Stream, StreamBuilder, Truth, Tuned, choose, replay, tune, usual};
 use taut_report::GuardShown;
 
@@ -65,7 +66,7 @@ pub fn run(args: &Args) -> Result<Done> {
     if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
         bail!("an HTML page is not for a terminal: add -o replay.html");
     }
-    let name = args.run.display().to_string();
+    let name = args.run.shown();
     let given = args.guard.as_deref().map(config).transpose()?;
     let truth = args.truth.as_deref().map(truth).transpose()?;
     let (stream, damage) = stream(args, given.as_ref()).with_context(|| name.clone())?;
@@ -118,13 +119,13 @@ pub fn run(args: &Args) -> Result<Done> {
 fn written(text: &str, args: &Args, done: Done) -> Result<Done> {
     output::write(text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(done)
 }
 
 fn config(path: &Path) -> Result<Config> {
-    let name = || path.display().to_string();
+    let name = || path.shown();
     let text = std::fs::read_to_string(path).with_context(name)?;
     Config::parse(&text).with_context(name)
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_foxglove::Server;
-use taut_recording::{Record, Tail, is_finished};
+use taut_recording::{Record, Shown, Tail, is_finished};
 use taut_report::words;
 
 use crate::{address, exit::Done, stop};
@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(65);
 
 /// Serves until the recording ends, nobody writes it any more, or the user has seen enough.
 pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) -> Result<Done> {
-    let subject = || recording.display().to_string();
+    let subject = || recording.shown();
     if is_finished(&file).with_context(subject)? {
         let name = words::shell(&[subject()]);
         bail!("{}: has ended; Foxglove opens the file itself, and here there is: taut log {name}", subject());

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use taut_recording::{
-    PlainChannel,
+    PlainChannel, Shown,
     log::{Log, Message},
     ros2msg::Schema,
 };
@@ -81,7 +81,7 @@ enum Format {
 
 /// Reads what was asked for.
 pub fn run(args: &Args) -> Result<Done> {
-    let subject = || args.recording.display().to_string();
+    let subject = || args.recording.shown();
     let file = File::open(&args.recording).with_context(subject)?;
     if file.metadata()?.is_dir() {
         bail!("{}: is a folder; name a recording (.mcap)", subject());
@@ -247,7 +247,7 @@ fn write_layouts(log: &Log<File>, recording: &Path) -> Result<()> {
     {
         let path = recording.with_extension(ending);
         output::write(&text, Some(&path))?;
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     Ok(())
 }

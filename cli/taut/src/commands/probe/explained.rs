@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use taut_analysis::{Config, Wanted};
 use taut_capture::{Depth, Options, Target};
 use taut_probe::Findings;
-use taut_recording::Compression;
+use taut_recording::{Compression, Shown};
 
 use super::Args;
 use crate::{commands::report::analyse, exit::Done};
@@ -48,7 +48,7 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
     if done != Done::Fine && !findings.exists() {
         return Ok(Err(done));
     }
-    let text = std::fs::read_to_string(&findings).with_context(|| findings.display().to_string())?;
+    let text = std::fs::read_to_string(&findings).with_context(|| findings.shown())?;
     let mut found: Findings = serde_json::from_str(&text).context("findings")?;
     let over_ns = args.over.as_nanos() as u64;
     let explain = Wanted { worst: 0, from_ns: Some(over_ns), ..Wanted::default() };
@@ -63,7 +63,7 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
     found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
     found.notes.extend(recorded.warnings);
     if let Some(path) = &args.record {
-        say!("taut: kept {}; next: taut explain {0}", path.display());
+        say!("taut: kept {}; next: taut explain {0}", path.shown());
     }
     Ok(Ok((found, done)))
 }
@@ -78,7 +78,7 @@ fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
     put("policy", args.policy.to_string());
     put("priority", args.priority.to_string());
     put("wake", args.wake.to_string());
-    put("findings", findings.display().to_string());
+    put("findings", findings.shown());
     if let Some(slack) = args.slack {
         put("slack", taut_probe::length(slack));
     }
@@ -90,7 +90,7 @@ fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
         put("vary", format!("load={load}"));
     }
     if let Some(path) = &args.hlog {
-        put("hlog", path.display().to_string());
+        put("hlog", path.shown());
     }
     let flags =
         [(args.no_mlock, "--no-mlock"), (args.throttle, "--throttle"), (args.quiet, "--quiet"), (args.pair, "--pair")];

@@ -9,11 +9,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use taut_probe::{CpuSeries, Error, Event, Findings, Series, Variant};
+use taut_recording::Shown;
 use taut_stats::hlog::{self, HlogWriter, Interval};
 
 /// The file of a log. Every interval is one line, written when it is whole: whatever ends the probe leaves a readable log.
 pub fn create(path: &Path) -> Result<LineWriter<File>> {
-    Ok(LineWriter::new(File::create(path).with_context(|| path.display().to_string())?))
+    Ok(LineWriter::new(File::create(path).with_context(|| path.shown())?))
 }
 
 /// Writes an event down, if it is an interval.
@@ -26,9 +27,9 @@ pub fn take(log: &mut HlogWriter<'_, LineWriter<File>>, event: &Event<'_>) -> Re
 pub fn read(paths: &[PathBuf]) -> Result<Findings> {
     let mut findings = Findings::default();
     for path in paths {
-        let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+        let bytes = std::fs::read(path).with_context(|| path.shown())?;
         let intervals = hlog::read(&bytes).map_err(|source| Error::Hlog { path: path.clone(), source })?;
-        let variant = variant(path.display().to_string(), &intervals);
+        let variant = variant(path.shown(), &intervals);
         let measured = intervals.iter().map(|i| (i.start + i.length).as_secs_f64()).fold(0.0, f64::max);
         findings.measured_s += measured - intervals[0].start.as_secs_f64();
         findings.variants.push(variant);

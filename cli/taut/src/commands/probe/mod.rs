@@ -19,6 +19,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use taut_probe::{Findings, Policy, Wake, Work};
+use taut_recording::Shown;
 use taut_stats::hlog;
 
 use crate::{exit::Done, output, stop, time};
@@ -182,7 +183,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     if let Some(path) = &args.findings {
         let text = serde_json::to_string(&findings).context("findings")?;
-        std::fs::write(path, text).with_context(|| path.display().to_string())?;
+        std::fs::write(path, text).with_context(|| path.shown())?;
         return Ok(done);
     }
     let text = match args.format {
@@ -192,7 +193,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
-        say!("wrote {}", path.display());
+        say!("wrote {}", path.shown());
     }
     let lost = findings.variants.iter().any(|variant| variant.all.lost > 0);
     Ok(if lost && done == Done::Fine { Done::DataLost } else { done })
@@ -242,5 +243,5 @@ fn command() -> String {
 }
 
 fn shown(path: Option<&Path>) -> String {
-    path.map_or(String::new(), |path| path.display().to_string())
+    path.map_or(String::new(), |path| path.shown())
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_capture::{Asked, Flight, Kept, Recorder, Saved, recorder_of, recorders, save_now, session_of};
 use taut_live::State;
-use taut_recording::Compression;
+use taut_recording::{Compression, Shown};
 use taut_report::words;
 
 use crate::output;
@@ -155,7 +155,7 @@ impl Watch {
         let saved: Vec<Saved> = self.saved.try_iter().collect();
         let line = |saved: Saved| match saved.result {
             Ok(kept) => {
-                let (path, span) = (kept.path.display(), kept.span.as_secs_f64());
+                let (path, span) = (kept.path.shown(), kept.span.as_secs_f64());
                 let line =
                     format!("saved {path}: the last {span:.1} s, {}, because {}", words::bytes(kept.bytes), saved.why);
                 self.kept.push(kept);
@@ -183,7 +183,7 @@ impl Watch {
             let seen = if seen.is_empty() { "none".to_owned() } else { seen.join(", ") };
             text += &format!("; warning: --chain {name}: no message of it was seen, the chains were: {seen}");
         }
-        let last = self.kept.last().map(|kept| words::shell(&[kept.path.display().to_string()]));
+        let last = self.kept.last().map(|kept| words::shell(&[kept.path.shown()]));
         (text, last.map_or(String::new(), |path| format!("\ntaut: next: taut report {path}")))
     }
 }
@@ -211,8 +211,8 @@ fn find(pid: Option<i32>, session: Option<&Path>) -> Result<Recorder> {
     }
     if let Some(session) = session {
         // Of another user's it is not known.
-        std::fs::read_dir(session).with_context(|| format!("{}: cannot be looked into", session.display()))?;
-        return recorder_of(session).with_context(|| format!("{}: no recorder is attached to it", session.display()));
+        std::fs::read_dir(session).with_context(|| format!("{}: cannot be looked into", session.shown()))?;
+        return recorder_of(session).with_context(|| format!("{}: no recorder is attached to it", session.shown()));
     }
     match (all.pop(), all.is_empty()) {
         (Some(recorder), true) => Ok(recorder),

@@ -9,6 +9,7 @@ use std::{
 use anyhow::Result;
 use taut_live::{Follower, Following, State};
 use taut_metrics::{Pusher, Server};
+use taut_recording::Shown;
 
 use crate::{address, config, output};
 
@@ -98,7 +99,7 @@ impl Metrics {
         };
         match taut_live::follow(following, Arc::clone(&self.state)) {
             Ok(follower) => self.follower = Some(follower),
-            Err(error) => self.failure = Some(format!("no live metrics: {}: {error}", output.display())),
+            Err(error) => self.failure = Some(format!("no live metrics: {}: {error}", output.shown())),
         }
         // Recorder and follower have it open; whatever ends them, nothing stays.
         self.unwanted = None;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use taut_capture::{Depth, End, Options, Profiling, Progress, Recorded, Scope, Started, Target};
-use taut_recording::{Compression, Tier};
+use taut_recording::{Compression, Shown, Tier};
 use taut_report::words;
 
 mod flight;
@@ -90,7 +90,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Done> {
     if args.flight.save {
         let path = flight::save(args.pid, args.session.as_deref())?;
-        output::write(&format!("{}\n", path.display()), None)?;
+        output::write(&format!("{}\n", path.shown()), None)?;
         return Ok(Done::Fine);
     }
     let mut options = options(args)?;
@@ -207,11 +207,11 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
     };
     let samples =
         args.profile.map_or(String::new(), |_| format!(", {} of stacks", words::quantity(ending.samples, "sample")));
-    let output = words::shell(&[args.output.display().to_string()]);
+    let output = words::shell(&[args.output.shown()]);
     let (file, next) = match (watch, args.metrics.no_file) {
         (Some(watch), _) => watch.summary(),
         (None, true) => ("no file kept".to_owned(), String::new()),
-        (None, false) => (args.output.display().to_string(), next(ending.stamps, &output)),
+        (None, false) => (args.output.shown(), next(ending.stamps, &output)),
     };
     let profiled = args.profile.filter(|_| watch.is_none());
     let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
