@@ -26,8 +26,9 @@ SOURCE = Condition(
     "the source's own: 50 Hz, 10 ms stream, a lap every half second, and what else its system runs beside the loop",
     hogs=0,
 )
+BUSY = Condition("busy", "the same, and one process that takes all the CPU it gets", hogs=1)
 HOGS = Condition("hogs", "the same, and 30 processes that take all the CPU they get", hogs=30)
-CONDITIONS = [SOURCE, HOGS]
+CONDITIONS = [SOURCE, BUSY, HOGS]
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import motion
 import numpy as np
 import page
 import pytest
+import trial
 
 from workloads.teleop.arms import FR20, HOME_DEG
 from workloads.teleop.journal import COMMAND, STEP
@@ -78,3 +79,13 @@ def test_what_the_right_arrangement_makes_worse_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(page, "FIGURES", [("end to end, max", float, page.milliseconds)])
     said = page.worse([], conditions.SOURCE)
     assert said.startswith("Worse in *right* than in *source*: end to end, max: 16.00 ms → 22.00 ms (×1.38")
+
+
+def test_a_run_that_is_no_evidence_is_repeated_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trial.Trial("right", "source", [], {}, [], None, Path())  # type: ignore[arg-type]
+    found = [None, None, one]
+    monkeypatch.setattr(trial, "_run", lambda *_: found.pop(0))
+    assert trial.run("right", conditions.SOURCE, 5.0, "taut", Path()).invalid == 2
+    monkeypatch.setattr(trial, "_run", lambda *_: None)
+    with pytest.raises(RuntimeError, match="held the arms up"):
+        trial.run("right", conditions.SOURCE, 5.0, "taut", Path())

@@ -7,13 +7,15 @@ import math
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import conditions
 import motion
 
+NO_EVIDENCE, ATTEMPTS_MAX = 4, 4
+"""The loop's exit code where the machine could not run the arms; such a run is repeated."""
 SILENT = ("queue_overflow", "validator_timing_bug", "not_executed")
 """The ledger's reasons that nobody is told of."""
 SPLIT = ["--arrangement", "split", "--receiver", "framed", "--validator", "clamp", "--guard", "taut"]
@@ -38,6 +40,8 @@ class Trial:
     lost_stamps: int = 0
     tier: str = ""
     advice: list[str] = field(default_factory=list)
+    invalid: int = 0
+    """Runs before this one that the machine made no evidence, and that were repeated."""
 
     def quantile_ms(self, q: float) -> float:
         """By rank: the least latency that a share q does not exceed."""
@@ -59,6 +63,11 @@ class Trial:
         return sum(int(self.setpoints["dropped"].get(reason, 0)) for reason in SILENT)
 
     @property
+    def real_time(self) -> float:
+        """Share of the time that the machine ran the arms."""
+        return float(self.result["real_time"])
+
+    @property
     def trips(self) -> list[dict[str, Any]]:
         return list(self.result["guard"]["trips"])
 
@@ -68,7 +77,16 @@ class Trial:
 
 
 def run(arrangement: str, condition: conditions.Condition, seconds: float, taut: str, recording: Path) -> Trial:
-    """Raises RuntimeError if the run failed or its account does not balance."""
+    """Raises RuntimeError if the run failed or its account does not balance, or if the machine cannot run the arms."""
+    for invalid in range(ATTEMPTS_MAX):
+        found = _run(arrangement, condition, seconds, taut, recording)
+        if found:
+            return replace(found, invalid=invalid)
+    raise RuntimeError(f"{arrangement} under {condition.name}: the machine held the arms up in {ATTEMPTS_MAX} runs")
+
+
+def _run(arrangement: str, condition: conditions.Condition, seconds: float, taut: str, recording: Path) -> Trial | None:
+    """Nothing, where the run is no evidence."""
     with tempfile.TemporaryDirectory(prefix="taut-teleop-") as folder:
         command = [
             taut,
@@ -86,6 +104,8 @@ def run(arrangement: str, condition: conditions.Condition, seconds: float, taut:
         command += ["--wire", condition.wire, "--journal", folder, "--json"]
         with conditions.load(condition):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == NO_EVIDENCE:
+            return None
         if done.returncode != 0:
             raise RuntimeError(f"{arrangement} under {condition.name}: {done.stderr.strip() or done.stdout.strip()}")
         result = json.loads(done.stdout)
