@@ -193,12 +193,13 @@ TAUT_ASSERT(sizeof(taut_record_t) == 32);
 
 /* --- state -------------------------------------------------------------------------------------- */
 
-/* UNKNOWN: the next stamp looks at TAUT_SESSION. FAILED: asked for and not to be had; stamps are counted. */
+/* UNKNOWN: the next stamp looks at TAUT_SESSION. FAILED: asked for and not to be had; stamps are counted, and it is tried again. */
 enum { TAUT_UNKNOWN = 0, TAUT_IS_OFF = 1, TAUT_ON = 2, TAUT_FAILED = 3 };
 
 typedef struct {
-  uint32_t state;     /* atomic; the hot path's one load */
-  uint64_t lost_here; /* atomic; stamps that no ring file could be told of */
+  uint32_t state;               /* atomic; the hot path's one load */
+  uint64_t lost_here;           /* atomic; stamps that no ring file could be told of yet */
+  uint64_t lost_telemetry_here; /* atomic; the same of telemetry */
   taut_header_t *header;
   taut_record_t *rings[TAUT_SLOT_COUNT]; /* atomic; each mapped at its slot's first claim */
   char *session;                         /* of taut_attach, else NULL */
@@ -241,11 +242,11 @@ typedef struct taut_telemetry_s {
 } taut_telemetry_t;
 
 /* The names carry the layout's number: objects compiled with another taut.h keep their own state. */
-#define taut_process_ taut_process_2_
+#define taut_process_ taut_process_3_
 #define taut_mutex_ taut_mutex_2_
 #define taut_thread_ taut_thread_2_
 #define taut_channels_ taut_channels_1_
-TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, NULL, {NULL}, NULL, 0, 0, -1, 0, 0};
+TAUT_SHARED taut_process_t taut_process_ = {TAUT_UNKNOWN, 0, 0, NULL, {NULL}, NULL, 0, 0, -1, 0, 0};
 TAUT_SHARED pthread_mutex_t taut_mutex_ = PTHREAD_MUTEX_INITIALIZER;
 /* All telemetry channels, under the mutex: a fork's child must find them. */
 TAUT_SHARED taut_telemetry_t *taut_channels_ = NULL;
@@ -480,6 +481,7 @@ TAUT_COLD static void taut_after_fork(void) {
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON)
     __atomic_store_n(&taut_process_.state, (uint32_t)TAUT_UNKNOWN, __ATOMIC_RELEASE);
   __atomic_store_n(&taut_process_.lost_here, (uint64_t)0, __ATOMIC_RELAXED);
+  __atomic_store_n(&taut_process_.lost_telemetry_here, (uint64_t)0, __ATOMIC_RELAXED);
   taut_thread_ = nowhere;
 }
 
@@ -524,6 +526,18 @@ TAUT_COLD static void taut_stay_loaded_(const char *session) {
 #endif
 }
 
+/* The recorder is to know of what was lost before there was a ring file; and channels look for a ring again. */
+TAUT_COLD static void taut_begin_file_(taut_header_t *header) {
+  taut_telemetry_t *channel;
+  const uint64_t lost = __atomic_exchange_n(&taut_process_.lost_here, (uint64_t)0, __ATOMIC_RELAXED);
+  const uint64_t lost_telemetry = __atomic_exchange_n(&taut_process_.lost_telemetry_here, (uint64_t)0, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&header->lost_without_slot, lost, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&header->lost_telemetry, lost_telemetry, __ATOMIC_RELAXED);
+  for (channel = taut_channels_; channel; channel = channel->next)
+    __atomic_store_n(&channel->refused, 0u, __ATOMIC_RELAXED); /* Its own thread may be looking. */
+  __atomic_store_n(&taut_process_.header, header, __ATOMIC_RELEASE);
+}
+
 /* With the mutex held. */
 TAUT_COLD static void taut_attach_locked_(void) {
   const char *session = taut_process_.session ? taut_process_.session : getenv("TAUT_SESSION");
@@ -536,7 +550,7 @@ TAUT_COLD static void taut_attach_locked_(void) {
       __atomic_store_n(&taut_process_.has_handlers, have, __ATOMIC_RELAXED);
     }
     if (taut_process_.has_handlers) header = taut_build_(session);
-    if (header) __atomic_store_n(&taut_process_.header, header, __ATOMIC_RELEASE);
+    if (header) taut_begin_file_(header);
     state = header ? TAUT_ON : TAUT_FAILED;
   }
   __atomic_store_n(&taut_process_.state, state, __ATOMIC_RELEASE);
@@ -587,9 +601,30 @@ TAUT_COLD static uint32_t taut_point(const char *name) {
 
 /* --- threads -------------------------------------------------------------------------------------- */
 
+/* Counts what no ring took. Without a ring file the 2nd, 4th, 8th … of these tries once more to make it: what was in the way (no
+ * descriptor left, no room) may be gone. */
+TAUT_COLD static void taut_count_(uint64_t *in_file, uint64_t *here) {
+  taut_aside_t aside;
+  uint64_t lost;
+  int attached;
+  if (in_file) {
+    __atomic_fetch_add(in_file, (uint64_t)1, __ATOMIC_RELAXED);
+    return;
+  }
+  lost = __atomic_add_fetch(here, (uint64_t)1, __ATOMIC_RELAXED);
+  if (lost < 2 || (lost & (lost - 1))) return;
+  aside = taut_step_aside_();
+  pthread_mutex_lock(&taut_mutex_);
+  if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_FAILED) taut_attach_locked_();
+  attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
+  pthread_mutex_unlock(&taut_mutex_);
+  if (attached) taut_thread_.refused = 0; /* Not with the mutex, as in taut_attach. */
+  taut_step_back_(aside);
+}
+
 TAUT_COLD static void taut_count_lost_(void) {
   taut_header_t *header = taut_header_();
-  __atomic_fetch_add(header ? &header->lost_without_slot : &taut_process_.lost_here, (uint64_t)1, __ATOMIC_RELAXED);
+  taut_count_(header ? &header->lost_without_slot : NULL, &taut_process_.lost_here);
 }
 
 /* Reserves the ring's bytes first: a full tmpfs is an error here, never a SIGBUS later. */
@@ -827,7 +862,7 @@ static inline void taut_outcome(uint64_t message_id, const char *reason) {
 /* Takes this thread's one slow step now: claims its ring and maps it in. 1 when the thread will stamp. */
 static inline int taut_prepare_thread(void) { return !taut_is_off_() && taut_claim_(); }
 
-/* Uses this session directory instead of TAUT_SESSION. 1 when attached; a process that already is stays
+/* Uses this session directory instead of TAUT_SESSION, or that again for NULL. 1 when attached; a process that already is stays
  * where it is. The caller stamps at once; other threads that lost stamps before look again as those without a slot do. */
 TAUT_COLD static int taut_attach(const char *session) {
   const taut_aside_t aside = taut_step_aside_();
@@ -837,13 +872,8 @@ TAUT_COLD static int taut_attach(const char *session) {
   pthread_mutex_lock(&taut_mutex_);
   if (__atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) != TAUT_ON) {
     free(taut_process_.session);
-    taut_process_.session = strdup(session);
+    taut_process_.session = session ? strdup(session) : NULL;
     taut_attach_locked_();
-    {
-      taut_telemetry_t *channel;
-      for (channel = taut_channels_; channel; channel = channel->next)
-        __atomic_store_n(&channel->refused, 0u, __ATOMIC_RELAXED); /* Its own thread may be looking. */
-    }
   }
   attached = __atomic_load_n(&taut_process_.state, __ATOMIC_ACQUIRE) == TAUT_ON;
   pthread_mutex_unlock(&taut_mutex_);
@@ -1176,7 +1206,7 @@ TAUT_COLD static void taut_telemetry_write_slowly_(taut_telemetry_t *channel, co
   if (!taut_telemetry_claim_(channel) || bytes != channel->bytes) {
     taut_header_t *process = taut_is_off_() ? NULL : taut_header_();
     channel->lost_here++;
-    if (process) __atomic_fetch_add(&process->lost_telemetry, (uint64_t)1, __ATOMIC_RELAXED);
+    if (!taut_is_off_()) taut_count_(process ? &process->lost_telemetry : NULL, &taut_process_.lost_telemetry_here);
     return;
   }
   if (channel->head == channel->limit) {

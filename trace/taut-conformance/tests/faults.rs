@@ -224,6 +224,9 @@ fn check(run: &Run, fault: Option<&Fault>) -> Result<(), String> {
     if !run.output.status.success() {
         return wrong("it ended badly".into());
     }
+    if attached == 0 && fault.is_none_or(|fault| fault.beside.is_none()) {
+        return wrong("it did not try again".into());
+    }
     // The recorder's side.
     let path = run.session.path();
     let mut session = rings::Session::open(path).unwrap();

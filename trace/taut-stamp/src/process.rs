@@ -28,13 +28,15 @@ pub const UNKNOWN: u32 = 0;
 pub const OFF: u32 = 1;
 /// A ring file is mapped.
 pub const ON: u32 = 2;
-/// A session was asked for and could not be had: stamps are counted and dropped.
+/// A session was asked for and could not be had: stamps are counted and dropped, and it is tried again.
 pub const FAILED: u32 = 3;
 
 /// One of the four states above; the hot path's one load.
 pub static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
-/// Stamps that could not be announced in any ring file.
+/// Stamps that could not be announced in any ring file yet.
 static LOST_HERE: AtomicU64 = AtomicU64::new(0);
+/// The same of telemetry.
+static LOST_TELEMETRY_HERE: AtomicU64 = AtomicU64::new(0);
 static HEADER: AtomicPtr<Header> = AtomicPtr::new(null_mut());
 static FILE: Mutex<File> = Mutex::new(File::none());
 
@@ -90,7 +92,6 @@ pub fn attach(session: &Path) -> bool {
         file.session = Some(session.to_owned());
         let state = file.attach();
         STATE.store(state, Ordering::Release);
-        file.channels.iter().for_each(Known::retry);
     }
     STATE.load(Ordering::Acquire) == ON
 }
@@ -113,18 +114,39 @@ pub fn forget_ring(ring: &Ring) {
 /// Counts telemetry that no ring took.
 #[cold]
 pub fn count_lost_telemetry() {
-    if let Some(process) = process() {
-        process.header.lost_telemetry.fetch_add(1, Ordering::Relaxed);
+    if STATE.load(Ordering::Relaxed) != OFF {
+        count(|header| &header.lost_telemetry, &LOST_TELEMETRY_HERE);
     }
 }
 
 /// Counts a stamp that no ring took.
 #[cold]
 pub fn count_lost() {
-    match process() {
-        Some(process) => process.header.lost_without_slot.fetch_add(1, Ordering::Relaxed),
-        None => LOST_HERE.fetch_add(1, Ordering::Relaxed),
-    };
+    count(|header| &header.lost_without_slot, &LOST_HERE);
+}
+
+/// Without a ring file the 2nd, 4th, 8th … of what is lost tries once more to make it: what was in the way (no descriptor
+/// left, no room) may be gone.
+fn count(in_file: impl FnOnce(&'static Header) -> &'static AtomicU64, here: &AtomicU64) {
+    if let Some(process) = process() {
+        in_file(process.header).fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let lost = here.fetch_add(1, Ordering::Relaxed) + 1;
+    if lost < 2 || !lost.is_power_of_two() {
+        return;
+    }
+    let _aside = Aside::step();
+    let mut file = lock();
+    if STATE.load(Ordering::Acquire) == FAILED {
+        let state = file.attach();
+        STATE.store(state, Ordering::Release);
+    }
+    drop(file);
+    if STATE.load(Ordering::Acquire) == ON {
+        // Not with the mutex, as in `attach`.
+        crate::thread::look_again();
+    }
 }
 
 /// All stamps of this process that were lost.
@@ -326,13 +348,15 @@ impl File {
         register_fork_handler();
         let Some(session) = self.session() else { return OFF };
         self.counter = best_counter();
-        match self.build(&session) {
-            Some(header) => {
-                HEADER.store(header, Ordering::Release);
-                ON
-            }
-            None => FAILED,
-        }
+        let Some(header) = self.build(&session) else { return FAILED };
+        // SAFETY: `build` mapped it, and it is never unmapped.
+        let file = unsafe { &*header };
+        // The recorder is to know of what was lost before there was a ring file.
+        file.lost_without_slot.fetch_add(LOST_HERE.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        file.lost_telemetry.fetch_add(LOST_TELEMETRY_HERE.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        self.channels.iter().for_each(Known::retry);
+        HEADER.store(header, Ordering::Release);
+        ON
     }
 
     fn build(&mut self, session: &Path) -> Option<*mut Header> {
@@ -601,6 +625,7 @@ pub fn forget() {
         STATE.store(UNKNOWN, Ordering::Release);
     }
     LOST_HERE.store(0, Ordering::Relaxed);
+    LOST_TELEMETRY_HERE.store(0, Ordering::Relaxed);
     crate::thread::forget();
     lock().channels.iter().for_each(Known::after_fork);
 }

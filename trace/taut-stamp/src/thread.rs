@@ -223,6 +223,15 @@ fn fetch_ahead(place: *const Record) {
     let _ = place;
 }
 
+/// There is a ring file now: this thread's next stamp looks for a slot, unless the thread is ending.
+pub fn look_again() {
+    HERE.with(|here| {
+        if here.refused.get() != FOR_GOOD {
+            here.refused.set(0);
+        }
+    });
+}
+
 /// After a fork: the parent's slot is not this thread's.
 pub fn forget() {
     HERE.with(|here| {

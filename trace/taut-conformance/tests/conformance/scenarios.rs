@@ -31,6 +31,7 @@ for_every_producer! {
     a_killed_producer_loses_nothing_it_wrote
     without_a_session_nothing_is_stamped_or_lost
     a_missing_session_is_counted_until_one_is_given
+    a_session_that_could_not_be_had_is_tried_again
     a_session_that_cannot_be_written_is_counted
     a_session_without_space_for_a_header_is_counted
     a_session_without_space_for_a_ring_is_counted
@@ -206,7 +207,7 @@ fn threads_beyond_the_slots_are_counted(producer: &Producer) {
     assert_eq!(run.tell(0, "lost").result, 11);
     let pid = run.pid();
     run.drain();
-    assert_eq!(run.lost_at(&format!("process {pid}, no free slot")), 11);
+    assert_eq!(run.lost_at(&format!("process {pid}, no ring")), 11);
     // A thread that ends makes room for a new thread.
     run.must(64, "join");
     run.drain();
@@ -479,6 +480,30 @@ fn a_missing_session_is_counted_until_one_is_given(producer: &Producer) {
     run.stamps(0, "site 11", STAMP, "site", 11, "0");
     assert_eq!(run.tell(0, "lost").result, 10);
     run.finish();
+    assert_eq!(run.lost_in_all(), 10);
+}
+
+/// What keeps a process from its ring file may be over soon: no descriptor left, no room, a directory that comes a moment later.
+fn a_session_that_could_not_be_had_is_tried_again(producer: &Producer) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let session = folder.path().join("session");
+    let mut command = Command::new(&producer.program);
+    command.env("TAUT_SESSION", &session);
+    let mut run = Run::alone(command);
+    run.must(0, "many a 0 5");
+    std::fs::create_dir(&session).unwrap();
+    run.must(0, "many a 5 2");
+    assert_eq!(run.tell(0, "attached").result, 0);
+    // The 8th that is lost is one that tries.
+    run.must(0, "many a 7 1");
+    assert_eq!(run.tell(0, "attached").result, 1);
+    run.watch(&session);
+    run.many(0, "a", 8, 50, 50);
+    run.must(1, "thread");
+    run.stamp(1, "b", 1);
+    assert_eq!(run.tell(0, "lost").result, 8);
+    run.finish();
+    assert_eq!(run.lost_in_all(), 8);
 }
 
 fn a_session_that_cannot_be_written_is_counted(producer: &Producer) {
@@ -519,7 +544,7 @@ fn a_session_without_space_for_a_ring_is_counted(producer: &Producer) {
     run.stamp(0, "fits", 2);
     run.drain();
     run.assert_equal();
-    assert_eq!(run.lost_at(&format!("process {}, no free slot", run.pid())), 20);
+    assert_eq!(run.lost_at(&format!("process {}, no ring", run.pid())), 20);
     run.finish_alone();
 }
 
