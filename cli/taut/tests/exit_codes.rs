@@ -88,6 +88,24 @@ fn a_duration_that_is_over_is_no_failure_of_the_command() {
 }
 
 #[test]
+fn the_command_s_code_is_known_where_ends_of_children_were_ignored() {
+    let folder = Folder::new();
+    for code in [0, 7] {
+        let line = format!("exit {code}");
+        let mut record = taut(&folder, &["record", "-q", "--tier", "stamps", "--", "sh", "-c", &line]);
+        // SAFETY: ignoring a signal runs no code.
+        unsafe {
+            record.pre_exec(|| {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                Ok(())
+            });
+        }
+        let output = record.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn a_recording_that_lost_stamps_says_so_by_its_code() {
     let folder = Folder::new();
     stamper(&folder);

@@ -42,4 +42,4 @@ pub use recorders::{Recorder, recorder_of, recorders};
 pub use saves::save_now;
 pub use target::{Target, session_of};
 pub use thread_times::ThreadTimes;
-pub use tree::Subreaper;
+pub use tree::{Subreaper, heed_children};

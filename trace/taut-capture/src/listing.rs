@@ -1,8 +1,9 @@
 //! The files of a directory, listed only when there may be new ones.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fs, io,
+    os::unix::fs::DirEntryExt,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -23,7 +24,8 @@ pub struct Listing {
 /// What a directory holds.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listed {
-    pub paths: HashSet<PathBuf>,
+    /// With the inode that the directory has of each.
+    pub paths: HashMap<PathBuf, u64>,
     /// Whether there are more.
     pub is_cut: bool,
 }
@@ -48,7 +50,8 @@ impl Listing {
         }
         self.settled = None;
         let mut entries = fs::read_dir(&self.directory)?;
-        let paths = entries.by_ref().take(ENTRIES_MAX).map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        let some = entries.by_ref().take(ENTRIES_MAX);
+        let paths = some.map(|entry| entry.map(|entry| (entry.path(), entry.ino()))).collect::<io::Result<_>>()?;
         let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
         self.settled = changed.filter(|_| age.is_some_and(|age| age >= SETTLED));
         Ok(Some(Listed { paths, is_cut: entries.next().is_some() }))
@@ -74,8 +77,8 @@ impl Refused {
     }
 
     /// Forgets what is no longer listed.
-    pub fn keep(&mut self, listed: &HashSet<PathBuf>) {
-        self.files.retain(|path, _| listed.contains(path));
+    pub fn keep(&mut self, listed: &HashMap<PathBuf, u64>) {
+        self.files.retain(|path, _| listed.contains_key(path));
     }
 
     /// Forgets all.
@@ -113,7 +116,8 @@ mod tests {
         let mut listing = Listing::new(folder.path().to_owned());
         let file = folder.path().join("a");
         fs::write(&file, "").unwrap();
-        let all = || Some(Listed { paths: HashSet::from([file.clone()]), is_cut: false });
+        let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&file).unwrap());
+        let all = || Some(Listed { paths: HashMap::from([(file.clone(), inode)]), is_cut: false });
         // However fresh, a change is seen: the directory is not yet settled.
         assert_eq!(listing.look().unwrap(), all());
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);

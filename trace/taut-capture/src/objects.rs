@@ -10,13 +10,12 @@ use std::{
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
 use procfs::{
-    ProcError,
-    net::{TcpNetEntry, UdpNetEntry},
-    process::{FDTarget, MMapPath, Process},
+    net::{TcpNetEntry, UdpNetEntry, UnixNetEntries},
+    process::{FDTarget, MMapPath, MemoryMaps, Process, Status},
 };
 use taut_recording::{Object, ObjectKind};
 
-use crate::plain;
+use crate::{plain, proc};
 
 /// Between two looks at one process.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -129,7 +128,8 @@ impl Known {
     /// Printing the mappings takes the lock that the process needs for each page fault. So they are read once, and again
     /// where an interpreter may have been loaded since. `status` takes no lock.
     fn may_have_mapped_code(&mut self, process: &Process) -> bool {
-        let libraries = process.status().ok().and_then(|status| status.vmlib);
+        let status: Option<Status> = proc::parsed(format!("/proc/{}/status", process.pid));
+        let libraries = status.and_then(|status| status.vmlib);
         let is_known = libraries.is_some() && libraries == self.libraries;
         self.libraries = libraries;
         !is_known
@@ -139,7 +139,7 @@ impl Known {
 /// Address, size and name of CPython's runtime state in that process. Its symbol is in `.dynsym` also where
 /// the interpreter is stripped, since extension modules need it.
 fn runtime(process: &Process, symbols: &mut HashMap<(u64, u64), Option<Symbol>>) -> Option<(u64, u64, String)> {
-    let maps = process.maps().ok()?;
+    let maps: MemoryMaps = proc::parsed(format!("/proc/{}/maps", process.pid))?;
     let mut tried: Vec<&Path> = Vec::new();
     for map in maps.iter() {
         let MMapPath::Path(path) = &map.pathname else { continue };
@@ -186,17 +186,21 @@ fn sockets_of(process: &Process) -> HashMap<u64, String> {
     let mut sockets = HashMap::new();
     sockets.extend([process.tcp(), process.tcp6()].into_iter().flatten().flatten().map(tcp));
     sockets.extend([process.udp(), process.udp6()].into_iter().flatten().flatten().map(udp));
-    let unix: Result<_, ProcError> = process.unix();
+    let unix: Option<UnixNetEntries> = proc::parsed(format!("/proc/{}/net/unix", process.pid));
     let path = |p: Option<PathBuf>| p.map_or_else(|| "unix".to_owned(), |p| format!("unix {}", p.display()));
-    sockets.extend(unix.into_iter().flatten().map(|e| (e.inode, path(e.path))));
+    sockets.extend(unix.into_iter().flat_map(|entries| entries.0).map(|e| (e.inode, path(e.path))));
     sockets
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
+        ffi::OsStr,
         io::{BufRead, BufReader, Write},
-        os::fd::AsRawFd,
+        os::{
+            fd::AsRawFd,
+            unix::{ffi::OsStrExt, net::UnixListener},
+        },
         process::{Child, ChildStdout, Command, Stdio},
     };
 
@@ -206,6 +210,11 @@ mod tests {
     fn own_descriptors_are_told_once() {
         let (pipe, _writer) = std::io::pipe().unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let local = UnixListener::bind(&path).unwrap();
+        // In the table of all sockets, and no UTF-8.
+        let _other = UnixListener::bind(folder.path().join(OsStr::from_bytes(b"\xff"))).unwrap();
         let mut objects = Objects::default();
         let pid = std::process::id() as i32;
         let (told, warning) = objects.scan(pid, 1);
@@ -214,6 +223,11 @@ mod tests {
         assert!(name(pipe.as_raw_fd()).starts_with("pipe:["));
         let address = listener.local_addr().unwrap();
         assert!(name(listener.as_raw_fd()).starts_with(&format!("tcp {address}→")), "{}", name(listener.as_raw_fd()));
+        assert!(
+            name(local.as_raw_fd()).starts_with(&format!("unix {}", path.display())),
+            "{}",
+            name(local.as_raw_fd())
+        );
         let (again, _) = objects.scan(pid, 1 + LOOK_NS);
         assert!(again.iter().all(|o| o.start != pipe.as_raw_fd() as u64 || o.kind == ObjectKind::Gil));
         assert!(objects.scan(pid, 2 + LOOK_NS).0.is_empty(), "looked again too soon");
@@ -254,14 +268,17 @@ mod tests {
 
     #[test]
     fn the_mappings_of_a_process_are_read_once() {
-        let (mut child, mut lines) = piped("cat", &[]);
-        // Its answer says that all its code is mapped.
-        child.stdin.as_mut().unwrap().write_all(b"ready\n").unwrap();
-        assert_eq!(line(&mut lines), "ready");
-        let mut objects = Objects::default();
-        (0..10).for_each(|look| drop(objects.scan(child.id() as i32, 1 + look * LOOK_NS)));
-        end(child);
-        assert_eq!(objects.maps_read, 1);
+        // The second one's name is no UTF-8.
+        for name in ["shell", "\\377"] {
+            let script = format!("printf '{name}' > /proc/$$/comm; echo ready; read never");
+            let (child, mut lines) = piped("sh", &["-c", &script]);
+            // Its answer says that all its code is mapped.
+            assert_eq!(line(&mut lines), "ready");
+            let mut objects = Objects::default();
+            (0..10).for_each(|look| drop(objects.scan(child.id() as i32, 1 + look * LOOK_NS)));
+            end(child);
+            assert_eq!(objects.maps_read, 1, "{name}");
+        }
     }
 
     #[test]
@@ -276,8 +293,14 @@ mod tests {
         assert!(objects.maps_read > before);
     }
 
-    /// Prints the address of its runtime; executes itself once, when it is told to, and prints that of the new one.
-    const PYTHON: &str = "import ctypes,os,sys
+    /// Prints the address of its runtime; executes itself once, when it is told to, and prints that of the new one. Among its mappings is
+    /// a file whose name is no UTF-8.
+    const PYTHON: &str = r"import ctypes,mmap,os,sys
+path = b'/dev/shm/taut-test-\xff-%d' % os.getpid()
+with open(path, 'w+b') as file:
+    os.unlink(path)
+    file.truncate(1)
+    mapped = mmap.mmap(file.fileno(), 1)
 print(ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime')), flush=True)
 os.read(0, 1)
 if not os.environ.get('AGAIN'):

@@ -213,6 +213,11 @@ pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
     Ok(bytes.split(|b| *b == 0).find_map(value).map(OsString::from_vec))
 }
 
+/// A file of /proc as the crate procfs reads it, which by itself fails where a name in it is no UTF-8.
+pub fn parsed<T: procfs::FromRead>(path: impl AsRef<Path>) -> Option<T> {
+    T::from_read(text(path).ok()?.as_bytes()).ok()
+}
+
 /// A file's text without its end of line; empty when there is none.
 pub fn line(path: impl AsRef<Path>) -> String {
     text(path).unwrap_or_default().trim_end().to_owned()

@@ -4,7 +4,7 @@
 use std::{
     ffi::OsString,
     io::ErrorKind,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     process::Child,
     time::{Duration, Instant},
@@ -345,6 +345,7 @@ struct Recording {
     began: Instant,
     ending: Ending,
     warnings: Vec<String>,
+    is_stranger_told: bool,
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
@@ -432,6 +433,7 @@ impl Recording {
             began: Instant::now(),
             ending: Ending::default(),
             warnings: Vec::new(),
+            is_stranger_told: false,
             threads: Threads::default(),
             objects: Objects::default(),
             pacer: Pacer::default(),
@@ -646,6 +648,7 @@ impl Recording {
         pids.dedup();
         pids.retain(|pid| *pid != own_pid());
         self.objects.keep(&pids);
+        self.look_who_may_enter(&pids);
         self.threads.forget_gone();
         for pid in pids {
             for thread in self.threads.scan(pid, now_ns) {
@@ -655,6 +658,29 @@ impl Recording {
             objects.into_iter().for_each(|object| self.write(&Record::Object(object)));
             warning.into_iter().for_each(|warning| self.warn(warning));
         }
+    }
+
+    /// The session is its user's alone: a process that gave its rights up before its first stamp cannot enter it, and nobody counts what
+    /// it loses. Only root's processes may do so.
+    fn look_who_may_enter(&mut self, pids: &[i32]) {
+        let (Some(session), Some(path)) = (&self.session, &self.started.session) else { return };
+        if self.is_stranger_told || !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let Ok(owner) = std::fs::metadata(path).map(|directory| directory.uid()) else { return };
+        let within = session.pids();
+        let user_of = |pid: i32| proc::uids(pid)?.last().copied().filter(|user| *user != 0 && *user != owner);
+        let strangers = pids.iter().filter(|pid| !within.contains(pid));
+        let Some((pid, user)) = strangers.filter_map(|pid| Some((pid, user_of(*pid)?))).next() else { return };
+        let why = format!(
+            "process {pid} ({}) runs as user {user}, who may not enter {}: what processes of that user stamp is neither recorded nor \
+             counted; start it by itself with TAUT_SESSION=DIR, a directory of that user (mode 700), and record it by --pid",
+            proc::line(format!("/proc/{pid}/comm")),
+            path.display()
+        );
+        self.is_stranger_told = true;
+        self.ending.notes.push(printable(why.clone()));
+        self.warn(why);
     }
 
     fn take(&mut self, drained: Drained) {

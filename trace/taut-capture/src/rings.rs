@@ -192,10 +192,21 @@ impl Session {
         let mut tries = LOCK_TRIES;
         // What is no longer there need not be remembered.
         self.refused.keep(&listed.paths);
-        for path in listed.paths {
+        for (path, inode) in listed.paths {
             let is_ring = path.extension().is_some_and(|e| e == "taut");
-            if !is_ring || self.rings.contains_key(&path) || self.refused.contains(&path) {
+            if !is_ring || self.refused.contains(&path) {
                 continue;
+            }
+            match self.rings.remove(&path) {
+                Some(ring) if ring.shared.has_name(&path, inode) => {
+                    self.rings.insert(path, ring);
+                    continue;
+                }
+                // Somebody removed it, and the process made another one after an exec: it goes on under a name that no file has.
+                Some(ring) => {
+                    self.rings.insert(path.with_extension(format!("removed-{}", self.processes)), ring);
+                }
+                None => {}
             }
             if self.rings.len() >= FILES_MAX {
                 self.tell("full", drained, "has more processes at a time than can be recorded; some are missing");
@@ -439,7 +450,7 @@ impl RingFile {
                 break;
             }
         }
-        for (offset, what) in [(192, "no free slot"), (200, "name table full")] {
+        for (offset, what) in [(192, "no ring"), (200, "name table full")] {
             let now = self.shared.u64(offset).load(Ordering::Relaxed);
             let before = if offset == 192 { &mut self.lost_without_slot } else { &mut self.lost_names };
             let more = now.saturating_sub(std::mem::replace(before, now));

@@ -23,6 +23,8 @@ pub struct Shared {
     watched: Watched,
     map: MmapRaw,
     uid: u32,
+    device: u64,
+    inode: u64,
 }
 
 /// The lock goes by hand: a program that is being started may still have the descriptor.
@@ -46,7 +48,15 @@ impl Shared {
         }
         let map = MmapOptions::new().map_raw(&file)?;
         let watched = Watched::new(map.as_ptr(), map.len())?;
-        Ok(Shared { file, watched, map, uid: metadata.uid() })
+        Ok(Shared { file, watched, map, uid: metadata.uid(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Whether a path that is listed with this inode is still this file's, and not that of another one that came in its place.
+    pub fn has_name(&self, path: &Path, listed: u64) -> bool {
+        // On a file system of layers a directory may have other numbers than the files: those are asked then.
+        listed == self.inode
+            || !std::fs::symlink_metadata(path)
+                .is_ok_and(|there| (there.dev(), there.ino()) != (self.device, self.inode))
     }
 
     /// Refuses a process that the file's owner cannot speak for. A recorder that runs as root reads the sessions of others,

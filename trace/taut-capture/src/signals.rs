@@ -69,6 +69,31 @@ impl Signals {
     }
 }
 
+/// Between fork and exec: signals wait from now on.
+pub fn hold() {
+    // SAFETY: all zeros is a valid set to be filled; both calls may be made after a fork.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+    }
+}
+
+/// Right before exec: a signal that waited, and one that comes until then, does what it does to a program without a handler. Until here it
+/// would have run the recorder's.
+pub fn let_go() {
+    for signal in FORWARDED.into_iter().filter(|signal| !is_ignored(*signal)) {
+        // SAFETY: the default runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: as in `hold`.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
 /// Sends a signal to a command that was not waited for yet, so that the pid is its own.
 pub fn send(pid: i32, signal: i32) {
     // SAFETY: kill has no preconditions.

@@ -17,7 +17,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use crate::{Error, proc};
+use crate::{Error, proc, signals};
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -52,9 +52,10 @@ impl Held {
             command.env("TAUT_RING_RECORDS", records.to_string());
         }
         let (reporter_fd, gate_fd, our_gate) = (reporter.as_raw_fd(), gate_out.as_raw_fd(), gate.as_raw_fd());
-        // SAFETY: only async-signal-safe calls between fork and exec: close, getpid, write, read.
+        // SAFETY: only async-signal-safe calls between fork and exec: sigprocmask, close, getpid, write, read, sigaction.
         unsafe {
             command.pre_exec(move || {
+                signals::hold();
                 // Our own copy of the writing end would keep the gate from ever seeing its end of file.
                 libc::close(our_gate);
                 let pid = libc::getpid();
@@ -62,7 +63,9 @@ impl Held {
                 whole(|| libc::write(reporter_fd, (&raw const pid).cast(), size_of_val(&pid)), size_of_val(&pid))?;
                 let mut go = 0u8;
                 // End of file: the recorder is gone or gave up; the command must not run unrecorded.
-                whole(|| libc::read(gate_fd, (&raw mut go).cast(), 1), 1)
+                whole(|| libc::read(gate_fd, (&raw mut go).cast(), 1), 1)?;
+                signals::let_go();
+                Ok(())
             });
         }
         // spawn returns only after exec, so it waits in a thread of its own.
@@ -206,5 +209,30 @@ fn pipe() -> Result<(File, File), Error> {
             return Err(Error::System { what: "pipe", source: io::Error::last_os_error() });
         }
         Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the terminal's Ctrl-C in the moment before exec. In a process of its own, whose signals are listened to.
+    #[test]
+    fn a_signal_to_a_command_that_is_held_reaches_it() {
+        const INNER: &str = "TAUT_TEST_HELD_SIGNAL";
+        if std::env::var_os(INNER).is_some() {
+            let _listening = signals::Signals::listen(false).unwrap();
+            let words = ["sh", "-c", "exit 3"].map(OsString::from);
+            let held = Held::fork(&words, Path::new("/nowhere"), None).unwrap();
+            signals::send(held.pid, libc::SIGINT);
+            let status = held.release().unwrap().wait().unwrap();
+            assert_eq!(status.signal(), Some(libc::SIGINT), "{status}");
+            return;
+        }
+        let name = "target::tests::a_signal_to_a_command_that_is_held_reaches_it";
+        let mut inner = Command::new(std::env::current_exe().unwrap());
+        let output = inner.args(["--exact", name, "--test-threads=1"]).env(INNER, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
     }
 }

@@ -63,6 +63,8 @@ pub struct Channels {
     listing: Listing,
     files: HashMap<PathBuf, ChannelFile>,
     refused: Refused,
+    /// Files that lost their name to another one.
+    removed: usize,
     /// Channels of the recording so far, by a hash of name and schema, and the bytes of their schemas.
     described: HashSet<u64>,
     described_bytes: usize,
@@ -78,6 +80,7 @@ impl Channels {
             listing: Listing::new(directory.to_owned()),
             files,
             refused,
+            removed: 0,
             described: HashSet::new(),
             described_bytes: 0,
             value: Vec::new(),
@@ -97,10 +100,22 @@ impl Channels {
         // That the directory is gone is told by whoever looks for rings.
         let Ok(Some(listed)) = self.listing.look() else { return };
         self.refused.keep(&listed.paths);
-        for path in listed.paths {
+        for (path, inode) in listed.paths {
             let is_ours = path.extension().is_some_and(|e| e == "telemetry");
-            if !is_ours || self.files.contains_key(&path) || self.refused.contains(&path) {
+            if !is_ours || self.refused.contains(&path) {
                 continue;
+            }
+            match self.files.remove(&path) {
+                Some(file) if file.shared.has_name(&path, inode) => {
+                    self.files.insert(path, file);
+                    continue;
+                }
+                // As of a ring file: it goes on under a name that no file has.
+                Some(file) => {
+                    self.files.insert(path.with_extension(format!("removed-{}", self.removed)), file);
+                    self.removed += 1;
+                }
+                None => {}
             }
             if self.files.len() >= FILES_MAX {
                 refused

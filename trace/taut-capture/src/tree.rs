@@ -10,6 +10,13 @@ use crate::{proc, signals::send};
 /// Between two looks at what still runs.
 pub const LOOK: Duration = Duration::from_millis(5);
 
+/// The ends of children can be waited for from now on. A process whose parent ignores SIGCHLD ignores it, too, and then the kernel
+/// keeps no exit code for it.
+pub fn heed_children() {
+    // SAFETY: the default runs no code of ours.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// While this lives, orphaned grandchildren become ours, so that the tree stays a tree.
 pub struct Subreaper;
 

@@ -36,6 +36,8 @@ pub struct Ftrace {
     decoder: Decoder,
     layout: PageLayout,
     page: Vec<u8>,
+    /// More than a ring can hold.
+    ring_pages: usize,
     rows: Rows,
     bytes_read: u64,
     losses_read: Option<Instant>,
@@ -83,18 +85,21 @@ impl Ftrace {
             return Err(io::Error::other("this kernel's ftrace pages have a layout that taut does not know"));
         };
         let page = vec![0; layout.page_size];
+        let ring_kib = ring_kib.unwrap_or_else(machine::ring_kib_by_memory);
+        // The kernel counts without the heads of pages, and rounds up.
+        let ring_pages = 2 * (ring_kib as usize * 1024).div_ceil(layout.page_size) + 4;
         let mut source = Ftrace {
             instances: Vec::new(),
             decoder: Decoder::default(),
             layout,
             page,
+            ring_pages,
             rows: Rows::default(),
             bytes_read: 0,
             losses_read: None,
             stopped: false,
             tracefs,
         };
-        let ring_kib = ring_kib.unwrap_or_else(machine::ring_kib_by_memory);
         let tree = tracepoints::of_tree_by_name(wanted.depth);
         // The tree first: creating an instance takes long, and scheduling must not fill its ring meanwhile.
         if !tree.is_empty() {
@@ -166,28 +171,39 @@ impl Ftrace {
         Ok(())
     }
 
-    /// Takes every page that is there out of the kernel.
+    /// Takes the pages that are there out of the kernel.
     fn read_rings(&mut self) -> io::Result<()> {
         for ring in self.instances.iter_mut().flat_map(|instance| &mut instance.rings) {
-            let rows = self.rows.of_cpu(ring.cpu);
-            while let Some(raw) = &mut ring.raw {
-                let length = match raw.read(&mut self.page) {
-                    Ok(0) => break,
-                    Ok(length) => length,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(error),
-                };
-                let decoder = &self.decoder;
-                let end = read_page(&self.layout, &self.page[..length], |time_ns, record| {
-                    rows.extend(decoder.row(time_ns, record))
-                });
+            let Some(raw) = &mut ring.raw else { continue };
+            let (rows, decoder, layout) = (self.rows.of_cpu(ring.cpu), &self.decoder, &self.layout);
+            read_pages(raw, &mut self.page, self.ring_pages, |page| {
+                let end = read_page(layout, page, |time_ns, record| rows.extend(decoder.row(time_ns, record)));
                 self.bytes_read += end.bytes as u64;
                 ring.missed += end.missed + u64::from(end.torn);
-            }
+            })?;
         }
         Ok(())
     }
+}
+
+/// Reads what a ring holds, page by page, and no more than it can hold: where each read brings on more events than it takes, as
+/// under a debugger, there would be no end, and nobody would drain stamps.
+fn read_pages(
+    raw: &mut impl Read,
+    page: &mut [u8],
+    ring_pages: usize,
+    mut on_page: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    for _ in 0..ring_pages {
+        match raw.read(page) {
+            Ok(0) => break,
+            Ok(length) => on_page(&page[..length]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 impl Source for Ftrace {
@@ -359,6 +375,16 @@ mod tests {
     fn every_kind_of_loss_counts() {
         let stats = "entries: 4\noverrun: 2\ncommit overrun: 1\nbytes: 88\noldest event ts: 1.0\ndropped events: 40\nread events: 9\n";
         assert_eq!(losses_of(stats), 43);
+    }
+
+    #[test]
+    fn a_ring_that_fills_as_fast_as_it_is_read_is_left_for_the_next_time() {
+        let mut pages = 0;
+        read_pages(&mut io::repeat(0), &mut [0; 64], 7, |page| pages += usize::from(page.len() == 64)).unwrap();
+        assert_eq!(pages, 7);
+        let mut pages = Vec::new();
+        read_pages(&mut &[1, 2, 3][..], &mut [0; 2], 7, |page| pages.push(page.to_vec())).unwrap();
+        assert_eq!(pages, [vec![1, 2], vec![3]]);
     }
 
     #[test]

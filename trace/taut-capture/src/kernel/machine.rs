@@ -3,11 +3,19 @@
 
 use std::fs;
 
+use crate::proc;
+
 /// CPUs that are online; CPU 0 alone when the system does not say.
 pub fn online_cpus() -> Vec<u16> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = parse_cpu_list(text.trim());
+    let cpus = parse_cpu_list(&proc::line("/sys/devices/system/cpu/online"));
+    // A sandbox may have no /sys.
+    let cpus = if cpus.is_empty() { cpus_of_stat(&proc::line("/proc/stat")) } else { cpus };
     if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// CPUs of /proc/stat, which has a line of each that is online.
+fn cpus_of_stat(stat: &str) -> Vec<u16> {
+    stat.lines().filter_map(|line| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok()).collect()
 }
 
 /// Reads a list like "0-3,6".
@@ -55,6 +63,12 @@ mod tests {
     fn cpu_lists_hold_ranges_and_single_numbers() {
         assert_eq!(parse_cpu_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
         assert_eq!(parse_cpu_list("x"), [0u16; 0]);
+    }
+
+    #[test]
+    fn without_sys_the_cpus_are_those_of_proc() {
+        assert_eq!(cpus_of_stat("cpu  9 9\ncpu0 4 4\ncpu12 5 5\nintr 0 cpu3\n"), [0, 12]);
+        assert_eq!(cpus_of_stat(&proc::line("/proc/stat")), online_cpus());
     }
 
     #[test]

@@ -271,7 +271,9 @@ fn is_file(path: &str) -> bool {
 
 /// Executable mappings as /proc tells them, for processes that were there before.
 fn mapped_now(pid: i32) -> Vec<Mapping> {
-    let Ok(maps) = procfs::process::Process::new(pid).and_then(|process| process.maps()) else { return Vec::new() };
+    let Some(maps) = proc::parsed::<procfs::process::MemoryMaps>(format!("/proc/{pid}/maps")) else {
+        return Vec::new();
+    };
     let executable = maps.iter().filter(|map| map.perms.contains(procfs::process::MMPermissions::EXECUTE));
     let mapping = |map: &procfs::process::MemoryMap| {
         let path = match &map.pathname {

@@ -241,11 +241,8 @@ fn losses_are_told_as_they_grow() {
     file.u64(SLOTS_AT + 256 + LOST, 4);
     file.u64(192, 2);
     file.u64(200, 1);
-    let expected = [
-        (format!("{us}/77"), 4),
-        (format!("process {us}, no free slot"), 2),
-        (format!("process {us}, name table full"), 1),
-    ];
+    let expected =
+        [(format!("{us}/77"), 4), (format!("process {us}, no ring"), 2), (format!("process {us}, name table full"), 1)];
     assert_eq!(session.drain().lost, expected);
     assert_eq!(session.drain().lost, []);
     file.u64(SLOTS_AT + 256 + LOST, 9);
@@ -456,6 +453,27 @@ fn a_file_whose_producer_reclaims_is_taken_up_afterwards_and_kept_locked() {
     assert!(written.file.try_lock().is_err(), "its consumer has it");
     drop(session);
     written.file.try_lock().unwrap();
+}
+
+#[test]
+fn a_file_in_the_place_of_a_removed_one_is_another() {
+    let first = Written::by_us();
+    first.slot(0, own_tid(), 0, 3);
+    let mut session = first.session();
+    fs::remove_file(&first.path).unwrap();
+    // As a process does that executes another program.
+    let second = Written::by_us();
+    second.slot(0, own_tid(), 7, 9);
+    fs::rename(&second.path, &first.path).unwrap();
+    let mut drained = Drained::default();
+    session.discover(&mut drained);
+    assert_eq!(drained.refused, Vec::<String>::new());
+    let mut taken = ids(&session.drain());
+    taken.sort_unstable();
+    assert_eq!(taken, [0, 1, 2, 7, 8]);
+    session.reap();
+    assert_eq!((session.pids().len(), session.processes()), (2, 2));
+    assert!(first.path.exists(), "both are of a process that lives");
 }
 
 #[test]
