@@ -81,7 +81,7 @@ void place(int on, int above = 0) {
     CPU_SET(on, &set);
     sched_setaffinity(0, sizeof set, &set);
     sched_param param{};
-    param.sched_priority = priority + above;
+    param.sched_priority = priority > 0 ? priority + above : 0;
     if (param.sched_priority > 0 && sched_setscheduler(0, SCHED_FIFO, &param) != 0) fail("sched_setscheduler");
 }
 
@@ -159,7 +159,8 @@ uint64_t job_ns;
 
 void *help(void *) {
     prctl(PR_SET_NAME, "helper");
-    place(cpu);
+    // libstdc++ spins with sched_yield at first, which is no wait on one CPU.
+    place(other_cpu);
     for (;;) {
         ask->take();
         compute(job_ns);
@@ -306,7 +307,7 @@ int main(int count, char **words) {
     taut_prepare_thread();
     place(other_cpu, 1);
     prctl(PR_SET_TIMERSLACK, 1);
-    uint64_t state = seed * 1234567 + 89, due = now_ns() + 300000000;
+    uint64_t state = seed * 1234567 + 89, due = now_ns() + 1000000000;
     for (uint64_t id = 1; id <= messages; id++) {
         due += poisson ? uint64_t(-std::log(chance(state)) * double(period_ns)) : period_ns;
         sleep_until(due);

@@ -57,7 +57,7 @@ def main() -> None:
 def send(to: socket.socket, options: argparse.Namespace) -> None:
     chance = random.Random(options.seed)
     period_s = options.period_us / 1e6
-    due = time.monotonic() + 0.3
+    due = time.monotonic() + 1
     for number in range(1, options.messages + 1):
         due += chance.expovariate(1 / period_s) if options.poisson else period_s
         time.sleep(max(due - time.monotonic(), 0))
@@ -67,7 +67,7 @@ def send(to: socket.socket, options: argparse.Namespace) -> None:
 
 async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
     chance = random.Random(options.seed + 1)
-    reader, _ = await asyncio.open_connection(sock=connection)
+    reader, writer = await asyncio.open_connection(sock=connection)
     strike = time.monotonic()
     for _ in range(options.messages):
         (number,) = ID.unpack(await reader.readexactly(ID.size))
@@ -112,7 +112,7 @@ def serve_by_threads(options: argparse.Namespace) -> None:
 def send_by_queue(inbox: queue.SimpleQueue, options: argparse.Namespace) -> None:
     os.sched_setaffinity(0, {1 - options.cpu})
     chance = random.Random(options.seed)
-    due = time.monotonic() + 0.3
+    due = time.monotonic() + 1
     for number in range(1, options.messages + 1):
         due += chance.expovariate(1e6 / options.period_us) if options.poisson else options.period_us / 1e6
         time.sleep(max(due - time.monotonic(), 0))

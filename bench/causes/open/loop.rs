@@ -39,7 +39,7 @@ fn main() {
     place(1 - options.cpu, options.priority);
     // SAFETY: sets the calling thread's timer slack; no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-    let (mut state, mut due) = (options.seed * 1_234_567 + 89, monotonic_ns() + 300_000_000);
+    let (mut state, mut due) = (options.seed * 1_234_567 + 89, monotonic_ns() + 1_000_000_000);
     for id in 1..=options.messages {
         due += match options.poisson {
             true => (-chance(&mut state).ln() * options.period_ns) as u64,

@@ -321,6 +321,7 @@ impl Analyzer {
             marks,
             names: &mut names,
             receivers: Default::default(),
+            shared: Default::default(),
             busy: Default::default(),
             verbose: false,
         };

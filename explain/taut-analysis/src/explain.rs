@@ -10,7 +10,7 @@ use crate::{
     Above, Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece,
     Selected, State, Wanted, advice,
     collect::{Context, Stamp, is_due},
-    kernel,
+    kernel::{self, Machine},
     ledger::{Kind, Ledger},
     line::Line,
     messages::{Message, Messages},
@@ -108,13 +108,14 @@ pub(crate) fn explain(
     sink: Option<&mut dyn RowSink>,
 ) -> Vec<Error> {
     let columns = line.columns();
+    let all = line.messages(messages);
     let mut through: Vec<&[Stamp]> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
     walker.receivers.clear();
+    walker.shared = shared(&all, &columns, context, walker.machine);
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
-    let all = line.messages(messages);
     let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns, context), walker);
     walker.busy.clear();
     let mut kept = Kept::new(wanted);
@@ -132,16 +133,18 @@ pub(crate) fn explain(
         if let Some(sides) = sides.as_mut().filter(|_| counts) {
             sides.add(passage.start_ns(), &pieces, walker, strangers);
         }
-        let (pieces, waits) = queues.divide(&passage, pieces, walker);
+        let mut divided = queues.divide(&passage, pieces, walker);
         if let Some((teller, row)) = teller.as_mut().zip(row) {
-            teller.hops(&row, &passage, &pieces, walker);
+            teller.hops(&row, &passage, &divided.pieces, walker);
         }
         if !counts {
             continue;
         }
-        let pieces = if walker.is_blind() { passage.unknown() } else { pieces };
-        kept.take(&passage, &pieces);
-        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), pieces.into_iter(), waits);
+        if walker.is_blind() {
+            divided.pieces = passage.unknown();
+        }
+        kept.take(&passage, &divided.pieces);
+        ledger.add(passage.id, passage.start_ns(), passage.total_ns(), divided);
         through.push(stamps);
     }
     if wanted.only_rows {
@@ -166,7 +169,12 @@ pub(crate) fn explain(
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
-    let replay = Replay::of(&ledger, |row| Passage::of(through[row], &columns, context));
+    let replay = Replay::of(
+        &ledger,
+        |row| Passage::of(through[row], &columns, context),
+        |tid| walker.server(tid),
+        std::mem::take(&mut queues.closed),
+    );
     let refused = suspects::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
     explained.recommendations = advice::recommend(&explained, chain);
     if wanted.budgets {
@@ -183,6 +191,31 @@ pub(crate) fn explain(
         .collect();
     chain.explained = explained;
     refused
+}
+
+/// Threads that stamp a chain's messages and run on one CPU only, which another of them runs on, too.
+fn shared(
+    all: &[(&Message, &[Stamp])],
+    columns: &HashMap<u32, usize>,
+    context: &Context,
+    machine: &Machine,
+) -> HashMap<i32, u16> {
+    let of_line = all.iter().flat_map(|(_, stamps)| *stamps).filter(|stamp| columns.contains_key(&stamp.point));
+    let mut threads: Vec<u32> = of_line.map(|stamp| stamp.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let only = |thread: &u32| {
+        let tid = context.tids[*thread as usize];
+        Some((tid, machine.threads.get(&tid)?.only_cpu()?))
+    };
+    let mut on: HashMap<i32, u16> = threads.iter().filter_map(only).collect();
+    let alone: Vec<i32> = on
+        .iter()
+        .filter(|(_, cpu)| on.values().filter(|other| other == cpu).count() < 2)
+        .map(|(tid, _)| *tid)
+        .collect();
+    on.retain(|tid, _| !alone.contains(tid));
+    on
 }
 
 /// Some of the messages that pass the whole chain, spread over all.
@@ -419,7 +452,7 @@ fn path(
         cause: piece.cause,
         detail: walker.names.text(piece.detail).to_owned(),
         behind: match piece.behind {
-            Some(Behind::Message(id)) => Some(id),
+            Some(Behind::Message(id) | Behind::Turn(id)) => Some(id),
             _ => None,
         },
         by: if piece.other == 0 { String::new() } else { walker.objects.name(piece.other, piece.from_ns).into_owned() },
@@ -458,7 +491,7 @@ fn with_notes(mut pieces: Vec<(u16, Piece)>, walked: &[(u16, Piece)]) -> Vec<(u1
 fn note(piece: &Piece, walker: &Walker<'_>) -> String {
     let behind = match piece.behind {
         None => return piece.note.clone(),
-        Some(Behind::Message(id)) => format!("behind message {id}"),
+        Some(Behind::Message(id) | Behind::Turn(id)) => format!("behind message {id}"),
         Some(Behind::Work(name)) => format!("behind {}", walker.names.text(name)),
     };
     if piece.note.is_empty() { behind } else { format!("{behind}: {}", piece.note) }

@@ -3,7 +3,11 @@
 
 use foldhash::HashMap;
 
-use crate::{Cause, queues::Wait, walk::Piece};
+use crate::{
+    Cause,
+    queues::{Divided, Wait},
+    walk::Piece,
+};
 
 /// What makes two pieces the same for sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,12 +20,14 @@ pub(crate) struct Kind {
     pub after: Option<(Cause, u32)>,
     /// Whether the message waited behind another meanwhile.
     pub queued: bool,
+    /// As [`Piece::is_away`].
+    pub is_away: bool,
 }
 
 impl Kind {
     pub fn of(hop: u16, piece: &Piece) -> Kind {
-        let Piece { cause, detail, tid, other, after, behind, .. } = *piece;
-        Kind { hop, cause, detail, tid, other, after, queued: behind.is_some() }
+        let Piece { cause, detail, tid, other, after, behind, is_away, .. } = *piece;
+        Kind { hop, cause, detail, tid, other, after, queued: behind.is_some(), is_away }
     }
 }
 
@@ -35,6 +41,8 @@ pub(crate) struct Row {
     pub amounts: Vec<(u32, u64)>,
     /// Waits for busy threads, by hop.
     pub waits: Vec<(u16, Wait)>,
+    /// For how long, else, a shared CPU was another's, by hop.
+    pub away: Vec<(u16, u64)>,
 }
 
 /// All rows, in order of the messages' starts.
@@ -50,15 +58,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub fn add(
-        &mut self,
-        id: u64,
-        start_ns: u64,
-        total_ns: u64,
-        pieces: impl Iterator<Item = (u16, Piece)>,
-        waits: Vec<(u16, Wait)>,
-    ) {
-        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new(), waits };
+    pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, divided: Divided) {
+        let Divided { pieces, waits, away } = divided;
+        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new(), waits, away };
         for (hop, piece) in pieces {
             let kind = Kind::of(hop, &piece);
             let next = self.kinds.len() as u32;
@@ -185,7 +187,8 @@ mod tests {
         for id in 0..100 {
             let late = if id < 3 { 50 } else { 0 };
             let pieces = [piece(0, 100, Cause::Work), piece(100, 100 + late, Cause::Lock)];
-            ledger.add(id, id, 100 + late, pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns), Vec::new());
+            let pieces = pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns).collect();
+            ledger.add(id, id, 100 + late, Divided { pieces, ..Divided::default() });
         }
         ledger.close(Some(120));
         let groups = ledger.groups(|kind| kind.cause);

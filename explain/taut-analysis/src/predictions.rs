@@ -88,7 +88,8 @@ impl<'a> Predictor<'a> {
             Some(replay) => {
                 let of_wait = |kind: &Kind, ns: u64, beyond: u64| match self.part(all, kind) {
                     Part::None => 0,
-                    Part::Own(nth) | Part::Drawn(nth) if all[nth].is_part_of_the_job() => beyond,
+                    // The typical message has some of it.
+                    Part::Own(nth) | Part::Drawn(nth) if kept[nth] >= 1.0 => beyond,
                     Part::Own(_) | Part::Drawn(_) => ns,
                 };
                 replay.totals(self.ledger, &Removal { of_rows: &removed, of_wait: &of_wait })
@@ -132,6 +133,10 @@ impl<'a> Predictor<'a> {
         for (number, ns) in amounts {
             let (Part::Own(nth) | Part::Drawn(nth)) = parts[*number as usize] else { continue };
             let kind = kind(number);
+            // For how long a shared CPU is another's comes out of the run.
+            if kind.is_away && own_only {
+                continue;
+            }
             let (own, behind) = match kind.queued && own_only {
                 true => (0, *ns),
                 false => ((share[nth] * *ns as f64).round() as u64, 0),

@@ -35,23 +35,33 @@ pub(crate) struct Queues {
     /// Median of what a thread does for a message after its last stamp of it.
     trailing: HashMap<i32, Amounts>,
     threads: HashMap<i32, Thread>,
+    /// By [`Walker::server`].
+    servers: HashMap<i32, Server>,
     /// By message and thread: of each cause, the share beyond what is typical.
     beyond: HashMap<(u64, i32), [f32; CAUSES]>,
     /// The same of messages before those.
     beyond_before: HashMap<(u64, i32), [f32; CAUSES]>,
+    /// Stretches in which a shared CPU was somebody's who is not of the chain while a message waited for it: the CPU as a server,
+    /// from, to, and what it was to the message.
+    pub closed: Vec<(i32, u64, u64, Kind)>,
 }
 
 /// A thread that takes messages.
 #[derive(Default)]
 struct Thread {
-    /// When it would be free if every message took its typical time.
-    free_ns: u64,
     /// Its last stamp, and of which message.
     last: Option<(u64, u64)>,
-    /// What made it late since it was idle last.
-    debts: Vec<Debt>,
     /// Up to when debts that belong to no explained message are noted.
     noted_ns: u64,
+}
+
+/// What messages take turns on: a thread, or a CPU that several share.
+#[derive(Default)]
+struct Server {
+    /// When it would be free if every message took its typical time.
+    free_ns: u64,
+    /// What made it late since it was idle last.
+    debts: Vec<Debt>,
 }
 
 struct Debt {
@@ -72,15 +82,31 @@ pub(crate) struct Wait {
     pub until_ns: u64,
     /// What it did until then: time, and how much of it was beyond the typical.
     pub pieces: Vec<(Kind, u64, u64)>,
+    /// Meanwhile a shared CPU was another's for so long.
+    pub away_ns: u64,
 }
 
-/// A message's pieces, and its waits, each with its hop.
-pub(crate) type Divided = (Vec<(u16, Piece)>, Vec<(u16, Wait)>);
+/// A message's pieces; its waits for busy threads; and for how long, else, a shared CPU was another's. Each with its hop.
+#[derive(Default)]
+pub(crate) struct Divided {
+    pub pieces: Vec<(u16, Piece)>,
+    pub waits: Vec<(u16, Wait)>,
+    pub away: Vec<(u16, u64)>,
+}
 
 /// Causes that every message may have some of; only what exceeds the typical makes a backlog.
 fn is_ordinary(cause: Cause) -> bool {
     use Cause::*;
     matches!(cause, Work | Syscall | Io | Sleep | PageFault | Disk | Wakeup | Irq | TimerSlack)
+}
+
+/// Whether the message waits for the thread that has to take it, and not for a turn on its CPU.
+fn is_queue(piece: &Piece) -> bool {
+    piece.behind.is_some() && !is_turn(piece)
+}
+
+fn is_turn(piece: &Piece) -> bool {
+    matches!(piece.behind, Some(Behind::Turn(_)))
 }
 
 /// Whether a message that waits behind this waits for what its thread does for every message.
@@ -145,8 +171,7 @@ impl Queues {
     /// The message's pieces with root causes instead of queues, and its waits for busy threads by hop. Messages come in the
     /// order of their start.
     pub fn divide(&mut self, passage: &Passage, pieces: Vec<(u16, Piece)>, walker: &mut Walker<'_>) -> Divided {
-        let mut divided = Vec::with_capacity(pieces.len());
-        let mut all_waits = Vec::new();
+        let mut divided = Divided { pieces: Vec::with_capacity(pieces.len()), ..Divided::default() };
         let mut pieces = pieces.into_iter().peekable();
         // When it would pass if every message took its typical time.
         let mut typical_ns = passage.passes.first().map_or(0, |(_, pass)| pass.time_ns);
@@ -158,21 +183,29 @@ impl Queues {
             while let Some((_, piece)) = pieces.next_if(|(at, _)| *at == hop) {
                 of_hop.push(piece);
             }
-            let waits = of_hop.iter().any(|piece| piece.behind.is_some());
+            let waits = of_hop.iter().any(is_queue);
+            let is_behind = of_hop.iter().any(|piece| piece.behind.is_some());
             let wait = (waits && from.is_handed_to(to)).then(|| self.wait(passage.id, from, to, &of_hop, walker));
-            let thread = self.threads.entry(to.tid).or_default();
-            if from.is_handed_to(to) && !waits {
-                thread.debts.clear();
+            let taken_ns = wait.as_ref().map_or(0, |wait| wait.until_ns);
+            let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
+            let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
+            let key = walker.server(to.tid);
+            let others = of_hop.iter().filter(|piece| piece.is_away && !is_turn(piece));
+            self.closed.extend(others.map(|piece| (key, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
+            let server = self.servers.entry(key).or_default();
+            let enters = from.is_handed_to(to) && (from.is_due || walker.server(from.tid) != key || from.tid == to.tid);
+            if enters && !is_behind {
+                server.debts.clear();
             }
             // What would be waited at typical times.
             let load_ns =
-                if waits && !from.is_handed_to(to) { u64::MAX } else { thread.free_ns.saturating_sub(typical_ns) };
-            if waits {
+                if waits && !from.is_handed_to(to) { u64::MAX } else { server.free_ns.saturating_sub(typical_ns) };
+            if is_behind {
                 of_hop = self.root_causes(to.tid, of_hop, load_ns, walker);
             }
-            let thread = self.threads.entry(to.tid).or_default();
+            let server = self.servers.entry(key).or_default();
             if from.is_handed_to(to) {
-                typical_ns = typical_ns.max(thread.free_ns);
+                typical_ns = typical_ns.max(server.free_ns);
             }
             let mut sums = [[0; CAUSES]; 2];
             for piece in of_hop.iter().filter(|piece| piece.behind.is_none()) {
@@ -198,25 +231,25 @@ impl Queues {
             }
             for piece in of_hop.iter().filter(|piece| piece.behind.is_none() && is_receivers(piece, from, to)) {
                 let ns = ((piece.to_ns - piece.from_ns) as f64 * shares[1][piece.cause as usize]) as u64;
-                thread.owe(passage.id, Kind::of(hop, piece), ns);
+                server.owe(passage.id, Kind::of(hop, piece), ns);
             }
-            thread.free_ns = thread.free_ns.max(typical_ns);
+            server.free_ns = server.free_ns.max(typical_ns);
+            let thread = self.threads.entry(to.tid).or_default();
             thread.last = thread.last.max(Some((to.time_ns, passage.id)));
             thread.noted_ns = thread.noted_ns.max(to.time_ns);
-            all_waits.extend(wait.map(|wait| (hop, wait)));
-            divided.extend(of_hop.into_iter().map(|piece| (hop, piece)));
+            divided.waits.extend(wait.map(|wait| (hop, wait)));
+            divided.away.extend((away_ns > 0).then_some((hop, away_ns)));
+            divided.pieces.extend(of_hop.into_iter().map(|piece| (hop, piece)));
         }
         self.remember(passage.id, &own_of);
-        (divided, all_waits)
+        divided
     }
 
     /// What the thread did before it took the message, as far as it is no explained message's own time; notes what made it late.
     fn wait(&mut self, id: u64, from: Pass, to: Pass, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
-        let queue = || of_hop.iter().filter(|piece| piece.behind.is_some());
-        let (start_ns, until_ns) = (
-            queue().map(|p| p.from_ns).min().unwrap_or(from.time_ns),
-            queue().map(|p| p.to_ns).max().unwrap_or(from.time_ns),
-        );
+        let until_ns = of_hop.iter().filter(|piece| is_queue(piece)).map(|p| p.to_ns).max().unwrap_or(from.time_ns);
+        let queue = || of_hop.iter().filter(|piece| piece.behind.is_some() && piece.from_ns < until_ns);
+        let start_ns = queue().map(|p| p.from_ns).min().unwrap_or(from.time_ns);
         let last = self.threads.get(&to.tid).and_then(|thread| thread.last);
         // A thread that idled at the message's arrival is busy since its wake.
         let mut since_ns = last.map_or(start_ns, |(time_ns, _)| time_ns.min(until_ns));
@@ -238,6 +271,11 @@ impl Queues {
             (from_ns < piece.to_ns).then(|| Piece { from_ns, ..piece.clone() })
         };
         before.extend(queue().filter_map(clip));
+        let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
+        let key = walker.server(to.tid);
+        let others = before.iter().filter(|piece| piece.is_away && !is_turn(piece));
+        self.closed.extend(others.map(|piece| (key, piece.from_ns, piece.to_ns, Kind::of(0, piece))));
+        before.retain(|piece| !is_turn(piece));
         let trailing = self.trailing.get(&to.tid).copied().unwrap_or([0; CAUSES]);
         let all = amounts(before.iter().map(|p| (p.cause, p.to_ns - p.from_ns)));
         // Who stamps on receipt handles one message there; else it is what lies between two.
@@ -252,33 +290,38 @@ impl Queues {
             self.beyond.insert((before_id, to.tid), share.map(|share| share as f32));
         }
         let thread = self.threads.entry(to.tid).or_default();
-        if !is_linked {
-            thread.debts.clear();
-            thread.free_ns = thread.free_ns.max(since_ns);
+        let server = self.servers.entry(key).or_default();
+        // Others of a shared CPU may have had it meanwhile.
+        let was_idle = !is_linked && key == to.tid;
+        if was_idle {
+            server.debts.clear();
         }
         let mut pieces = Vec::with_capacity(before.len());
         let mut ordinary_ns = 0;
         for piece in &before {
             let ns = piece.to_ns - piece.from_ns;
             let beyond_ns = (ns as f64 * share[piece.cause as usize]) as u64;
-            pieces.push((Kind::of(0, piece), ns, beyond_ns));
+            pieces.extend((!piece.is_away).then(|| (Kind::of(0, piece), ns, beyond_ns)));
             ordinary_ns += ns - beyond_ns;
             let new_ns = piece.to_ns.saturating_sub(piece.from_ns.max(thread.noted_ns));
             let owner = match piece.behind {
                 Some(Behind::Message(id)) => id,
                 _ => last.map_or(id, |(_, id)| id),
             };
-            thread.owe(owner, Kind::of(0, piece), (new_ns as f64 * share[piece.cause as usize]) as u64);
+            server.owe(owner, Kind::of(0, piece), (new_ns as f64 * share[piece.cause as usize]) as u64);
         }
-        thread.free_ns = if is_linked { thread.free_ns } else { since_ns } + ordinary_ns;
+        server.free_ns = if was_idle { since_ns } else { server.free_ns } + ordinary_ns;
         thread.noted_ns = thread.noted_ns.max(until_ns);
-        Wait { since_ns, is_linked, until_ns, pieces }
+        Wait { since_ns, is_linked, until_ns, pieces, away_ns }
     }
 
     /// Puts root causes in place of what a message waited behind.
     fn root_causes(&self, tid: i32, pieces: Vec<Piece>, load_ns: u64, walker: &mut Walker<'_>) -> Vec<Piece> {
-        let name = walker.objects.name(tid, pieces.first().map_or(0, |p| p.from_ns)).into_owned();
-        let busy = walker.names.of(&format!("{name} was busy"));
+        let server = walker.server(tid);
+        let mut busy = |tid: i32, time_ns: u64| {
+            let name = walker.objects.name(tid, time_ns);
+            walker.names.of(&format!("{name} was busy"))
+        };
         let mut divided: Vec<Piece> = Vec::with_capacity(pieces.len() + 4);
         // Indices of what the thread does for every message.
         let mut ordinary: Vec<usize> = Vec::new();
@@ -288,11 +331,16 @@ impl Queues {
                 continue;
             }
             // Marked work is no message's: it stays what the message waited for.
-            let Some(Behind::Message(id)) = piece.behind else {
-                divided.push(Piece { cause: Cause::Queued, detail: busy, tid, other: tid, after: None, ..piece });
-                continue;
+            let (id, of) = match piece.behind {
+                Some(Behind::Message(id)) => (id, tid),
+                Some(Behind::Turn(id)) => (id, piece.tid),
+                _ => {
+                    let detail = busy(tid, piece.from_ns);
+                    divided.push(Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..piece });
+                    continue;
+                }
             };
-            let share = self.share_beyond(id, tid, piece.cause);
+            let share = self.share_beyond(id, of, piece.cause);
             let cut_ns = piece.from_ns + ((piece.to_ns - piece.from_ns) as f64 * share) as u64;
             let rest = Piece { from_ns: cut_ns, ..piece.clone() };
             divided.extend(Some(Piece { to_ns: cut_ns, ..piece }).filter(|p| p.from_ns < p.to_ns));
@@ -303,7 +351,7 @@ impl Queues {
         }
         let ordinary_ns: u64 = ordinary.iter().map(|at| divided[*at].to_ns - divided[*at].from_ns).sum();
         let mut late_ns = ordinary_ns.saturating_sub(load_ns);
-        let debts = self.threads.get(&tid).map_or(&[][..], |thread| &thread.debts);
+        let debts = self.servers.get(&server).map_or(&[][..], |server| &server.debts);
         let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
         if owed == 0 {
             late_ns = 0;
@@ -322,6 +370,7 @@ impl Queues {
                 continue;
             }
             let mut from_ns = piece.from_ns;
+            let (of, is_turn) = if is_turn(&piece) { (piece.tid, true) } else { (tid, false) };
             while from_ns < piece.to_ns {
                 let Some((debt, left)) = &mut now else { break };
                 let to_ns = piece.to_ns.min(from_ns.saturating_add(*left));
@@ -333,10 +382,13 @@ impl Queues {
                         tid: debt.kind.tid,
                         other: debt.kind.other,
                         after: debt.kind.after,
-                        behind: Some(Behind::Message(debt.id)),
+                        behind: Some(if is_turn { Behind::Turn(debt.id) } else { Behind::Message(debt.id) }),
                         ..part
                     },
-                    None => Piece { cause: Cause::Queued, detail: busy, tid, other: tid, after: None, ..part },
+                    None => {
+                        let detail = busy(of, piece.from_ns);
+                        Piece { cause: Cause::Queued, detail, tid: of, other: of, after: None, ..part }
+                    }
                 });
                 *left -= to_ns - from_ns;
                 if *left == 0 {
@@ -365,7 +417,7 @@ impl Queues {
     }
 }
 
-impl Thread {
+impl Server {
     fn owe(&mut self, id: u64, kind: Kind, ns: u64) {
         if ns == 0 {
             return;

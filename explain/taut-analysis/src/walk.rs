@@ -47,6 +47,8 @@ pub(crate) struct Piece {
     pub after: Option<(Cause, u32)>,
     /// What the thread was at, where the message waited behind it.
     pub behind: Option<Behind>,
+    /// Whether the CPU that threads of the chain share was another's: nobody who waits for it gets on meanwhile.
+    pub is_away: bool,
     /// For people; only when asked for.
     pub note: String,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Behind {
     Message(u64),
+    /// The same, of another thread of the chain, whose turn it was on the CPU that the two share.
+    Turn(u64),
     /// Number of the marked work's name in [`Names`].
     Work(u32),
 }
@@ -88,6 +92,8 @@ pub(crate) struct Walker<'a> {
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
     pub receivers: HashSet<i32>,
+    /// Threads of the chain that share one CPU, each with that CPU.
+    pub shared: HashMap<i32, u16>,
     /// By thread: what it was at of late, so that each of the messages that wait for it at once need not walk all of it.
     pub busy: HashMap<i32, Busy>,
     /// Whether pieces carry notes.
@@ -148,6 +154,7 @@ impl Piece {
             other: 0,
             after: None,
             behind: None,
+            is_away: false,
             note: String::new(),
         }
     }
@@ -192,6 +199,11 @@ impl Walker<'_> {
         };
         let pieces = self.lock_marks(pieces);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
+    }
+
+    /// What a thread takes its turns on: itself, or the CPU that it shares with others of the chain.
+    pub fn server(&self, tid: i32) -> i32 {
+        self.shared.get(&tid).map_or(tid, |cpu| -1 - i32::from(*cpu))
     }
 
     /// What one thread did until `to_ns`, and whoever it waited for.
@@ -295,8 +307,15 @@ impl Walker<'_> {
         };
         match segment.state {
             State::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
-            State::Preempted => vec![self.preempted(tid, timeline, at, from, to)],
-            State::Woken => vec![self.woken(tid, timeline, at, from, to, hop)],
+            State::Preempted => {
+                let piece = self.preempted(tid, timeline, at, from, to);
+                self.by_turns(piece, segment.cpu, hop)
+            }
+            State::Woken => {
+                let piece = self.woken(tid, timeline, at, from, to, hop);
+                let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
+                self.by_turns(piece, cpu, hop)
+            }
             State::Lost => vec![self.lost(from, to, tid)],
             _ => vec![self.piece(from, to, Cause::Unknown, tid)],
         }
@@ -401,6 +420,47 @@ impl Walker<'_> {
             Wait::Is(pieces) => pieces.first().map(|p| (p.cause, p.detail)),
             Wait::For(_) => None,
         }
+    }
+
+    /// A wait to run, less the turns of threads of the chain on the CPU that they share with the waiting one: in them the message
+    /// waits behind those that they are at.
+    fn by_turns(&mut self, mut wait: Piece, cpu: u16, hop: Hop) -> Vec<Piece> {
+        let (machine, tid) = (self.machine, wait.tid);
+        if !self.shared.contains_key(&tid) {
+            return vec![wait];
+        }
+        wait.is_away = wait.cause != Cause::Wakeup || wait.other != 0;
+        let has_turn = |(other, ..): &(i32, u64, u64)| *other != tid && self.shared.contains_key(other);
+        let stays: Vec<(i32, u64, u64)> = match wait.cause {
+            Cause::Preempted | Cause::Wakeup => machine.stays(cpu, wait.from_ns, wait.to_ns).filter(has_turn).collect(),
+            _ => Vec::new(),
+        };
+        if stays.is_empty() {
+            return vec![wait];
+        }
+        let mut pieces = Vec::new();
+        let mut now = wait.from_ns;
+        for (other, from, to) in stays.into_iter().chain([(0, wait.to_ns, wait.to_ns)]) {
+            if now < from {
+                let ran = machine.ran(cpu, now, from);
+                let rest = self.ran_instead(wait.cause, tid, &ran, now, from);
+                pieces.push(Piece { after: wait.after, is_away: rest.other != 0, ..rest });
+            }
+            if let Some(timeline) = machine.threads.get(&other) {
+                let mut turn = self.running(other, timeline, cpu, from, to, hop);
+                let on_receipt = self.receivers.contains(&other);
+                set_handled(&mut turn, &self.marks.handled(other, from, to, on_receipt));
+                for piece in &mut turn {
+                    piece.is_away = true;
+                    if let Some(Behind::Message(id)) = piece.behind {
+                        piece.behind = Some(Behind::Turn(id));
+                    }
+                }
+                pieces.extend(turn);
+            }
+            now = to;
+        }
+        pieces
     }
 
     fn throttled(&mut self, tid: i32, from: u64, to: u64) -> Piece {
@@ -824,10 +884,10 @@ fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u
     *pieces = result;
 }
 
-/// Notes of what lies in `start..end` that the message waited behind something.
+/// Notes of what lies in `start..end` that the message waited behind something. Another thread's turn stays that.
 fn set_behind(pieces: &mut Vec<Piece>, start: u64, end: u64, behind: Behind) {
     overlay(pieces, start, end, |from_ns, to_ns, old| {
-        Some(Piece { from_ns, to_ns, behind: Some(behind), ..old.clone() })
+        Some(Piece { from_ns, to_ns, behind: old.behind.or(Some(behind)), ..old.clone() })
     });
 }
 
@@ -846,7 +906,7 @@ fn set_handled(pieces: &mut Vec<Piece>, handled: &[(u64, u64, u64)]) {
                 None => (u64::MAX, None),
             };
             let to_ns = piece.to_ns.min(until_ns);
-            result.push(Piece { to_ns, behind, ..piece.clone() });
+            result.push(Piece { to_ns, behind: piece.behind.or(behind), ..piece.clone() });
             piece.from_ns = to_ns;
         }
     }

@@ -234,7 +234,8 @@ impl Machine {
         &cpu.interrupts[first..last.max(first)]
     }
 
-    fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
+    /// Who ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
+    pub fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
         let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
         let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
         (first..all.len())

@@ -144,6 +144,21 @@ impl Timeline {
         }
     }
 
+    /// The CPU that it runs on, if it is one and the same but for some moments: one in a hundred.
+    pub fn only_cpu(&self) -> Option<u16> {
+        let mut stays: Vec<(u16, usize)> = Vec::new();
+        let mut all = 0;
+        for segment in self.segments.iter().filter(|segment| segment.state == State::Running) {
+            all += 1;
+            match stays.iter_mut().find(|(cpu, _)| *cpu == segment.cpu) {
+                Some((_, count)) => *count += 1,
+                None => stays.push((segment.cpu, 1)),
+            }
+        }
+        let (cpu, count) = stays.into_iter().max_by_key(|(_, count)| *count)?;
+        (count * 100 >= all * 99).then_some(cpu)
+    }
+
     /// Stretches of which events are missing, within these bounds.
     pub fn lost_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let lost = self.between(from_ns, to_ns);
