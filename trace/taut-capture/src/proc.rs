@@ -199,16 +199,28 @@ pub fn thread_group(tid: i32) -> io::Result<i32> {
     group.ok_or(io::ErrorKind::InvalidData.into())
 }
 
+/// A file of a process's memory. Of a first thread that ended before the others /proc has none: then it is read of another.
+fn of_memory(pid: i32, file: &str) -> io::Result<Vec<u8>> {
+    let own = fs::read(format!("/proc/{pid}/{file}"));
+    match &own {
+        Ok(bytes) if bytes.is_empty() => {}
+        Err(error) if is_gone(error) => {}
+        _ => return own,
+    }
+    let of_threads = tids(pid).into_iter().filter_map(|tid| fs::read(format!("/proc/{pid}/task/{tid}/{file}")).ok());
+    of_threads.filter(|bytes| !bytes.is_empty()).map(Ok).next().unwrap_or(own)
+}
+
 /// How a process was called.
 pub fn cmdline(pid: i32) -> String {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = of_memory(pid, "cmdline").unwrap_or_default();
     let words: Vec<_> = bytes.split(|b| *b == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
     words.join(" ")
 }
 
 /// A variable of a process's environment as it was at exec.
 pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
-    let bytes = fs::read(format!("/proc/{pid}/environ"))?;
+    let bytes = of_memory(pid, "environ")?;
     let value = |entry: &[u8]| Some(entry.strip_prefix(variable.as_bytes())?.strip_prefix(b"=")?.to_vec());
     Ok(bytes.split(|b| *b == 0).find_map(value).map(OsString::from_vec))
 }

@@ -176,7 +176,7 @@ static long perform(int self, char *line) {
   } else if (!strcmp(word, "attached")) {
     return taut_attached();
   } else if (!strcmp(word, "attach")) {
-    return taut_attach(a);
+    return taut_attach(*a ? a : NULL);
   } else if (!strcmp(word, "lost")) {
     return (long)taut_lost();
   } else if (!strcmp(word, "errno")) { /* the same stamp, and whether errno outlived it */

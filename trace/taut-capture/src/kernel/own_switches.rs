@@ -50,11 +50,15 @@ impl OwnSwitches {
             for &tid in &tids {
                 match cpu.add(&attribute, tid, RING_KIB) {
                     Ok(_) => {}
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != wanted.pid => {}
+                    // It ended: the first one, too, may end before the others.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => {
                         return Err(io::Error::new(error.kind(), format!("perf_event_open of thread {tid}: {error}")));
                     }
                 }
+            }
+            if cpu.events.is_empty() {
+                return Err(io::Error::other(format!("no thread of process {} runs", wanted.pid)));
             }
             cpus.push(cpu);
         }

@@ -113,9 +113,13 @@ impl Sampler {
             let mut cpu = Cpu::new(cpu);
             for &tid in &tids {
                 match cpu.add(&attribute, tid, RING_KIB) {
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid => {}
+                    // It ended: the first one, too, may end before the others.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     other => drop(other?),
                 }
+            }
+            if cpu.events.is_empty() {
+                return Err(io::Error::other(format!("no thread of process {pid} runs")));
             }
             cpus.push(cpu);
         }

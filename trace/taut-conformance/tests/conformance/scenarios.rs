@@ -59,6 +59,7 @@ macro_rules! for_c_and_cpp {
 for_c_and_cpp! {
     all_translation_units_and_linked_objects_share_one_file
     a_plugin_may_stamp_and_be_closed
+    no_directory_is_that_of_the_environment
     a_child_whose_thread_ends_does_not_close_its_parents_slot
 }
 
@@ -641,6 +642,13 @@ fn a_plugin_may_stamp_and_be_closed(producer: &Producer) {
     run.must(0, "fork");
     run.must(0, "exit");
     run.returned_to_parent();
+    run.finish();
+}
+
+fn no_directory_is_that_of_the_environment(producer: &Producer) {
+    let mut run = Run::new(producer, &[]);
+    assert_eq!(run.tell(0, "attach ").result, 1);
+    run.stamp(0, "a", 1);
     run.finish();
 }
 
