@@ -378,8 +378,16 @@ fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
     assert_eq!(folder.json(&stored)["verdict"], "worse");
     let now = ["gate", "--baseline", "trials/baseline.jsonl", "--b", "./loop 20 120", "--quiet", "--no-probe"];
     let said = folder.json(&now);
-    assert_eq!((&said["verdict"], &said["hop"]), (&json["verdict"], &json["hop"]), "{said}");
-    assert!(said["notes"].to_string().contains("A and B ran one after the other"), "{said}");
+    let notes = said["notes"].to_string();
+    assert!(notes.contains("A and B ran one after the other"), "{said}");
+    if said["machine"]["is_worse"] == true {
+        // It is busier than when A ran: then what got worse is named, and cannot be held against the program.
+        let decides = said["decides"].as_array().unwrap();
+        let is_seen = |figure: &Value| figure["hop"] == 1 && figure["verdict"] == "worse" && figure["excused"] == true;
+        assert!(decides.iter().any(is_seen) && notes.contains("cannot be told from it"), "{said}");
+    } else {
+        assert_eq!((&said["verdict"], &said["hop"]), (&json["verdict"], &json["hop"]), "{said}");
+    }
 }
 
 #[test]
