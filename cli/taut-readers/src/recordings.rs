@@ -19,7 +19,7 @@ pub fn whole(bytes: &[u8]) {
 }
 
 fn check(bytes: &[u8]) {
-    let (mut stamps, mut kernel_events) = (0, 0);
+    let (mut stamps, mut kernel_events, mut ros_events) = (0, 0, 0);
     let contents = read(bytes, &mut |record| match record {
         Record::Stamps(batch) => {
             let lengths = [batch.message_id.len(), batch.point.len(), batch.kind.len(), batch.value.len()];
@@ -30,13 +30,19 @@ fn check(bytes: &[u8]) {
             assert_eq!([batch.event.len(), batch.tid.len(), batch.arg2.len()], [batch.time_ns.len(); 3]);
             kernel_events += batch.time_ns.len() as u64;
         }
+        Record::Ros(batch) => {
+            let lengths = [batch.event.len(), batch.handle.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
+            assert_eq!(lengths, [batch.ticks.len(); 5]);
+            ros_events += batch.ticks.len() as u64;
+        }
+        Record::RosObject(object) => assert!(!(object.name + &object.text).contains(char::is_control)),
         Record::Name(name) => assert!(!name.name.contains(char::is_control)),
         Record::Thread(thread) => assert!(!(thread.comm + &thread.cmdline).contains(char::is_control)),
         Record::Channel(channel) => assert!(!channel.topic.contains(char::is_control)),
         _ => {}
     });
     let Ok(contents) = contents else { return };
-    assert_eq!((contents.stamps, contents.kernel_events), (stamps, kernel_events));
+    assert_eq!((contents.stamps, contents.kernel_events, contents.ros_events), (stamps, kernel_events, ros_events));
     contents.damage.iter().for_each(|damage| assert!(!damage.to_string().is_empty()));
     recovers(bytes, stamps, kernel_events);
 }

@@ -165,7 +165,7 @@ impl Analyzer {
                     self.kernel_losses.extend(cpu_of(&lost.place).map(loss));
                 }
                 LostWhat::Telemetry => self.lost_telemetry.push((lost.place.clone(), lost.count)),
-                LostWhat::Samples => {}
+                LostWhat::Samples | LostWhat::RosEvents => {}
             },
             Record::Object(object) => self.objects.object(object),
             Record::Channel(channel) => {
@@ -176,7 +176,7 @@ impl Analyzer {
             }
             Record::Histogram(histogram) => self.histograms.take(histogram),
             Record::Sample(sample) => self.environment.take(sample),
-            Record::Profile(_) | Record::Frame(_) => {}
+            Record::Profile(_) | Record::Frame(_) | Record::Ros(_) | Record::RosObject(_) => {}
         }
     }
 

@@ -74,6 +74,8 @@ impl Window {
                     LostWhat::KernelEvents => &mut self.lost.kernel_events,
                     LostWhat::Telemetry => &mut self.lost.telemetry,
                     LostWhat::Samples => &mut self.lost.samples,
+                    // Nothing live shows those events yet.
+                    LostWhat::RosEvents => return,
                 };
                 *sum = sum.saturating_add(lost.count);
                 self.recent.push_back((time_ns, Record::Lost(lost)));
@@ -81,6 +83,7 @@ impl Window {
             Record::Channel(channel) => self.channels.push(channel),
             Record::Message(_) => self.telemetry += 1,
             Record::Sample(_) | Record::Profile(_) | Record::Frame(_) | Record::Histogram(_) => {}
+            Record::Ros(_) | Record::RosObject(_) => {}
         }
     }
 

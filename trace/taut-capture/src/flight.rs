@@ -19,7 +19,9 @@ use std::{
 };
 
 use rustix::fs::{FallocateFlags, fallocate};
-use taut_recording::{Compression, Ending, Frame, Info, Kind, Name, ObjectKind, Record, StampBatch, Writer};
+use taut_recording::{
+    Compression, Ending, Frame, Info, Kind, Name, ObjectKind, Record, RosObjectKind, StampBatch, Writer,
+};
 
 use crate::{
     Error,
@@ -462,12 +464,14 @@ struct Known {
 enum Key {
     Thread(i32),
     Object(i32, ObjectKind, u64),
+    /// The last one is a link's owner: a publisher has several.
+    Ros(i32, RosObjectKind, u64, u64),
 }
 
 impl Key {
     /// The thread or process that it goes with.
     fn owner(self) -> i32 {
-        let (Key::Thread(id) | Key::Object(id, ..)) = self;
+        let (Key::Thread(id) | Key::Object(id, ..) | Key::Ros(id, ..)) = self;
         id
     }
 }
@@ -480,6 +484,11 @@ impl Known {
             Record::Thread(thread) => self.timed.push((thread.time_ns, Key::Thread(thread.tid), record.clone())),
             Record::Object(object) => {
                 let key = Key::Object(object.pid, object.kind, object.start);
+                self.timed.push((object.time_ns, key, record.clone()));
+            }
+            Record::RosObject(object) => {
+                let owner = if object.kind == RosObjectKind::Link { object.owner } else { 0 };
+                let key = Key::Ros(object.pid, object.kind, object.handle, owner);
                 self.timed.push((object.time_ns, key, record.clone()));
             }
             Record::Stamps(batch) if batch.kind.contains(&(Kind::LockNamed as u8)) => {

@@ -62,6 +62,7 @@ impl Decoder {
                 match &record {
                     Record::Stamps(batch) => self.contents.stamps += batch.ticks.len() as u64,
                     Record::Kernel(batch) => self.contents.kernel_events += batch.time_ns.len() as u64,
+                    Record::Ros(batch) => self.contents.ros_events += batch.ticks.len() as u64,
                     _ => {}
                 }
                 sink(log_time_ns(body), record);

@@ -18,10 +18,10 @@ const PLACE: &str = "damaged file";
 /// What a damaged stretch held, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// No rows of stamps or kernel events.
+    /// No rows of stamps, kernel events or ROS 2 events.
     NoRows,
-    /// Stamps, kernel events, or both.
-    Rows { stamps: bool, kernel: bool },
+    /// These may be what it held.
+    Rows { stamps: bool, kernel: bool, ros: bool },
 }
 
 /// Follows the records of a file in its order, and turns damage into losses at the end.
@@ -31,6 +31,10 @@ pub(crate) struct Holes {
     kernel: Rows<u16>,
     /// By pid, tid and counter; ticks of that counter.
     stamps: Rows<(i32, i32, u8)>,
+    /// Likewise.
+    ros: Rows<(i32, i32, u8)>,
+    /// Whether the index of a damaged chunk said that it held such events.
+    has_ros: bool,
     clocks: BTreeMap<u8, Vec<ClockPair>>,
 }
 
@@ -66,6 +70,13 @@ impl<K: Ord + Copy> Rows<K> {
             hole.after.entry(source).or_insert(*first);
         }
         self.last.insert(source, *last);
+    }
+
+    /// A chunk of so many bytes was whole and held so many rows. Each kind has chunks of its own.
+    fn whole(&mut self, bytes: u64, rows: u64) {
+        if rows > 0 {
+            (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+        }
     }
 
     fn open(&mut self, bytes: u64) {
@@ -118,36 +129,38 @@ impl Holes {
         match record {
             Record::Kernel(batch) => self.kernel.take(batch.cpu, &batch.time_ns),
             Record::Stamps(batch) => self.stamps.take((batch.pid, batch.tid, batch.counter), &batch.ticks),
+            Record::Ros(batch) => self.ros.take((batch.pid, batch.tid, batch.counter), &batch.ticks),
             Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),
             _ => {}
         }
     }
 
     /// A chunk of so many bytes was whole, and held these rows.
-    pub fn whole(&mut self, bytes: u64, stamps: u64, kernel: u64) {
-        // Each kind has chunks of its own.
-        if stamps > 0 {
-            (self.stamps.rows, self.stamps.bytes) = (self.stamps.rows + stamps, self.stamps.bytes + bytes);
-        }
-        if kernel > 0 {
-            (self.kernel.rows, self.kernel.bytes) = (self.kernel.rows + kernel, self.kernel.bytes + bytes);
-        }
+    pub fn whole(&mut self, bytes: u64, [stamps, kernel, ros]: [u64; 3]) {
+        self.stamps.whole(bytes, stamps);
+        self.kernel.whole(bytes, kernel);
+        self.ros.whole(bytes, ros);
     }
 
     /// Here so many bytes of the file are not readable.
     pub fn damage(&mut self, bytes: u64, held: Held) {
-        let Held::Rows { stamps, kernel } = held else { return };
-        // Where either is possible, the bytes are shared as those of the whole chunks so far.
-        let share = |own: u64, is_other: bool, other: u64| match is_other {
-            true => (bytes as f64 * own as f64 / (own + other).max(1) as f64) as u64,
-            false => bytes,
+        let Held::Rows { stamps, kernel, ros } = held else { return };
+        // Where several are possible, the bytes are shared as those of the whole chunks so far.
+        let possible = [(stamps, self.stamps.bytes), (kernel, self.kernel.bytes), (ros, self.ros.bytes)];
+        let (count, all) = possible.iter().filter(|(is, _)| *is).fold((0, 0), |(n, all), (_, own)| (n + 1, all + own));
+        let share = |own: u64| match count {
+            1 => bytes,
+            _ => (bytes as f64 * own as f64 / all.max(1) as f64) as u64,
         };
-        let (of_stamps, of_kernel) = (self.stamps.bytes, self.kernel.bytes);
         if stamps {
-            self.stamps.open(share(of_stamps, kernel, of_kernel));
+            self.stamps.open(share(self.stamps.bytes));
         }
         if kernel {
-            self.kernel.open(share(of_kernel, stamps, of_stamps));
+            self.kernel.open(share(self.kernel.bytes));
+        }
+        if ros {
+            self.ros.open(share(self.ros.bytes));
+            self.has_ros |= count == 1;
         }
     }
 
@@ -160,7 +173,12 @@ impl Holes {
             _ => ticks,
         };
         let mut losses = self.kernel.losses(LostWhat::KernelEvents, |_, ns| ns, |cpu| format!("cpu {cpu} {PLACE}"));
-        losses.extend(self.stamps.losses(LostWhat::Stamps, ns, |(pid, tid, _)| format!("{pid}/{tid} {PLACE}")));
+        let thread = |(pid, tid, _): &(i32, i32, u8)| format!("{pid}/{tid} {PLACE}");
+        losses.extend(self.stamps.losses(LostWhat::Stamps, ns, thread));
+        // Most recordings have no ROS 2 events, and damage does not say that they had.
+        if self.has_ros || !self.ros.last.is_empty() {
+            losses.extend(self.ros.losses(LostWhat::RosEvents, ns, thread));
+        }
         losses
     }
 }

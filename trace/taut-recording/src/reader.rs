@@ -52,6 +52,8 @@ pub struct Contents {
     pub kernel_events: u64,
     /// Plain messages given to the sink.
     pub messages: u64,
+    /// ROS 2 events given to the sink.
+    pub ros_events: u64,
 }
 
 /// Gives every readable record of the file to `sink`, in the order of the file; at the end, for each hole that damage
@@ -181,7 +183,8 @@ impl<'a> Reader<'a> {
         // An index that is not there, or is damaged, says nothing.
         let is_told = self.bytes.get(candidate.end) == Some(&MESSAGE_INDEX) && !held.is_empty();
         let has = |channel: Channel| held.iter().any(|(topic, _)| topic == channel.described().1);
-        let rows = Held::Rows { stamps: !is_told || has(Channel::Stamps), kernel: !is_told || has(Channel::Kernel) };
+        let [stamps, kernel, ros] = [Channel::Stamps, Channel::Kernel, Channel::Ros].map(|of| !is_told || has(of));
+        let rows = Held::Rows { stamps, kernel, ros };
         self.holes.damage((end - candidate.start) as u64, rows);
         for (topic, count) in
             held.iter().filter(|(topic, _)| !topic.starts_with("/taut/") && !topic.starts_with("/value/"))
@@ -248,11 +251,12 @@ impl<'a> Reader<'a> {
                 && crc32fast::hash(&buffer) == candidate.crc;
         if whole {
             self.chunks += 1;
-            let Contents { stamps, kernel_events, .. } = self.decoder.contents;
+            let Contents { stamps, kernel_events, ros_events, .. } = self.decoder.contents;
             self.records(&buffer);
             let of = &self.decoder.contents;
             let bytes = (candidate.end - candidate.start) as u64;
-            self.holes.whole(bytes, of.stamps - stamps, of.kernel_events - kernel_events);
+            let rows = [of.stamps - stamps, of.kernel_events - kernel_events, of.ros_events - ros_events];
+            self.holes.whole(bytes, rows);
         }
         self.buffer = buffer;
         whole
@@ -270,13 +274,13 @@ impl<'a> Reader<'a> {
             // The error is the tear itself; what came before it is in the buffer.
             let _ = decoder.take(MAX_CHUNK_BYTES as u64).read_to_end(&mut buffer);
         }
-        let Contents { stamps, kernel_events, messages, .. } = self.decoder.contents;
+        let Contents { stamps, kernel_events, messages, ros_events, .. } = self.decoder.contents;
         self.chunks += u64::from(!buffer.is_empty());
         self.records(&buffer);
         let of = &self.decoder.contents;
-        let (has_stamps, has_kernel) = (of.stamps > stamps, of.kernel_events > kernel_events);
-        let any = !has_stamps && !has_kernel;
-        let rows = Held::Rows { stamps: any || has_stamps, kernel: any || has_kernel };
+        let has = [of.stamps > stamps, of.kernel_events > kernel_events, of.ros_events > ros_events];
+        let [stamps_held, kernel_held, ros_held] = has.map(|has_some| has_some || has == [false; 3]);
+        let rows = Held::Rows { stamps: stamps_held, kernel: kernel_held, ros: ros_held };
         self.holes.damage((candidate.end - self.bytes.len()) as u64, rows);
         self.damage.push(Damage::Torn {
             start: candidate.start,
@@ -319,7 +323,7 @@ impl<'a> Reader<'a> {
                 _ => {
                     // A chunk may lie in them, unless they are fewer than the head of one has.
                     let held = match end - at > TO_RECORDS {
-                        true => Held::Rows { stamps: true, kernel: true },
+                        true => Held::Rows { stamps: true, kernel: true, ros: true },
                         false => Held::NoRows,
                     };
                     self.holes.damage((end - at) as u64, held);

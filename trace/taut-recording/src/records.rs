@@ -33,6 +33,10 @@ pub enum Record {
     Frame(Frame),
     /// A distribution that came without messages.
     Histogram(Histogram),
+    /// Raw ROS 2 events of one thread.
+    Ros(RosBatch),
+    /// What a ROS 2 handle is.
+    RosObject(RosObject),
 }
 
 /// A channel whose messages are `cdr` by a `ros2msg` schema of its own.
@@ -336,6 +340,253 @@ pub struct Histogram {
     pub overflow_from: u64,
 }
 
+/// Raw ROS 2 events of one thread in the order it wrote them, column by column. All columns have equal length; `ticks`
+/// never decreases. Linking them into messages is the analysis' part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RosBatch {
+    /// Host pid of the process.
+    pub pid: i32,
+    /// Host tid of the thread.
+    pub tid: i32,
+    /// Counter of `ticks`, as [`Counter`]'s number.
+    pub counter: u8,
+    /// Counter reading of each event.
+    pub ticks: Vec<u64>,
+    /// Which event, as [`RosEvent`]'s number.
+    pub event: Vec<u8>,
+    /// Of what: an address in the process, which [`RosObject`]s explain.
+    pub handle: Vec<u64>,
+    /// First argument; see [`RosEvent`].
+    pub arg0: Vec<u64>,
+    /// Second argument.
+    pub arg1: Vec<u64>,
+    /// Third argument.
+    pub arg2: Vec<u64>,
+}
+
+/// The ROS 2 events a recording may hold: which handle they are of, and what their arguments mean. An argument not named
+/// is 0. Times are nanoseconds; a source timestamp is the middleware's, CLOCK_REALTIME. A gid is folded to 64 bits: the
+/// exclusive or of its two little-endian halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RosEvent {
+    /// A callback begins: arg0 = 1 if its message came intra-process.
+    CallbackStart = 1,
+    /// It ends.
+    CallbackEnd = 2,
+    /// A publisher publishes (rclcpp; its handle is 0 in C++): arg0 = the message's address.
+    RclcppPublish = 3,
+    /// The same in rcl, on the same thread.
+    RclPublish = 4,
+    /// The same in the middleware, by its handle (0 before Jazzy): arg0 = message, arg1 = source timestamp (0 before Jazzy).
+    RmwPublish = 5,
+    /// A publisher publishes intra-process: arg0 = message.
+    IntraPublish = 6,
+    /// arg1 = source timestamp of the publish that the thread is in. No handle.
+    SourceStamp = 7,
+    /// The middleware's subscription was asked for a message: arg0 = message, arg1 = source timestamp, arg2 = 1 if there was one.
+    Take = 8,
+    /// CARET: a taken message goes to a callback: arg1 = source timestamp.
+    Dispatch = 9,
+    /// A message comes into a ring buffer: arg0 = index, arg1 = 1 if it overwrote one.
+    Enqueue = 10,
+    /// A message leaves a ring buffer: arg0 = index.
+    Dequeue = 11,
+    /// A ring buffer was emptied.
+    BufferClear = 12,
+    /// rcl took a message: arg0 = message. No handle.
+    RclTake = 13,
+    /// rclcpp took a message: arg0 = message. No handle.
+    RclcppTake = 14,
+    /// The thread's executor looks for what is ready. No handle.
+    NextReady = 15,
+    /// The thread's executor is about to wait: arg0 = for how long at most, -1 for ever. No handle.
+    WaitForWork = 16,
+    /// The thread's executor executes what rcl's handle is ready for.
+    Execute = 17,
+    /// The middleware's client sends a request: arg0 = sequence number.
+    SendRequest = 18,
+    /// The middleware's service was asked for a request: arg0 = sequence number, arg1 = gid of the client, arg2 = 1 if there was one.
+    TakeRequest = 19,
+    /// The middleware's service answers: arg0 = sequence number, arg1 = gid of the client, arg2 = source timestamp.
+    SendResponse = 20,
+    /// The middleware's client was asked for an answer: arg0 = sequence number, arg1 = source timestamp, arg2 = 1 if there was one.
+    TakeResponse = 21,
+    /// What the middleware knows of the message that the thread took just before: arg0 = when it was received, arg1 = its
+    /// publisher's sequence number, arg2 = gid of the publisher.
+    TakeInfo = 22,
+    /// A timer is called: arg0 = when it was due, arg1 = when it was called, on the timer's own clock.
+    TimerCall = 23,
+    /// rcl waits on a wait set: arg0 = for how long at most, negative for ever.
+    Wait = 24,
+    /// It has waited: arg0 = what rcl_wait returned.
+    WaitEnd = 25,
+    /// rcl's handle is gone; its address may be another's from now on.
+    Gone = 26,
+}
+
+impl RosEvent {
+    /// All events, in the order of their numbers.
+    pub const ALL: [RosEvent; 26] = {
+        use RosEvent::*;
+        [
+            CallbackStart,
+            CallbackEnd,
+            RclcppPublish,
+            RclPublish,
+            RmwPublish,
+            IntraPublish,
+            SourceStamp,
+            Take,
+            Dispatch,
+            Enqueue,
+            Dequeue,
+            BufferClear,
+            RclTake,
+            RclcppTake,
+            NextReady,
+            WaitForWork,
+            Execute,
+            SendRequest,
+            TakeRequest,
+            SendResponse,
+            TakeResponse,
+            TakeInfo,
+            TimerCall,
+            Wait,
+            WaitEnd,
+            Gone,
+        ]
+    };
+
+    /// The event with this format number.
+    pub fn from_number(number: u8) -> Option<RosEvent> {
+        Self::ALL.get((number as usize).checked_sub(1)?).copied()
+    }
+}
+
+/// What a ROS 2 handle is, or what it belongs to. An address may be used again: the latest entry of (pid, kind, handle)
+/// before a moment counts; of a [`RosObjectKind::Link`] that of each owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RosObject {
+    /// CLOCK_MONOTONIC when this was said.
+    pub time_ns: u64,
+    /// Host pid of the process.
+    pub pid: i32,
+    /// What it is, and so what the other fields mean.
+    pub kind: RosObjectKind,
+    /// Its address in the process.
+    pub handle: u64,
+    /// The address of what it belongs to.
+    pub owner: u64,
+    /// Another address of it.
+    pub other: u64,
+    /// A depth, a period, …
+    pub number: u64,
+    /// E.g. a topic.
+    pub name: String,
+    /// More text.
+    pub text: String,
+}
+
+/// Kinds of [`RosObject`]: what the handle is; what owner, other, number, name and text are. What is not named is 0 or
+/// empty. The numbers are part of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RosObjectKind {
+    /// A kind that this taut does not know.
+    #[default]
+    Unknown = 0,
+    /// rcl's context; text = version of tracetools.
+    Context = 1,
+    /// rcl's node; other = the middleware's, name, text = namespace.
+    Node = 2,
+    /// rcl's publisher; owner = node, other = the middleware's, number = depth asked for, name = topic.
+    Publisher = 3,
+    /// rcl's subscription; owner = node, other = the middleware's, number = depth asked for, name = topic.
+    Subscription = 4,
+    /// rclcpp's subscription; owner = rcl's.
+    SubscriptionObject = 5,
+    /// A callback; owner = rclcpp's subscription.
+    SubscriptionCallback = 6,
+    /// rcl's service; owner = node, other = the middleware's, name.
+    Service = 7,
+    /// A callback; owner = rcl's service.
+    ServiceCallback = 8,
+    /// rcl's client; owner = node, other = the middleware's, name.
+    Client = 9,
+    /// rcl's timer; number = period, ns.
+    Timer = 10,
+    /// A callback; owner = rcl's timer.
+    TimerCallback = 11,
+    /// rcl's timer; owner = node.
+    TimerNode = 12,
+    /// A callback; name = its function or type.
+    CallbackSymbol = 13,
+    /// A ring buffer; owner = the intra-process buffer that it is in.
+    BufferOfIpb = 14,
+    /// An intra-process buffer; owner = rclcpp's subscription.
+    IpbOfSubscription = 15,
+    /// A ring buffer; number = how many messages it holds.
+    RingBuffer = 16,
+    /// rcl's timer; owner = callback group (CARET).
+    GroupOfTimer = 17,
+    /// rcl's subscription; owner = callback group (CARET).
+    GroupOfSubscription = 18,
+    /// The middleware's publisher; number = its gid, folded as in [`RosEvent`].
+    RmwPublisher = 19,
+    /// The middleware's subscription; number = its gid.
+    RmwSubscription = 20,
+    /// The middleware's client; number = its gid.
+    RmwClient = 21,
+    /// rcl's state machine of a lifecycle node; owner = node.
+    StateMachine = 22,
+    /// rcl's state machine goes from the state name to the state text.
+    Transition = 23,
+    /// rcl's publisher, whose messages follow from those of owner, rcl's subscription, as the program says; number = 1 if
+    /// each follows from one that came, 2 if they are sent by themselves.
+    Link = 24,
+}
+
+impl RosObjectKind {
+    /// All known kinds, in the order of their numbers.
+    pub const ALL: [RosObjectKind; 24] = {
+        use RosObjectKind::*;
+        [
+            Context,
+            Node,
+            Publisher,
+            Subscription,
+            SubscriptionObject,
+            SubscriptionCallback,
+            Service,
+            ServiceCallback,
+            Client,
+            Timer,
+            TimerCallback,
+            TimerNode,
+            CallbackSymbol,
+            BufferOfIpb,
+            IpbOfSubscription,
+            RingBuffer,
+            GroupOfTimer,
+            GroupOfSubscription,
+            RmwPublisher,
+            RmwSubscription,
+            RmwClient,
+            StateMachine,
+            Transition,
+            Link,
+        ]
+    };
+
+    /// The kind with this format number.
+    pub fn from_number(number: u8) -> RosObjectKind {
+        let at = (number as usize).checked_sub(1);
+        at.and_then(|at| Self::ALL.get(at)).copied().unwrap_or(RosObjectKind::Unknown)
+    }
+}
+
 /// A count of what was lost, as an increment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
@@ -366,6 +617,8 @@ pub enum LostWhat {
     Telemetry = 3,
     /// Samples of stacks.
     Samples = 4,
+    /// ROS 2 events: ring full, or no free thread slot. A taut that does not know them takes them as stamps.
+    RosEvents = 5,
 }
 
 impl LostWhat {
@@ -375,6 +628,7 @@ impl LostWhat {
             2 => LostWhat::KernelEvents,
             3 => LostWhat::Telemetry,
             4 => LostWhat::Samples,
+            5 => LostWhat::RosEvents,
             _ => LostWhat::Stamps,
         }
     }
@@ -479,6 +733,12 @@ pub struct Ending {
     pub samples: u64,
     /// Sampled stacks lost.
     pub lost_samples: u64,
+    /// ROS 2 events written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ros_events: u64,
+    /// ROS 2 events lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_ros_events: u64,
     /// CPU time the recorder itself used, in nanoseconds.
     pub recorder_cpu_ns: u64,
     /// Why it ended: "command exited", "duration", "signal".
@@ -495,11 +755,13 @@ impl Ending {
             Record::Kernel(batch) => (&mut self.kernel_events, batch.time_ns.len() as u64),
             Record::Message(_) => (&mut self.telemetry, 1),
             Record::Profile(batch) => (&mut self.samples, batch.time_ns.len() as u64),
+            Record::Ros(batch) => (&mut self.ros_events, batch.ticks.len() as u64),
             Record::Lost(lost) => match lost.what {
                 LostWhat::Stamps => (&mut self.lost_stamps, lost.count),
                 LostWhat::KernelEvents => (&mut self.lost_kernel_events, lost.count),
                 LostWhat::Telemetry => (&mut self.lost_telemetry, lost.count),
                 LostWhat::Samples => (&mut self.lost_samples, lost.count),
+                LostWhat::RosEvents => (&mut self.lost_ros_events, lost.count),
             },
             _ => return,
         };
@@ -533,4 +795,9 @@ pub fn failure(exit_code: i32, is_own: bool) -> Option<String> {
         (129.., _) if is_own && !ENDING.contains(&signal) => Some(format!("by signal {signal}")),
         _ => None,
     }
+}
+
+/// A recording without ROS 2 says nothing of it.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

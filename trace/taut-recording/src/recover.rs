@@ -120,6 +120,7 @@ impl<'a> Copying<'a> {
             stamps: contents.stamps,
             kernel_events: contents.kernel_events,
             telemetry: contents.messages,
+            ros_events: contents.ros_events,
             reason: "recovered".to_owned(),
             ..Ending::default()
         });
@@ -138,12 +139,18 @@ fn time_ns(record: &Record, shift_ns: u64) -> u64 {
         Record::Clock(_, pair) => pair.monotonic_ns,
         Record::Thread(thread) => thread.time_ns,
         Record::Object(object) => object.time_ns,
+        Record::RosObject(object) => object.time_ns,
         // A loss of which nothing is known has no end.
         Record::Lost(lost) if lost.time_ns == u64::MAX => 0,
         Record::Lost(lost) => lost.time_ns,
         Record::Sample(sample) => sample.time_ns,
         Record::Profile(batch) => batch.time_ns.last().copied().unwrap_or(0),
         Record::Message(message) => message.log_time_ns.wrapping_add(shift_ns),
-        Record::Stamps(_) | Record::Name(_) | Record::Frame(_) | Record::Channel(_) | Record::Histogram(_) => 0,
+        Record::Stamps(_)
+        | Record::Ros(_)
+        | Record::Name(_)
+        | Record::Frame(_)
+        | Record::Channel(_)
+        | Record::Histogram(_) => 0,
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     Ending, Frame, Histogram, Info, Lost, LostWhat, Name, Object, ObjectKind, ProfileBatch, Sample, Thread,
     cdr::{Decoder, Encoder},
     printable::printable,
-    records::{KernelBatch, Record, StampBatch},
+    records::{KernelBatch, Record, RosBatch, RosObject, RosObjectKind, StampBatch},
 };
 
 /// A channel of taut's own records. The numbered ones have the same id in every file of version 1, so that a file
@@ -29,6 +29,8 @@ pub enum Channel {
     Profile,
     Frames,
     Histograms,
+    Ros,
+    RosObjects,
 }
 
 /// What shares a chunk: one group's chunks read without the others' bytes.
@@ -63,10 +65,12 @@ pub const NUMBERED: [Described; 10] = [
 ];
 
 /// Those told by their schema's name: only in files that have something for them.
-pub const NAMED: [Described; 3] = [
+pub const NAMED: [Described; 5] = [
     (Channel::Profile, "/taut/raw/profile", "taut/msg/ProfileBatch", PROFILE_BATCH),
     (Channel::Frames, "/taut/raw/frames", "taut/msg/Frame", FRAME),
     (Channel::Histograms, "/taut/raw/histograms", "taut/msg/Histogram", HISTOGRAM),
+    (Channel::Ros, "/taut/raw/ros", "taut/msg/RosBatch", ROS_BATCH),
+    (Channel::RosObjects, "/taut/raw/ros_objects", "taut/msg/RosObject", ROS_OBJECT),
 ];
 
 /// Schema of the view channels `/value/NAME`.
@@ -124,6 +128,31 @@ uint64[] count
 string name
 string unit
 uint8 known
+";
+const ROS_BATCH: &str = "\
+# Raw ROS 2 events of one thread. ticks = first_ticks + cumsum(delta_ticks).
+uint64 first_ticks
+uint64[] handle
+uint64[] arg0
+uint64[] arg1
+uint64[] arg2
+uint32[] delta_ticks
+int32 pid
+int32 tid
+uint8[] event
+uint8 counter
+";
+const ROS_OBJECT: &str = "\
+# What a ROS 2 handle of a process is; time_ns is CLOCK_MONOTONIC.
+uint64 time_ns
+uint64 handle
+uint64 owner
+uint64 other
+uint64 number
+int32 pid
+string name
+string text
+uint8 kind
 ";
 const CLOCK_PAIR: &str = "uint64 ticks\nuint64 monotonic_ns\nuint64 realtime_ns\nuint32 window_ticks\nuint8 counter\n";
 const NAME: &str = "uint32 id\nstring name\n";
@@ -226,6 +255,20 @@ pub fn encode(record: &Record) -> Option<(Channel, Vec<u8>)> {
             out.number(frame.address).number(frame.id).string(&frame.module).string(&frame.name).finish(),
         ),
         Record::Histogram(histogram) => (Channel::Histograms, encode_histogram(histogram)),
+        Record::Ros(batch) => (Channel::Ros, encode_ros(batch)),
+        Record::RosObject(object) => (
+            Channel::RosObjects,
+            out.number(object.time_ns)
+                .number(object.handle)
+                .number(object.owner)
+                .number(object.other)
+                .number(object.number)
+                .number(object.pid)
+                .string(&object.name)
+                .string(&object.text)
+                .number(object.kind as u8)
+                .finish(),
+        ),
     })
 }
 
@@ -284,6 +327,18 @@ pub fn decode(channel: Channel, message: &[u8]) -> Option<Content> {
             name: printable(from.string()?),
         }),
         Channel::Histograms => Record::Histogram(decode_histogram(&mut from)?),
+        Channel::Ros => Record::Ros(decode_ros(&mut from)?),
+        Channel::RosObjects => Record::RosObject(RosObject {
+            time_ns: from.number()?,
+            handle: from.number()?,
+            owner: from.number()?,
+            other: from.number()?,
+            number: from.number()?,
+            pid: from.number()?,
+            name: printable(from.string()?),
+            text: printable(from.string()?),
+            kind: RosObjectKind::from_number(from.number()?),
+        }),
         Channel::Info => return serde_json::from_str(&from.string()?).ok().map(|i| Content::Info(Box::new(i))),
         Channel::Ending => return serde_json::from_str(&from.string()?).ok().map(Content::Ending),
     }))
@@ -373,6 +428,33 @@ fn decode_kernel(from: &mut Decoder<'_>) -> Option<KernelBatch> {
     let lengths =
         [batch.event.len(), batch.flags.len(), batch.tid.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
     lengths.iter().all(|length| *length == n).then_some(batch)
+}
+
+fn encode_ros(batch: &RosBatch) -> Vec<u8> {
+    Encoder::new()
+        .number(batch.ticks.first().copied().unwrap_or(0))
+        .sequence(batch.handle.iter().copied())
+        .sequence(batch.arg0.iter().copied())
+        .sequence(batch.arg1.iter().copied())
+        .sequence(batch.arg2.iter().copied())
+        .sequence(deltas(&batch.ticks).map(|d| d as u32))
+        .number(batch.pid)
+        .number(batch.tid)
+        .sequence(batch.event.iter().copied())
+        .number(batch.counter)
+        .finish()
+}
+
+fn decode_ros(from: &mut Decoder<'_>) -> Option<RosBatch> {
+    let first_ticks = from.number()?;
+    let handle: Vec<u64> = from.sequence()?.collect();
+    let (arg0, arg1, arg2) = (from.sequence()?.collect(), from.sequence()?.collect(), from.sequence()?.collect());
+    let ticks = sums(first_ticks, from.sequence::<u32>()?.map(u64::from));
+    let (pid, tid) = (from.number()?, from.number()?);
+    let event: Vec<u8> = from.sequence()?.collect();
+    let batch = RosBatch { pid, tid, counter: from.number()?, ticks, event, handle, arg0, arg1, arg2 };
+    let lengths = [batch.event.len(), batch.handle.len(), batch.arg0.len(), batch.arg1.len(), batch.arg2.len()];
+    lengths.iter().all(|length| *length == batch.ticks.len()).then_some(batch)
 }
 
 fn decode_profile(from: &mut Decoder<'_>) -> Option<ProfileBatch> {

@@ -201,8 +201,12 @@ impl Tail {
             return Ok(false);
         }
         self.file.read_exact_at(&mut id, index).map_err(Error::Read)?;
+        let number = u16::from_le_bytes(id);
+        let schema = self.decoder.plain.channel(number).map(|channel| channel.schema_name.as_str());
+        let is_ros = schema.and_then(Channel::from_schema) == Some(Channel::Ros);
         let is_early = end_ns <= self.decoder.contents.info.start_realtime_ns.saturating_add(EARLY_NS);
-        Ok(match (self.wanted, Channel::from_id(u16::from_le_bytes(id))) {
+        Ok(match (self.wanted, Channel::from_id(number)) {
+            (Wanted::Records, None) if is_ros => is_old,
             (Wanted::Records, Some(Channel::Kernel)) | (Wanted::PlainChannels, None) => is_old,
             (Wanted::Records, Some(Channel::Stamps)) => is_old && !is_early,
             (Wanted::PlainChannels, Some(Channel::Kernel | Channel::Stamps)) => true,

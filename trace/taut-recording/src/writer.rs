@@ -13,7 +13,7 @@ use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
 use crate::{
     Ending, Error, Info, Kind, plain,
-    records::{KernelBatch, PlainChannel, Record, StampBatch},
+    records::{KernelBatch, PlainChannel, Record, RosBatch, StampBatch},
     schemas::{self, Channel, Group, NUMBERED, VALUE_SCHEMA},
     telemetry::Unused,
 };
@@ -39,6 +39,7 @@ const BATCH_ROWS: usize = 4096;
 /// Bytes of one row as encoded, about: for the chunk size.
 const STAMP_ROW_BYTES: usize = 13;
 const KERNEL_ROW_BYTES: usize = 34;
+const ROS_ROW_BYTES: usize = 37;
 /// Of a message, what stands before its data.
 const MESSAGE_HEAD_BYTES: usize = 31;
 
@@ -72,6 +73,7 @@ pub struct Writer {
     durable: bool,
     stamps: BTreeMap<(i32, i32), StampBatch>,
     kernel: BTreeMap<u16, KernelBatch>,
+    ros: BTreeMap<(i32, i32), RosBatch>,
     /// By group: first those of [`Group`], then one for each plain channel.
     pending: Vec<Pending>,
     plain: Vec<Plain>,
@@ -150,6 +152,7 @@ impl Writer {
             durable: false,
             stamps: BTreeMap::new(),
             kernel: BTreeMap::new(),
+            ros: BTreeMap::new(),
             pending: Group::ALL.map(|_| Pending::default()).into(),
             plain: Vec::new(),
             topics: Unused::default(),
@@ -182,6 +185,7 @@ impl Writer {
         match record {
             Record::Stamps(batch) => self.take_stamps(batch)?,
             Record::Kernel(batch) => self.take_kernel(batch)?,
+            Record::Ros(batch) => self.take_ros(batch)?,
             Record::Channel(channel) => self.take_channel(channel)?,
             Record::Message(message) => {
                 let plain = self.plain.iter().find(|plain| plain.elsewhere.contains(&message.channel));
@@ -421,6 +425,28 @@ impl Writer {
         Ok(())
     }
 
+    fn take_ros(&mut self, batch: &RosBatch) -> Result<(), Error> {
+        let (_, group) = self.named(Channel::Ros)?;
+        for run in runs(&batch.ticks) {
+            let pending = self.ros.entry((batch.pid, batch.tid)).or_default();
+            let fits = pending.counter == batch.counter && follows(pending.ticks.last(), batch.ticks[run.start]);
+            if pending.ticks.len() + run.len() > BATCH_ROWS || !fits {
+                let full = std::mem::take(pending);
+                self.queue_ros(full)?;
+            }
+            let pending = self.ros.entry((batch.pid, batch.tid)).or_default();
+            (pending.pid, pending.tid, pending.counter) = (batch.pid, batch.tid, batch.counter);
+            pending.ticks.extend_from_slice(&batch.ticks[run.clone()]);
+            pending.event.extend_from_slice(&batch.event[run.clone()]);
+            pending.handle.extend_from_slice(&batch.handle[run.clone()]);
+            pending.arg0.extend_from_slice(&batch.arg0[run.clone()]);
+            pending.arg1.extend_from_slice(&batch.arg1[run.clone()]);
+            pending.arg2.extend_from_slice(&batch.arg2[run.clone()]);
+            self.arrived(group, run.len() * ROS_ROW_BYTES)?;
+        }
+        Ok(())
+    }
+
     fn take_slow(&mut self, record: &Record) -> Result<(), Error> {
         match record {
             Record::Name(name) => {
@@ -452,10 +478,23 @@ impl Writer {
 
     /// Takes a record of a channel that is told by its schema, and therefore lies in the file as plain ones do.
     fn push_named(&mut self, channel: Channel, time_ns: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (number, group) = self.named(channel)?;
+        let header = self.header(number, self.log_time(time_ns));
+        self.push(group, header, |out| out.extend_from_slice(bytes))
+    }
+
+    /// Number and group of a channel that is told by its schema, which is added if the file has none yet.
+    fn named(&mut self, channel: Channel) -> Result<(u16, usize), Error> {
         let (_, topic, schema_name, schema) = channel.described();
         let number = self.channel(topic, schema_name, schema)?;
-        self.sequence = self.sequence.wrapping_add(1);
-        self.message(number, time_ns, self.sequence, |out| out.extend_from_slice(bytes))
+        let plain = self.plain.iter().find(|plain| plain.channel.number == number);
+        Ok((number, plain.map_or(Group::Views as usize, |plain| plain.group)))
+    }
+
+    /// The group that holds that channel, if the file has one.
+    fn group_of(&self, channel: Channel) -> Option<usize> {
+        let (_, _, schema_name, _) = channel.described();
+        self.plain.iter().find(|plain| plain.channel.schema_name == schema_name).map(|plain| plain.group)
     }
 
     /// A channel of another recording: its number there, and the one here.
@@ -503,6 +542,16 @@ impl Writer {
         let Some(first) = batch.time_ns.first() else { return Ok(()) };
         let time = self.log_time(*first);
         self.queue_batch(Group::Kernel, time, &Record::Kernel(batch))
+    }
+
+    fn queue_ros(&mut self, batch: RosBatch) -> Result<(), Error> {
+        let Some(first) = batch.ticks.first() else { return Ok(()) };
+        let time = self.log_time(self.monotonic(batch.counter, *first));
+        let Some((channel, bytes)) = schemas::encode(&Record::Ros(batch)) else { return Ok(()) };
+        let (number, group) = self.named(channel)?;
+        let header = self.header(number, time);
+        self.pending[group].add(header, |out| out.extend_from_slice(&bytes));
+        Ok(())
     }
 
     /// Its bytes were counted row by row, as they arrived.
@@ -554,6 +603,10 @@ impl Writer {
             std::mem::take(&mut self.stamps).into_values().try_for_each(|batch| self.queue_stamps(batch))?;
         } else if group == Group::Kernel as usize {
             std::mem::take(&mut self.kernel).into_values().try_for_each(|batch| self.queue_kernel(batch))?;
+        } else if !self.ros.is_empty() && self.group_of(Channel::Ros) == Some(group) {
+            // What the handles are comes first, as names do.
+            self.group_of(Channel::RosObjects).map_or(Ok(()), |objects| self.flush_group(objects))?;
+            std::mem::take(&mut self.ros).into_values().try_for_each(|batch| self.queue_ros(batch))?;
         }
         let pending = &mut self.pending[group];
         (pending.bytes, pending.opened_ns) = (0, None);
