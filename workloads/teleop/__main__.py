@@ -58,6 +58,17 @@ def wrong(result: dict[str, object]) -> str | None:
     return f"{unexplained} setpoints without an outcome" if unexplained else None
 
 
+def verdict(result: dict[str, object]) -> str | None:
+    """What a reader has to know before any figure."""
+    share, stops = 1.0 - float(str(result["real_time"])), result["stops"]
+    assert isinstance(stops, list)
+    if not result["valid"]:
+        return f"no evidence: the machine held the arms up for {100 * share:.0f} % of the run; free a CPU"
+    if failed := wrong(result):
+        return f"failed: {failed}"
+    return f"stopped for good: {', '.join(stops)}" if stops else None
+
+
 def table(result: dict[str, object]) -> str:
     """One line that says it all, and the ledger as a small table."""
     setpoints = result["setpoints"]
@@ -79,11 +90,8 @@ def table(result: dict[str, object]) -> str:
     share = 1.0 - float(str(result["real_time"]))
     if share > 0.001:
         lines.append(f"  arms: held up by the machine for {100 * share:.1f} % of the run; their time stood meanwhile")
-    if not result["valid"]:
-        done = f"no evidence: the machine held the arms up for {100 * share:.0f} % of the run; free a CPU"
-    elif failed := wrong(result):
-        done = f"failed: {failed}; {done}"
-    return "\n".join([f"teleop: {done}", *lines])
+    said = "; ".join(filter(None, [verdict(result), done]))
+    return "\n".join([f"teleop: {said}", *lines])
 
 
 def _most_first(counts: dict[str, int]) -> list[tuple[str, int]]:

@@ -27,6 +27,12 @@ const PATIENCE_NS: i64 = 3 * MS;
 const CATCH_UP: i64 = 20;
 /// With a delay of so much the stream jitters more than commands may: they keep a beat of their own then, every 8 ms.
 const DEEP_NS: i64 = SETPOINT_PERIOD_NS + 3 * JITTER_NS;
+/// A stall of the machine is no jitter: up to so late, what comes late once in so many setpoints is bridged by the path's extrapolation and
+/// adds no delay, which would stay for seconds. (The delay is to bear the jitter's p99.)
+const BRIDGED_NS: i64 = 2 * SETPOINT_PERIOD_NS;
+const SELDOM: u32 = 100;
+/// Setpoints that come late one after the other are late once.
+const TOGETHER: u32 = 3;
 /// A path that is further off than this is not made up for but begun anew: the stream was interrupted.
 const JUMP_NS: i64 = 200 * MS;
 
@@ -51,6 +57,10 @@ pub struct Pacing {
     newest_ns: i64,
     earlier_ns: i64,
     delay_ns: i64,
+    /// Setpoints since those that came late last began to.
+    since_late: u32,
+    /// Whether those are bridged.
+    bridges: bool,
     clock_ns: i64,
     wanted_ns: i64,
     sent: u32,
@@ -73,6 +83,8 @@ impl Pacing {
             newest_ns: 0,
             earlier_ns: 0,
             delay_ns: 0,
+            since_late: 0,
+            bridges: false,
             clock_ns: -JUMP_NS,
             wanted_ns: -JUMP_NS,
             sent: 0,
@@ -97,7 +109,8 @@ impl Pacing {
         let floor_ns = self.floor_ns.map_or(offset_ns, |floor_ns| floor_ns.min(offset_ns));
         let due_ns = source_ns + floor_ns;
         let is_ahead = self.path_ns.is_none_or(|path_ns| source_ns > path_ns);
-        let heard_ns = if waited && is_ahead { due_ns } else { arrived_ns };
+        let is_bridged = self.is_bridged(arrived_ns - due_ns);
+        let heard_ns = if is_bridged || (waited && is_ahead) { due_ns } else { arrived_ns };
         if !self.playout.push(source_ns, setpoint.joints_deg, heard_ns.max(0) as u64) {
             return false;
         }
@@ -164,6 +177,20 @@ impl Pacing {
         if now_ns - self.sent_ns > PROMPT_NS {
             self.until_ns += now_ns - self.sent_ns;
         }
+    }
+
+    /// Whether a setpoint that is so late is one of the few that add no delay.
+    fn is_bridged(&mut self, late_ns: i64) -> bool {
+        self.since_late += 1;
+        if late_ns <= JITTER_NS {
+            return false;
+        }
+        let is_seldom = self.since_late > SELDOM;
+        if self.since_late > TOGETHER {
+            self.since_late = 0;
+            self.bridges = is_seldom;
+        }
+        self.bridges && late_ns <= BRIDGED_NS
     }
 
     fn begin_anew_if_far(&mut self, is_first: bool) {
@@ -297,6 +324,33 @@ mod tests {
             let share = nearest.path_ns as f64 / (20 * MS) as f64 - (number - 1) as f64;
             let expected = if number % 2 == 1 { share } else { 1.0 - share };
             assert!((nearest.joints_deg[0] - expected).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn one_late_setpoint_in_two_seconds_adds_no_delay_and_the_next_one_does() {
+        let late = |n: i64| {
+            if n == 150 || n == 190 {
+                30 * MS
+            } else if n == 151 || n == 191 {
+                10 * MS
+            } else {
+                0
+            }
+        };
+        let commands = played(&(0..300).map(late).collect::<Vec<_>>());
+        let delay_ns = |setpoint: i64| {
+            let since = commands.iter().find(|(due_ns, _)| *due_ns > (setpoint + 5) * 20 * MS).unwrap();
+            since.1.added_delay_ns
+        };
+        assert_eq!([delay_ns(140), delay_ns(155)], [SETPOINT_PERIOD_NS + JITTER_NS; 2]);
+        assert!(delay_ns(195) > 45 * MS);
+        let bridged = commands.windows(2).filter(|pair| (140..185).contains(&(pair[1].0 / (20 * MS))));
+        for pair in bridged {
+            assert!(
+                moved(pair) <= 1.02 * pair[1].1.period_ns as f64 / 1e6 + 1e-3,
+                "a motion at one speed is bridged whole"
+            );
         }
     }
 
