@@ -350,12 +350,10 @@ impl Queues {
             }
         }
         let ordinary_ns: u64 = ordinary.iter().map(|at| divided[*at].to_ns - divided[*at].from_ns).sum();
-        let mut late_ns = ordinary_ns.saturating_sub(load_ns);
         let debts = self.servers.get(&server).map_or(&[][..], |server| &server.debts);
         let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
-        if owed == 0 {
-            late_ns = 0;
-        }
+        // What made a server late by so much makes nobody wait for longer (Lindley 1952).
+        let late_ns = ordinary_ns.saturating_sub(load_ns).min(owed);
         // Portions of the ordinary time, in order: each debt's, then what stays queued.
         let portion = |debt: &Debt| (late_ns as u128 * u128::from(debt.ns) / u128::from(owed.max(1))) as u64;
         let mut portions: Vec<(Option<&Debt>, u64)> = debts.iter().map(|debt| (Some(debt), portion(debt))).collect();

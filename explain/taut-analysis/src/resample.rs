@@ -4,9 +4,9 @@
 /// Resamples of a share.
 const SHARES: usize = 400;
 /// Resamples of a quantile.
-const QUANTILES: usize = 200;
-/// Stretches of time that are drawn for a quantile.
-const BLOCKS: usize = 200;
+const QUANTILES: usize = 400;
+/// Stretches of time that are drawn for a quantile. A backlog lies within one mostly, also at high load.
+const BLOCKS: usize = 40;
 /// The least that a stretch holds, unless there are fewer than some stretches then.
 const IN_BLOCK: usize = 20;
 /// Messages beyond a quantile that its interval looks at, evenly spread over them.
@@ -71,8 +71,9 @@ impl Blocks {
         Blocks { sorted, sizes }
     }
 
-    /// The 95 % interval in which the quantile of another such recording, as long as this one, would lie: both are one draw
-    /// each, so it is that of the difference of two resamples about the value. `None` without values.
+    /// The 95 % interval in which the quantile of another such recording, as long as this one, would lie: both are one draw each,
+    /// so it is that of the ratio of two resamples about the value. Tails are long above and not below: times differ by factors,
+    /// and a few bursts beyond a quantile tell no largest one. `None` without values.
     pub fn interval(&self, q: f64) -> Option<(u64, u64)> {
         let n = self.sorted.len();
         let at = n.checked_sub((q * n as f64).ceil().max(1.0) as usize)?;
@@ -89,16 +90,15 @@ impl Blocks {
             for (value, block) in looked_at {
                 so_far += f64::from(times[*block as usize]) * thin as f64;
                 if so_far > beyond {
-                    return *value as f64;
+                    return (*value).max(1) as f64;
                 }
             }
-            self.sorted.last().map_or(0.0, |(value, _)| *value as f64)
+            self.sorted.last().map_or(1.0, |(value, _)| (*value).max(1) as f64)
         };
-        let mut differences: Vec<f64> = (0..QUANTILES).map(|_| draw() - draw()).collect();
-        differences.sort_by(f64::total_cmp);
-        let of = |q: f64| differences[((QUANTILES - 1) as f64 * q).round() as usize];
-        let bound = |difference: f64| (value as f64 + difference).max(0.0).round() as u64;
-        Some((bound(of(0.025)).min(value), bound(of(0.975)).max(value)))
+        let mut ratios: Vec<f64> = (0..QUANTILES).map(|_| draw() / draw()).collect();
+        ratios.sort_by(f64::total_cmp);
+        let of = |q: f64| value as f64 * ratios[((QUANTILES - 1) as f64 * q).round() as usize];
+        Some(((of(0.025).floor() as u64).min(value), (of(0.975).ceil() as u64).max(value)))
     }
 }
 

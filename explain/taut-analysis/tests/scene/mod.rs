@@ -8,6 +8,8 @@ use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
 };
 
+pub mod server;
+
 pub const US: u64 = 1_000;
 /// Interruptible and uninterruptible sleep, stopped, and "preempted", as `prev_state` has them.
 pub const S: i64 = 1;
