@@ -795,3 +795,15 @@ fn without_kernel_events_all_time_is_the_programs() {
     assert!(sides.is_blind && sides.unknown_ns == 900 * US);
     assert_eq!(sides.spent.iter().map(|s| (s.total_ns / US, s.machine_ns)).collect::<Vec<_>>(), [(300, 0), (600, 0)]);
 }
+
+#[test]
+fn a_wake_comes_before_its_switch_whichever_cpu_the_file_has_first() {
+    let mut scene = Scene::new();
+    scene.switch(1, 0, 30, R, 11).enter(1, 50, 11, libc::SYS_read, 4, 0).switch(1, 60, 11, S, 0);
+    // At 500 µs, by a clock that ticks in µs; CPU 1 comes first in the file.
+    scene.switch(1, 500, 0, R, 11).exit(1, 500, 11, libc::SYS_read).switch(1, 2000, 11, S, 0);
+    scene.switch(0, 0, 30, R, 10).enter(0, 490, 10, libc::SYS_write, 5, 0);
+    scene.wake(0, 500, 10, 0, 11).exit(0, 500, 10, libc::SYS_write).switch(0, 2000, 10, S, 0);
+    scene.stamp(10, 100, 1, "a").stamp(11, 700, 1, "b");
+    assert_eq!(scene.path(), [is(390, Cause::Work, ""), is(10, Cause::Syscall, "write"), is(200, Cause::Work, "")]);
+}
