@@ -97,7 +97,8 @@ def test_more_threads_than_slots_are_counted(tmp_path: Path) -> None:
     """
     recording = record(tmp_path, program, "--ring-records", "64")["recording"]
     assert recording["stamps"] + recording["lost_stamps"] == 160
-    assert recording["lost_stamps"] >= 2 * (80 - 64)
+    # Whoever found no slot may have found one at its second stamp, when others had ended.
+    assert recording["lost_stamps"] >= 80 - 64
 
 
 def test_threads_one_after_another_reuse_slots(tmp_path: Path) -> None:
