@@ -7,7 +7,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -15,6 +14,10 @@ from pathlib import Path
 import multiply
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from bench.proof import peak  # noqa: E402
+
 TAUT = ROOT / "target/release/taut"
 # Debian's own Python: the bindings are made for no other.
 PYTHON = "/usr/bin/python3"
@@ -107,16 +110,10 @@ def with_bt2(trace: Path, _: Path) -> Run:
 
 
 def measured(command: list[str]) -> Run:
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"bench/ctf: {' '.join(command)}: exit code {process.returncode}\n{said.decode()}")
-    return Run(seconds, usage.ru_maxrss / 1024)
+    ran = peak.ran(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if ran.done.returncode:
+        sys.exit(f"bench/ctf: {' '.join(command)}: exit code {ran.done.returncode}\n{ran.done.stderr.decode()}")
+    return Run(ran.seconds, ran.peak_bytes / (1 << 20))
 
 
 def say(sentence: str) -> None:

@@ -75,7 +75,7 @@ def written(found: Found, quick: bool, took_s: float) -> str:
         lines.append(f"Generation stopped {found.stopped}.")
     limits = [[f"{megabytes} MB", str(asked)] for megabytes, asked in found.memory]
     lines += [
-        "The report over all of them with a limit on the memory of DuckDB's buffers. Where the process takes the same under each, something else fills it:",
+        "The report over all of them with a limit on the memory of DuckDB's buffers:",
         table(["limit", "report: time, memory of the process"], limits),
         "## Where the embedded engine ends",
         ends(found),
@@ -128,8 +128,7 @@ def ends(found: Found) -> str:
             f"- **Hours that nobody merged.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
             f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. Before that it ends by files: {short(runs)} of them in a year. There a table of a "
             "ClickHouse server or Spark takes over, with the same questions; or one merges every night.",
-            "- **Memory.** What a question needs grows with its answer (robots × places × buckets), not with the rows that it reads; the table above says whether a limit "
-            "for DuckDB lowers it.",
+            "- **Memory.** The tables have what each question took, and the last one whether a limit for DuckDB lowers it.",
         ]
     )
 
