@@ -257,6 +257,34 @@ def test_a_damaged_file_is_set_aside_and_named(fleet: Path, tmp_path: Path, dama
     assert without_days(answers(weeks)) == without_days(answers(copy))
 
 
+# As `taut fleet` starts it: a program that has no file, of which DuckDB takes the stdout for a person's terminal.
+ASKED = """
+import sys, ibis
+connect, all_connections = ibis.duckdb.connect, []
+def kept(*given, **named):
+    all_connections.append(connect(*given, **named))
+    return all_connections[-1]
+ibis.duckdb.connect = kept
+from taut.fleet.__main__ import main
+code = main()
+assert all_connections
+for con in all_connections:
+    bar = con.raw_sql("SELECT current_setting('enable_progress_bar')").fetchall()
+    assert bar == [(False,)], bar
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("words", ["merge --into", "report", "worst", "compare v1 v2"])
+def test_no_progress_bar_stands_in_an_answer(fleet: Path, tmp_path: Path, words: str) -> None:
+    verb, *more = words.split()
+    arguments = [verb, str(fleet), *more] if verb != "merge" else [verb, str(fleet), *more, str(tmp_path / "weeks")]
+    command = [sys.executable, "-W", "ignore", "-c", ASKED, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)
+
+
 def without_days(of: Any) -> Any:
     """The days of a merged fleet are its weeks'."""
     if isinstance(of, dict):

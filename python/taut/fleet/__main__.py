@@ -5,7 +5,9 @@ import json
 import sys
 from typing import Any
 
-from taut.fleet import merge
+import ibis
+
+from taut.fleet import engines, merge
 from taut.fleet.engines import ENGINES, NoFleet
 from taut.fleet.expressions import QUANTILES
 from taut.fleet.questions import checked_day, open
@@ -13,6 +15,8 @@ from taut.fleet.questions import checked_day, open
 
 def main() -> int:
     arguments = parser().parse_args()
+    # That in which Ibis reckons with answers of engines, too.
+    ibis.set_backend(engines.connected())
     try:
         answer = answered(arguments)
     except NoFleet as error:

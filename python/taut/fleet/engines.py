@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import ibis
@@ -59,6 +60,13 @@ def typed(table: ir.Table, place: str) -> ir.Table:
     return table.select(**{name: table[name].cast(type_) for name, type_ in COLUMNS.items()})
 
 
+def connected() -> Any:
+    """DuckDB in this process, without the progress bar that it prints on stdout where a query of `python -c` takes over two seconds."""
+    con = ibis.duckdb.connect()
+    con.raw_sql("SET enable_progress_bar = false").fetchall()
+    return con
+
+
 def duckdb(place: str, since: str | None, until: str | None, without: Collection[Path]) -> ir.Table:
     all_days = days(place, since, until)
     read = [f"{day}/**/*.parquet" for day in all_days]
@@ -66,7 +74,7 @@ def duckdb(place: str, since: str | None, until: str | None, without: Collection
         read = [str(file) for file in files(all_days) if file not in without]
         if not read:
             raise NoFleet(f"{place}: holds no file that can be read")
-    return ibis.duckdb.connect().read_parquet(read, hive_partitioning=False)
+    return connected().read_parquet(read, hive_partitioning=False)
 
 
 def files(all_days: Iterable[Path]) -> list[Path]:
@@ -79,7 +87,7 @@ def damaged(all_files: Iterable[Path]) -> dict[Path, str]:
     found = {}
     for file in all_files:
         try:
-            table = typed(ibis.duckdb.connect().read_parquet(str(file), hive_partitioning=False), str(file))
+            table = typed(connected().read_parquet(str(file), hive_partitioning=False), str(file))
             table.aggregate(**{name: table[name].hash().max() for name in COLUMNS}).execute()
         except Exception as error:
             # DuckDB says a page; its first line tells.

@@ -61,7 +61,7 @@ def merge(folder: str, into: str, by: str, since: str | None = None, until: str 
 
 def merge_files(files: list[Path], by: str, target: Path) -> int:
     """Writes them as one, and says how many rows that has."""
-    con = ibis.duckdb.connect()
+    con = engines.connected()
     table = con.read_parquet([str(file) for file in files], hive_partitioning=False)
     merged = expressions.coarser(engines.typed(table, str(files[0])), PERIODS[by])
     # DuckDB's sum is wider than Ibis takes it for, and its truncated date is a moment: only SQL's own cast is one.
