@@ -296,6 +296,20 @@ fn a_bag_shows_no_thread_since_it_has_none() {
 }
 
 #[test]
+fn a_layout_of_a_bag_says_how_to_get_channels() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bag.mcap"), bag()).unwrap();
+    taut(&folder, &["import", "rosbag2", "bag.mcap", "-o", "run.mcap"]).assert().success();
+    let said = predicate::str::contains("run.mcap: has no telemetry to lay out; `taut export foxglove` adds channels");
+    taut(&folder, &["log", "run.mcap", "--layouts"]).assert().code(2).stdout("").stderr(said);
+    // Which it does.
+    taut(&folder, &["export", "foxglove", "run.mcap", "-o", "with.mcap"]).assert().success();
+    taut(&folder, &["log", "with.mcap", "--layouts"]).assert().success();
+    let layout = std::fs::read_to_string(folder.path().join("with.foxglove.json")).unwrap();
+    assert!(layout.contains("/period/") && layout.contains(".duration_us"), "{layout}");
+}
+
+#[test]
 fn lines_without_a_thread_show_none_and_others_theirs() {
     let folder = tempfile::tempdir().unwrap();
     let lines = |thread: &str| -> String {

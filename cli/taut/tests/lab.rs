@@ -402,6 +402,28 @@ fn every_load_proves_that_it_was_there() {
     assert!(of("unreachable")["reason"].as_str().unwrap().contains("forks/s of"), "{:#}", of("unreachable"));
 }
 
+#[test]
+fn workers_of_loads_are_named_apart_from_taut() {
+    let folder = Folder::new();
+    let _labs = among_others();
+    folder.write(
+        "lab.toml",
+        r#"
+trials = 1
+[trial]
+command = "cat /proc/$(pgrep -P $PPID -f [l]oad-worker)/task/*/comm"
+timeout_s = 30
+[[scenario]]
+name = "busy"
+load = [{ kind = "memory", workers = 2 }]
+"#,
+    );
+    folder.taut(&["run", "lab.toml", "-o", "out"]).success();
+    let trial = &folder.trials("out")[0];
+    let names = folder.read(&format!("out/{}/trial.stdout", trial["logs"].as_str().unwrap()));
+    assert_eq!(names.lines().collect::<Vec<_>>(), ["load-memory"; 3], "the process and its two workers");
+}
+
 /// A lab that is in the middle of a trial, with a grandchild that has left its group.
 fn in_the_middle(folder: &Folder) -> Child {
     folder.write(
@@ -1153,6 +1175,7 @@ name = "none"
     assert!(metrics["work_us"].as_f64().unwrap() >= 2000.0, "{trial:#}");
     assert!(metrics["messages"].as_f64().unwrap() >= 10.0, "{trial:#}");
     assert!(metrics.get("never").is_none());
+    assert_eq!(trial["status"], "success", "{trial:#}");
     // The recording is there for `taut explain`.
     let recording = format!("out/{}/trial.mcap", trial["logs"].as_str().unwrap());
     let mut report = assert_cmd::Command::new(cargo_bin!("taut"));
@@ -1172,6 +1195,14 @@ name = "none"
     folder.taut(&["run", "lab.toml", "-o", "whole"]).success();
     let trial = &folder.trials("whole")[0];
     assert!(trial["metrics"]["work_us"].as_f64().unwrap() >= 3000.0, "{trial:#}");
+
+    // A limit on what was stamped decides success.
+    folder.write("lab.toml", &text.replace("unit = \"µs\"\n", "unit = \"µs\"\nsuccess_to = 2000\n"));
+    folder.taut(&["run", "lab.toml", "-o", "limited"]).success();
+    let trial = &folder.trials("limited")[0];
+    assert_eq!(trial["status"], "failed", "{trial:#}");
+    let reason = trial["reason"].as_str().unwrap();
+    assert!(reason.starts_with("work_us of ") && reason.ends_with(" is above 2000, its limit"), "{reason}");
 }
 
 /// An sshd of this test's own on loopback, with a key and a port of its own.
