@@ -139,7 +139,7 @@ fn keep(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
 /// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it.
 pub fn style(path: Option<&Path>) -> Style {
     let allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Style { color: path.is_none() && std::io::stdout().is_terminal() && allowed }
+    Style { color: path.is_none() && std::io::stdout().is_terminal() && allowed, ..Style::default() }
 }
 
 /// Somebody downstream has read enough: that is success.

@@ -435,14 +435,14 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
                 *cell = (letter(piece.cause), Some(piece.cause));
             }
         }
-        let text: String = cells.iter().map(|(letter, cause)| style.cause(*letter, *cause)).collect();
+        let text: String = cells.iter().map(|(letter, cause)| coloured(style, *letter, *cause)).collect();
         out += &format!("  {:>22} │{text}│\n", lane.thread.chars().take(22).collect::<String>());
     }
     let mut seen: Vec<Cause> = path.path.iter().map(|piece| piece.cause).collect();
     seen.sort_unstable();
     seen.dedup();
     let legend: Vec<String> =
-        seen.iter().map(|c| format!("{} {}", style.cause(letter(*c), Some(*c)), c.word())).collect();
+        seen.iter().map(|c| format!("{} {}", coloured(style, letter(*c), Some(*c)), c.word())).collect();
     let off = "off the path: ─ running  ~ ready to run  · waiting";
     out += &format!("  {:>22}  {}\n  {:>22}  {}\n\n", "", legend.join("  "), "", style.dim(off));
     let mut pieces = table(&["at, µs", "µs", "%", "cause", "thread, detail"]);
@@ -470,6 +470,20 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
         ]);
     }
     out + &indent(&pieces)
+}
+
+/// A letter on its cause's colour: reds for what was taken, blues for waits, none for the thread's own work.
+fn coloured(style: Style, letter: char, cause: Option<Cause>) -> String {
+    use Cause::*;
+    let background = match cause {
+        None | Some(Work | Syscall) => return letter.to_string(),
+        Some(Lock | Gil) => 45,
+        Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
+        Some(Wakeup | TimerSlack | PageFault) => 43,
+        Some(Io | Sleep | Disk | Queued) => 44,
+        Some(Unknown) => 100,
+    };
+    style.ansi(background, &letter.to_string())
 }
 
 /// A hop's name in one line of a table, cut where there is no more room.

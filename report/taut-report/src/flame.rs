@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferno::flamegraph::{self, Options};
 use taut_analysis::Profile;
 
-use crate::{escape::line_of_markup, words};
+use taut_document::escape::line_of_markup;
+
+use crate::words;
 
 /// Folded stacks as text, one a line: what other flame graph tools read.
 pub fn folded(profile: &Profile) -> String {

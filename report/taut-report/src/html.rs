@@ -2,12 +2,9 @@
 //! it meets the data.
 
 use taut_analysis::{Analysis, Chain, Tracking};
+use taut_document::escape::{Form, escaped};
 
-use crate::{
-    Named,
-    escape::{Form, escaped},
-    flame, json, svg, words,
-};
+use crate::{Named, flame, json, svg, words};
 
 const SCRIPT: &str = include_str!("../bundle/report.js");
 const STYLE: &str = include_str!("../bundle/report.css");

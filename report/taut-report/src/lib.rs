@@ -6,7 +6,6 @@ mod bus;
 mod causes;
 mod compare;
 mod doctor;
-mod escape;
 pub mod export;
 pub mod flame;
 pub mod fleet;
@@ -56,7 +55,8 @@ pub use lab::{
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
 pub use probe::{probe_html, probe_json, probe_terminal};
-pub use terminal::{Style, terminal};
+pub use taut_document::Style;
+pub use terminal::terminal;
 
 /// An analysis with the name of the file it came from.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
 //! The Markdown form, to paste in a pull request.
 
 use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained, Histogram, Hop, Point};
+use taut_document::escape::{Form, code, escaped};
 use taut_stats::Distribution;
 
 use crate::{
     Asked, Named, Style,
     causes::{drawn, lanes},
-    escape::{Form, code, escaped},
     points,
     terminal::{balance, measured, outcome_rows},
     words,

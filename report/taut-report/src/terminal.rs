@@ -1,17 +1,11 @@
 //! The terminal form: tables that fit 100 columns.
 
 use comfy_table::{CellAlignment, Table, presets};
-use taut_analysis::{Analysis, Cause, Chain, Outcomes};
+use taut_analysis::{Analysis, Chain, Outcomes};
+use taut_document::Style;
 use taut_stats::Distribution;
 
 use crate::{Named, causes, points, words};
-
-/// How the terminal wants it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Style {
-    /// ANSI bold and dim; off unless stdout is a terminal.
-    pub color: bool,
-}
 
 /// The longest hop or reason name that still leaves room for the figures in 100 columns.
 const NAME_WIDTH: usize = 32;
@@ -340,35 +334,6 @@ pub(crate) fn wrap(text: &str, width: usize) -> String {
         }
     }
     lines.join("\n")
-}
-
-impl Style {
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.ansi(1, text)
-    }
-
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.ansi(2, text)
-    }
-
-    /// A letter on its cause's colour: reds for what was taken, blues for waits, none for the thread's own work.
-    pub(crate) fn cause(self, letter: char, cause: Option<Cause>) -> String {
-        use Cause::*;
-        let background = match cause {
-            None | Some(Work | Syscall) => return letter.to_string(),
-            Some(Lock | Gil) => 45,
-            Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
-            Some(Wakeup | TimerSlack | PageFault) => 43,
-            Some(Io | Sleep | Disk | Queued) => 44,
-            Some(Unknown) => 100,
-        };
-        self.ansi(background, &letter.to_string())
-    }
-
-    /// Select Graphic Rendition, ECMA-48 section 8.3.117.
-    pub(crate) fn ansi(self, code: u8, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The comparison to paste in a pull request.
 
 use super::{Comparison, DELAY_HEAD, cause_rows, delay_rows, end_rows};
-use crate::{Named, escape::code, markdown::cell, terminal::measured};
+use taut_document::escape::code;
+
+use crate::{Named, markdown::cell, terminal::measured};
 
 /// Several recordings side by side.
 pub fn comparison_markdown(recordings: &[Named<'_>]) -> String {

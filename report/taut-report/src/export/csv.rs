@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use taut_analysis::{Analysis, Cause, Chain, MessagePath};
 
-use crate::escape::{Form, escaped};
+use taut_document::escape::{Form, escaped};
 
 /// Writes the messages that come with their path. Columns: chain, message, hop (from 1), from, to, start_ns (CLOCK_MONOTONIC),
 /// duration_ns, and a column of nanoseconds for each cause; those sum to the duration.

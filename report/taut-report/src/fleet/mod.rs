@@ -10,7 +10,7 @@ mod trend;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::escape::{Form, escaped};
+use taut_document::escape::{Form, escaped};
 
 pub use html::fleet_html;
 pub use terminal::fleet_terminal;

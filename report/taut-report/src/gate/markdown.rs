@@ -1,7 +1,7 @@
 //! The Markdown form of a gate: a comment for a pull request.
 
 use super::{GateShown, rows, sentences};
-use crate::escape::{Form, code, escaped};
+use taut_document::escape::{Form, code, escaped};
 
 /// Hidden in every comment.
 pub(super) const MARKER: &str = "<!-- taut gate -->";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use taut_lab::Trial;
 
-use crate::escape::{Form, escaped};
+use taut_document::escape::{Form, escaped};
 
 /// Columns that every trial has, by the names of the trial's manifest.
 const COLUMNS: [&str; 10] =
