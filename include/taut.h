@@ -113,8 +113,14 @@ extern "C" {
 #endif
 #define TAUT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TAUT_COLD __attribute__((cold, noinline, unused))
-/* One state for all translation units and shared objects of a process. */
+/* One state for all translation units and shared objects of a process, unless an includer wants its own. */
+#ifndef TAUT_SHARED
 #define TAUT_SHARED __attribute__((weak, visibility("default")))
+#endif
+/* What this ring file holds: 0 stamps, 1 ROS 2 events. */
+#ifndef TAUT_CONTENT
+#define TAUT_CONTENT 0
+#endif
 
 /* --- docs/protocol.md as types ------------------------------------------------------------------ */
 
@@ -143,7 +149,8 @@ typedef struct {
   char magic[8];
   uint32_t version, counter, pid, slot_count, ring_records, name_capacity;
   uint64_t start_time, pid_namespace, names_offset, slots_offset, rings_offset, ring_stride;
-  char pad0[48];
+  uint32_t content;
+  char pad0[44];
   uint32_t name_count; /* atomic */
   char pad1[60];
   uint64_t lost_without_slot, lost_names, lost_telemetry; /* atomic */
@@ -184,6 +191,7 @@ typedef struct {
 } taut_channel_t;
 
 TAUT_ASSERT(sizeof(taut_header_t) == 216);
+TAUT_ASSERT(offsetof(taut_header_t, name_count) == 128);
 TAUT_ASSERT(offsetof(taut_channel_t, state) == 128);
 TAUT_ASSERT(offsetof(taut_channel_t, head) == 192);
 TAUT_ASSERT(offsetof(taut_channel_t, tail) == 256);
@@ -402,6 +410,7 @@ TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
   header->slots_offset = slots;
   header->rings_offset = rings;
   header->ring_stride = stride;
+  header->content = TAUT_CONTENT;
   return header;
 }
 
