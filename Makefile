@@ -36,10 +36,8 @@ test: export TAUT_TEST_SKIPPED := $(CURDIR)/target/skipped-tests
 test: setup ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)
-	@# Python's tests wait more than they work, and need nothing of what is compiled beside them.
-	cargo test --workspace --exclude taut-python --locked --quiet --no-run & compiled=$$!; \
-	$(BIN)/pytest || { kill $$compiled 2>/dev/null; exit 1; }; wait $$compiled
 	cargo test --workspace --exclude taut-python --locked --quiet
+	$(BIN)/pytest
 	cd $(WEB) && npm test
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 
