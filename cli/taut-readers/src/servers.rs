@@ -1,5 +1,7 @@
 //! What clients of the servers in `taut` send.
 
+use taut_foxglove::fuzzing::{HANDSHAKE, viewed};
+
 /// A scrape of `taut record --serve`: one whole answer, or none to a request that breaks off.
 pub fn metrics_request(bytes: &[u8]) {
     let answer = taut_metrics::fuzzing::answered(bytes);
@@ -16,13 +18,10 @@ pub fn metrics_request(bytes: &[u8]) {
 /// A viewer of `taut log --live`: with what it sends as it is, and behind a handshake that is right.
 pub fn viewer_messages(bytes: &[u8]) {
     let upgraded = b"HTTP/1.1 101 ";
-    let answer = taut_foxglove::fuzzing::viewed(bytes, b"");
+    let answer = viewed(bytes, b"");
     let protocol = b"foxglove.sdk.v1";
     let offers = bytes.windows(protocol.len()).any(|words| words == protocol);
     assert!(offers || !answer.starts_with(upgraded), "no such protocol was offered");
-    let answer = taut_foxglove::fuzzing::viewed(HANDSHAKE, bytes);
+    let answer = viewed(HANDSHAKE.as_bytes(), bytes);
     assert!(answer.starts_with(upgraded), "{:?}", String::from_utf8_lossy(&answer));
 }
-
-const HANDSHAKE: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n";

@@ -186,3 +186,18 @@ fn help_has_an_example() {
         folder.taut(&[command, "--help"]).success().stdout(predicate::str::contains("Example"));
     }
 }
+
+/// Sums of floats depend on their order, and that of a hash map differs from run to run.
+#[test]
+fn two_reports_of_one_recording_are_equal_to_the_last_digit() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../explain/taut-analysis/tests/data/mixed.mcap");
+    let report = || {
+        let mut command = assert_cmd::Command::new(cargo_bin!("taut"));
+        command.args(["report", "--format", "json", recording]).output().unwrap().stdout
+    };
+    let first = report();
+    assert!(!first.is_empty());
+    for _ in 0..8 {
+        assert!(report() == first, "another report of the same recording");
+    }
+}

@@ -123,12 +123,14 @@ impl Ledger {
         let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
         let mut lines: HashMap<G, Line<G>> = HashMap::default();
         for at in rows {
-            let mut sums: HashMap<G, u64> = HashMap::default();
-            for (kind, ns) in &self.rows[*at].amounts {
-                *sums.entry(of[*kind as usize]).or_default() += ns;
-            }
+            // In order: sums of floats depend on theirs, and two reports of one recording are equal.
+            let of_row = self.rows[*at].amounts.iter();
+            let mut amounts: Vec<(G, u64)> = of_row.map(|(kind, ns)| (of[*kind as usize], *ns)).collect();
+            amounts.sort_unstable();
             let mut excess = 0.0;
-            for (group, ns) in sums {
+            for amounts in amounts.chunk_by(|one, next| one.0 == next.0) {
+                let group = amounts[0].0;
+                let ns: u64 = amounts.iter().map(|(_, ns)| ns).sum();
                 let beyond = (ns as f64 - usual[&group]).max(0.0);
                 let usual_ns = usual[&group] as u64;
                 let line =

@@ -190,8 +190,7 @@ impl Queues {
             let away = of_hop.iter().filter(|piece| piece.is_away && piece.from_ns >= taken_ns);
             let away_ns: u64 = away.map(|piece| piece.to_ns - piece.from_ns).sum();
             let key = walker.server(to.tid);
-            let others = of_hop.iter().filter(|piece| piece.is_away && !is_turn(piece));
-            self.closed.extend(others.map(|piece| (key, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
+            self.close(key, hop, &of_hop);
             let server = self.servers.entry(key).or_default();
             let enters = from.is_handed_to(to) && (from.is_due || walker.server(from.tid) != key || from.tid == to.tid);
             if enters && !is_behind {
@@ -273,8 +272,7 @@ impl Queues {
         before.extend(queue().filter_map(clip));
         let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
         let key = walker.server(to.tid);
-        let others = before.iter().filter(|piece| piece.is_away && !is_turn(piece));
-        self.closed.extend(others.map(|piece| (key, piece.from_ns, piece.to_ns, Kind::of(0, piece))));
+        self.close(key, 0, &before);
         before.retain(|piece| !is_turn(piece));
         let trailing = self.trailing.get(&to.tid).copied().unwrap_or([0; CAUSES]);
         let all = amounts(before.iter().map(|p| (p.cause, p.to_ns - p.from_ns)));
@@ -396,6 +394,12 @@ impl Queues {
             }
         }
         result
+    }
+
+    /// Keeps when a shared CPU was run by a thread that is not of the chain.
+    fn close(&mut self, server: i32, hop: u16, pieces: &[Piece]) {
+        let others = pieces.iter().filter(|piece| piece.is_away && !is_turn(piece));
+        self.closed.extend(others.map(|piece| (server, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
     }
 
     fn share_beyond(&self, id: u64, tid: i32, cause: Cause) -> f64 {

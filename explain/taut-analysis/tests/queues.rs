@@ -173,12 +173,7 @@ fn due_loop(n: u64, work: u64, lock_until: impl Fn(u64) -> u64) -> (Scene, Vec<u
         let until = lock_until(now);
         now += work / 2;
         if until > now + 4 {
-            scene.enter(1, now, SERVER, libc::SYS_futex, LOCK, WAIT).switch(1, now + 1, SERVER, S, 0);
-            scene.enter(2, until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
-            scene.wake(2, until, HOLDER, 0, SERVER).exit(2, until + 1, HOLDER, libc::SYS_futex);
-            scene.switch(1, until + 10, 0, R, SERVER).exit(1, until + 11, SERVER, libc::SYS_futex);
-            now = until + 13;
-            scene.enter(1, now - 1, SERVER, libc::SYS_futex, LOCK, WAKE).exit(1, now, SERVER, libc::SYS_futex);
+            now = wait_for_lock(&mut scene, now, until);
         }
         now += work - work / 2;
         scene.stamp(SERVER, now, id, "loop.done");

@@ -12,6 +12,10 @@ use tokio::{
 
 use crate::{GRACE, Shared, origin::Origins, viewer};
 
+/// A handshake that is answered.
+pub const HANDSHAKE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n";
+
 /// All that a viewer gets which shakes hands with `handshake`, sends `then` once it is answered, and leaves: of a server with one
 /// channel on the loopback, which lets in pages of this host alone.
 pub fn viewed(handshake: &[u8], then: &[u8]) -> Vec<u8> {
@@ -51,13 +55,11 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_and_leaving_ends_it() {
-        let handshake = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n";
         let text = b"no request";
         let frame = [&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0][..], text].concat();
-        let answer = String::from_utf8_lossy(&viewed(handshake.as_bytes(), &frame)).into_owned();
+        let answer = String::from_utf8_lossy(&viewed(HANDSHAKE.as_bytes(), &frame)).into_owned();
         assert!(answer.starts_with("HTTP/1.1 101 ") && answer.contains("not understood"), "{answer:?}");
-        let refused = handshake.replace("foxglove.sdk.v1", "foxglove.sdk.v0");
+        let refused = HANDSHAKE.replace("foxglove.sdk.v1", "foxglove.sdk.v0");
         assert!(viewed(refused.as_bytes(), b"").starts_with(b"HTTP/1.1 400 "));
     }
 }

@@ -46,13 +46,7 @@ pub fn run(arrivals: &[u64], mut service: impl FnMut(usize, u64) -> Service) -> 
             now += preempted;
         }
         if lock_until > now + 4 {
-            scene.enter(1, now, SERVER, libc::SYS_futex, LOCK, WAIT).switch(1, now + 1, SERVER, S, 0);
-            scene.enter(2, lock_until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
-            scene.wake(2, lock_until, HOLDER, 0, SERVER).exit(2, lock_until + 1, HOLDER, libc::SYS_futex);
-            scene.switch(1, lock_until + 10, 0, R, SERVER).exit(1, lock_until + 11, SERVER, libc::SYS_futex);
-            // Who waited for a mutex wakes the next one when it lets go.
-            now = lock_until + 13;
-            scene.enter(1, now - 1, SERVER, libc::SYS_futex, LOCK, WAKE).exit(1, now, SERVER, libc::SYS_futex);
+            now = wait_for_lock(&mut scene, now, lock_until);
         }
         now += work - work / 2;
         scene.stamp(SERVER, now, id, "done");
@@ -62,6 +56,18 @@ pub fn run(arrivals: &[u64], mut service: impl FnMut(usize, u64) -> Service) -> 
     }
     scene.event(0, free + 1000, KernelEvent::SchedSwitch, SOURCE, [0, S, 0]);
     (scene, latencies)
+}
+
+/// The server wants the lock at `now` and has had it when this returns; the holder lets go at `until`.
+pub fn wait_for_lock(scene: &mut Scene, now: u64, until: u64) -> u64 {
+    scene.enter(1, now, SERVER, libc::SYS_futex, LOCK, WAIT).switch(1, now + 1, SERVER, S, 0);
+    scene.enter(2, until - 1, HOLDER, libc::SYS_futex, LOCK, WAKE);
+    scene.wake(2, until, HOLDER, 0, SERVER).exit(2, until + 1, HOLDER, libc::SYS_futex);
+    scene.switch(1, until + 10, 0, R, SERVER).exit(1, until + 11, SERVER, libc::SYS_futex);
+    // A thread that waited for a mutex wakes the next one when it lets go.
+    let now = until + 13;
+    scene.enter(1, now - 1, SERVER, libc::SYS_futex, LOCK, WAKE).exit(1, now, SERVER, libc::SYS_futex);
+    now
 }
 
 /// The nearest rank.
