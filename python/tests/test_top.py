@@ -65,6 +65,8 @@ class Tmux:
         (folder / "tmux.conf").write_text("set -g status off\n")
         shell = "env -u TMUX PS1='$ ' ENV= sh"
         self("new-session", "-d", "-x", "80", "-y", "24", "-c", str(folder), shell)
+        # Until then tmux still sets the terminal up.
+        self.wait_for("$")
 
     def __call__(self, *words: str) -> str:
         command = ["tmux", "-u", "-S", str(self.folder / "tmux"), "-f", str(self.folder / "tmux.conf"), *words]
