@@ -120,6 +120,9 @@ pub(crate) fn explain(
     walker.busy.clear();
     let mut kept = Kept::new(wanted);
     let mut teller = sink.map(|sink| Teller::new(chain, &all, line, context, sink));
+    // Messages that do not count have rows all the same. They come from queues of their own: the figures of the others do not depend
+    // on whether rows are read.
+    let mut of_all = teller.as_ref().map(|_| queues.clone());
     for (nth, (message, stamps)) in (0..).zip(all) {
         let passage = Passage::partly(stamps, &columns, context);
         let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
@@ -133,7 +136,11 @@ pub(crate) fn explain(
         if let Some(sides) = sides.as_mut().filter(|_| counts) {
             sides.add(passage.start_ns(), &pieces, walker, strangers);
         }
-        let mut divided = queues.divide(&passage, pieces, walker);
+        let of_all = of_all.as_mut().map(|of_all| of_all.divide(&passage, pieces.clone(), walker));
+        let mut divided = match of_all.filter(|_| !counts) {
+            Some(divided) => divided,
+            None => queues.divide(&passage, pieces, walker),
+        };
         if let Some((teller, row)) = teller.as_mut().zip(row) {
             teller.hops(&row, &passage, &divided.pieces, walker);
         }

@@ -28,7 +28,7 @@ const CAUSES: usize = Cause::ALL.len();
 type Amounts = [u64; CAUSES];
 
 /// What is known of a chain's threads, message after message.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Queues {
     /// Median of a message's own time by hop, cause, and whether the thread that ends the hop has it already.
     typical: HashMap<(u16, bool), Amounts>,
@@ -47,7 +47,7 @@ pub(crate) struct Queues {
 }
 
 /// A thread that takes messages.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Thread {
     /// Its last stamp, and of which message.
     last: Option<(u64, u64)>,
@@ -56,7 +56,7 @@ struct Thread {
 }
 
 /// What messages take turns on: a thread, or a CPU that several share.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Server {
     /// When it would be free if every message took its typical time.
     free_ns: u64,
@@ -64,6 +64,7 @@ struct Server {
     debts: Vec<Debt>,
 }
 
+#[derive(Clone)]
 struct Debt {
     id: u64,
     kind: Kind,

@@ -1,8 +1,8 @@
 //! Messages that queue: a source that keeps its times and a thread that takes them one by one, simulated with and without
 //! what makes it late. The explanation of the one must find the cause, and predict the other.
 
-use taut_analysis::{Cause, Contribution, Explained, Selected, Wanted};
-use taut_recording::{KernelEvent, Kind};
+use taut_analysis::{Analyzer, Cause, Config, Contribution, Explained, Row, Selected, Wanted};
+use taut_recording::{KernelEvent, Kind, Record, read};
 
 mod scene;
 
@@ -214,4 +214,19 @@ fn a_program_that_is_early_is_on_time_and_another_clock_is_none() {
     assert_eq!(chain.hops[0].delay.distribution.max_ns, Some(0));
     assert_eq!((chain.messages, chain.end_to_end.distribution.n), (200, 199));
     assert_eq!(chain.end_to_end.distribution.max_ns, Some(100 * US));
+}
+
+/// Rows are of messages, too, that did not go all the way, or came while the chain started up.
+#[test]
+fn an_explanation_does_not_depend_on_whether_rows_are_read() {
+    let mut analyzers = [Analyzer::new(Config::default()), Analyzer::new(Config::default())];
+    let take = &mut |record: Record| analyzers.iter_mut().for_each(|analyzer| analyzer.record(&record));
+    let contents = read(include_bytes!("data/mixed.mcap"), take).unwrap();
+    let [without, with] = analyzers;
+    let (info, ending) = (contents.info, contents.ending);
+    let mut rows = 0;
+    let without = without.finish(info.clone(), ending.clone(), Vec::new(), 0).unwrap();
+    let with = with.finish_by_row(info, ending, Vec::new(), 0, &mut |_: Row<'_>| rows += 1).unwrap();
+    assert!(rows > 100, "{rows}");
+    assert_eq!(format!("{:#?}", without.chains), format!("{:#?}", with.chains));
 }
