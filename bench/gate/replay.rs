@@ -69,7 +69,7 @@ struct Replayed {
     verdict: String,
     /// What became of each figure that voted: name, verdict, change.
     ballots: Vec<(String, String, Option<f64>)>,
-    /// The figures that were called worse.
+    /// What was called worse.
     worse: Vec<String>,
     /// "from → to" of the hop that is to blame.
     blamed: Option<String>,
@@ -150,7 +150,10 @@ fn one(settings: &Settings, pairs: &[Pair], most_s: f64, random: &mut Xoshiro256
     });
     let Ok(gated) = gated else { panic!("all pairs of a system are of one chain") };
     let outcome = gated.outcome;
-    let is_worse = |ballot: &&Ballot| ballot.finding.verdict == Verdict::Worse && !ballot.excused;
+    let judged = outcome.ballots.iter().chain(&outcome.startup);
+    let mut worse: Vec<String> =
+        judged.filter(|ballot| ballot.is_worse()).map(|ballot| name(&outcome, ballot.subject)).collect();
+    worse.extend(outcome.failures.is_worse.then(|| "runs that failed".to_owned()));
     let ballot = |ballot: &Ballot| {
         let verdict = if ballot.excused { "excused".into() } else { word(&ballot.finding.verdict) };
         (name(&outcome, ballot.subject), verdict, ballot.finding.figures.as_ref().map(|figures| figures.change))
@@ -158,7 +161,7 @@ fn one(settings: &Settings, pairs: &[Pair], most_s: f64, random: &mut Xoshiro256
     Replayed {
         verdict: word(&outcome.verdict),
         ballots: outcome.ballots.iter().map(ballot).collect(),
-        worse: outcome.ballots.iter().filter(is_worse).map(|ballot| name(&outcome, ballot.subject)).collect(),
+        worse,
         blamed: outcome.blamed.map(|hop| hop_name(&outcome, hop)),
         pairs: used,
         seconds: passed_s,

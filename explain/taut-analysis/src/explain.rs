@@ -126,15 +126,18 @@ pub(crate) fn explain(
     for (nth, (message, stamps)) in (0..).zip(all) {
         let passage = Passage::partly(stamps, &columns, context);
         let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
-        let counts = !wanted.only_rows && nth >= warm && passage.is_whole(line.points.len());
+        let is_explained = !wanted.only_rows && passage.is_whole(line.points.len());
+        let counts = is_explained && nth >= warm;
         let row = match told {
             Some(None) => continue,
-            None if !counts => continue,
+            None if !counts && !(is_explained && sides.is_some()) => continue,
             told => told.flatten(),
         };
         let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
-        if let Some(sides) = sides.as_mut().filter(|_| counts) {
-            sides.add(passage.start_ns(), &pieces, walker, strangers);
+        match &mut sides {
+            Some(sides) if counts => sides.add(passage.start_ns(), &pieces, walker, strangers),
+            Some(sides) if is_explained => sides.add_startup(&pieces, walker, strangers),
+            _ => {}
         }
         let of_all = of_all.as_mut().map(|of_all| of_all.divide(&passage, pieces.clone(), walker));
         let mut divided = match of_all.filter(|_| !counts) {

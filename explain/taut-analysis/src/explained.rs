@@ -317,6 +317,8 @@ pub struct Sides {
     pub start_ns: Vec<u64>,
     /// Message after message, in each its hops in order.
     pub spent: Vec<Spent>,
+    /// The whole way of each message of the start-up, which nothing else here counts.
+    pub startup: Vec<Spent>,
     /// Sums over all messages, by hop, most first.
     pub shares: Vec<SideShare>,
     /// Time of which the recording does not say what it was; it counts as the program's.

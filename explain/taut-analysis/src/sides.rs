@@ -29,7 +29,36 @@ impl Collector {
 
     /// Takes in one message's path: pieces in order of time, each with its hop.
     pub fn add(&mut self, start_ns: u64, pieces: &[(u16, Piece)], walker: &mut Walker<'_>, strangers: &[i32]) {
+        let (row, shares) = self.divide(pieces, walker, strangers);
         self.sides.start_ns.push(start_ns);
+        self.sides.spent.extend(row);
+        for (hop, cause, is_machine, ns) in shares {
+            if cause == Cause::Unknown {
+                self.sides.unknown_ns += ns;
+            }
+            *self.shares.entry((hop, cause, is_machine)).or_default() += ns;
+        }
+    }
+
+    /// The same of a message of the start-up.
+    pub fn add_startup(&mut self, pieces: &[(u16, Piece)], walker: &mut Walker<'_>, strangers: &[i32]) {
+        let (row, _) = self.divide(pieces, walker, strangers);
+        let whole = row.iter().fold(Spent::default(), |whole, hop| Spent {
+            total_ns: whole.total_ns + hop.total_ns,
+            machine_ns: whole.machine_ns + hop.machine_ns,
+            work_ns: whole.work_ns + hop.work_ns,
+        });
+        self.sides.startup.push(whole);
+    }
+
+    /// What a message spent in each hop; and piece by piece, the time of a cause on a side.
+    fn divide(
+        &mut self,
+        pieces: &[(u16, Piece)],
+        walker: &mut Walker<'_>,
+        strangers: &[i32],
+    ) -> (Vec<Spent>, Vec<(u16, Cause, bool, u64)>) {
+        let mut shares = Vec::new();
         let mut row = vec![Spent::default(); self.sides.hops];
         for hop in pieces.chunk_by(|one, next| one.0 == next.0) {
             let (number, server) = (hop[0].0, hop[hop.len() - 1].1.tid);
@@ -68,18 +97,12 @@ impl Collector {
                 if is_work && piece.behind.is_none() {
                     spent.work_ns += length - machine;
                 }
-                if piece.cause == Cause::Unknown {
-                    self.sides.unknown_ns += length;
-                }
                 let cause = if queues::is_load(piece) { Cause::Queued } else { piece.cause };
-                for (is_machine, ns) in [(false, length - machine), (true, machine)] {
-                    if ns > 0 {
-                        *self.shares.entry((number, cause, is_machine)).or_default() += ns;
-                    }
-                }
+                let sides = [(false, length - machine), (true, machine)];
+                shares.extend(sides.into_iter().filter(|(_, ns)| *ns > 0).map(|(side, ns)| (number, cause, side, ns)));
             }
         }
-        self.sides.spent.append(&mut row);
+        (row, shares)
     }
 
     pub fn finish(mut self) -> Sides {

@@ -786,6 +786,28 @@ fn a_queue_behind_what_the_machine_took_is_the_machines_as_far_as_that_goes() {
     assert_eq!((behind.total_ns, behind.machine_ns), (510 * US, 300 * US));
 }
 
+/// The first of 120 messages takes ten times as long as the others; half of that a hog takes from it.
+#[test]
+fn a_start_up_that_is_set_apart_has_its_sides_too() {
+    let mut scene = Scene::new();
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 30, R, 0);
+    for id in 1..=120 {
+        let (at, took) = (20_000 * id, if id == 1 { 10_000 } else { 1_000 });
+        scene.stamp(10, at, id, "a");
+        if id == 1 {
+            scene.switch(0, at + 100, 10, R, 30).switch(0, at + 5_100, 30, R, 10);
+        }
+        scene.stamp(10, at + took, id, "b");
+    }
+    scene.switch(0, 3_000_000, 10, S, 0);
+    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let sides = analysis.chains[0].explained.sides.clone().unwrap();
+    let of = |s: &taut_analysis::Spent| (s.total_ns / US, s.machine_ns / US, s.work_ns / US);
+    assert_eq!(sides.startup.iter().map(of).collect::<Vec<_>>(), [(10_000, 5_000, 5_000)]);
+    assert_eq!((sides.spent.len(), sides.start_ns.len(), of(&sides.spent[0])), (119, 119, (1_000, 0, 1_000)));
+    assert_eq!(sides.shares.iter().map(|share| share.time_ns / US).sum::<u64>(), 119_000);
+}
+
 #[test]
 fn without_kernel_events_all_time_is_the_programs() {
     let mut scene = Scene::new();

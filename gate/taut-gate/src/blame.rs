@@ -1,7 +1,7 @@
 //! What changed where: mean times of hops and causes, pair by pair. Names the hop that a verdict is about.
 
 use serde::Serialize;
-use taut_stats::compare::{Shift, Verdict};
+use taut_stats::compare::Shift;
 
 use crate::{Ballot, Subject, Trial, trial::is_wait_for_others};
 
@@ -111,8 +111,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// The hop that is to blame: of those voted worse, the one that grew most. What it does itself comes before what it waits for:
 /// a slower hop makes the hops around it queue, so that own time is asked only where no work got worse.
 pub(crate) fn blamed(ballots: &[Ballot], hops: &[HopChange]) -> Option<usize> {
-    let mut worse: Vec<&Ballot> =
-        ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    let mut worse: Vec<&Ballot> = ballots.iter().filter(|ballot| ballot.is_worse()).collect();
     if worse.iter().any(|ballot| ballot.subject.is_work()) {
         worse.retain(|ballot| ballot.subject.is_work());
     }

@@ -283,16 +283,16 @@ fn outcome(
         })
         .collect();
     let failures = Failures::of(all.iter());
-    let startup = startup(settings, &all);
+    let startup = startup(settings, &all, excuses);
     let left = ballots.iter().filter(|ballot| !ballot.excused).map(|ballot| ballot.finding.verdict);
-    let beside = startup.iter().map(|one| one.finding.verdict).filter(|verdict| *verdict == Verdict::Worse);
+    let beside = startup.iter().any(Ballot::is_worse).then_some(Verdict::Worse);
     let failed = failures.is_worse.then_some(Verdict::Worse);
     let verdict = match Verdict::gravest(left) {
         Some(verdict) => verdict,
         None if ballots.is_empty() => because(judged.verdict),
         None => Verdict::NotEnoughEvidence { more_pairs: None },
     };
-    let verdict = beside.chain(failed).next().unwrap_or(verdict);
+    let verdict = beside.or(failed).unwrap_or(verdict);
     let hops = blame::hops(&sound);
     let blamed = (verdict == Verdict::Worse).then(|| blame::blamed(&ballots, &hops)).flatten();
     let trials = || all.iter().flat_map(|(a, b)| [a, b]);
@@ -351,14 +351,18 @@ fn why_void(pairs: &[(Trial, Trial)]) -> Option<Verdict> {
     Some(Verdict::Invalid { reason })
 }
 
-/// The first messages by themselves.
-fn startup(settings: &Settings, pairs: &[(Trial, Trial)]) -> Vec<Described> {
+/// The first messages by themselves. There are waits in them, so that a machine that got worse excuses them as it does other figures.
+fn startup(settings: &Settings, pairs: &[(Trial, Trial)], excuses: bool) -> Vec<Ballot> {
     let plan = Plan { praise_alpha: STARTUP_ALPHA, ..settings.plan.clone() };
     let by_itself = Settings { plan, ..settings.clone() };
     [Subject::Startup, Subject::StartupMissed]
         .into_iter()
         .filter(|subject| is_carried(settings, *subject, pairs))
-        .map(|subject| Described { subject, finding: alone(&by_itself, settings.rule(subject), subject, pairs) })
+        .map(|subject| {
+            let finding = alone(&by_itself, settings.rule(subject), subject, pairs);
+            let excused = excuses && finding.verdict == Verdict::Worse;
+            Ballot { subject, finding, excused }
+        })
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! What this machine lets a gate see: how far the baseline differs from itself, and the smallest change that is found.
 
 use serde::Serialize;
-use taut_stats::compare::{InvalidReason, Metric, Shift, Verdict, noise_floor, smallest_detectable};
+use taut_stats::compare::{InvalidReason, Metric, Scale, Verdict, noise_floor, smallest_detectable};
 
 use crate::{Gated, Most, Settings, Subject, Trial, gate::metric};
 
@@ -71,9 +71,14 @@ fn smallest(settings: &Settings, gated: &Gated, subject: Subject, metrics: usize
     let Metric { pairs, .. } = metric(rule, subject, &all);
     let complete: Vec<_> = pairs.into_iter().flatten().collect();
     let differences: Vec<f64> = complete.iter().map(|pair| rule.scale.difference(*pair)).collect();
-    let estimate = Shift::of(&differences)?.estimate();
+    let estimate = rule.scale.shift(&differences)?.estimate();
     let noise: Vec<f64> = differences.iter().map(|d| d - estimate).collect();
     let margin = rule.minimum_effect.on(rule.scale, &complete);
     let most = (most.accuse, most.confirm);
-    smallest_detectable(&settings.plan, most, margin, &noise, metrics, SEED).map(|shift| rule.scale.change(shift))
+    let mut messages: Vec<u64> = all.iter().map(|(_, b)| b.messages).filter(|messages| *messages > 0).collect();
+    messages.sort_unstable();
+    let message = messages.get(messages.len() / 2).map(|messages| 1.0 / *messages as f64);
+    let message = message.filter(|_| rule.scale == Scale::Share);
+    let found = smallest_detectable(&settings.plan, most, margin, (&noise, message), metrics, SEED);
+    found.map(|shift| rule.scale.change(shift))
 }

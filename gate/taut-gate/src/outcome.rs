@@ -15,7 +15,7 @@ pub struct Outcome {
     /// Runs that failed, by side.
     pub failures: Failures,
     /// The first messages, judged by themselves: their slowest, and the deadlines that they missed.
-    pub startup: Vec<Described>,
+    pub startup: Vec<Ballot>,
     /// What the machine did meanwhile.
     pub machine: Option<MachineChange>,
     /// Hop by hop, cause by cause: mean times a message.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub plots: [Plot; 4],
 }
 
-/// A figure that voted.
+/// A figure that voted, or of the start-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ballot {
     /// What it is a figure of.
@@ -55,6 +55,13 @@ pub struct Ballot {
     pub finding: Finding,
     /// Worse, but the machine got worse with it: nobody can say that it was the program.
     pub excused: bool,
+}
+
+impl Ballot {
+    /// Worse, and nothing excuses it.
+    pub fn is_worse(&self) -> bool {
+        self.finding.verdict == Verdict::Worse && !self.excused
+    }
 }
 
 /// A figure that does not vote.

@@ -87,7 +87,7 @@ impl Settings {
     /// How a subject is judged.
     pub fn rule(&self, subject: Subject) -> Rule {
         if subject == Subject::StartupMissed {
-            return Rule { scale: Scale::Difference, minimum_effect: STARTUP_SHARE, equivalence: STARTUP_SHARE };
+            return Rule { scale: Scale::Share, minimum_effect: STARTUP_SHARE, equivalence: STARTUP_SHARE };
         }
         if subject == Subject::Startup {
             return Rule { scale: Scale::Ratio, minimum_effect: STARTUP, equivalence: STARTUP };
@@ -95,7 +95,7 @@ impl Settings {
         if subject.is_share() {
             let share = |absolute| Margin { relative: 0.0, absolute };
             return Rule {
-                scale: Scale::Difference,
+                scale: Scale::Share,
                 minimum_effect: share(self.share_minimum_effect),
                 equivalence: share(self.share_equivalence),
             };

@@ -69,7 +69,7 @@ pub struct Trial {
     pub missed: Option<f64>,
     /// Of them, the share that would be over it without the machine's part.
     pub missed_own: Option<f64>,
-    /// The first messages, which the other figures leave out where they are slower than all that follow.
+    /// The first messages, by what the program did; the other figures leave them out where they are slower than all that follow.
     #[serde(default)]
     pub startup: Option<Startup>,
     /// Of all messages that ended, the share that was dropped or lost on the way.
@@ -100,10 +100,12 @@ pub struct Trial {
 pub struct Startup {
     /// How many.
     pub messages: usize,
-    /// The slowest of them, end to end.
-    pub slowest_ns: u64,
-    /// Of them, the share over the deadline; `None` without one.
-    pub missed: Option<f64>,
+    /// The own time of the slowest of them, end to end. `None`: not known of trials that were stored before it was.
+    #[serde(default)]
+    pub slowest_own_ns: Option<u64>,
+    /// Of them, the share that would be over the deadline without the machine's part; `None` without a deadline.
+    #[serde(default)]
+    pub missed_own: Option<f64>,
 }
 
 /// A hop's figures.
@@ -278,7 +280,7 @@ impl Trial {
             messages: n as u64,
             missed: over(&total),
             missed_own: over(&own),
-            startup: startup(chain),
+            startup: startup(sides, &own, chain.deadline_ns),
             dropped: lost as f64 / ended.max(1) as f64,
             way: Times {
                 total: Figures::of(&total),
@@ -362,11 +364,13 @@ fn beyond(chain: &Chain, sides: &Sides, limit: &Budget) -> Option<[Bursts; 2]> {
     })
 }
 
-fn startup(chain: &Chain) -> Option<Startup> {
-    let first: Vec<u64> = chain.series.iter().take(FIRST).map(|(_, took)| *took).collect();
-    let late = |deadline: u64| first.iter().filter(|took| **took > deadline).count() as f64 / first.len() as f64;
-    let slowest_ns = *first.iter().max()?;
-    Some(Startup { messages: first.len(), slowest_ns, missed: chain.deadline_ns.map(late) })
+/// `own_ns`: of the messages after those that were set apart.
+fn startup(sides: &Sides, own_ns: &[u64], deadline_ns: Option<u64>) -> Option<Startup> {
+    let apart = sides.startup.iter().map(|way| way.total_ns - way.machine_ns);
+    let first: Vec<u64> = apart.chain(own_ns.iter().copied()).take(FIRST).collect();
+    let late = |deadline: u64| first.iter().filter(|own| **own > deadline).count() as f64 / first.len() as f64;
+    let slowest_own_ns = Some(*first.iter().max()?);
+    Some(Startup { messages: first.len(), slowest_own_ns, missed_own: deadline_ns.map(late) })
 }
 
 fn hop(chain: &Chain, sides: &Sides, rows: &[&[taut_analysis::Spent]], at: usize) -> HopTimes {

@@ -144,9 +144,9 @@ pub enum Subject {
     Missed,
     /// Share of messages dropped.
     Dropped,
-    /// The slowest of the first messages, end to end.
+    /// The own time of the slowest of the first messages, end to end.
     Startup,
-    /// Share of the first messages over the deadline.
+    /// Share of the first messages that would be over the deadline without the machine's part.
     StartupMissed,
     /// Share of messages that would be over the deadline without the machine's part.
     MissedOwn,
@@ -177,8 +177,8 @@ impl Subject {
             Subject::Hop { hop, side, statistic } => side.of(&trial.hops.get(hop)?.times).get(statistic),
             Subject::Missed => trial.missed,
             Subject::Dropped => Some(trial.dropped),
-            Subject::Startup => Some(trial.startup?.slowest_ns as f64),
-            Subject::StartupMissed => trial.startup?.missed,
+            Subject::Startup => Some(trial.startup?.slowest_own_ns? as f64),
+            Subject::StartupMissed => trial.startup?.missed_own,
             Subject::MissedOwn => trial.missed_own,
             Subject::Probe { statistic } => trial.beside.as_ref()?.late.get(statistic),
         }

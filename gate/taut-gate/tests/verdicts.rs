@@ -4,7 +4,7 @@ mod made;
 
 use made::{Made, gated};
 use taut_gate::{Asked, Error, Failure, Gated, Most, Settings, Startup, Statistic, Subject, Trial, Void, gate, noise};
-use taut_stats::compare::{InvalidReason, Verdict};
+use taut_stats::compare::{InvalidReason, Plan, Verdict};
 
 fn verdict(b: &Made) -> taut_gate::Outcome {
     gated(&Settings::default(), &Made::default(), b, 1, 40).outcome
@@ -56,6 +56,10 @@ fn what_only_the_machine_did_is_said_and_fails_nothing() {
     let outcome = verdict(&hog);
     assert_eq!(outcome.verdict, Verdict::NoRelevantDifference);
     assert!(outcome.machine.unwrap().is_worse);
+    // Nor is the start-up, which a hog meets as it meets the rest.
+    let startup: Vec<Subject> = outcome.startup.iter().map(|ballot| ballot.subject).collect();
+    assert_eq!(startup, [Subject::Startup]);
+    assert_eq!(outcome.startup[0].finding.verdict, Verdict::NoRelevantDifference);
 }
 
 #[test]
@@ -129,7 +133,11 @@ fn void_trials_are_replaced_counted_and_too_many_end_it() {
 }
 
 /// A gate of a program against itself whose pairs are changed as they come, up to so many.
-fn changed(pairs: usize, mut change: impl FnMut(usize, &mut Trial, &mut Trial)) -> Gated {
+fn changed(pairs: usize, change: impl FnMut(usize, &mut Trial, &mut Trial)) -> Gated {
+    changed_by(&Settings::default(), pairs, change)
+}
+
+fn changed_by(settings: &Settings, pairs: usize, mut change: impl FnMut(usize, &mut Trial, &mut Trial)) -> Gated {
     let mut random = rand::SeedableRng::seed_from_u64(1);
     let mut n = 0;
     let mut next = |_: Asked| -> Result<_, Error> {
@@ -138,7 +146,7 @@ fn changed(pairs: usize, mut change: impl FnMut(usize, &mut Trial, &mut Trial)) 
         n += 1;
         Ok((n <= pairs).then_some((a, b)))
     };
-    gate(&Settings::default(), &mut next).unwrap()
+    gate(settings, &mut next).unwrap()
 }
 
 fn aborted() -> Trial {
@@ -185,12 +193,12 @@ fn a_candidate_that_always_fails_ends_the_gate_soon() {
 
 #[test]
 fn a_slower_start_up_is_worse_by_itself() {
-    let started = |ns: u64| Some(Startup { messages: 10, slowest_ns: ns, missed: None });
-    let gated = changed(60, |n, a, b| {
+    let started = |ns: u64| Some(Startup { messages: 10, slowest_own_ns: Some(ns), missed_own: None });
+    let slower = |n: usize, a: &mut Trial, b: &mut Trial| {
         let jitter = (n * 7919 % 100) as u64 * 1_000;
         (a.startup, b.startup) = (started(5_000_000 + jitter), started(50_000_000 + jitter));
-    });
-    let outcome = gated.outcome;
+    };
+    let outcome = changed(60, slower).outcome;
     assert_eq!(outcome.verdict, Verdict::Worse);
     assert!(outcome.ballots.iter().all(|ballot| ballot.finding.verdict != Verdict::Worse));
     assert!(outcome.startup.iter().any(|one| one.subject == Subject::Startup && one.finding.verdict == Verdict::Worse));
@@ -198,15 +206,25 @@ fn a_slower_start_up_is_worse_by_itself() {
         (a.startup, b.startup) = (started(5_000_000 + n as u64), started(5_100_000 + n as u64));
     });
     assert_eq!(same.outcome.verdict, Verdict::NoRelevantDifference);
+    // Its waits cannot be told from what the machine does to them, where the machine got worse as well.
+    let look_late = Settings { plan: Plan { looks: vec![20], ..Plan::default() }, ..Settings::default() };
+    let excused = changed_by(&look_late, 60, |n, a, b| {
+        slower(n, a, b);
+        (a.beside, b.beside) = (Some(late(5e4)), Some(late(9e4)));
+    });
+    assert_eq!(excused.outcome.verdict, Verdict::NoRelevantDifference);
+    assert!(excused.outcome.startup.iter().any(|ballot| ballot.excused));
+}
+
+/// A probe whose usual wake is so late.
+fn late(p50: f64) -> taut_gate::Beside {
+    let late = taut_gate::Figures { p50: Some(p50), p90: Some(1e5), ..taut_gate::Figures::default() };
+    taut_gate::Beside { late, stalled: 0.0 }
 }
 
 #[test]
 fn one_of_three_figures_of_the_machine_by_chance_is_not_the_machine() {
     // The probe's p50 is late in seven pairs of eight: p = 2/256 by itself (scipy.stats.wilcoxon, exact), below 1 %; 6/256 of three.
-    let late = |p50: f64| taut_gate::Beside {
-        late: taut_gate::Figures { p50: Some(p50), p90: Some(1e5), ..taut_gate::Figures::default() },
-        stalled: 0.0,
-    };
     let gated = changed(8, |n, a, b| {
         let p50 = if n == 7 { 5.5e4 } else { 9e4 };
         (a.beside, b.beside) = (Some(late(5e4)), Some(late(p50)));

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::Serialize;
 
 use super::{
-    InvalidReason, Metric, Pair, Plan, Shift, SignedRank, fewest_pairs,
+    InvalidReason, Metric, Pair, Plan, Scale, Shift, SignedRank, fewest_pairs,
     judge::{check, complete},
     shift::standard_normal,
     signed_rank::walsh_averages,
@@ -19,6 +19,8 @@ const DETECTED: f64 = 0.9;
 const TOO_MANY_PAIRS: f64 = 10_000.0;
 /// Below this chance on either side, a program differs from itself.
 const CONTROL_ALPHA: f64 = 0.005;
+/// So many messages more in each trial are seen, if anything is.
+const MANY_MESSAGES: f64 = 20.0;
 /// Gates played through to find the smallest detectable change: its chance is good to ± 1.5 %.
 const GATES: usize = 400;
 
@@ -42,13 +44,16 @@ pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> 
     let pairs: Vec<Pair> = complete(&[control]).remove(0);
     let scale = control.rule.scale;
     let differences: Vec<f64> = pairs.iter().map(|pair| scale.difference(*pair)).collect();
-    let shift = Shift::of(&differences).ok_or(InvalidReason::NoPairs)?;
+    let shift = scale.shift(&differences).ok_or(InvalidReason::NoPairs)?;
     let margin = control.rule.minimum_effect.on(scale, &pairs);
     if shift.p_above(margin).min(shift.p_below(-margin)) <= CONTROL_ALPHA {
         return Err(InvalidReason::ControlDiffers { change: scale.change(shift.estimate()) });
     }
     let most = plan.most_pairs();
-    let smallest = smallest_detectable(plan, (most, most), margin, &differences, metrics, seed);
+    // Of a share it takes the messages of a trial to say: see `smallest_detectable`.
+    let smallest = (scale != Scale::Share)
+        .then(|| smallest_detectable(plan, (most, most), margin, (&differences, None), metrics, seed))
+        .flatten();
     Ok(NoiseFloor {
         pairs: pairs.len(),
         noise: shift.noise(),
@@ -59,22 +64,25 @@ pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> 
 /// The smallest shift for the worse that a plan detects with chance 0.9, confirmation included, given differences
 /// that stand for the noise (made symmetric, smoothed, and drawn from with replacement) and a margin on the same scale. Judged as
 /// the hardest case of `metrics` metrics, in which no other is worse. `most`: the pairs that there is time for, to accuse and
-/// to confirm; beyond the plan's they change nothing.
+/// to confirm; beyond the plan's they change nothing. Beside the differences of a share stands that of one message in a trial's: a share that
+/// is larger means that messages come at random, a whole number in each trial (Poisson).
 pub fn smallest_detectable(
     plan: &Plan,
     most: (usize, usize),
     margin: f64,
-    noise: &[f64],
+    (noise, message): (&[f64], Option<f64>),
     metrics: usize,
     seed: u64,
 ) -> Option<f64> {
     if noise.is_empty() {
         return None;
     }
-    let rehearsal = Rehearsal::new(plan, most, margin, noise, metrics, seed);
+    let rehearsal = Rehearsal::new(plan, most, margin, (noise, message), metrics, seed);
     let largest = noise.iter().fold(0.0f64, |largest, d| largest.max(d.abs()));
-    // Beyond twice the largest difference every pair is above the margin: what is not detected then never is.
-    let (mut low, mut high) = (margin, margin + 2.0 * largest + f64::EPSILON.sqrt());
+    // Beyond twice the largest difference every pair is above the margin: what is not detected then never is. And some messages more, of
+    // which there is one at least.
+    let least = MANY_MESSAGES * message.unwrap_or(0.0) + f64::EPSILON.sqrt();
+    let (mut low, mut high) = (margin, margin + 2.0 * largest + least);
     if rehearsal.detected(high) < DETECTED {
         return None;
     }
@@ -113,12 +121,27 @@ pub(super) fn more_pairs(plan: &Plan, shift: &Shift, margin: f64, equivalence: f
 /// Many gates over drawn noise, the same draws for every shift.
 struct Rehearsal {
     margin: f64,
-    /// For each look: pairs, and the most averages that may lie at or below the margin.
-    accusation: Vec<(usize, Option<usize>)>,
-    /// The same for the looks of a confirmation.
-    confirmation: Vec<(usize, Option<usize>)>,
-    /// For each gate: differences of the pairs, then of the fresh pairs.
-    gates: Vec<(Vec<f64>, Vec<f64>)>,
+    /// What one message is of a share.
+    message: Option<f64>,
+    accusation: Vec<Look>,
+    confirmation: Vec<Look>,
+    /// For each gate: the pairs, then the fresh pairs.
+    gates: Vec<(Vec<Drawn>, Vec<Drawn>)>,
+}
+
+/// A look, and what it needs to find one of several metrics worse while no other is.
+struct Look {
+    pairs: usize,
+    alpha: f64,
+    /// The most averages that may lie at or below the margin.
+    critical: Option<usize>,
+}
+
+/// A pair's noise, and the chance that decides how many messages a larger share makes slow in it.
+#[derive(Clone, Copy)]
+struct Drawn {
+    noise: f64,
+    chance: f64,
 }
 
 impl Rehearsal {
@@ -126,7 +149,7 @@ impl Rehearsal {
         plan: &Plan,
         (accusing, confirming): (usize, usize),
         margin: f64,
-        noise: &[f64],
+        (noise, message): (&[f64], Option<f64>),
         metrics: usize,
         seed: u64,
     ) -> Rehearsal {
@@ -134,43 +157,70 @@ impl Rehearsal {
         let most = plan.most_pairs().max(plan.of_confirmation().most_pairs());
         let mut sizes: Vec<f64> = noise.iter().map(|d| d.abs()).collect();
         sizes.sort_unstable_by(f64::total_cmp);
-        let mut draw = || -> Vec<f64> {
-            let mut one = || between(&sizes, random.random()) * if random.random() { 1.0 } else { -1.0 };
+        let mut draw = || -> Vec<Drawn> {
+            let mut one = || {
+                let noise = between(&sizes, random.random()) * if random.random() { 1.0 } else { -1.0 };
+                Drawn { noise, chance: if message.is_some() { random.random() } else { 0.0 } }
+            };
             (0..most).map(|_| one()).collect()
         };
         let gates = (0..GATES).map(|_| (draw(), draw())).collect();
         Rehearsal {
             margin,
-            accusation: criticals(plan, accusing, metrics.max(1)),
-            confirmation: criticals(&plan.of_confirmation(), confirming, 1),
+            message,
+            accusation: planned(plan, accusing, metrics.max(1)),
+            confirmation: planned(&plan.of_confirmation(), confirming, 1),
             gates,
         }
     }
 
     fn detected(&self, shift: f64) -> f64 {
-        let detects = |differences: &[f64], looks: &[(usize, Option<usize>)]| {
-            looks.iter().any(|(pairs, critical)| {
-                critical.is_some_and(|critical| at_or_below(&differences[..*pairs], self.margin - shift) <= critical)
-            })
-        };
-        let both = |(first, fresh): &&(Vec<f64>, Vec<f64>)| {
+        let detects = |pairs: &[Drawn], looks: &[Look]| looks.iter().any(|look| self.finds(look, pairs, shift));
+        let both = |(first, fresh): &&(Vec<Drawn>, Vec<Drawn>)| {
             detects(first, &self.accusation) && detects(fresh, &self.confirmation)
         };
         self.gates.iter().filter(both).count() as f64 / self.gates.len() as f64
     }
+
+    fn finds(&self, look: &Look, pairs: &[Drawn], shift: f64) -> bool {
+        let pairs = &pairs[..look.pairs];
+        let Some(message) = self.message else {
+            let differences: Vec<f64> = pairs.iter().map(|pair| pair.noise).collect();
+            return look.critical.is_some_and(|most| at_or_below(&differences, self.margin - shift) <= most);
+        };
+        let beyond =
+            pairs.iter().map(|pair| pair.noise + message * poisson(shift / message, pair.chance) - self.margin);
+        let (sum, squares, above) = beyond.fold((0.0, 0.0f64, 0), |(sum, squares, above), beyond| {
+            (sum + beyond, squares + beyond * beyond, above + i32::from(beyond > 0.0))
+        });
+        // Signs exchanged, by the normal approximation; and no fewer pairs above than reach the level at all.
+        0.5f64.powi(above) <= look.alpha && sum >= standard_normal(1.0 - look.alpha) * squares.sqrt()
+    }
 }
 
-/// The looks that there are pairs for, the last when these are used up, and what each needs to find one of so many metrics worse
-/// while no other is.
-fn criticals(plan: &Plan, most: usize, metrics: usize) -> Vec<(usize, Option<usize>)> {
+/// How many of events that come at random there are, so many on average: the quantile at a chance.
+fn poisson(mean: f64, chance: f64) -> f64 {
+    let mut p = (-mean).exp();
+    let (mut sum, mut events) = (p, 0.0);
+    while sum < chance && events < 10.0 * mean + 20.0 {
+        events += 1.0;
+        p *= mean / events;
+        sum += p;
+    }
+    events
+}
+
+/// The looks that there are pairs for, the last when these are used up.
+fn planned(plan: &Plan, most: usize, metrics: usize) -> Vec<Look> {
     let last = most.min(plan.most_pairs());
     let mut looks: Vec<usize> = plan.looks.iter().copied().filter(|look| *look < last).chain([last]).collect();
     looks.sort_unstable();
-    let critical = |at: usize| {
+    let look = |at: usize| {
         let alpha = plan.alpha_at(&looks[..at], looks[at], at + 1 == looks.len(), metrics);
-        SignedRank::new(looks[at]).critical(alpha.against / metrics as f64)
+        let alpha = alpha.against / metrics as f64;
+        Look { pairs: looks[at], alpha, critical: SignedRank::new(looks[at]).critical(alpha) }
     };
-    (0..looks.len()).map(|at| (looks[at], critical(at))).collect()
+    (0..looks.len()).map(look).collect()
 }
 
 /// The quantile at p, on the straight line between the two values beside it: few values would else make a lattice
@@ -226,11 +276,32 @@ mod tests {
 
     #[test]
     fn less_time_sees_less() {
-        let of = |most| smallest_detectable(&Plan::default(), most, 0.05, &QUIET, 13, 1);
+        let of = |most| smallest_detectable(&Plan::default(), most, 0.05, (&QUIET, None), 13, 1);
         assert!(of((40, 40)) < of((12, 12)) && of((40, 40)) < of((40, 5)));
         assert_eq!(of((40, 40)), of((70, 60)));
         // 6 pairs reach a level of 2⁻⁶ and no less, which is more than 20 % by 13 metrics; 4 cannot confirm at 5 %.
         assert_eq!((of((6, 40)), of((40, 4)), of((0, 0))), (None, None, None));
+    }
+
+    /// Of 125 messages a trial none is slow: then seven or eight in all are more than chance, and as many that confirm. In 40 pairs and 28 fresh
+    /// ones of B that is five in a thousand, hardly less; where trials are longer it takes fewer.
+    #[test]
+    fn what_is_rare_must_come_often_enough_to_be_seen() {
+        let of = |messages: f64, noise: &[f64]| {
+            smallest_detectable(&Plan::default(), (40, 28), 0.001, (noise, Some(1.0 / messages)), 13, 1)
+        };
+        let none = of(125.0, &[0.0; 10]).unwrap();
+        assert!((0.003..0.006).contains(&none), "{none}");
+        assert!(of(1000.0, &[0.0; 10]).unwrap() < 0.75 * none);
+        let noisy = of(125.0, &[0.0, 0.008, -0.008, 0.0, 0.016, -0.016, 0.0, 0.0]).unwrap();
+        assert!(noisy > none, "{noisy}");
+    }
+
+    #[test]
+    fn the_quantiles_of_what_comes_at_random() {
+        // e⁻² is 0.135, three times that 0.406.
+        assert_eq!([0.1, 0.3, 0.5].map(|chance| poisson(2.0, chance)), [0.0, 1.0, 2.0]);
+        assert_eq!(poisson(0.0, 0.999), 0.0);
     }
 
     #[test]

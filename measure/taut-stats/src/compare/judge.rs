@@ -141,7 +141,7 @@ struct Weighed {
 impl Weighed {
     fn of(rule: Rule, pairs: &[Pair]) -> Option<Weighed> {
         let differences: Vec<f64> = pairs.iter().map(|pair| rule.scale.difference(*pair)).collect();
-        let shift = Shift::of(&differences)?;
+        let shift = rule.scale.shift(&differences)?;
         // A difference that equals a margin but for rounding is not beyond it: on coarse readings there are many.
         let rounding = |margin: f64| 1e-9 * margin + 1e-12;
         let margin = rule.minimum_effect.on(rule.scale, pairs);

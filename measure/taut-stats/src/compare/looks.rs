@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::{shift::standard_normal, signed_rank::SignedRank};
+use super::{shift::standard_normal, signed_rank::attainable};
 
 /// How a gate goes about it: errors, looks, confirmation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// What one look may spend: what is due by now less what the looks before really spent, T⁺ being discrete. Summing
+    /// What one look may spend: what is due by now less what the looks before really spent, tests by signs being discrete. Summing
     /// errors over looks ignores that looks share pairs; it holds under any dependence and costs little (Slud & Wei 1982
     /// spend error on exact discrete tests in the same way).
     fn allotment(
@@ -125,14 +125,14 @@ impl Plan {
         let spent = before
             .iter()
             .filter(|look| **look < pairs)
-            .fold(0.0, |spent, look| spent + really_spent(&SignedRank::new(*look), due(*look) - spent, metrics));
+            .fold(0.0, |spent, look| spent + really_spent(*look, due(*look) - spent, metrics));
         if is_last { alpha - spent } else { due(pairs) - spent }
     }
 }
 
 /// Holm over k metrics errs with at most j times the level reached at alpha/j, for some number j of true nulls.
-fn really_spent(null: &SignedRank, alpha: f64, metrics: usize) -> f64 {
-    (1..=metrics.max(1)).map(|j| j as f64 * null.attained(alpha / j as f64)).fold(0.0, f64::max)
+fn really_spent(pairs: usize, alpha: f64, metrics: usize) -> f64 {
+    (1..=metrics.max(1)).map(|j| j as f64 * attainable(pairs, alpha / j as f64)).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
                         let (pairs, is_last) = (plan.looks[at], at + 1 == plan.looks.len());
                         let against = plan.alpha_at(&plan.looks[..at], pairs, is_last, metrics).against;
                         assert!(against >= 0.0);
-                        really_spent(&SignedRank::new(pairs), against, metrics)
+                        really_spent(pairs, against, metrics)
                     })
                     .sum();
                 assert!(spent <= plan.accuse_alpha && spent > 0.8 * plan.accuse_alpha, "{metrics} metrics: {spent}");

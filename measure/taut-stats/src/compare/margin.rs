@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pair, shift::median_of_sorted};
+use super::{Pair, Shift, shift::median_of_sorted};
 
 /// On which scale the two trials of a pair are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,8 +10,10 @@ use super::{Pair, shift::median_of_sorted};
 pub enum Scale {
     /// ln(B/A): durations and whatever else is always above zero.
     Ratio,
-    /// B − A, in the metric's unit: counts and shares, which may be zero.
+    /// B − A, in the metric's unit: what may be zero.
     Difference,
+    /// B − A of shares of messages, by their mean: most trials may have none of what is rare.
+    Share,
 }
 
 impl Scale {
@@ -19,7 +21,15 @@ impl Scale {
     pub fn difference(self, pair: Pair) -> f64 {
         match self {
             Scale::Ratio => (pair.b / pair.a).ln(),
-            Scale::Difference => pair.b - pair.a,
+            Scale::Difference | Scale::Share => pair.b - pair.a,
+        }
+    }
+
+    /// The shift of so many differences on this scale; `None` without any.
+    pub fn shift(self, differences: &[f64]) -> Option<Shift> {
+        match self {
+            Scale::Ratio | Scale::Difference => Shift::of(differences),
+            Scale::Share => Shift::of_mean(differences),
         }
     }
 
@@ -27,7 +37,7 @@ impl Scale {
     pub fn change(self, shift: f64) -> f64 {
         match self {
             Scale::Ratio => shift.exp_m1(),
-            Scale::Difference => shift,
+            Scale::Difference | Scale::Share => shift,
         }
     }
 }
@@ -52,7 +62,7 @@ impl Margin {
         match scale {
             Scale::Ratio if level > 0.0 => self.relative.ln_1p().max(2.0 * (self.absolute / (2.0 * level)).asinh()),
             Scale::Ratio => self.relative.ln_1p(),
-            Scale::Difference => (self.relative * level.abs()).max(self.absolute),
+            Scale::Difference | Scale::Share => (self.relative * level.abs()).max(self.absolute),
         }
     }
 }
@@ -80,7 +90,7 @@ impl Default for Rule {
 fn level(scale: Scale, pairs: &[Pair]) -> f64 {
     let middle = |pair: &Pair| match scale {
         Scale::Ratio => (pair.a * pair.b).sqrt(),
-        Scale::Difference => (pair.a + pair.b) / 2.0,
+        Scale::Difference | Scale::Share => (pair.a + pair.b) / 2.0,
     };
     let mut levels: Vec<f64> = pairs.iter().map(middle).collect();
     levels.sort_unstable_by(f64::total_cmp);

@@ -8,6 +8,7 @@
 mod changes;
 mod confirm;
 mod detect;
+mod flips;
 mod holm;
 mod judge;
 mod looks;

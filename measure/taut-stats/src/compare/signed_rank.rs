@@ -64,6 +64,12 @@ pub fn fewest_pairs(alpha: f64) -> usize {
     (-alpha.log2()).ceil().max(1.0) as usize
 }
 
+/// The largest level up to alpha that any test by the signs of so many pairs can have: all its levels are counts of sign patterns.
+pub(crate) fn attainable(pairs: usize, alpha: f64) -> f64 {
+    let patterns = 2f64.powi(pairs as i32);
+    (alpha.max(0.0) * patterns).floor() / patterns
+}
+
 /// n(n+1)/2: the number of averages of two differences, and the largest T⁺.
 pub(crate) fn walsh_averages(pairs: usize) -> usize {
     pairs * (pairs + 1) / 2

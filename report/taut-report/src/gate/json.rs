@@ -217,7 +217,7 @@ fn gate(shown: &GateShown<'_>, kind: &'static str) -> Gate {
             p_worse: outcome.failures.p_worse,
             is_worse: outcome.failures.is_worse,
         },
-        startup: outcome.startup.iter().map(|d| figure(outcome, d.subject, &d.finding, false, None)).collect(),
+        startup: outcome.startup.iter().map(|b| figure(outcome, b.subject, &b.finding, b.excused, None)).collect(),
         hop: outcome.blamed.and_then(hop_name),
         decides: voted.collect(),
         described: described.collect(),

@@ -36,13 +36,9 @@ pub(super) fn ballots(shown: &GateShown<'_>) -> Vec<Row> {
         (Verdict::Better, _) => 4,
         (Verdict::NoRelevantDifference, _) => 5,
     });
-    let worse_startup = sentences::worse_startup(shown.outcome).map(|one| row(shown, one.subject, &one.finding));
+    let worse_startup = sentences::worse_startup(shown.outcome).map(|one| ballot_row(shown, one));
     let voted = ballots.into_iter().map(|ballot| {
-        let mut row = row(shown, ballot.subject, &ballot.finding);
-        if ballot.excused {
-            row.verdict = "excused".into();
-            row.tone = "";
-        }
+        let mut row = ballot_row(shown, ballot);
         let noise = shown.noise.iter().find(|noise| noise.subject == ballot.subject);
         let smallest = noise.and_then(|noise| noise.smallest);
         row.smallest = smallest.map_or("–".into(), |change| sentences::change(ballot.subject, change));
@@ -54,8 +50,13 @@ pub(super) fn ballots(shown: &GateShown<'_>) -> Vec<Row> {
 /// The figures that did not vote.
 pub(super) fn described(shown: &GateShown<'_>) -> Vec<Row> {
     let row = |described: &Described| row(shown, described.subject, &described.finding);
-    let startup = shown.outcome.startup.iter().filter(|one| one.finding.verdict != Verdict::Worse);
-    startup.chain(&shown.outcome.described).map(row).collect()
+    let startup = shown.outcome.startup.iter().filter(|one| !one.is_worse()).map(|one| ballot_row(shown, one));
+    startup.chain(shown.outcome.described.iter().map(row)).collect()
+}
+
+fn ballot_row(shown: &GateShown<'_>, ballot: &Ballot) -> Row {
+    let row = row(shown, ballot.subject, &ballot.finding);
+    if ballot.excused { Row { verdict: "excused".into(), tone: "", ..row } } else { row }
 }
 
 fn row(shown: &GateShown<'_>, subject: Subject, finding: &Finding) -> Row {

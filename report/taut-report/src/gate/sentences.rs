@@ -1,6 +1,6 @@
 //! What is said of an outcome, in one place, so that every form says the same.
 
-use taut_gate::{Ballot, CauseChange, Described, Outcome, Side, SideFailures, Statistic, Subject, TimeChange};
+use taut_gate::{Ballot, CauseChange, Outcome, Side, SideFailures, Statistic, Subject, TimeChange};
 use taut_stats::compare::{Figures, Verdict};
 
 use super::GateShown;
@@ -77,7 +77,7 @@ pub(super) fn machine(outcome: &Outcome) -> Option<String> {
     if !machine.is_worse {
         return None;
     }
-    let excused = outcome.ballots.iter().filter(|ballot| ballot.excused).count();
+    let excused = outcome.ballots.iter().chain(&outcome.startup).filter(|ballot| ballot.excused).count();
     let excuse = match excused {
         0 => "that is not counted against the program".to_owned(),
         n => format!("{} that got worse with it cannot be told from it", words::quantity(n as u64, "figure")),
@@ -108,8 +108,8 @@ pub(super) fn last_words(outcome: &Outcome) -> Option<String> {
 }
 
 /// The figures of the start-up that are worse.
-pub(super) fn worse_startup(outcome: &Outcome) -> impl Iterator<Item = &Described> {
-    outcome.startup.iter().filter(|one| one.finding.verdict == Verdict::Worse)
+pub(super) fn worse_startup(outcome: &Outcome) -> impl Iterator<Item = &Ballot> {
+    outcome.startup.iter().filter(|one| one.is_worse())
 }
 
 /// "hop plan → send, own p50 +12 % (…)".
@@ -122,7 +122,7 @@ fn accusation(outcome: &Outcome) -> String {
 }
 
 fn accused_figures(outcome: &Outcome) -> Option<String> {
-    if outcome.ballots.iter().any(|b| b.finding.verdict == Verdict::Worse && !b.excused) {
+    if outcome.ballots.iter().any(Ballot::is_worse) {
         return Some(accused_ballots(outcome));
     }
     let first = worse_startup(outcome).next()?;
@@ -135,8 +135,7 @@ fn accused_figures(outcome: &Outcome) -> Option<String> {
 }
 
 fn accused_ballots(outcome: &Outcome) -> String {
-    let worse: Vec<&Ballot> =
-        outcome.ballots.iter().filter(|b| b.finding.verdict == Verdict::Worse && !b.excused).collect();
+    let worse: Vec<&Ballot> = outcome.ballots.iter().filter(|ballot| ballot.is_worse()).collect();
     let of_hop = worse.iter().find(|b| outcome.blamed.is_some() && b.subject.hop() == outcome.blamed);
     let Some(first) = of_hop.or(worse.first()) else { return "nobody knows where".into() };
     let figures = first.finding.figures.as_ref();
@@ -200,8 +199,8 @@ pub(super) fn name(subject: Subject, outcome: &Outcome) -> String {
         Subject::Missed => "missed deadlines".into(),
         Subject::Dropped => "dropped messages".into(),
         Subject::MissedOwn => "deadlines missed without the machine's part".into(),
-        Subject::Startup => "start-up, slowest of the first 10 messages".into(),
-        Subject::StartupMissed => "start-up, missed deadlines of the first 10 messages".into(),
+        Subject::Startup => "start-up, own time of the slowest of the first 10 messages".into(),
+        Subject::StartupMissed => "start-up, deadlines that the first 10 messages missed by themselves".into(),
         Subject::Probe { statistic } => format!("the probe's wakes, {}", statistic.word()),
         Subject::Chain { side, statistic } => format!("whole way, {}", of(side, statistic)),
         Subject::Hop { hop, side, statistic } => {
