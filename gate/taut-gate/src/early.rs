@@ -8,10 +8,12 @@ const FEWEST: usize = 5;
 /// A stall of the machine may cost the last messages of a sound run: so long, or this share of the run, is no hang.
 const STALL_S: f64 = 0.25;
 const SHARE: f64 = 0.2;
-/// Messages that come at random leave a gap of ten times their mean interval once in 22,000 runs (e⁻¹⁰).
-const INTERVALS: f64 = 10.0;
+/// A silence is no end until it is so many times the longest one that the baseline's runs go on after: programs pause at random, too.
+const SILENCES: f64 = 3.0;
 /// So often the baseline's own spread, from the lower quartile to the median.
 const SPREADS: f64 = 5.0;
+/// So many messages fewer are no news.
+const MESSAGES: f64 = 10.0;
 /// In a run of given length a loop that the machine slows down makes fewer messages; such a share fewer no machine explains.
 const TIMED_SHARE: f64 = 0.8;
 
@@ -65,8 +67,8 @@ impl Usual {
         };
         let (last_s, last_spread) = spread(|trial| trial.last_s);
         let (messages, messages_spread) = spread(begun);
-        let (interval_s, _) = spread(|trial| (trial.last_s - trial.first_s) / begun(trial).max(1.0));
-        let slack_s = [STALL_S, SHARE * last_s, INTERVALS * interval_s, SPREADS * last_spread];
+        let silence_s = alike.iter().map(|trial| trial.silence_s).fold(0.0, f64::max);
+        let slack_s = [STALL_S, SHARE * last_s, SILENCES * silence_s, SPREADS * last_spread];
         let share = if is_timed { TIMED_SHARE } else { SHARE };
         Some(Usual {
             is_timed,
@@ -75,7 +77,7 @@ impl Usual {
             quiet_s: spread(|trial| trial.duration_s - trial.last_s).0,
             slack_s: slack_s.into_iter().fold(0.0, f64::max),
             messages,
-            slack_messages: [INTERVALS, share * messages, SPREADS * messages_spread].into_iter().fold(0.0, f64::max),
+            slack_messages: [MESSAGES, share * messages, SPREADS * messages_spread].into_iter().fold(0.0, f64::max),
         })
     }
 
@@ -109,6 +111,8 @@ fn begun(trial: &Trial) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
+
     use super::*;
 
     fn timed(last_s: f64, duration_s: f64, messages: u64) -> Trial {
@@ -161,6 +165,97 @@ mod tests {
         let dropping = Trial { dropped: 0.5, ..by_itself(1.0, 60) };
         for fine in [by_itself(0.4, 120), by_itself(0.9, 115), dropping] {
             assert_eq!(how(work, fine), None);
+        }
+    }
+
+    /// When a sound program's messages begin, from 0.1 s on; runs last so long.
+    struct Sound {
+        name: &'static str,
+        lasts_s: f64,
+        begin: fn(&mut Xoshiro256PlusPlus, f64) -> Vec<f64>,
+    }
+
+    const SOUND: [Sound; 5] = [
+        Sound {
+            name: "100 Hz, and the machine stalls",
+            lasts_s: 0.8,
+            begin: |random, end| {
+                let stalled_s = if random.random_bool(0.2) { 0.03 * exponential(random) } else { 0.0 };
+                at_each(end, |_| 0.01, random).into_iter().filter(|at| *at < end - stalled_s).collect()
+            },
+        },
+        Sound {
+            name: "at random, 20 a second",
+            lasts_s: 3.0,
+            begin: |random, end| at_each(end, |random| 0.05 * exponential(random), random),
+        },
+        Sound {
+            name: "at random, 5 a second",
+            lasts_s: 10.0,
+            begin: |random, end| at_each(end, |random| 0.2 * exponential(random), random),
+        },
+        Sound {
+            name: "bursts of five at random",
+            lasts_s: 3.0,
+            begin: |random, end| {
+                let bursts = at_each(end, |random| 0.1 * exponential(random), random);
+                bursts.into_iter().flat_map(|at| (0..5).map(move |nth| at + 0.001 * f64::from(nth))).collect()
+            },
+        },
+        Sound {
+            name: "100 Hz, with pauses at random",
+            lasts_s: 3.0,
+            begin: |random, end| {
+                let pause = |random: &mut Xoshiro256PlusPlus| {
+                    if random.random_bool(0.02) { 0.2 * exponential(random) } else { 0.01 }
+                };
+                at_each(end, pause, random)
+            },
+        },
+    ];
+
+    fn exponential(random: &mut Xoshiro256PlusPlus) -> f64 {
+        -(1.0 - random.random::<f64>()).ln()
+    }
+
+    fn at_each(
+        end: f64,
+        mut interval: impl FnMut(&mut Xoshiro256PlusPlus) -> f64,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Vec<f64> {
+        let mut at = 0.1;
+        let next = || {
+            at += interval(random);
+            (at < end).then_some(at)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// Gates of a sound program with itself, in which B, and A never, is said to have ended too early; of so many.
+    fn wrongly_failed(sound: &Sound, gates: usize) -> usize {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut trial = || {
+            let began = (sound.begin)(&mut random, sound.lasts_s);
+            let silence_s = began.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+            let last_s = began.last().copied().unwrap_or(0.1);
+            Trial { silence_s, ..timed(last_s, sound.lasts_s + 0.05, began.len() as u64) }
+        };
+        let mut gate = || {
+            let mut pairs = Vec::new();
+            (0..40).for_each(|_| {
+                pairs.push((trial(), trial()));
+                mark(&mut pairs);
+            });
+            crate::Failures::of(pairs.iter()).is_worse
+        };
+        (0..gates).filter(|_| gate()).count()
+    }
+
+    #[test]
+    fn sound_programs_are_not_said_to_end_early() {
+        for sound in &SOUND {
+            let wrong = wrongly_failed(sound, 500);
+            assert!(wrong <= 5, "{}: {wrong} of 500 gates", sound.name);
         }
     }
 

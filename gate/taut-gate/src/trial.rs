@@ -52,6 +52,9 @@ pub struct Trial {
     /// When its last message began.
     #[serde(default)]
     pub last_s: f64,
+    /// The longest time from the begin of a message to that of the next.
+    #[serde(default)]
+    pub silence_s: f64,
     /// It was ended from outside, by the end of `--duration` or a signal to the recorder; else it ended by itself. `None`: not known.
     #[serde(default)]
     pub is_stopped: Option<bool>,
@@ -272,6 +275,8 @@ impl Trial {
             duration_s: analysis.totals.duration_s,
             first_s: chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
+            silence_s: chain.series.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).max().unwrap_or(0) as f64
+                / 1e9,
             is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
             tier: info.tier.word().to_owned(),
             chain: chain.name.clone(),
