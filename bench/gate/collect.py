@@ -17,8 +17,8 @@ from plan import KINDS, PINNED, Turn, turns
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYTHON = str(ROOT / ".venv/bin/python")
-SECONDS = {"native": 0.5, "teleop": 1.0}
-"""Length of a trial, as `taut gate` chooses it: 125 and 50 messages."""
+SECONDS = {"native": 0.5, "teleop": 0.6}
+"""Length of a trial, as `taut gate` chooses it: 125 and 30 messages."""
 POINTS = {"native": 8, "teleop": 12}
 SLOWED = {
     "native": "estimate.begin → estimate.end",

@@ -46,8 +46,7 @@ struct Usual {
     quiet_s: f64,
     /// A last message that is earlier by more is too early.
     slack_s: f64,
-    /// From the first to the last message.
-    span_s: f64,
+    active_s: f64,
     messages: f64,
     messages_spread: f64,
 }
@@ -78,7 +77,7 @@ impl Usual {
             quiet_s: spread(|trial| trial.duration_s - trial.last_s).0,
             slack_s: slack_s.into_iter().fold(0.0, f64::max),
             messages,
-            span_s: spread(|trial| trial.last_s - trial.first_s).0,
+            active_s: spread(|trial| trial.active_s).0,
             messages_spread,
         })
     }
@@ -102,7 +101,7 @@ impl Usual {
         let is_comparable = (self.is_timed || !is_stopped) && trial.dropped < 1.0;
         let messages = begun(trial);
         // One that takes as long as the others was ended by a clock, and not when its work was done.
-        let is_short = trial.last_s - trial.first_s < (1.0 - SHARE) * self.span_s;
+        let is_short = trial.active_s < (1.0 - SHARE) * self.active_s;
         let share = if self.is_timed || !is_short { TIMED_SHARE } else { SHARE };
         let slack = [MESSAGES, share * self.messages, SPREADS * self.messages_spread].into_iter().fold(0.0, f64::max);
         (is_comparable && expected - messages > slack)
@@ -122,7 +121,15 @@ mod tests {
     use super::*;
 
     fn timed(last_s: f64, duration_s: f64, messages: u64) -> Trial {
-        Trial { is_stopped: Some(true), first_s: 0.05, last_s, duration_s, messages, ..Trial::default() }
+        Trial {
+            is_stopped: Some(true),
+            first_s: 0.05,
+            last_s,
+            active_s: last_s - 0.05,
+            duration_s,
+            messages,
+            ..Trial::default()
+        }
     }
 
     fn by_itself(last_s: f64, messages: u64) -> Trial {

@@ -55,6 +55,9 @@ pub struct Trial {
     /// The longest time from the begin of a message to that of the next.
     #[serde(default)]
     pub silence_s: f64,
+    /// From the first to the last message at the chain's first point, dropped ones included.
+    #[serde(default)]
+    pub active_s: f64,
     /// It was ended from outside, by the end of `--duration` or a signal to the recorder; else it ended by itself. `None`: not known.
     #[serde(default)]
     pub is_stopped: Option<bool>,
@@ -277,6 +280,7 @@ impl Trial {
             last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             silence_s: chain.series.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).max().unwrap_or(0) as f64
                 / 1e9,
+            active_s: active_s(chain),
             is_stopped: analysis.ending.as_ref().map(|ending| is_stopped(&ending.reason)),
             tier: info.tier.word().to_owned(),
             chain: chain.name.clone(),
@@ -414,6 +418,11 @@ fn beside(probe: &Chain, duration_s: f64) -> Beside {
         until = until.max(to);
     }
     Beside { late: Figures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
+}
+
+fn active_s(chain: &Chain) -> f64 {
+    let first = chain.points.first();
+    first.and_then(|point| Some(point.messages.saturating_sub(1) as f64 / point.rate_hz?)).unwrap_or(0.0)
 }
 
 fn is_stopped(reason: &str) -> bool {

@@ -10,8 +10,10 @@ pub const PILOT: Duration = Duration::from_secs(3);
 pub const LONGER: Duration = Duration::from_secs(20);
 /// Messages without which a trial has no median.
 pub const LEAST: u64 = 20;
-/// Messages of a trial that a median, a share and a mean need: more bring less than another trial does.
-const USUAL: f64 = 50.0;
+/// Messages of a trial that a median needs: more bring less than another trial does.
+const USUAL: f64 = 30.0;
+/// Messages of a trial from which on rare ones are seen in the pairs of a gate: one in 200 is in every second pair.
+const RARE: f64 = 100.0;
 /// A quantile needs ten bursts of messages beyond it; these are half as many again.
 const BEYOND: f64 = 15.0;
 /// Pairs that the time is to hold, at least, where trials can be shorter for it.
@@ -43,14 +45,15 @@ impl Length {
     ///
     /// The variance of a figure over n trials is (between + within / length) / n, and n is the time divided by what a trial takes, overhead
     /// included; the best length is the square root of overhead × within / between (Cochran 1977, section 10.6). Medians vary between
-    /// runs by several times what 50 messages leave uncertain (docs/gate-proof.md), so that the best length is short: but not shorter than
-    /// the overhead, where messages cost next to nothing.
+    /// runs by several times what 30 messages leave uncertain (docs/statistics.md), so that the best length is short. For shares of rare messages it
+    /// is long: where the time of the overhead holds enough of them, a trial is as long as that.
     pub fn choose(pilot: &Pilot, settings: &Settings, max_time: Duration) -> Length {
         let trial = &pilot.trial;
         let span_s = (trial.last_s - trial.first_s).max(1e-3);
         let per_s = trial.messages as f64 / span_s;
         let overhead_s = (pilot.took.as_secs_f64() - span_s).max(0.0);
-        let wanted_s = (needed(&settings.votes) / per_s).max(overhead_s);
+        let rare_s = if overhead_s * per_s >= RARE { overhead_s } else { 0.0 };
+        let wanted_s = (needed(&settings.votes) / per_s).max(rare_s);
         let fitting_s = max_time.as_secs_f64() / (2.0 * PAIRS) - overhead_s;
         let steady_s = wanted_s.min(fitting_s.max(LEAST as f64 / per_s));
         if pilot.is_over && span_s <= steady_s.max(fitting_s.min(2.0 * wanted_s)) {
@@ -122,13 +125,13 @@ mod tests {
     fn a_loop_at_250_hz_is_judged_within_a_minute() {
         let length = chosen(250.0, &["hops.work.p50", "hops.work.slow"], 600);
         assert!((0.7..=1.0).contains(&length.duration.unwrap().as_secs_f64()), "{length:?}");
-        assert!(length.messages >= 50 && length.pair.as_secs_f64() * 14.0 < 60.0, "{length:?}");
+        assert!(length.messages >= 100 && length.pair.as_secs_f64() * 14.0 < 60.0, "{length:?}");
     }
 
     #[test]
     fn slow_loops_and_tails_take_longer_trials_as_far_as_the_time_allows() {
         let (median, tail) = (chosen(50.0, &["hops.work.p50"], 600), chosen(50.0, &["chain.total.p99"], 6000));
-        assert_eq!(median.messages, 50);
+        assert_eq!(median.messages, 30);
         assert!(tail.messages >= 1400, "{tail:?}");
         let short = chosen(50.0, &["chain.total.p99"], 600);
         assert!(short.pair.as_secs_f64() * 20.0 <= 601.0, "{short:?}");
