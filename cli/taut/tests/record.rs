@@ -242,6 +242,25 @@ fn few_descriptors_by_default_are_no_reason_for_a_lower_tier() {
     assert!(taut.status.success(), "{said}");
 }
 
+/// There are more processes than descriptors: the files of those that ended are taken up one after the other, and a duration still ends all.
+#[test]
+fn few_descriptors_lose_no_stamps_and_no_process() {
+    let bench = Bench::new();
+    let record = |options: &str, script: &str| {
+        let taut = cargo_bin!("taut").display().to_string();
+        let line =
+            format!("ulimit -n 32; exec {taut} record -q --tier stamps -o run.mcap {options} -- sh -c '{script}'");
+        let output = Command::new("sh").args(["-c", &line]).current_dir(bench.folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = record("", "for n in $(seq 40); do ./robot 1 300000 & done; wait");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(bench.report("run.mcap")["recording"]["stamps"], 40 * 4, "{said}");
+    // Those that are not ended end by themselves after 100 s.
+    let (code, said) = record("--duration 3", "for n in $(seq 40); do ./robot 100 1000000 & done; wait; exit 9");
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn a_signal_reaches_the_command_and_the_recording_is_whole() {
     let bench = Bench::new();

@@ -123,13 +123,17 @@ pub fn host_tid(pid: i32, own: i32) -> io::Result<Option<i32>> {
 }
 
 /// `root` and all its descendants that run now.
-pub fn tree(root: i32) -> Vec<i32> {
+///
+/// # Errors
+/// Not all of them could be asked.
+pub fn tree(root: i32) -> io::Result<Vec<i32>> {
     // Without CONFIG_PROC_CHILDREN every process of the machine must be asked for its parent.
     let has_children = Path::new(&format!("/proc/{root}/task/{root}/children")).exists();
     let parents: Vec<(i32, i32)> = match has_children {
         true => Vec::new(),
         false => {
-            pids().into_iter().filter_map(|pid| Some((pid, parent(&line(format!("/proc/{pid}/stat")))?))).collect()
+            let pids = numbers("/proc")?.into_iter();
+            pids.filter_map(|pid| Some((pid, parent(&line(format!("/proc/{pid}/stat")))?))).collect()
         }
     };
     let mut tree = vec![root];
@@ -137,19 +141,27 @@ pub fn tree(root: i32) -> Vec<i32> {
     while at < tree.len() {
         let of = tree[at];
         match has_children {
-            true => tree.extend(children(of)),
+            true => tree.extend(children(of)?),
             false => tree.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid)),
         }
         at += 1;
     }
-    tree
+    Ok(tree)
 }
 
 /// Children of all threads of a process.
-fn children(pid: i32) -> Vec<i32> {
-    let of_thread = |tid: i32| line(format!("/proc/{pid}/task/{tid}/children"));
-    let texts: Vec<String> = tids(pid).into_iter().map(of_thread).collect();
-    texts.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse().ok()).collect()
+fn children(pid: i32) -> io::Result<Vec<i32>> {
+    // One that has ended has none.
+    let or_gone = |error: io::Error| if is_gone(&error) { Ok(Vec::new()) } else { Err(error) };
+    let of_thread = |tid: i32| {
+        let text = text(format!("/proc/{pid}/task/{tid}/children"))?;
+        Ok(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+    };
+    let mut children = Vec::new();
+    for tid in numbers(&format!("/proc/{pid}/task")).or_else(or_gone)? {
+        children.extend(of_thread(tid).or_else(or_gone)?);
+    }
+    Ok(children)
 }
 
 /// Waits for children that ended, except `child`: orphans of the recorded tree, which its subreaper gets.
@@ -345,6 +357,7 @@ mod tests {
         assert!(runs(pid, before) && runs(pid, None) && exists("/proc/self"));
         assert!(thread(pid, pid, true, 0).is_err_and(|error| !is_gone(&error)));
         assert!(host_tid(pid, -1).is_err(), "nothing is known of a thread that could not be asked for");
+        assert!(tree(pid).is_err(), "nor of its children");
     }
 
     #[test]
@@ -361,7 +374,7 @@ mod tests {
     #[test]
     fn this_process_is_known() {
         let pid = std::process::id() as i32;
-        assert!(tree(pid).contains(&pid));
+        assert!(tree(pid).unwrap().contains(&pid));
         assert_eq!(uids(pid), Some(vec![rustix::process::geteuid().as_raw(); 4]));
         assert!(thread(pid, pid, true, 0).is_ok_and(|t| t.start_time > 0) && !cmdline(pid).is_empty());
     }

@@ -642,7 +642,7 @@ impl Recording {
         if let Some(channels) = &mut self.telemetry {
             channels.note_dead();
         }
-        let mut pids = proc::tree(self.root);
+        let mut pids = proc::tree(self.root).unwrap_or_default();
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
         pids.dedup();
@@ -887,8 +887,15 @@ impl Recording {
         self.drain_kernel();
         self.finish_profile();
         self.look_up_threads();
-        self.discover();
-        self.scan(monotonic_ns());
+        // Processes that have ended give their descriptors back to files that found none.
+        for _ in 0..MOST_DRAINS {
+            let known = self.session.as_ref().map_or(0, Session::processes);
+            self.discover();
+            self.scan(monotonic_ns());
+            if known == self.session.as_ref().map_or(0, Session::processes) {
+                break;
+            }
+        }
         self.calibrate();
         // All that is in the rings now, however much that is; processes that outlive the command may go on for ever.
         self.session.iter_mut().for_each(Session::seal);
@@ -949,8 +956,8 @@ impl Recording {
             return;
         }
         proc::bury_orphans(0);
-        let left: Vec<i32> =
-            proc::tree(own_pid()).into_iter().filter(|p| *p != own_pid() && proc::runs(*p, None)).collect();
+        let tree = proc::tree(own_pid()).unwrap_or_default();
+        let left: Vec<i32> = tree.into_iter().filter(|p| *p != own_pid() && proc::runs(*p, None)).collect();
         let name = |pid: &i32| format!("{} ({pid})", proc::line(format!("/proc/{pid}/comm")));
         match left.as_slice() {
             [] => {}

@@ -4,7 +4,10 @@
 use std::{
     fs::{File, TryLockError},
     io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
     path::Path,
     sync::atomic::{AtomicU32, AtomicU64},
 };
@@ -15,6 +18,9 @@ use crate::{cut::Watched, owner::Owner, proc};
 
 /// What is laid out at least.
 pub const HEADER_BYTES: usize = 4096;
+
+/// Left for /proc, which says who runs, and for saves: the kernel gives the lowest free number.
+const SPARE_DESCRIPTORS: u64 = 8;
 
 /// The file, mapped.
 pub struct Shared {
@@ -42,6 +48,10 @@ impl Shared {
         // Not waited for: what has this name may be a pipe.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        if limit.is_some_and(|limit| file.as_raw_fd() as u64 + SPARE_DESCRIPTORS >= limit) {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() < HEADER_BYTES as u64 {
             return Err(bad("shorter than a header"));

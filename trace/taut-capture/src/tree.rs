@@ -40,7 +40,7 @@ impl Subreaper {
             thread::sleep(LOOK);
         }
         proc::bury_orphans(0);
-        let left = running();
+        let left = running().unwrap_or_default();
         if left.is_empty() {
             return Ok(sweep.ended.len());
         }
@@ -71,7 +71,11 @@ impl Sweep {
 
     /// Sends what is due. True: nothing runs, or SIGKILL does not end it either.
     pub fn step(&mut self) -> bool {
-        let (running, now) = (running(), Instant::now());
+        let now = Instant::now();
+        let Some(running) = running() else {
+            self.was_empty = false;
+            return now >= self.kill_at + self.grace;
+        };
         for pid in &running {
             if !self.ended.contains(pid) {
                 self.ended.push(*pid);
@@ -87,7 +91,8 @@ impl Sweep {
     }
 }
 
-fn running() -> Vec<i32> {
+/// None where they cannot be listed for the moment.
+fn running() -> Option<Vec<i32>> {
     let own = std::process::id() as i32;
-    proc::tree(own).into_iter().filter(|pid| *pid != own && proc::runs(*pid, None)).collect()
+    Some(proc::tree(own).ok()?.into_iter().filter(|pid| *pid != own && proc::runs(*pid, None)).collect())
 }

@@ -90,7 +90,7 @@ impl Profiler {
         let Profiling { scope, hz } = wanted;
         let sampler = Sampler::start(pid, existing, scope, hz)?;
         let running = match scope {
-            Scope::Tree if existing => proc::tree(pid),
+            Scope::Tree if existing => proc::tree(pid)?,
             Scope::Tree => Vec::new(),
             Scope::System => proc::pids(),
         };
