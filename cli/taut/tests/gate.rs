@@ -303,6 +303,20 @@ fn a_candidate_that_aborts_now_and_then_fails_the_gate() {
 }
 
 #[test]
+fn the_length_of_a_trial_counts_from_the_first_stamp() {
+    let folder = Folder::new();
+    folder.build(20);
+    folder.write("late", "#!/bin/sh\nsleep 1\nexec ./loop 20 40 100000000\n");
+    assert!(folder.sh("chmod +x late").status.success());
+    let run = ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
+    let said = folder.json(&run);
+    for side in ["a", "b"] {
+        assert_eq!(said["failed_runs"][side]["failed"], 0, "{said}");
+    }
+    assert_eq!((&said["verdict"], &said["pairs"]), (&"not_enough_evidence".into(), &2.into()), "{said}");
+}
+
+#[test]
 fn every_chain_is_held_against_its_own_limits() {
     let folder = Folder::new();
     folder.build(20);

@@ -49,6 +49,9 @@ pub struct Trial {
     /// When its first message began, from the first record on.
     #[serde(default)]
     pub first_s: f64,
+    /// The same of whichever chain began first, the probe's apart: a run's duration counts from about there.
+    #[serde(default)]
+    pub begun_s: f64,
     /// When its last message began.
     #[serde(default)]
     pub last_s: f64,
@@ -276,7 +279,8 @@ impl Trial {
             host: Host { name: info.host.clone(), kernel: info.kernel.clone(), cpu: info.cpu.clone(), cpus: info.cpus },
             started_unix_s: info.start_realtime_ns as f64 / 1e9,
             duration_s: analysis.totals.duration_s,
-            first_s: chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9),
+            first_s: first_s(chain),
+            begun_s: chains(analysis).filter(|chain| !chain.series.is_empty()).map(first_s).fold(first_s(chain), f64::min),
             last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             silence_s: chain.series.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).max().unwrap_or(0) as f64
                 / 1e9,
@@ -327,9 +331,18 @@ impl Trial {
     }
 }
 
+/// All but the probe's.
+fn chains(analysis: &Analysis) -> impl Iterator<Item = &Chain> + Clone {
+    let probe = probe_chain(analysis).map(|chain| &chain.name);
+    analysis.chains.iter().filter(move |chain| Some(&chain.name) != probe)
+}
+
+fn first_s(chain: &Chain) -> f64 {
+    chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9)
+}
+
 fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a Chain, Error> {
-    let probe = probe_chain(analysis).map(|chain| chain.name.clone());
-    let mut chains = analysis.chains.iter().filter(|chain| Some(&chain.name) != probe.as_ref());
+    let mut chains = chains(analysis);
     match &wanted.chain {
         Some(word) => chains.clone().find(|chain| chain.name == *word).ok_or_else(|| Error::NoChain {
             recording: name.to_owned(),

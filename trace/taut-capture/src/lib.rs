@@ -37,7 +37,7 @@ pub use owner::namespace_of;
 pub use pace::Pace;
 pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
-pub use record::{End, Options, Progress, Recorded, Started, give_way, record};
+pub use record::{End, FirstStamp, Options, Progress, Recorded, Started, give_way, record};
 pub use recorders::{Recorder, recorder_of, recorders};
 pub use saves::save_now;
 pub use target::{Target, session_of};

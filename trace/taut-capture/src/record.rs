@@ -15,7 +15,9 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use taut_clock::{ClockPair, Counter, monotonic_ns};
-use taut_recording::{Compression, Ending, Info, Lost, LostWhat, Record, Tier, Writer, failure, printable};
+use taut_recording::{
+    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, StampBatch, Tier, Writer, failure, printable,
+};
 
 use crate::{
     Error, Flight, Target,
@@ -67,6 +69,8 @@ pub struct Options {
     pub target: Target,
     /// Stop after this long; all processes of a command then get SIGTERM.
     pub duration: Option<Duration>,
+    /// `duration` counts from the first stamp; `None`: from the start.
+    pub from_first_stamp: Option<FirstStamp>,
     /// Insist on a tier; `None` takes the best there is.
     pub tier: Option<Tier>,
     /// Insist on "ftrace" or "perf".
@@ -87,6 +91,15 @@ pub struct Options {
     pub taut_version: String,
     /// Keep the last seconds only: `output` is then in memory, and gives back what is older.
     pub flight: Option<Flight>,
+}
+
+/// The stamp that a duration counts from.
+#[derive(Clone, Debug)]
+pub struct FirstStamp {
+    /// It is waited for at most so long; without one the duration counts from then.
+    pub within: Duration,
+    /// Stamps at these points do not count: a probe that runs beside the program stamps at once.
+    pub except: &'static [&'static str],
 }
 
 /// Told once, when the recording runs.
@@ -225,7 +238,7 @@ fn record_command(
     recording.begin();
     missed.into_iter().for_each(|signal| send(pid, signal));
     started(&recording.started);
-    let (exit_code, end) = recording.follow_child(&mut child, signals, options.duration, progress);
+    let (exit_code, end) = recording.follow_child(&mut child, signals, progress);
     recording.finish(Some(exit_code), end, progress)
 }
 
@@ -265,7 +278,7 @@ fn record_process(
         );
     }
     started(&recording.started);
-    let end = recording.follow_pid(pid, signals, options.duration, progress);
+    let end = recording.follow_pid(pid, signals, progress);
     recording.finish(None, end, progress)
 }
 
@@ -343,6 +356,12 @@ struct Recording {
     root: i32,
     started: Started,
     began: Instant,
+    duration: Option<Duration>,
+    from_first_stamp: Option<FirstStamp>,
+    /// Numbers of the names that do not count as its point.
+    not_first: Vec<u32>,
+    /// When the first stamp that counts was read.
+    first_stamp: Option<Instant>,
     ending: Ending,
     warnings: Vec<String>,
     is_stranger_told: bool,
@@ -431,6 +450,10 @@ impl Recording {
             root: if wanted.follow_existing_threads { pid } else { own_pid() },
             started,
             began: Instant::now(),
+            duration: options.duration,
+            from_first_stamp: options.from_first_stamp.clone(),
+            not_first: Vec::new(),
+            first_stamp: None,
             ending: Ending::default(),
             warnings: Vec::new(),
             is_stranger_told: false,
@@ -461,7 +484,6 @@ impl Recording {
         &mut self,
         child: &mut Child,
         signals: &mut Signals,
-        duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
     ) -> (i32, End) {
         let pid = child.id() as i32;
@@ -479,7 +501,7 @@ impl Recording {
             }
             let asked = signals.take(status.is_none().then_some(pid));
             self.save_if_asked(&asked);
-            let is_over = duration.is_some_and(|d| self.began.elapsed() >= d);
+            let is_over = self.left().is_some_and(|left| left.is_zero());
             reason = match asked.to_end {
                 Some(signal) => End::Signal(signal),
                 None if is_over && sweep.is_none() => End::Duration,
@@ -492,7 +514,7 @@ impl Recording {
             if status.is_some() {
                 std::thread::sleep(tree::LOOK);
             } else {
-                self.rest(pace, duration, &mut end);
+                self.rest(pace, &mut end);
             }
         }
     }
@@ -501,7 +523,6 @@ impl Recording {
         &mut self,
         pid: i32,
         signals: &mut Signals,
-        duration: Option<Duration>,
         progress: &mut dyn FnMut(&Progress),
     ) -> End {
         let born = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
@@ -516,18 +537,26 @@ impl Recording {
             if let Some(signal) = asked.to_end {
                 return End::Signal(signal);
             }
-            if duration.is_some_and(|d| self.began.elapsed() >= d) {
+            if self.left().is_some_and(|left| left.is_zero()) {
                 return End::Duration;
             }
-            self.rest(pace, duration, &mut end);
+            self.rest(pace, &mut end);
         }
     }
 
+    /// Of the duration, as far as is known now: a first stamp may still come.
+    fn left(&self) -> Option<Duration> {
+        let from = match &self.from_first_stamp {
+            Some(first) => self.first_stamp.unwrap_or(self.began + first.within),
+            None => self.began,
+        };
+        self.duration.map(|duration| (from + duration).saturating_duration_since(Instant::now()))
+    }
+
     /// Until the next round is due, the time is over, the process ends, or a signal comes.
-    fn rest(&self, pace: Pace, duration: Option<Duration>, end: &mut Option<OwnedFd>) {
+    fn rest(&self, pace: Pace, end: &mut Option<OwnedFd>) {
         // Once it is over, what was asked to end is waited for.
-        let left =
-            duration.map(|duration| duration.saturating_sub(self.began.elapsed())).filter(|left| !left.is_zero());
+        let left = self.left().filter(|left| !left.is_zero());
         let rest = pace.rest().min(left.unwrap_or(Duration::MAX));
         if rest.is_zero() {
             return;
@@ -685,6 +714,7 @@ impl Recording {
 
     fn take(&mut self, drained: Drained) {
         let fresh = self.session.as_mut().map(|s| s.names().take_fresh()).unwrap_or_default();
+        self.look_for_first_stamp(&fresh, &drained.batches);
         fresh.into_iter().for_each(|name| self.write(&Record::Name(name)));
         for batch in drained.batches {
             self.write(&Record::Stamps(batch));
@@ -696,6 +726,18 @@ impl Recording {
             self.lost(LostWhat::Telemetry, place, count);
         }
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
+    }
+
+    fn look_for_first_stamp(&mut self, names: &[Name], batches: &[StampBatch]) {
+        let Some(FirstStamp { except, .. }) = &self.from_first_stamp else { return };
+        if self.first_stamp.is_some() {
+            return;
+        }
+        self.not_first.extend(names.iter().filter(|name| except.contains(&name.name.as_str())).map(|name| name.id));
+        let counts = |(kind, point): (&u8, &u32)| *kind == Kind::Stamp as u8 && !self.not_first.contains(point);
+        if batches.iter().any(|batch| batch.kind.iter().zip(&batch.point).any(counts)) {
+            self.first_stamp = Some(Instant::now());
+        }
     }
 
     fn drain_kernel(&mut self) {

@@ -21,7 +21,9 @@ use super::{
 
 /// A baseline that fails so often from the first run on is no baseline.
 const FAILURES_MAX: usize = 3;
-/// What a run may take beyond its duration.
+/// A run's duration counts from its first stamp: what a program takes to start depends on the machine's load. Without a stamp it counts from here.
+const START: Duration = Duration::from_secs(20);
+/// What a run may take beyond its duration and its start.
 const LATE: Duration = Duration::from_secs(30);
 /// Lines of the output of a run that failed.
 const LAST_LINES: usize = 5;
@@ -32,7 +34,7 @@ const OF_THE_SHELL: [&str; 6] =
 /// How trials are run.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Stop each command after so long; where two programs run in turns and it is not given, it is chosen.
+    /// Stop each command so long after its first stamp; where two programs run in turns and it is not given, it is chosen.
     pub duration: Option<Duration>,
     /// For everything.
     pub max_time: Duration,
@@ -121,7 +123,8 @@ impl Live {
 
     /// Makes trials as long as stored ones, which they are compared with.
     pub fn as_long_as(&mut self, stored: &[Trial]) {
-        let mut lengths: Vec<f64> = stored.iter().map(|trial| trial.duration_s).filter(|s| *s > 0.0).collect();
+        let length = |trial: &Trial| trial.duration_s - trial.first_s;
+        let mut lengths: Vec<f64> = stored.iter().map(length).filter(|s| *s > 0.0).collect();
         lengths.sort_unstable_by(f64::total_cmp);
         if let (None, Some(median)) = (self.runs.duration, lengths.get(lengths.len() / 2)) {
             self.runs.duration = Some(Duration::from_secs_f64(median * 1.05));
@@ -146,7 +149,7 @@ impl Live {
         }
         let trial = self.reader.trial(&path, &format!("the first run of A ({})", a.command))?;
         let _ = std::fs::remove_file(&path);
-        Ok(Pilot { took: began.elapsed(), is_over: began.elapsed() < length, trial })
+        Ok(Pilot { took: began.elapsed(), is_over: trial.is_stopped == Some(false), trial })
     }
 
     /// On stderr, above the bar.
@@ -309,14 +312,15 @@ impl Live {
             taut.arg("--probe");
         }
         if let Some(duration) = duration {
-            taut.args(["--duration", &duration.as_secs_f64().to_string()]);
+            let [duration, start] = [duration, START].map(|time| time.as_secs_f64().to_string());
+            taut.args(["--duration", &duration, "--first-stamp-within", &start]);
         }
         if let Some(folder) = &program.folder {
             taut.current_dir(folder);
         }
         taut.args(["--", "sh", "-c", &program.command]).env("TAUT_GATE_SEED", seed.to_string());
         taut.env_remove("TAUT_SESSION").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let limit = duration.unwrap_or(self.runs.max_time) + LATE;
+        let limit = duration.map_or(self.runs.max_time, |duration| START + duration) + LATE;
         let Ran { status, is_late, left } = self.interrupt.run_trial(&mut taut, limit)?;
         self.left += left;
         if status.success() && !is_late {

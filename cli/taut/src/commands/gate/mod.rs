@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
     budgets: bool,
 
-    /// Stop each run after this time [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
+    /// Stop each run so long after its first stamp [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
     /// Have a verdict within this time.

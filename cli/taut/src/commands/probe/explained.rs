@@ -26,6 +26,7 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
         output: recording.clone(),
         target: Target::Command(command(args, &findings)?),
         duration: None,
+        from_first_stamp: None,
         tier: None,
         kernel_source: None,
         depth: Depth::Irq,

@@ -5,7 +5,7 @@ use std::{cell::RefCell, ffi::OsString, io::IsTerminal, path::PathBuf, time::Dur
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGKILL, SIGTERM};
-use taut_capture::{Depth, End, Options, Profiling, Progress, Recorded, Scope, Started, Target};
+use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Progress, Recorded, Scope, Started, Target};
 use taut_recording::{Compression, Shown, Tier};
 use taut_report::words;
 
@@ -40,6 +40,9 @@ pub struct Args {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
+    /// Count --duration from the first stamp; without a stamp for this time, from then.
+    #[arg(long, value_name = "TIME", requires = "duration", value_parser = time::length)]
+    first_stamp_within: Option<Duration>,
     /// Insist on a tier of kernel events [default: the best this user may have].
     #[arg(long, value_parser = ["full", "self", "stamps"])]
     tier: Option<String>,
@@ -176,6 +179,7 @@ fn options(args: &Args) -> Result<Options> {
         output: args.output.clone(),
         target,
         duration: args.duration,
+        from_first_stamp: args.first_stamp_within.map(|within| FirstStamp { within, except: &taut_probe::POINTS }),
         tier: args.tier.as_deref().and_then(Tier::from_word),
         kernel_source: args.kernel_source.clone(),
         depth,
