@@ -313,7 +313,7 @@ fn the_length_of_a_trial_counts_from_the_first_stamp() {
     for side in ["a", "b"] {
         assert_eq!(said["failed_runs"][side]["failed"], 0, "{said}");
     }
-    assert_eq!((&said["verdict"], &said["pairs"]), (&"not_enough_evidence".into(), &2.into()), "{said}");
+    assert_eq!((&said["verdict"], &said["pairs"]), (&"not enough evidence".into(), &2.into()), "{said}");
 }
 
 #[test]
