@@ -2,6 +2,8 @@
 
 use std::{io::ErrorKind, process::ExitCode};
 
+use taut_capture::End;
+
 /// Nothing to add.
 pub const FINE: u8 = 0;
 /// A finding against what was examined, where one was asked for: the result says which.
@@ -127,7 +129,8 @@ pub fn code_of(error: &anyhow::Error, codes: Codes) -> u8 {
     match (of_capture, codes) {
         (Some(taut_capture::Error::CommandNotFound { .. }), Codes::Command) => COMMAND_NOT_FOUND,
         (Some(taut_capture::Error::CommandFailed { .. }), Codes::Command) => COMMAND_FAILED,
-        // It ran, and this much was lost of it.
+        // It ran, and this much was lost of it. SIGTERM and SIGKILL are how --duration ends a command.
+        (Some(taut_capture::Error::Stopped { exit_code: Some(143 | 137), end: End::Duration, .. }), _) => IO_FAILED,
         (Some(taut_capture::Error::Stopped { exit_code: Some(code @ 1..), .. }), Codes::Command) => {
             (*code).clamp(1, 255) as u8
         }

@@ -17,8 +17,8 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
         None => {
             let mut stdout = std::io::stdout().lock();
             // In a pipe, too: `less -R` and a CI's log obey as a terminal does. No form has such a character of its own.
-            stdout.write_all(harmless(text).as_bytes())?;
-            stdout.flush()?;
+            let written = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush());
+            as_far_as_it_is_read(written.map_err(Into::into))?;
         }
         Some(path) => file(path, |out| Ok(out.write_all(text.as_bytes())?))?,
     }
@@ -58,8 +58,7 @@ fn colour(text: &str) -> usize {
 pub fn file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     if path == Path::new("-") {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
-        write(&mut stdout)?;
-        return Ok(stdout.flush()?);
+        return as_far_as_it_is_read(write(&mut stdout).and_then(|()| Ok(stdout.flush()?)));
     }
     let cannot = || format!("{}: cannot write", path.shown());
     // What is no file (a pipe, a device) is written to and never replaced; of a link it is the file behind it.
@@ -88,8 +87,8 @@ pub fn recording<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) -> Resu
     let whole = folder.path().join("recording.mcap");
     let written = write(&whole)?;
     let mut stdout = std::io::stdout().lock();
-    std::io::copy(&mut std::fs::File::open(&whole)?, &mut stdout)?;
-    stdout.flush()?;
+    let copied = std::io::copy(&mut std::fs::File::open(&whole)?, &mut stdout).and_then(|_| stdout.flush());
+    as_far_as_it_is_read(copied.map_err(Into::into))?;
     Ok(written)
 }
 
@@ -143,7 +142,12 @@ pub fn style(path: Option<&Path>) -> Style {
     Style { color: path.is_none() && std::io::stdout().is_terminal() && allowed }
 }
 
-/// Somebody downstream has read enough: that is success.
+/// A reader that closed its end has read enough. The command goes on: its exit code is its verdict, and further files are to be written.
+fn as_far_as_it_is_read(written: Result<()>) -> Result<()> {
+    written.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+}
+
+/// The reader of a pipe has read enough: that is success.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
 }

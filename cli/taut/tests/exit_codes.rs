@@ -175,6 +175,10 @@ fn a_disk_that_fails_is_an_io_failure() {
         bash.status().unwrap().code()
     };
     assert_eq!(code(0), Some(6));
+    let line = format!("ulimit -f 40; exec {taut} record -q --duration 3 -o run.mcap -- sh -c '{HEAVY} exec sleep 100'");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &line]).current_dir(folder.0.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    assert_eq!(bash.status().unwrap().code(), Some(6), "SIGTERM is how --duration ends a command");
     assert_eq!(code(9), Some(9), "the program's own failure comes first");
 }
 
@@ -311,4 +315,21 @@ fn what_is_interrupted_before_it_is_done_says_by_which_signal() {
     }
     program.kill().unwrap();
     program.wait().unwrap();
+}
+
+/// What a reader of the result does with it changes no verdict, and no other file that was asked for.
+#[test]
+fn a_closed_stdout_changes_no_exit_code() {
+    let Some(folder) = recordings() else { return };
+    folder.write("taut.toml", "[[chain]]\npoints = [\"a\", \"b\"]\nmissed_max_percent = 0\ndeadline_us = 0.001\n");
+    for arguments in [
+        &["report", "damaged.mcap"][..],
+        &["gate", "--budgets", "--candidate", "run.mcap", "--markdown", "gate.md"],
+        &["export", "csv", "run.mcap", "-o", "-"],
+    ] {
+        let wanted = output(&folder, arguments).status.code();
+        let closed = taut(&folder, arguments).stdout(std::io::pipe().unwrap().1).status().unwrap().code();
+        assert_eq!(closed, wanted, "{arguments:?}");
+    }
+    assert!(folder.path("gate.md").exists());
 }

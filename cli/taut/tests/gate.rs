@@ -302,6 +302,44 @@ fn a_candidate_that_aborts_now_and_then_fails_the_gate() {
     assert!(said["failed_runs"]["a"]["failed"].as_u64().unwrap() > 0, "{said}");
 }
 
+/// Sound runs, and three failures behind what the times need.
+#[test]
+fn a_failure_behind_the_last_look_at_stored_trials_is_counted() {
+    let folder = Folder::new();
+    folder.set("a.jsonl", &Made::default(), 30, 1, 0.0);
+    folder.set("b.jsonl", &Made::default(), 30, 2, 0.5);
+    let run = ["gate", "--baseline", "a.jsonl", "--candidate", "b.jsonl"];
+    folder.taut(&run).code(0);
+    let mut lines: Vec<Value> = folder.read("b.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for at in [26, 28, 29] {
+        lines[at]["void"] = serde_json::json!({ "why": "failed", "failure": { "how": "signal 6 (SIGABRT)", "said": [] } });
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    folder.write("b.jsonl", &text);
+    folder.taut(&run).code(1).stdout(predicate::str::starts_with("WORSE: B failed in 3 of 30 runs"));
+    // More runs than make pairs.
+    folder.set("a.jsonl", &Made::default(), 14, 1, 0.0);
+    folder.taut(&run).code(1).stdout(predicate::str::starts_with("WORSE: B failed in 3 of 30 runs"));
+}
+
+/// A shell that is ended with its program says nothing of how that ended.
+#[test]
+fn a_candidate_that_crashes_when_it_is_ended_fails_the_gate() {
+    let folder = Folder::new();
+    folder.build(20);
+    let crashes = format!("#include <signal.h>\nstatic void stop(int signal) {{ abort(); }}\n{LOOP}")
+        .replace("ROUNDS", "20")
+        .replace("char **argv) {", "char **argv) {\n  signal(SIGTERM, stop);");
+    folder.write("crashes.c", &crashes);
+    let build = format!("gcc -std=c11 -D_DEFAULT_SOURCE -O1 -pthread -I {} crashes.c -o crashes", include().display());
+    assert!(folder.sh(&build).status.success());
+    let run = ["gate", "--quiet", "--no-probe", "--pairs", "4", "--duration", "300ms"];
+    let sides = ["--a", "./loop 20 40 100000000", "--b", "./crashes 20 40 100000000; true"];
+    let output = folder.taut(&[&run[..], &sides].concat()).code(1).get_output().clone();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("WORSE: B failed in ") && said.contains("SIGABRT"), "{said}");
+}
+
 #[test]
 fn the_length_of_a_trial_counts_from_the_first_stamp() {
     let folder = Folder::new();

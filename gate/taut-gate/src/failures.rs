@@ -37,8 +37,12 @@ pub struct SideFailures {
 impl Failures {
     /// Of these pairs.
     pub fn of<'a>(pairs: impl Iterator<Item = &'a (Trial, Trial)> + Clone) -> Failures {
-        let a = SideFailures::of(pairs.clone().map(|(a, _)| a));
-        let b = SideFailures::of(pairs.map(|(_, b)| b));
+        Failures::of_sides(pairs.clone().map(|(a, _)| a), pairs.map(|(_, b)| b))
+    }
+
+    /// Of all runs of each side, be they more than make pairs.
+    pub(crate) fn of_sides<'a>(a: impl Iterator<Item = &'a Trial>, b: impl Iterator<Item = &'a Trial>) -> Failures {
+        let (a, b) = (SideFailures::of(a), SideFailures::of(b));
         let p_worse = p_more(&a, &b);
         // A program that fails now and then is a defect, however few runs show it: chance is asked only where A fails as well.
         let is_worse = b.failed > 0 && (a.failed == 0 || p_worse <= ALPHA);

@@ -60,6 +60,21 @@ pub struct Gated {
     pub fresh: Vec<(Trial, Trial)>,
 }
 
+impl Gated {
+    /// Counts the failures of all stored trials. The gate looks at no more pairs than it needs for the times, and a run behind them may have failed.
+    pub fn count_failures(&mut self, a: &[Trial], b: &[Trial]) {
+        let mut pairs: Vec<(Trial, Trial)> = a.iter().cloned().zip(b.iter().cloned()).collect();
+        early::mark(&mut pairs);
+        let behind = pairs.len();
+        let of_a = pairs.iter().map(|(a, _)| a).chain(&a[behind..]);
+        let of_b = pairs.iter().map(|(_, b)| b).chain(&b[behind..]);
+        self.outcome.failures = Failures::of_sides(of_a, of_b);
+        if self.outcome.failures.is_worse {
+            self.outcome.verdict = Verdict::Worse;
+        }
+    }
+}
+
 /// Runs a gate on the pairs (A, B) that `next` makes, until it is sure or `next` has no more (`None`: the time is up).
 ///
 /// When that is must not depend on the pairs' figures. Errors of `next` end the gate.
@@ -127,7 +142,7 @@ fn looks<E: From<Error>>(
                 is_out = true;
                 break;
             };
-            let first = pairs.iter().flat_map(|(a, b): &(Trial, Trial)| [a, b]).find(|trial| trial.failure().is_none());
+            let first = pairs.iter().flat_map(|(a, b): &(Trial, Trial)| [a, b]).find(|trial| trial.was_read());
             first.map_or(Ok(()), |first| first.same_chain(&a).and_then(|()| first.same_chain(&b)))?;
             a.same_chain(&b)?;
             pairs.push((a, b));
@@ -296,7 +311,7 @@ fn outcome(
     let hops = blame::hops(&sound);
     let blamed = (verdict == Verdict::Worse).then(|| blame::blamed(&ballots, &hops)).flatten();
     let trials = || all.iter().flat_map(|(a, b)| [a, b]);
-    let named = trials().find(|trial| trial.failure().is_none());
+    let named = trials().find(|trial| trial.was_read());
     let plot = |of: fn(&(Trial, Trial)) -> &Plot| Plot::sum(sound.iter().map(|pair| of(pair)));
     Outcome {
         verdict,
@@ -337,7 +352,11 @@ fn why_void(pairs: &[(Trial, Trial)]) -> Option<Verdict> {
         return None;
     }
     let is_lost = |trial: &Trial| {
-        matches!(trial.void, Some(Void::LostStamps { .. } | Void::LostKernelEvents { .. } | Void::Damaged { .. }))
+        use Void::{Damaged, LostKernelEvents, LostStamps, NotRecorded};
+        matches!(
+            trial.void,
+            Some(LostStamps { .. } | LostKernelEvents { .. } | Damaged { .. } | NotRecorded { .. })
+        )
     };
     let lost = pairs.iter().filter(|(a, b)| is_lost(a) || is_lost(b)).count();
     let (failed, stalled) =

@@ -195,6 +195,12 @@ pub enum Void {
         /// Share of the time.
         stalled: f64,
     },
+    /// The recorder failed, and not the program.
+    #[error("it could not be recorded: {what}")]
+    NotRecorded {
+        /// What the recorder said.
+        what: String,
+    },
     /// The program failed: evidence against its side, see [`Failures`](crate::Failures).
     #[error("the command failed: {failure}")]
     Failed {
@@ -242,6 +248,11 @@ impl Trial {
     /// A run that failed. What it recorded before is left out: it did not do the same work.
     pub fn failed(name: &str, failure: Failure) -> Trial {
         Trial { name: name.to_owned(), void: Some(Void::Failed { failure }), ..Trial::default() }
+    }
+
+    /// Whether there is a recording of it: of a run that failed, or that could not be recorded, no chain is known.
+    pub fn was_read(&self) -> bool {
+        !matches!(self.void, Some(Void::Failed { .. } | Void::NotRecorded { .. }))
     }
 
     /// How its run failed, if it did.
@@ -318,8 +329,7 @@ impl Trial {
 
     /// Whether both are trials of one chain.
     pub fn same_chain(&self, other: &Trial) -> Result<(), Error> {
-        // A run that failed has none.
-        if self.points == other.points || self.failure().is_some() || other.failure().is_some() {
+        if self.points == other.points || !self.was_read() || !other.was_read() {
             return Ok(());
         }
         Err(Error::OtherChain {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::End;
+
 /// Why a recording failed. Texts name the thing and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -109,6 +111,8 @@ pub enum Error {
         file_bytes: u64,
         /// Of the command; `None` when attached.
         exit_code: Option<i32>,
+        /// What ended the recording.
+        end: End,
     },
     /// Stacks cannot be sampled; the source says what grants it.
     #[error("sampling of stacks (--profile)")]

@@ -81,6 +81,16 @@ impl Refused {
         self.files.retain(|path, _| listed.contains_key(path));
     }
 
+    /// It was taken up.
+    pub fn forget(&mut self, path: &Path) {
+        self.files.remove(path);
+    }
+
+    /// Those that may still be taken up.
+    pub fn momentary(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter(|(_, is_final)| !**is_final).map(|(path, _)| path.as_path())
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.files.clear();

@@ -165,8 +165,11 @@ fn children(pid: i32) -> io::Result<Vec<i32>> {
 }
 
 /// Waits for children that ended, except `child`: orphans of the recorded tree, which its subreaper gets.
-/// Unwaited they would stay, and count as outliving the command.
-pub fn bury_orphans(child: i32) {
+/// Unwaited they would stay, and count as outliving the command. Returns the signal of the last one that crashed.
+pub fn bury_orphans(child: i32) -> Option<i32> {
+    const CRASHES: [i32; 7] =
+        [libc::SIGABRT, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
+    let mut crashed = None;
     loop {
         // SAFETY: all zeros is a valid siginfo_t to write to. NOWAIT leaves the status where it is: that of
         // `child` is for its owner. `si_pid` is 0 when there was none.
@@ -176,10 +179,14 @@ pub fn bury_orphans(child: i32) {
             if libc::waitid(libc::P_ALL, 0, &mut info, look) == 0 { info.si_pid() } else { 0 }
         };
         if ended == 0 || ended == child {
-            return;
+            return crashed;
         }
-        // SAFETY: waits for a child of ours and wants no status.
-        unsafe { libc::waitpid(ended, std::ptr::null_mut(), libc::WNOHANG) };
+        let mut status = 0;
+        // SAFETY: waits for a child of ours; `status` is written to.
+        let waited = unsafe { libc::waitpid(ended, &mut status, libc::WNOHANG) };
+        if waited == ended && libc::WIFSIGNALED(status) && CRASHES.contains(&libc::WTERMSIG(status)) {
+            crashed = Some(libc::WTERMSIG(status));
+        }
     }
 }
 

@@ -55,6 +55,8 @@ const PROGRESS_NS: u64 = 200_000_000;
 const ROOM_FOR_A_PROCESS: u64 = 8 << 20;
 /// After SIGTERM at the end of `duration`, until SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// The code of a command that SIGTERM ended.
+const SHELL_TERMINATED: i32 = 128 + libc::SIGTERM;
 /// At the end, of the telemetry rings: enough for the largest, in case somebody goes on writing.
 const MOST_DRAINS: usize = 1000;
 /// Different sentences kept; a process that writes nonsense must not fill our memory with them.
@@ -362,6 +364,8 @@ struct Recording {
     not_first: Vec<u32>,
     /// When the first stamp that counts was read.
     first_stamp: Option<Instant>,
+    /// The signal of the last orphan of the command that crashed.
+    crashed: Option<i32>,
     ending: Ending,
     warnings: Vec<String>,
     is_stranger_told: bool,
@@ -454,6 +458,7 @@ impl Recording {
             from_first_stamp: options.from_first_stamp.clone(),
             not_first: Vec::new(),
             first_stamp: None,
+            crashed: None,
             ending: Ending::default(),
             warnings: Vec::new(),
             is_stranger_told: false,
@@ -497,7 +502,13 @@ impl Recording {
             if let Some(status) = status.filter(|_| is_swept) {
                 // What a terminal sends reaches both at once.
                 let ended = signals.take(None).to_end.map_or(reason, End::Signal);
-                return (exit_code(status), ended);
+                self.bury_orphans(pid);
+                // A shell that SIGTERM ended says nothing of its program, which may have crashed on the same signal.
+                let code = match (exit_code(status), self.crashed) {
+                    (SHELL_TERMINATED, Some(signal)) if sweep.is_some() => 128 + signal,
+                    (code, _) => code,
+                };
+                return (code, ended);
             }
             let asked = signals.take(status.is_none().then_some(pid));
             self.save_if_asked(&asked);
@@ -664,7 +675,7 @@ impl Recording {
     /// or were renamed.
     fn scan(&mut self, now_ns: u64) {
         if self.root == own_pid() {
-            proc::bury_orphans(self.started.pid);
+            self.bury_orphans(self.started.pid);
         }
         let drained = self.session.as_mut().map(Session::reap).unwrap_or_default();
         self.take(drained);
@@ -793,8 +804,12 @@ impl Recording {
 
     /// Counters are read after each look at the rings: what is new was lost since the look before.
     fn lost(&mut self, what: LostWhat, place: String, count: u64) {
+        self.lost_of(what, place, count, false);
+    }
+
+    fn lost_of(&mut self, what: LostWhat, place: String, count: u64, is_estimate: bool) {
         let (since_ns, time_ns) = (self.looked_ns, monotonic_ns());
-        self.write(&Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate: false }));
+        self.write(&Record::Lost(Lost { since_ns, time_ns, what, place, count, is_estimate }));
     }
 
     /// Warnings name files and processes of others: they must not write on a terminal what they like.
@@ -932,8 +947,8 @@ impl Recording {
         // Processes that have ended give their descriptors back to files that found none.
         for _ in 0..MOST_DRAINS {
             let known = self.session.as_ref().map_or(0, Session::processes);
-            self.discover();
             self.scan(monotonic_ns());
+            self.discover();
             if known == self.session.as_ref().map_or(0, Session::processes) {
                 break;
             }
@@ -954,6 +969,10 @@ impl Recording {
             if self.drain_telemetry() < Pace::Behind {
                 break;
             }
+        }
+        // How many stamps a ring held that could not be opened is not known: one at least.
+        for place in self.session.as_ref().map(Session::unread).unwrap_or_default() {
+            self.lost_of(LostWhat::Stamps, place, 1, true);
         }
         self.calibrate();
         self.warn_of_outliving(exit_code);
@@ -988,16 +1007,20 @@ impl Recording {
             Err(source) => {
                 let file_bytes =
                     self.flight.as_ref().map_or_else(|| length_of(self.output.path()), |flight| flight.length());
-                Err(Error::Stopped { source, file_bytes, exit_code })
+                Err(Error::Stopped { source, file_bytes, exit_code, end })
             }
         }
+    }
+
+    fn bury_orphans(&mut self, child: i32) {
+        self.crashed = proc::bury_orphans(child).or(self.crashed);
     }
 
     fn warn_of_outliving(&mut self, exit_code: Option<i32>) {
         if exit_code.is_none() {
             return;
         }
-        proc::bury_orphans(0);
+        self.bury_orphans(0);
         let tree = proc::tree(own_pid()).unwrap_or_default();
         let left: Vec<i32> = tree.into_iter().filter(|p| *p != own_pid() && proc::runs(*p, None)).collect();
         let name = |pid: &i32| format!("{} ({pid})", proc::line(format!("/proc/{pid}/comm")));

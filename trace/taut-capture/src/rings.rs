@@ -216,6 +216,7 @@ impl Session {
                 Ok(ring) => {
                     self.processes += 1;
                     drained.pace = Pace::Lively;
+                    self.refused.forget(&path);
                     self.rings.insert(path, ring);
                 }
                 Err(error) => {
@@ -224,6 +225,12 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Pids, as their ring files have them, of processes that could not be taken up so far.
+    pub fn unread(&self) -> Vec<String> {
+        let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        self.refused.momentary().map(stem).collect()
     }
 
     /// Takes what all rings hold.

@@ -9,9 +9,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial};
+use taut_gate::{ACCUSING, Asked, Failure, Most, Phase, Settings, Trial, Void};
 use taut_recording::Shown;
 use taut_stats::compare::{Order, pair_order};
+
+use crate::exit;
 
 use super::{
     interrupt::{Interrupt, Ran},
@@ -140,10 +142,14 @@ impl Live {
         let path = self.scratch.path().join("pilot.mcap");
         let mut began = Instant::now();
         let mut failures = 0;
-        while let Some(failure) = self.record(a, self.runs.seed, &path, Some(length))? {
+        while let Some(void) = self.record(a, self.runs.seed, &path, Some(length))? {
             failures += 1;
-            if failures == FAILURES_MAX || failure.is_not_found() {
-                bail!("A ({}): {failure}", a.command);
+            match void {
+                Void::Failed { failure } if failures == FAILURES_MAX || failure.is_not_found() => {
+                    bail!("A ({}): {failure}", a.command)
+                }
+                void if failures == FAILURES_MAX => bail!("A ({}): {void}", a.command),
+                _ => {}
             }
             began = Instant::now();
         }
@@ -263,11 +269,12 @@ impl Live {
         let name = format!("trial {} of {} ({})", self.ran + 1, program.side, program.command);
         let failed = self.record(program, seed, &path, self.runs.duration)?;
         if is_baseline {
-            self.baseline = (self.baseline.0 + 1, self.baseline.1 + usize::from(failed.is_some()));
+            let failures = usize::from(matches!(failed, Some(Void::Failed { .. })));
+            self.baseline = (self.baseline.0 + 1, self.baseline.1 + failures);
         }
         let trials = match failed {
             None => self.read(program.side, &path, &name),
-            Some(failure) => {
+            Some(Void::Failed { failure }) => {
                 let (runs, failures) = self.baseline;
                 let is_hopeless = is_baseline && runs == failures && runs >= FAILURES_MAX;
                 if is_hopeless || failure.is_not_found() {
@@ -275,6 +282,7 @@ impl Live {
                 }
                 Ok(vec![Trial::failed(&name, failure)])
             }
+            Some(void) => Ok(vec![Trial { name, void: Some(void), ..Trial::default() }]),
         };
         if self.runs.keep.is_none() {
             let _ = std::fs::remove_file(&path);
@@ -295,14 +303,14 @@ impl Live {
         }
     }
 
-    /// Records one run; returns how it failed.
+    /// Records one run; returns how it, or its recorder, failed.
     fn record(
         &mut self,
         program: &Program,
         seed: u64,
         path: &Path,
         duration: Option<Duration>,
-    ) -> Result<Option<Failure>> {
+    ) -> Result<Option<Void>> {
         let log = self.scratch.path().join("output");
         let output = std::fs::File::create(&log).with_context(|| log.shown())?;
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
@@ -328,14 +336,21 @@ impl Live {
         }
         let is_own = |line: &&str| !line.is_empty() && !OF_THE_SHELL.iter().any(|word| line.starts_with(word));
         let said = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(is_own).collect();
+        let (of_recorder, lines): (Vec<&str>, Vec<&str>) =
+            said.lines().map(str::trim).filter(is_own).partition(|line| line.starts_with("taut: "));
+        if let (Some(exit::RECORD_FAILED | exit::IO_FAILED), Some(line)) =
+            (status.code().and_then(|code| u8::try_from(code).ok()), of_recorder.last())
+        {
+            return Ok(Some(Void::NotRecorded { what: line.trim_start_matches("taut: ").to_owned() }));
+        }
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].iter();
         let said = last.map(|line| line.chars().take(200).collect()).collect();
-        Ok(Some(match status.code() {
+        let failure = match status.code() {
             _ if is_late => Failure { how: format!("still running after {} s", limit.as_secs()), said },
             Some(code) => Failure::by_code(code, said),
-            None => Failure { how: "the recorder was ended by a signal".into(), said },
-        }))
+            None => return Ok(Some(Void::NotRecorded { what: "a signal ended the recorder".into() })),
+        };
+        Ok(Some(Void::Failed { failure }))
     }
 
     fn show(&self, what: &str, at: usize, most: usize) {

@@ -255,7 +255,8 @@ pub fn compare(gating: &Gating, a: &[Trial], b: &[Trial]) -> Result<(Gated, Sett
     let pairs = a.len().min(b.len());
     let settings = settings.within(pairs);
     let mut stored = a.iter().cloned().zip(b.iter().cloned());
-    let gated = gate::<anyhow::Error>(&settings, &mut |_| Ok(stored.next()))?;
+    let mut gated = gate::<anyhow::Error>(&settings, &mut |_| Ok(stored.next()))?;
+    gated.count_failures(a, b);
     if a.len() != b.len() {
         fit.notes.push(format!("A has {} trials, B {}: {pairs} pairs are made of the first", a.len(), b.len()));
     }

@@ -41,8 +41,13 @@ impl Reader {
     /// One recording: a trial of the chain to judge, or of each that has limits.
     pub fn trials(&self, path: &Path, name: &str) -> Result<Vec<Trial>> {
         let analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
-        let mut chains: Vec<Option<&String>> = self.wanted.limits.iter().map(|limit| Some(&limit.chain)).collect();
-        chains.dedup();
+        // Limits of one chain need not stand together in taut.toml.
+        let mut chains: Vec<Option<&String>> = Vec::new();
+        for limit in &self.wanted.limits {
+            if !chains.contains(&Some(&limit.chain)) {
+                chains.push(Some(&limit.chain));
+            }
+        }
         if chains.is_empty() {
             chains.push(self.wanted.chain.as_ref());
         }
@@ -155,7 +160,7 @@ pub struct Fit {
 /// Looks at when and where two sets ran.
 pub fn fit(a: &[Trial], b: &[Trial]) -> Fit {
     // A run that failed has no machine and no time.
-    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.failure().is_none()).cloned().collect::<Vec<_>>();
+    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.was_read()).cloned().collect::<Vec<_>>();
     let (a, b) = (&sound(a)[..], &sound(b)[..]);
     let kind = |trial: &Trial| (trial.host.cpu.clone(), trial.host.cpus, trial.host.kernel.clone());
     let mut notes = Vec::new();
