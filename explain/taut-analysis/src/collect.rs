@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 use taut_recording::{Architecture, Ending, Info, KernelEvent, Kind, LostWhat, Record, StampBatch};
+use taut_timelines::{Builder, Futexes, Loss, Objects, SAME_CLOCK_NS};
 
 use crate::{
     Analysis, Config, Error, RowSink, Totals, Trips,
     environment::Environment,
     explain, figures,
     histograms::Histograms,
-    kernel::{self, Events, Futexes, Loss, Machine, Objects, SAME_CLOCK_NS},
     line,
     marks::{Mark, Marks, StampHole, Stamped},
     messages::Messages,
@@ -32,9 +32,8 @@ pub struct Analyzer {
     threads: Vec<ThreadKey>,
     thread_index: HashMap<ThreadKey, u32>,
     objects: Objects,
-    events: Events,
+    builder: Builder,
     environment: Environment,
-    kernel_losses: Vec<Loss>,
     stamp_losses: Vec<StampHole>,
     marks: Vec<RawMark>,
     values: Vec<RawValue>,
@@ -142,7 +141,7 @@ impl Analyzer {
                 let slowed = batch.event.iter().enumerate().filter(|(_, e)| **e == KernelEvent::CpuFrequency as u8);
                 slowed
                     .for_each(|(at, _)| self.environment.frequency(batch.arg1[at], batch.time_ns[at], batch.arg0[at]));
-                self.events.add(batch);
+                self.builder.batch(batch);
             }
             Record::Clock(counter, pair) => self.clocks.entry(*counter as u8).or_default().push(*pair),
             Record::Name(name) => {
@@ -161,8 +160,9 @@ impl Analyzer {
                 LostWhat::KernelEvents => {
                     self.lost_kernel_events = self.lost_kernel_events.saturating_add(lost.count);
                     self.estimated.1 |= lost.is_estimate;
-                    let loss = |cpu| Loss { cpu, since_ns: lost.since_ns, until_ns: lost.time_ns };
-                    self.kernel_losses.extend(cpu_of(&lost.place).map(loss));
+                    if let Some(cpu) = cpu_of(&lost.place) {
+                        self.builder.lost(Loss { cpu, since_ns: lost.since_ns, until_ns: lost.time_ns });
+                    }
                 }
                 LostWhat::Telemetry => self.lost_telemetry.push((lost.place.clone(), lost.count)),
                 LostWhat::Samples | LostWhat::RosEvents => {}
@@ -229,7 +229,9 @@ impl Analyzer {
         let end_ns = ending.as_ref().map_or(last_ns, |e| e.end_monotonic_ns.max(last_ns));
         let stamp_holes = self.stamp_holes();
         let context = Context {
-            stamp_holes: kernel::ascending(stamp_holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect()),
+            stamp_holes: taut_timelines::ascending(
+                stamp_holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect(),
+            ),
             threads: self.thread_names(),
             tids: self.threads.iter().map(|key| key.tid).collect(),
             names: self.names_of_points(),
@@ -308,13 +310,11 @@ impl Analyzer {
         context: &Context,
         mut sink: Option<&mut dyn RowSink>,
     ) -> Result<Vec<String>, Error> {
-        let events = std::mem::take(&mut self.events).sorted();
-        let machine = Machine::replay(&events, &self.kernel_losses, context.architecture);
-        drop(events);
-        let futexes = Futexes::of(&machine, &self.objects);
+        let timelines = std::mem::take(&mut self.builder).finish(context.architecture);
+        let futexes = Futexes::of(&timelines, &self.objects);
         let mut names = Names::default();
         let mut walker = Walker {
-            machine: &machine,
+            timelines: &timelines,
             objects: &self.objects,
             futexes: &futexes,
             environment: &self.environment,
@@ -345,7 +345,7 @@ impl Analyzer {
             chain.starts = starts::of(line, messages, context, &mut walker);
         }
         if let Some(sink) = sink {
-            rows::of_threads(&machine, &self.objects, sink);
+            rows::of_threads(&timelines, &self.objects, sink);
         }
         // A suspect may be at home in one chain only; one that no chain knows is a mistake.
         for word in wanted.suspects.iter().chain(wanted.without.iter().flatten()) {
@@ -359,7 +359,7 @@ impl Analyzer {
         let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
         match wanted.messages.iter().find(|id| !explained(id)) {
             Some(id) => Err(Error::UnknownMessage { id: *id }),
-            None => Ok(machine.gaps(&self.objects)),
+            None => Ok(timelines.gaps(&self.objects)),
         }
     }
 
@@ -382,7 +382,7 @@ impl Analyzer {
     /// Each thread's stamps and marks; the stamps only if there are kernel events to read them with.
     fn marks(&mut self, context: &Context, holes: Vec<StampHole>) -> Marks {
         let mut stamps: HashMap<i32, Vec<Stamped>> = HashMap::default();
-        if !self.events.is_empty() {
+        if self.kernel_events > 0 {
             for stamp in self.stamps.iter().filter(|s| s.point & (OUTCOME | DUE) == 0) {
                 let tid = context.tids[stamp.thread as usize];
                 stamps.entry(tid).or_default().push(Stamped { time_ns: stamp.time, id: stamp.id });

@@ -5,12 +5,12 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use foldhash::HashMap;
 use taut_stats::Distribution;
+use taut_timelines::{ThreadState, Timelines};
 
 use crate::{
     Above, Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece,
     Selected, State, Wanted, advice,
     collect::{Context, Stamp, is_due},
-    kernel::{self, Machine},
     ledger::{Kind, Ledger},
     line::Line,
     messages::{Message, Messages},
@@ -114,7 +114,7 @@ pub(crate) fn explain(
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
     walker.receivers.clear();
-    walker.shared = shared(&all, &columns, context, walker.machine);
+    walker.shared = shared(&all, &columns, context, walker.timelines);
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
     let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns, context), walker);
     walker.busy.clear();
@@ -208,7 +208,7 @@ fn shared(
     all: &[(&Message, &[Stamp])],
     columns: &HashMap<u32, usize>,
     context: &Context,
-    machine: &Machine,
+    timelines: &Timelines,
 ) -> HashMap<i32, u16> {
     let of_line = all.iter().flat_map(|(_, stamps)| *stamps).filter(|stamp| columns.contains_key(&stamp.point));
     let mut threads: Vec<u32> = of_line.map(|stamp| stamp.thread).collect();
@@ -216,7 +216,7 @@ fn shared(
     threads.dedup();
     let only = |thread: &u32| {
         let tid = context.tids[*thread as usize];
-        Some((tid, machine.threads.get(&tid)?.only_cpu()?))
+        Some((tid, timelines.threads.get(&tid)?.only_cpu()?))
     };
     let mut on: HashMap<i32, u16> = threads.iter().filter_map(only).collect();
     let alone: Vec<i32> = on
@@ -473,7 +473,7 @@ fn path(
     let (from, to) = (passage.start_ns().saturating_sub(margin), passage.start_ns() + passage.total_ns() + margin);
     let lane = |tid: &i32| Lane {
         thread: walker.objects.name(*tid, passage.start_ns()).into_owned(),
-        states: walker.machine.threads.get(tid).map_or(Vec::new(), |timeline| {
+        states: walker.timelines.threads.get(tid).map_or(Vec::new(), |timeline| {
             let states = timeline.between(from, to);
             states.map(|(at, start, end)| (since(start), since(end), state(timeline.segments[at].state))).collect()
         }),
@@ -507,12 +507,12 @@ fn note(piece: &Piece, walker: &Walker<'_>) -> String {
     if piece.note.is_empty() { behind } else { format!("{behind}: {}", piece.note) }
 }
 
-fn state(state: kernel::State) -> State {
+fn state(state: ThreadState) -> State {
     match state {
-        kernel::State::Running => State::Running,
-        kernel::State::Preempted => State::Preempted,
-        kernel::State::Woken => State::Woken,
-        kernel::State::Blocked | kernel::State::Uninterruptible | kernel::State::Stopped => State::Blocked,
-        kernel::State::Unknown | kernel::State::Lost | kernel::State::Gone => State::Unknown,
+        ThreadState::Running => State::Running,
+        ThreadState::Preempted => State::Preempted,
+        ThreadState::Woken => State::Woken,
+        ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped => State::Blocked,
+        ThreadState::Unknown | ThreadState::Lost | ThreadState::Gone => State::Unknown,
     }
 }

@@ -3,7 +3,7 @@
 //! The way through: [`Analyzer`] collects stamps (`collect`), cuts them into messages (`messages`),
 //! finds the line that most messages of a chain follow (`line`), and works out its figures
 //! (`figures`, `startup`, `outcomes`). Then whose time it was: kernel events become timelines
-//! (`kernel`), each message's critical path is walked on them (`walk`) and summed up (`ledger`), and the
+//! (the crate `taut-timelines`), each message's critical path is walked on them (`walk`) and summed up (`ledger`), and the
 //! tail is compared with the usual messages (`explain`, `suspects`, `advice`).
 //! `docs/analysis.md` and `docs/causes.md` say how in words.
 
@@ -14,7 +14,6 @@ mod explain;
 mod explained;
 mod figures;
 mod histograms;
-mod kernel;
 mod ledger;
 mod line;
 mod marks;

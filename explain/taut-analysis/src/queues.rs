@@ -145,7 +145,7 @@ impl Queues {
             }
             for last in lasts(passage) {
                 let foreign = walker.marks.next_foreign(last.tid, passage.id, last.time_ns).unwrap_or(u64::MAX);
-                let end = foreign.min(walker.machine.end_ns);
+                let end = foreign.min(walker.timelines.end_ns);
                 if let Some((idle, _)) = walker.idles_in(last.tid, last.time_ns, end.min(last.time_ns + 1_000_000_000))
                 {
                     let pieces = walker.alone(last, idle);

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 
+use taut_timelines::{Objects, ThreadState, Timelines};
+
 use crate::{
     Cause, Chain,
     collect::{Context, Stamp},
     explain::Passage,
-    kernel::{Machine, Objects, State},
     line::Line,
     messages::Message,
     outcomes::{Fate, Fates},
@@ -226,16 +227,18 @@ impl<'a> Teller<'a> {
 }
 
 /// Every thread's states, by thread number; the idle tasks have none.
-pub(crate) fn of_threads(machine: &Machine, objects: &Objects, sink: &mut dyn RowSink) {
-    let mut tids: Vec<i32> = machine.threads.keys().copied().filter(|tid| *tid != 0).collect();
+pub(crate) fn of_threads(timelines: &Timelines, objects: &Objects, sink: &mut dyn RowSink) {
+    let mut tids: Vec<i32> = timelines.threads.keys().copied().filter(|tid| *tid != 0).collect();
     tids.sort_unstable();
     for tid in tids {
-        let timeline = &machine.threads[&tid];
-        for (at, start_ns, end_ns) in timeline.between(0, machine.end_ns) {
+        let timeline = &timelines.threads[&tid];
+        for (at, start_ns, end_ns) in timeline.between(0, timelines.end_ns) {
             let segment = timeline.segments[at];
             let Some(state) = word(segment.state) else { continue };
             let by = match segment.state {
-                State::Woken | State::Preempted if segment.other != 0 => objects.name(segment.other, start_ns),
+                ThreadState::Woken | ThreadState::Preempted if segment.other != 0 => {
+                    objects.name(segment.other, start_ns)
+                }
                 _ => Cow::Borrowed(""),
             };
             sink.row(Row::State(StateRow {
@@ -254,15 +257,15 @@ pub(crate) fn of_threads(machine: &Machine, objects: &Objects, sink: &mut dyn Ro
 }
 
 /// `None` before its birth and after its death.
-fn word(state: State) -> Option<&'static str> {
+fn word(state: ThreadState) -> Option<&'static str> {
     Some(match state {
-        State::Running => "running",
-        State::Preempted => "preempted",
-        State::Woken => "woken",
-        State::Blocked => "blocked",
-        State::Uninterruptible => "uninterruptible",
-        State::Stopped => "stopped",
-        State::Unknown | State::Lost => "unknown",
-        State::Gone => return None,
+        ThreadState::Running => "running",
+        ThreadState::Preempted => "preempted",
+        ThreadState::Woken => "woken",
+        ThreadState::Blocked => "blocked",
+        ThreadState::Uninterruptible => "uninterruptible",
+        ThreadState::Stopped => "stopped",
+        ThreadState::Unknown | ThreadState::Lost => "unknown",
+        ThreadState::Gone => return None,
     })
 }

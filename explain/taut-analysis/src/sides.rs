@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 6;
 pub(crate) struct Collector {
     sides: Sides,
     shares: HashMap<(u16, Cause, bool), u64>,
-    /// Machine time that each thread suffered since it last had nothing to do: the backlog that the machine made.
+    /// Timelines time that each thread suffered since it last had nothing to do: the backlog that the machine made.
     debts: HashMap<i32, u64>,
 }
 

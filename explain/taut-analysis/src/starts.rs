@@ -4,11 +4,11 @@
 
 use foldhash::HashMap;
 use taut_stats::Distribution;
+use taut_timelines::{Call, SAME_CLOCK_NS, Timeline};
 
 use crate::{
     BudgetPiece, Cause, LateStart, Starts,
     collect::{Context, DUE, Stamp, is_due},
-    kernel::{Call, SAME_CLOCK_NS, Timeline},
     line::Line,
     messages::Messages,
     walk::{Pass, Walker},
@@ -39,7 +39,7 @@ pub(crate) fn of(line: &Line, messages: &Messages, context: &Context, walker: &m
     let mut starts: Vec<(u64, Pass, u64)> = Vec::new();
     for (id, pass, due) in passes {
         let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
-        let timeline = walker.machine.threads.get(&pass.tid);
+        let timeline = walker.timelines.threads.get(&pass.tid);
         let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
         starts.extend(due.or_else(asked).map(|intended_ns| (id, pass, intended_ns)));
     }

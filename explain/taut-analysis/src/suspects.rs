@@ -1,10 +1,10 @@
 //! Hypotheses: what may delay messages, and whether it contributes to the excess of those that are explained.
 
 use taut_stats::Distribution;
+use taut_timelines::Objects;
 
 use crate::{
     Cause, Chain, Contribution, Error, Explained, Verdict, Wanted,
-    kernel::Objects,
     ledger::{Kind, Ledger},
     names::Names,
     predictions::{self, Predictor},
@@ -134,10 +134,10 @@ impl Suspect {
             Suspect::Hop(..) | Suspect::Cause(Cause::Unknown) => true,
             Suspect::Cause(Cause::Queued) => walker.marks.has_stamps(),
             Suspect::Cause(Cause::Work | Cause::Preempted) | Suspect::Thread(_) | Suspect::Process(_) => {
-                !walker.machine.threads.is_empty()
+                !walker.timelines.threads.is_empty()
             }
             Suspect::Lock(name) if walker.marks.has_lock(name) => true,
-            Suspect::Lock(_) | Suspect::Cause(_) => walker.machine.saw_calls,
+            Suspect::Lock(_) | Suspect::Cause(_) => walker.timelines.saw_calls,
         }
     }
 
