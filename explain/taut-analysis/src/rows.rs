@@ -3,15 +3,16 @@
 
 use std::borrow::Cow;
 
+use taut_points::Pass;
 use taut_timelines::{Objects, ThreadState, Timelines};
 
 use crate::{
     Cause, Chain,
-    collect::{Context, Stamp},
-    explain::Passage,
+    context::Context,
     line::Line,
     messages::Message,
     outcomes::{Fate, Fates},
+    passage::Passage,
     walk::{Piece, Walker},
 };
 
@@ -147,9 +148,9 @@ pub(crate) struct Teller<'a> {
 impl<'a> Teller<'a> {
     pub fn new(
         chain: &'a Chain,
-        all: &[(&Message, &[Stamp])],
+        all: &[(&Message, &[Pass])],
         line: &Line,
-        context: &'a Context,
+        context: &'a Context<'a>,
         sink: &'a mut dyn RowSink,
     ) -> Teller<'a> {
         let fates = Fates::new(context, line, all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
@@ -161,9 +162,9 @@ impl<'a> Teller<'a> {
         &mut self,
         nth: u64,
         message: &Message,
-        stamps: &[Stamp],
+        stamps: &[Pass],
         passage: &Passage,
-        context: &Context,
+        context: &Context<'_>,
     ) -> Option<MessageRow<'a>> {
         let reason;
         let outcome = match self.fates.of(message, stamps) {
@@ -180,8 +181,8 @@ impl<'a> Teller<'a> {
             chain: &self.chain.name,
             nth,
             id: passage.id,
-            start_ns: stamps[0].time,
-            end_ns: message.last_ns.max(stamps[0].time),
+            start_ns: stamps[0].time_ns,
+            end_ns: message.last_ns.max(stamps[0].time_ns),
             way_ns: passage.is_whole(self.chain.points.len()).then(|| passage.total_ns()),
             outcome,
             is_startup: nth < self.chain.startup.as_ref().map_or(0, |startup| startup.messages),

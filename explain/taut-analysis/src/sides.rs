@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use crate::{
     Cause, SideShare, Sides, Spent, queues,
-    walk::{Pass, Piece, Walker},
+    walk::{Moment, Piece, Walker},
 };
 
 /// Holders followed from one wait: who holds a lock may itself wait for the next.
@@ -125,7 +125,7 @@ fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: 
         Cause::TimerSlack if walker.names.text(piece.detail).starts_with(crate::walk::TIMER_LATE) => length,
         // A holder that was kept from running kept everybody waiting.
         Cause::Lock | Cause::Gil | Cause::Io if piece.other != 0 && piece.other != piece.tid && depth > 0 => {
-            let start = Pass::of(piece.other, piece.from_ns);
+            let start = Moment::of(piece.other, piece.from_ns);
             let holders = walker.alone(start, piece.to_ns);
             holders.iter().map(|piece| machine_ns(piece, walker, strangers, depth - 1)).sum()
         }

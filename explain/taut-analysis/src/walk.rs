@@ -6,17 +6,13 @@
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
 
 use foldhash::{HashMap, HashSet};
+use taut_points::{BusyWith, Spans};
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
     ThreadState, Timeline, Timelines, call_at,
 };
 
-use crate::{
-    Cause,
-    environment::Environment,
-    marks::{Marks, Other},
-    names::Names,
-};
+use crate::{Cause, environment::Environment, names::Names};
 
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
@@ -66,19 +62,19 @@ pub(crate) enum Behind {
 
 /// A moment at which a thread stamped the message, or at which it was due there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct Moment {
     pub time_ns: u64,
     pub tid: i32,
     pub is_due: bool,
 }
 
-impl Pass {
-    pub fn of(tid: i32, time_ns: u64) -> Pass {
-        Pass { time_ns, tid, is_due: false }
+impl Moment {
+    pub fn of(tid: i32, time_ns: u64) -> Moment {
+        Moment { time_ns, tid, is_due: false }
     }
 
     /// Whether another thread took the message until then, or the thread that it was due at, which may have been at others.
-    pub fn is_handed_to(&self, to: Pass) -> bool {
+    pub fn is_handed_to(&self, to: Moment) -> bool {
         self.is_due || self.tid != to.tid
     }
 }
@@ -89,7 +85,7 @@ pub(crate) struct Walker<'a> {
     pub objects: &'a Objects,
     pub futexes: &'a Futexes,
     pub environment: &'a Environment,
-    pub marks: &'a Marks,
+    pub spans: &'a Spans,
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
     pub receivers: HashSet<i32>,
@@ -112,7 +108,7 @@ pub(crate) struct Busy {
 /// The walk's bounds that do not change on its way.
 #[derive(Clone, Copy)]
 struct Hop {
-    from: Pass,
+    from: Moment,
     /// When the thread that ends the hop runs for sure: it stamps then. 0: of no thread.
     to_ns: u64,
     /// Threads whose time needs no name: the two that stamped.
@@ -162,31 +158,31 @@ impl Piece {
 }
 
 impl Walker<'_> {
-    /// Whether the recording holds neither kernel events nor marks: then every piece is unknown.
+    /// Whether the recording holds neither kernel events nor spans: then every piece is unknown.
     pub fn is_blind(&self) -> bool {
-        self.timelines.threads.is_empty() && self.marks.is_empty()
+        self.timelines.threads.is_empty() && self.spans.is_empty()
     }
 
     /// What the time between two passes of the message `id` was spent on, in order of time.
-    pub fn hop(&mut self, id: u64, from: Pass, to: Pass) -> Vec<Piece> {
+    pub fn hop(&mut self, id: u64, from: Moment, to: Moment) -> Vec<Piece> {
         if from.time_ns >= to.time_ns {
             return Vec::new();
         }
         let hop = Hop { from, to_ns: to.time_ns, own: [from.tid, to.tid] };
         let pieces = if !from.is_handed_to(to) {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
-            for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
+            for (start, end, other) in self.spans.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
                 set_behind(&mut pieces, start, end, Behind::Message(other));
             }
             pieces
         } else {
-            let busy = self.marks.busy_until(to.tid, id, from.time_ns, to.time_ns);
+            let busy = self.spans.busy_until(to.tid, id, from.time_ns, to.time_ns);
             let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
             let (pieces, reached) = self.walk(to.tid, start, to.time_ns, (!from.is_due).then_some(from.tid), hop, 0);
             match busy.filter(|_| !reached) {
                 None => pieces,
                 // It has the message ahead until it receives this one.
-                Some((until, other @ Other::Message(_)))
+                Some((until, other @ BusyWith::Message(_)))
                     if self.receivers.contains(&to.tid) && self.idles_in(to.tid, until, to.time_ns).is_none() =>
                 {
                     self.queued(id, from, to.tid, to.time_ns, other, hop)
@@ -208,7 +204,7 @@ impl Walker<'_> {
     }
 
     /// What one thread did until `to_ns`, and whoever it waited for.
-    pub fn alone(&mut self, from: Pass, to_ns: u64) -> Vec<Piece> {
+    pub fn alone(&mut self, from: Moment, to_ns: u64) -> Vec<Piece> {
         let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
     }
@@ -452,7 +448,7 @@ impl Walker<'_> {
             if let Some(timeline) = timelines.threads.get(&other) {
                 let mut turn = self.running(other, timeline, cpu, from, to, hop);
                 let on_receipt = self.receivers.contains(&other);
-                set_handled(&mut turn, &self.marks.handled(other, from, to, on_receipt));
+                set_handled(&mut turn, &self.spans.handled(other, from, to, on_receipt));
                 for piece in &mut turn {
                     piece.is_away = true;
                     if let Some(Behind::Message(id)) = piece.behind {
@@ -679,7 +675,7 @@ impl Walker<'_> {
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
     }
 
-    /// What a thread was doing, by its stamps and marks, and how much of the time it ran.
+    /// What a thread was doing, by its stamps and spans, and how much of the time it ran.
     fn doing(&self, tid: i32, from: u64, to: u64) -> String {
         if tid == 0 {
             return String::new();
@@ -690,7 +686,7 @@ impl Walker<'_> {
             .map(|(_, ns)| ns)
             .sum();
         let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
-        let doing = self.marks.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
+        let doing = self.spans.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
         format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
     }
 
@@ -706,8 +702,8 @@ impl Walker<'_> {
 
     /// What the time was spent on from the pass until the thread that has to take the message is done with what it had
     /// before. A thread that idles at first is busy from its wake on: until then the message was in the sender's hands.
-    fn queued(&mut self, id: u64, from: Pass, tid: i32, until: u64, other: Other, hop: Hop) -> Vec<Piece> {
-        let idle = self.idles_at(tid, from.time_ns).filter(|_| self.marks.within(tid, from.time_ns).is_none());
+    fn queued(&mut self, id: u64, from: Moment, tid: i32, until: u64, other: BusyWith, hop: Hop) -> Vec<Piece> {
+        let idle = self.idles_at(tid, from.time_ns).filter(|_| self.spans.within(tid, from.time_ns).is_none());
         let (began, mut pieces) = match idle {
             None => (from.time_ns, Vec::new()),
             Some((end, waits_for_data)) => {
@@ -717,13 +713,13 @@ impl Walker<'_> {
             }
         };
         match other {
-            Other::Work(name) => {
+            BusyWith::Work(name) => {
                 let name = self.names.of(&name);
                 let mut busy = self.walk(tid, began, until, None, hop, 0).0;
                 set_behind(&mut busy, began, until, Behind::Work(name));
                 pieces.extend(busy);
             }
-            Other::Message(_) => {
+            BusyWith::Message(_) => {
                 let own = Some(Behind::Message(id));
                 let mut busy = self.busy(tid, began, until, hop);
                 busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
@@ -744,7 +740,7 @@ impl Walker<'_> {
         let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: Vec::new() });
         if busy.to_ns < to_ns {
             let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
-            let handled = self.marks.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
+            let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
             set_handled(&mut later, &handled);
             busy.pieces.extend(later);
             busy.to_ns = to_ns;
@@ -781,7 +777,7 @@ impl Walker<'_> {
         };
         let stretches: Vec<_> = timeline.between(from_ns, to_ns).filter_map(begins).collect();
         stretches.into_iter().find_map(|(at, start, end)| {
-            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.spans.within(tid, start).is_none();
             is_idle.then_some((start, end))
         })
     }
@@ -792,7 +788,7 @@ impl Walker<'_> {
         let timeline = timelines.threads.get(&tid)?;
         let stretches: Vec<_> = timeline.between(from_ns, to_ns).collect();
         stretches.into_iter().rev().find_map(|(at, start, end)| {
-            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.spans.within(tid, start).is_none();
             is_idle.then_some(end)
         })
     }
@@ -804,7 +800,7 @@ impl Walker<'_> {
         if self.futexes.gil_wait(tid, segment.start_ns, end).is_some_and(|wait| wait.start_ns < end) {
             return None;
         }
-        let hop = Hop { from: Pass::of(tid, segment.start_ns), to_ns: 0, own: [tid; 2] };
+        let hop = Hop { from: Moment::of(tid, segment.start_ns), to_ns: 0, own: [tid; 2] };
         match self.wait(tid, timeline, at, segment.start_ns, end, hop) {
             Wait::For(_) => Some(true),
             Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {
@@ -818,7 +814,7 @@ impl Walker<'_> {
     /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait
     /// looks like work to the kernel.
     fn lock_marks(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
-        if !self.marks.has_locks() {
+        if !self.spans.has_locks() {
             return pieces;
         }
         let mut tids: Vec<(i32, u64, u64)> = pieces.iter().map(|p| (p.tid, p.from_ns, p.to_ns)).collect();
@@ -830,7 +826,7 @@ impl Walker<'_> {
             same
         });
         for (tid, from, to) in tids {
-            for (start, end, name) in self.marks.lock_waits(tid, from, to) {
+            for (start, end, name) in self.spans.lock_waits(tid, from, to) {
                 let detail = self.names.of(name);
                 overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
                     let keeps = old.tid != tid || matches!(old.cause, Cause::Gil | Cause::Lock);
@@ -844,7 +840,7 @@ impl Walker<'_> {
     /// What a thread was busy with is not known where its stamps were lost.
     fn without_lost_stamps(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return pieces };
-        let holes: Vec<_> = self.marks.holes_between(first.from_ns, last.to_ns).collect();
+        let holes: Vec<_> = self.spans.holes_between(first.from_ns, last.to_ns).collect();
         for hole in holes {
             let detail = self.names.of("stamps were lost");
             overlay(&mut pieces, hole.since_ns, hole.until_ns, |from_ns, to_ns, old| {

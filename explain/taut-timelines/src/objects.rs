@@ -118,6 +118,11 @@ impl Objects {
         }
     }
 
+    /// Whether it is a thread that an import invented: it has no name.
+    pub fn is_invented(&self, tid: i32) -> bool {
+        self.invented != Invented::None && self.name(tid, u64::MAX).is_empty()
+    }
+
     /// Name of the process's main thread, for "process:NAME".
     pub fn process(&self, tid: i32) -> String {
         let pid = self.pid(tid).unwrap_or(tid);

@@ -1,0 +1,16 @@
+//! What a source may look at when it links.
+
+use taut_timelines::{Objects, Timelines};
+
+use crate::clocks::Clocks;
+
+/// Everything known of a recording beside the source's own events.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// Threads, locks, descriptors.
+    pub objects: &'a Objects,
+    /// What threads and CPUs did.
+    pub timelines: &'a Timelines,
+    /// Times of counters.
+    pub clocks: &'a Clocks,
+}
