@@ -89,11 +89,12 @@ impl Analyzer {
         file_bytes: u64,
         sink: Option<&mut dyn RowSink>,
     ) -> Result<Analysis, Error> {
-        if self.intake.counts().stamps == 0 && self.telemetry.is_empty() && self.histograms.is_empty() {
+        if self.intake.counts().is_empty() && self.telemetry.is_empty() && self.histograms.is_empty() {
             return Err(Error::Empty);
         }
         let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
-        let found = self.intake.finish(&info, is_recovered || !damage.is_empty());
+        let ending_ns = ending.as_ref().map(|ending| ending.end_monotonic_ns);
+        let found = self.intake.finish(&info, ending_ns, is_recovered || !damage.is_empty());
         let Found { mut linked, timelines, objects, holes, counts, clock_error_ns } = found;
         damage.append(&mut linked.damage);
         let (start_ns, end_ns) = span(&info, ending.as_ref(), &linked, &timelines, &self.telemetry);
@@ -193,6 +194,9 @@ fn totals(counts: &Counts, context: &Context<'_>) -> Totals {
         stamps: counts.stamps,
         lost_stamps: counts.lost_stamps.count,
         lost_stamps_is_estimate: counts.lost_stamps.is_estimate,
+        ros_events: counts.ros_events,
+        lost_ros_events: counts.lost_ros_events.count,
+        lost_ros_events_is_estimate: counts.lost_ros_events.is_estimate,
         kernel_events: counts.kernel_events,
         lost_kernel_events: counts.lost_kernel_events.count,
         lost_kernel_events_is_estimate: counts.lost_kernel_events.is_estimate,

@@ -144,7 +144,9 @@ fn hint(point: &str, known: &HashMap<&str, Vec<PointId>>) -> String {
 
 /// Every distinct path with how many messages took it.
 fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<PointId>, Follow> {
-    let applied = context.points.iter().find(|(_, name)| *name == "applied").map(|(id, _)| id);
+    // Each source may have a number of its own for it.
+    let applied: Vec<PointId> =
+        context.points.iter().filter(|(_, name)| *name == "applied").map(|(id, _)| id).collect();
     let mut paths: HashMap<Vec<PointId>, Follow> = HashMap::default();
     let mut path = Vec::new();
     for (message, passes) in messages.iter() {
@@ -155,7 +157,7 @@ fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<PointId>, Follow
             None => paths.entry(path.clone()).or_default(),
         };
         follow.messages += 1;
-        follow.applied += u64::from(message.outcome.is_some() && message.outcome == applied);
+        follow.applied += u64::from(message.outcome.is_some_and(|reason| applied.contains(&reason)));
     }
     paths
 }

@@ -45,6 +45,10 @@ pub(crate) fn of_recording(
              their threads did then is unknown{remedy}"
         ));
     }
+    if totals.lost_ros_events > 0 {
+        let lost = about(totals.lost_ros_events, totals.lost_ros_events_is_estimate);
+        notes.push(format!("{lost} ROS 2 events were lost: messages may look lost that were not"));
+    }
     if totals.lost_kernel_events > 0 {
         let lost = about(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate);
         notes.push(format!("{lost} kernel events were lost: what happened then is unknown"));
@@ -88,8 +92,14 @@ pub(crate) fn of_recording(
     if messages.outcomes_only > 0 {
         notes.push(format!("{} outcomes were given to messages that were never stamped", messages.outcomes_only));
     }
-    if lines.is_empty() && totals.stamps > 0 {
+    if lines.is_empty() && totals.stamps + totals.ros_events > 0 {
         notes.push("no message passed two points, so there is no chain".to_owned());
+    } else if lines.is_empty() && totals.kernel_events > 0 {
+        notes.push(format!(
+            "the recording has {} kernel events, and neither stamps nor ROS 2 events: it shows what threads and CPUs did, and no \
+             message; stamp the program's messages for chains",
+            totals.kernel_events
+        ));
     }
     notes
 }

@@ -44,6 +44,13 @@ pub struct Counts {
     pub lost_kernel_events: LossCount,
 }
 
+impl Counts {
+    /// Whether there are no events of any kind.
+    pub fn is_empty(&self) -> bool {
+        self.stamps + self.ros_events + self.kernel_events == 0
+    }
+}
+
 /// How many events were lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossCount {
@@ -116,8 +123,9 @@ impl Intake {
         &self.counts
     }
 
-    /// Links everything. `is_damaged`: what is not there may have been recorded.
-    pub fn finish(mut self, info: &Info, is_damaged: bool) -> Found {
+    /// Links everything. `ending_ns` is when the recorder ended, if it said so; `is_damaged`: what is not there may have been
+    /// recorded.
+    pub fn finish(mut self, info: &Info, ending_ns: Option<u64>, is_damaged: bool) -> Found {
         self.objects.origin(info);
         self.objects.is_damaged = is_damaged;
         self.clocks.settle();
@@ -127,7 +135,13 @@ impl Intake {
         }
         let timelines = self.builder.finish(architecture(info));
         let mut linked = Linked { points, ..Linked::default() };
-        let scene = Scene { objects: &self.objects, timelines: &timelines, clocks: &self.clocks };
+        let scene = Scene {
+            objects: &self.objects,
+            timelines: &timelines,
+            clocks: &self.clocks,
+            realtime_offset_ns: i128::from(info.start_realtime_ns) - i128::from(info.start_monotonic_ns),
+            until_ns: ending_ns.unwrap_or(0).max(timelines.end_ns),
+        };
         self.sources.iter_mut().for_each(|source| source.link(&scene, &mut linked));
         drop(self.sources);
         let holes: Vec<Hole> = self.holes.iter().map(|hole| since_last_pass(*hole, &linked.passes)).collect();

@@ -8,6 +8,7 @@ mod clocks;
 mod intake;
 mod linked;
 mod point;
+mod ros;
 mod scene;
 mod source;
 mod sources;

@@ -30,7 +30,22 @@ pub struct Linked {
     pub counters: BTreeSet<u8>,
 }
 
+/// Numbers of points that a source makes up begin here at the latest. A recorder numbers names from 1 on.
+const LATEST_OWN: u32 = 1 << 29;
+
 impl Linked {
+    /// Points behind this one are free for a source that makes them up.
+    pub(crate) fn last_point(&self) -> u32 {
+        self.points.last(&self.passes).min(LATEST_OWN)
+    }
+
+    /// Messages from this one on are free for a source that makes up their numbers: behind all that there are. Where those
+    /// are hashes, which lie anywhere, small numbers are free.
+    pub(crate) fn free_message(&self) -> u64 {
+        let last = self.passes.iter().map(|pass| pass.message).max().unwrap_or(0);
+        if last < 1 << 62 { last + 1 } else { 1 }
+    }
+
     /// Appends passes; the first, and mostly only, source's are taken as they are.
     pub fn take_passes(&mut self, passes: Vec<Pass>) {
         if self.passes.is_empty() {

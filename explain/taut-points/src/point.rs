@@ -67,6 +67,11 @@ impl PointId {
         PointId(self.0 & !DUE)
     }
 
+    /// The number without what it is marked with.
+    fn number(self) -> u32 {
+        self.0 & !(OUTCOME | DUE)
+    }
+
     /// Settles the order of equal times: a moment at which a message is due comes before passes, and ends come last.
     pub fn order(self) -> u32 {
         self.0 ^ DUE
@@ -82,7 +87,7 @@ impl fmt::Debug for PointId {
         } else {
             ""
         };
-        write!(f, "{kind}{}", self.0 & !(OUTCOME | DUE))
+        write!(f, "{kind}{}", self.number())
     }
 }
 
@@ -111,6 +116,12 @@ impl Points {
     /// All that have a name, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (PointId, &str)> {
         self.names.iter().map(|(point, name)| (*point, name.as_str()))
+    }
+
+    /// The highest number of a point here and in these passes; 0 without any.
+    pub(crate) fn last(&self, passes: &[Pass]) -> u32 {
+        let passed = passes.iter().map(|pass| pass.point.number()).max();
+        self.names.keys().map(|point| point.number()).chain(passed).max().unwrap_or(0)
     }
 
     /// Names a point.

@@ -13,4 +13,8 @@ pub struct Scene<'a> {
     pub timelines: &'a Timelines,
     /// Times of counters.
     pub clocks: &'a Clocks,
+    /// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
+    pub realtime_offset_ns: i128,
+    /// When the recording ends, as far as that is known without the source's own events.
+    pub until_ns: u64,
 }

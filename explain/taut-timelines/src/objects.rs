@@ -123,6 +123,13 @@ impl Objects {
         self.invented != Invented::None && self.name(tid, u64::MAX).is_empty()
     }
 
+    /// Of each process: the first known name of its first known thread.
+    pub fn first_names(&self) -> HashMap<i32, &str> {
+        let mut first: Vec<&Thread> = self.threads.values().filter_map(|all| Some(&all.first()?.thread)).collect();
+        first.sort_by_key(|thread| std::cmp::Reverse((thread.time_ns, thread.tid)));
+        first.into_iter().map(|thread| (thread.pid, thread.comm.as_str())).collect()
+    }
+
     /// Name of the process's main thread, for "process:NAME".
     pub fn process(&self, tid: i32) -> String {
         let pid = self.pid(tid).unwrap_or(tid);
