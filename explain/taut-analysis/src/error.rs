@@ -4,10 +4,10 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was stamped, and nothing told by telemetry or histograms.
+    /// No event of any kind, no telemetry and no histograms.
     #[error(
-        "holds no stamps, no telemetry and no histograms: did the command stamp, and was it started by `taut record` (or with \
-         TAUT_SESSION set)?"
+        "holds no stamps, no telemetry and no histograms, and no ROS 2 or kernel events: did the command stamp, and was it \
+         started by `taut record` (or with TAUT_SESSION set)?"
     )]
     Empty,
     /// `--suspect` names nothing that the recording knows.
