@@ -69,7 +69,7 @@ pub(crate) fn explain(
         let counts = is_explained && nth >= warm;
         let row = match told {
             Some(None) => continue,
-            None if !counts && !(is_explained && sides.is_some()) => continue,
+            None if !(counts || is_explained && sides.is_some()) => continue,
             told => told.flatten(),
         };
         let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };

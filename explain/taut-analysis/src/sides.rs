@@ -13,11 +13,14 @@ use crate::{
 /// Holders followed from one wait: who holds a lock may itself wait for the next.
 const DEPTH_MAX: usize = 6;
 
+/// Hop, cause, whether it is the machine's, and how long.
+type Share = (u16, Cause, bool, u64);
+
 /// Collects the sides of one chain, message by message in order of their start.
 pub(crate) struct Collector {
     sides: Sides,
     shares: HashMap<(u16, Cause, bool), u64>,
-    /// Timelines time that each thread suffered since it last had nothing to do: the backlog that the machine made.
+    /// Machine time that each thread suffered since it last had nothing to do: the backlog that the machine made.
     debts: HashMap<i32, u64>,
 }
 
@@ -57,7 +60,7 @@ impl Collector {
         pieces: &[(u16, Piece)],
         walker: &mut Walker<'_>,
         strangers: &[i32],
-    ) -> (Vec<Spent>, Vec<(u16, Cause, bool, u64)>) {
+    ) -> (Vec<Spent>, Vec<Share>) {
         let mut shares = Vec::new();
         let mut row = vec![Spent::default(); self.sides.hops];
         for hop in pieces.chunk_by(|one, next| one.0 == next.0) {
