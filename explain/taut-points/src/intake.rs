@@ -22,7 +22,7 @@ pub struct Intake {
     objects: Objects,
     names: HashMap<u32, String>,
     locks: Vec<NamedLock>,
-    /// As losses are told; 0 where it is not told since when.
+    /// As the recording has them; 0 where it does not say since when.
     holes: Vec<Hole>,
     counts: Counts,
 }

@@ -83,7 +83,7 @@ impl Spans {
         self.stamps.is_empty() && self.work.is_empty()
     }
 
-    /// Whether stamps are told by thread.
+    /// Whether it is known when threads had messages.
     pub fn has_stamps(&self) -> bool {
         !self.stamps.is_empty()
     }

@@ -108,8 +108,8 @@ impl Stamps {
         }
     }
 
-    /// Ticks become CLOCK_MONOTONIC in place, and indices of threads their numbers. Stamps of a counter that nobody took
-    /// two readings of have no time: they go, and what is missing is said.
+    /// Ticks become CLOCK_MONOTONIC in place, and indices of threads their numbers. Stamps of a counter with fewer
+    /// than two calibrations have no time: they go, and what is missing is said.
     fn map_clocks(&mut self, scene: &Scene<'_>, out: &mut Linked) {
         let threads = &self.threads;
         let (mut missing, mut stamped) = (0, None);

@@ -67,7 +67,7 @@ struct Arrived {
 struct Doing {
     running: Vec<Running>,
     open: Option<Open>,
-    /// rclcpp's publish, until rcl says whose it is: when, and of which message.
+    /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
     /// When its last callback ended.
@@ -86,7 +86,7 @@ struct Ages {
 struct Counts {
     by_order: u64,
     by_time: u64,
-    /// Takes of topics that are published in the recording, whose publish is not there.
+    /// Takes of topics that are published in the recording, while the publish is not there.
     unmatched: u64,
     /// By chain, of those that keep something on the way.
     ages: BTreeMap<u32, Ages>,

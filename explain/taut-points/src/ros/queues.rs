@@ -32,7 +32,7 @@ pub(super) struct Publish {
     pub process: i32,
     /// Source timestamp; 0 where it is not known.
     pub stamp: i64,
-    /// Those that nobody took yet.
+    /// Those that are not taken yet.
     pub messages: Vec<Message>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Queue {
     first: u64,
     waiting: VecDeque<Publish>,
     by_stamp: HashMap<i64, u64>,
-    /// How much later source timestamps are than publishes, by the latest that were told apart.
+    /// How much later source timestamps are than publishes, by the latest that were matched.
     drift_ns: i64,
 }
 

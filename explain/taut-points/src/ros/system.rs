@@ -73,7 +73,7 @@ pub(super) struct System {
     /// Processes that say which message they take; and those that say when they take it.
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
-    /// Callbacks and publishers whose making is not in the trace.
+    /// Callbacks and publishers that were made before the trace began.
     pub unknown: u64,
 }
 
