@@ -82,6 +82,51 @@ fn recordings_of_every_format_say_what_they_said() {
     }
 }
 
+/// What a report says of an imported trace of ROS 2, without the single buckets and values, and without causes.
+fn ctf_report(run: &Path) -> Value {
+    fn leave_out(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|key, _| !["histogram", "percentiles", "buckets", "causes"].contains(&key.as_str()));
+                fields.values_mut().for_each(leave_out);
+            }
+            Value::Array(all) => all.iter_mut().for_each(leave_out),
+            _ => {}
+        }
+    }
+    let report = json(&["report", run.to_str().unwrap(), "--format", "json"]);
+    let chains = report["chains"].as_array().unwrap().iter();
+    let chains = chains.map(|chain| only(chain, &["name", "messages", "end_to_end", "hops", "outcomes"])).collect();
+    let mut is = only(&report, &["recording", "signals", "histograms", "damage", "notes"]);
+    is["chains"] = chains;
+    leave_out(&mut is);
+    is
+}
+
+/// Imports of a CTF trace had finished stamps in them.
+#[test]
+fn an_import_with_finished_stamps_says_what_it_said() {
+    held("ctf-1.json", &ctf_report(&released("ctf-1.mcap")));
+}
+
+/// Of the same trace, imported with this build: the same messages, whatever the recording holds of them.
+#[test]
+fn the_same_trace_imported_today_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = "../../trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample";
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join(sample);
+    let (code, _, said) = taut(&["import", "ctf", sample.to_str().unwrap(), "-o", "run.mcap"], folder.path());
+    assert_eq!(code, 0, "{said}");
+    let was: Value = serde_json::from_str(&std::fs::read_to_string(released("ctf-1.json")).unwrap()).unwrap();
+    let is = ctf_report(&folder.path().join("run.mcap"));
+    for what in ["chains", "signals", "histograms", "damage", "notes"] {
+        holds(&was[what], &is[what], what);
+    }
+    for what in ["duration_s", "kernel_events", "start_realtime_ns", "tier", "tier_reason"] {
+        holds(&was["recording"][what], &is["recording"][what], what);
+    }
+}
+
 #[test]
 fn a_probes_log_says_what_it_said() {
     let is = json(&["probe", "--read", "probe-1.hlog", "--format", "json"]);

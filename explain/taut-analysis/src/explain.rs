@@ -4,95 +4,34 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use foldhash::HashMap;
+use taut_points::{Pass, PointId};
 use taut_stats::Distribution;
+use taut_timelines::{ThreadState, Timelines};
 
 use crate::{
-    Above, Budget, BudgetPiece, Cause, CauseShare, Chain, Culprit, Error, Explained, Lane, MessagePath, PathPiece,
-    Selected, State, Wanted, advice,
-    collect::{Context, Stamp, is_due},
-    kernel::{self, Machine},
-    ledger::{Kind, Ledger},
+    advice,
+    context::Context,
+    error::Error,
+    explained::{
+        Budget, BudgetPiece, Cause, CauseShare, Culprit, Explained, Lane, MessagePath, PathPiece, Selected, State,
+    },
+    kind::Kind,
+    ledger::{self, Ledger},
     line::Line,
     messages::{Message, Messages},
     modes,
+    options::{Above, Wanted},
+    passage::Passage,
     queues::Queues,
     replay::Replay,
+    result::Chain,
     rows::{RowSink, Teller},
     sides, suspects,
-    walk::{Behind, Pass, Piece, Walker},
+    walk::{Behind, Piece, Walker},
 };
 
 /// Messages that are looked at before the others, to learn what is typical.
 const LEARNED_FROM: usize = 200;
-
-/// A message's passes of the chain's points: (column, pass), in order.
-pub(crate) struct Passage {
-    pub id: u64,
-    pub passes: Vec<(usize, Pass)>,
-}
-
-impl Passage {
-    /// `None` for a message that did not pass both the first and the last point.
-    fn of(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Option<Passage> {
-        Some(Passage::partly(stamps, columns, context)).filter(|passage| passage.is_whole(columns.len()))
-    }
-
-    /// Of a message that may have passed some of the points only.
-    pub fn partly(stamps: &[Stamp], columns: &HashMap<u32, usize>, context: &Context) -> Passage {
-        let of_column = |s: &Stamp| {
-            let pass = Pass::of(context.tids[s.thread as usize], s.time);
-            Some((*columns.get(&s.point)?, Pass { is_due: is_due(s.point), ..pass }))
-        };
-        let mut passes: Vec<(usize, Pass)> = stamps.iter().filter_map(of_column).collect();
-        passes.sort_by_key(|(column, _)| *column);
-        // As in the figures: who seems to reach a point before the one ahead of it took no time.
-        let mut latest = 0;
-        for (_, pass) in &mut passes {
-            latest = latest.max(pass.time_ns);
-            pass.time_ns = latest;
-        }
-        Passage { id: stamps[0].id, passes }
-    }
-
-    /// Whether it goes from the first to the last of so many points.
-    pub fn is_whole(&self, points: usize) -> bool {
-        let ends = self.passes.first().zip(self.passes.last());
-        ends.is_some_and(|((first, _), (last, _))| *first == 0 && *last == points - 1)
-    }
-
-    /// One piece a hop, when nothing can be known.
-    pub fn unknown_by_hop(&self) -> Vec<(u16, Piece)> {
-        let piece = |pair: &[(usize, Pass)]| {
-            let (from, (column, to)) = (pair[0].1, pair[1]);
-            (column as u16 - 1, Piece::unknown(from.time_ns, to.time_ns, to.tid))
-        };
-        self.passes.windows(2).map(piece).collect()
-    }
-
-    /// One piece for all, when nothing can be known.
-    fn unknown(&self) -> Vec<(u16, Piece)> {
-        let (_, first) = self.passes[0];
-        vec![(0, Piece::unknown(first.time_ns, first.time_ns + self.total_ns(), first.tid))]
-    }
-
-    fn start_ns(&self) -> u64 {
-        self.passes[0].1.time_ns
-    }
-
-    pub fn total_ns(&self) -> u64 {
-        self.passes[self.passes.len() - 1].1.time_ns - self.start_ns()
-    }
-
-    /// The pieces of the whole way, each with its hop: that which ends at the next point passed.
-    pub fn pieces(&self, walker: &mut Walker<'_>) -> Vec<(u16, Piece)> {
-        let mut pieces = Vec::new();
-        for pair in self.passes.windows(2) {
-            let hop = pair[1].0 as u16 - 1;
-            pieces.extend(walker.hop(self.id, pair[0].1, pair[1].1).into_iter().map(|piece| (hop, piece)));
-        }
-        pieces
-    }
-}
 
 /// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
 /// events and marks, with one line that says so. Returns the suspects that this chain does not know.
@@ -101,7 +40,7 @@ pub(crate) fn explain(
     chain: &mut Chain,
     messages: &Messages,
     line: &Line,
-    context: &Context,
+    context: &Context<'_>,
     walker: &mut Walker<'_>,
     wanted: &Wanted,
     strangers: &[i32],
@@ -109,14 +48,14 @@ pub(crate) fn explain(
 ) -> Vec<Error> {
     let columns = line.columns();
     let all = line.messages(messages);
-    let mut through: Vec<&[Stamp]> = Vec::new();
+    let mut through: Vec<&[Pass]> = Vec::new();
     let mut ledger = Ledger::default();
     let mut sides = wanted.sides.then(|| sides::Collector::new(line.points.len() - 1, walker.is_blind()));
     walker.verbose = false;
     walker.receivers.clear();
-    walker.shared = shared(&all, &columns, context, walker.machine);
+    walker.shared = shared(&all, &columns, walker.timelines);
     let warm = chain.startup.as_ref().map_or(0, |startup| startup.messages);
-    let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns, context), walker);
+    let mut queues = Queues::learn(&some(&all[(warm as usize).min(all.len())..], &columns), walker);
     walker.busy.clear();
     let mut kept = Kept::new(wanted);
     let mut teller = sink.map(|sink| Teller::new(chain, &all, line, context, sink));
@@ -124,13 +63,13 @@ pub(crate) fn explain(
     // on whether rows are read.
     let mut of_all = teller.as_ref().map(|_| queues.clone());
     for (nth, (message, stamps)) in (0..).zip(all) {
-        let passage = Passage::partly(stamps, &columns, context);
+        let passage = Passage::partly(stamps, &columns);
         let told = teller.as_mut().map(|teller| teller.message(nth, message, stamps, &passage, context));
         let is_explained = !wanted.only_rows && passage.is_whole(line.points.len());
         let counts = is_explained && nth >= warm;
         let row = match told {
             Some(None) => continue,
-            None if !counts && !(is_explained && sides.is_some()) => continue,
+            None if !(counts || is_explained && sides.is_some()) => continue,
             told => told.flatten(),
         };
         let pieces = if walker.is_blind() { passage.unknown_by_hop() } else { passage.pieces(walker) };
@@ -181,7 +120,7 @@ pub(crate) fn explain(
     };
     let replay = Replay::of(
         &ledger,
-        |row| Passage::of(through[row], &columns, context),
+        |row| Passage::of(through[row], &columns),
         |tid| walker.server(tid),
         std::mem::take(&mut queues.closed),
     );
@@ -194,7 +133,7 @@ pub(crate) fn explain(
     explained.paths = chosen(&ledger, wanted)
         .into_iter()
         .filter_map(|at| {
-            let passage = Passage::of(through[at], &columns, context)?;
+            let passage = Passage::of(through[at], &columns)?;
             let divided = kept.pieces.remove(&at);
             Some(path(&passage, divided, budget(&ledger.rows[at], &ledger, walker, context), walker, context))
         })
@@ -204,20 +143,12 @@ pub(crate) fn explain(
 }
 
 /// Threads that stamp a chain's messages and run on one CPU only, which another of them runs on, too.
-fn shared(
-    all: &[(&Message, &[Stamp])],
-    columns: &HashMap<u32, usize>,
-    context: &Context,
-    machine: &Machine,
-) -> HashMap<i32, u16> {
+fn shared(all: &[(&Message, &[Pass])], columns: &HashMap<PointId, usize>, timelines: &Timelines) -> HashMap<i32, u16> {
     let of_line = all.iter().flat_map(|(_, stamps)| *stamps).filter(|stamp| columns.contains_key(&stamp.point));
-    let mut threads: Vec<u32> = of_line.map(|stamp| stamp.thread).collect();
+    let mut threads: Vec<i32> = of_line.map(|stamp| stamp.thread).collect();
     threads.sort_unstable();
     threads.dedup();
-    let only = |thread: &u32| {
-        let tid = context.tids[*thread as usize];
-        Some((tid, machine.threads.get(&tid)?.only_cpu()?))
-    };
+    let only = |tid: &i32| Some((*tid, timelines.threads.get(tid)?.only_cpu()?));
     let mut on: HashMap<i32, u16> = threads.iter().filter_map(only).collect();
     let alone: Vec<i32> = on
         .iter()
@@ -229,9 +160,9 @@ fn shared(
 }
 
 /// Some of the messages that pass the whole chain, spread over all.
-fn some(all: &[(&Message, &[Stamp])], columns: &HashMap<u32, usize>, context: &Context) -> Vec<Passage> {
+fn some(all: &[(&Message, &[Pass])], columns: &HashMap<PointId, usize>) -> Vec<Passage> {
     let every = all.len().div_ceil(LEARNED_FROM).max(1);
-    all.iter().step_by(every).filter_map(|(_, stamps)| Passage::of(stamps, columns, context)).collect()
+    all.iter().step_by(every).filter_map(|(_, stamps)| Passage::of(stamps, columns)).collect()
 }
 
 /// Pieces of the rows whose path may be shown, where a message waited behind others.
@@ -309,7 +240,7 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &Wanted) -> Selection {
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
     let groups = ledger.groups(|kind| (kind.cause, kind.detail));
-    let line = |line: &crate::ledger::Line<(Cause, u32)>| CauseShare {
+    let line = |line: &ledger::Line<(Cause, u32)>| CauseShare {
         messages: line.messages,
         cause: line.group.0,
         detail: walker.names.text(line.group.1).to_owned(),
@@ -323,7 +254,7 @@ fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
 /// The same by cause alone: shares are those of its details together.
 fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
     let details = ledger.groups(|kind| (kind.cause, kind.detail));
-    let line = |line: &crate::ledger::Line<Cause>| CauseShare {
+    let line = |line: &ledger::Line<Cause>| CauseShare {
         cause: line.group,
         detail: String::new(),
         tail_share: details.lines.iter().filter(|d| d.group.0 == line.group).map(|d| details.share(d)).sum(),
@@ -413,7 +344,7 @@ fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
     by_total
 }
 
-fn budget(row: &crate::ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context) -> Budget {
+fn budget(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context<'_>) -> Budget {
     let mut sums: HashMap<(Cause, u32), u64> = HashMap::default();
     for (number, ns) in &row.amounts {
         let kind = &ledger.kinds[*number as usize];
@@ -440,7 +371,7 @@ fn path(
     divided: Option<Vec<(u16, Piece)>>,
     budget: Budget,
     walker: &mut Walker<'_>,
-    context: &Context,
+    context: &Context<'_>,
 ) -> MessagePath {
     let since = |time_ns: u64| time_ns.saturating_sub(context.start_ns);
     let walked = passage.pieces(walker);
@@ -473,7 +404,7 @@ fn path(
     let (from, to) = (passage.start_ns().saturating_sub(margin), passage.start_ns() + passage.total_ns() + margin);
     let lane = |tid: &i32| Lane {
         thread: walker.objects.name(*tid, passage.start_ns()).into_owned(),
-        states: walker.machine.threads.get(tid).map_or(Vec::new(), |timeline| {
+        states: walker.timelines.threads.get(tid).map_or(Vec::new(), |timeline| {
             let states = timeline.between(from, to);
             states.map(|(at, start, end)| (since(start), since(end), state(timeline.segments[at].state))).collect()
         }),
@@ -507,12 +438,12 @@ fn note(piece: &Piece, walker: &Walker<'_>) -> String {
     if piece.note.is_empty() { behind } else { format!("{behind}: {}", piece.note) }
 }
 
-fn state(state: kernel::State) -> State {
+fn state(state: ThreadState) -> State {
     match state {
-        kernel::State::Running => State::Running,
-        kernel::State::Preempted => State::Preempted,
-        kernel::State::Woken => State::Woken,
-        kernel::State::Blocked | kernel::State::Uninterruptible | kernel::State::Stopped => State::Blocked,
-        kernel::State::Unknown | kernel::State::Lost | kernel::State::Gone => State::Unknown,
+        ThreadState::Running => State::Running,
+        ThreadState::Preempted => State::Preempted,
+        ThreadState::Woken => State::Woken,
+        ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped => State::Blocked,
+        ThreadState::Unknown | ThreadState::Lost | ThreadState::Gone => State::Unknown,
     }
 }

@@ -1,14 +1,15 @@
 //! A chain's figures: delays of hops and of the whole way, periods at points, the tail.
 
 use foldhash::HashMap;
+use taut_points::{Pass, PointId};
 use taut_stats::{Distribution, histogram, percentile_curve};
 
 use crate::{
-    Bin, Branch, Chain, Delay, Gap, Hop, Point, Startup,
-    collect::{Context, Stamp},
+    context::Context,
     line::Line,
     messages::{Message, Messages},
     outcomes::{Account, Fates},
+    result::{Bin, Branch, Chain, Delay, Gap, Hop, Point, Startup},
     startup,
 };
 
@@ -20,7 +21,7 @@ struct Table<'a> {
     columns: usize,
     /// Row after row; [`NEVER`] where a message did not pass.
     times: Vec<u64>,
-    rows: Vec<(&'a Message, &'a [Stamp])>,
+    rows: Vec<(&'a Message, &'a [Pass])>,
     /// For each column: messages that seem to reach it before the one ahead of it, and the largest step back.
     inverted: Vec<(u64, u64)>,
 }
@@ -38,7 +39,7 @@ impl<'a> Table<'a> {
         for (row, (_, passes)) in rows.iter().enumerate() {
             for stamp in *passes {
                 if let Some(at) = column.get(&stamp.point) {
-                    times[row * columns + at] = stamp.time;
+                    times[row * columns + at] = stamp.time_ns;
                 }
             }
             // A message that seems to reach a point before the one ahead of it took no time: the inversion
@@ -75,12 +76,12 @@ impl<'a> Table<'a> {
 }
 
 /// All figures of one chain.
-pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context) -> Chain {
+pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context<'_>) -> Chain {
     let table = Table::of(messages, line);
     let n = table.rows.len();
     let last = table.columns - 1;
     let lives: Vec<u64> =
-        table.rows.iter().map(|(message, passes)| message.last_ns.saturating_sub(passes[0].time)).collect();
+        table.rows.iter().map(|(message, passes)| message.last_ns.saturating_sub(passes[0].time_ns)).collect();
     let warm = startup::length(&lives);
     let ways = table.delays(warm..n, 0, last);
     let missed = line.deadline_ns.map(|deadline| ways.iter().filter(|way| **way > deadline).count() as u64);
@@ -121,7 +122,7 @@ fn delay(in_time_order: &[u64]) -> Delay {
     }
 }
 
-fn hops(table: &Table<'_>, line: &Line, context: &Context, warm: usize, way: &Distribution) -> Vec<Hop> {
+fn hops(table: &Table<'_>, line: &Line, context: &Context<'_>, warm: usize, way: &Distribution) -> Vec<Hop> {
     let n = table.rows.len();
     // Each hop sorts its own delays: the machine's cores may share that work.
     let delays: Vec<Delay> = std::thread::scope(|scope| {
@@ -170,10 +171,10 @@ fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribut
 }
 
 /// For each hop, whether most messages change threads on it.
-fn crossings(table: &Table<'_>, line: &Line, context: &Context) -> Vec<bool> {
+fn crossings(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<bool> {
     let mut balance = vec![0i64; table.columns - 1];
     let column = line.columns();
-    let is_unknown = |thread: u32| context.threads[thread as usize].is_empty();
+    let is_unknown = |tid: i32| context.objects.is_invented(tid);
     for (_, passes) in &table.rows {
         for pair in passes.windows(2) {
             if let (Some(from), Some(to)) = (column.get(&pair[0].point), column.get(&pair[1].point))
@@ -188,7 +189,7 @@ fn crossings(table: &Table<'_>, line: &Line, context: &Context) -> Vec<bool> {
 }
 
 /// The points of a line, and nothing else of it: for one that is no chain.
-pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context) -> Vec<Point> {
+pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context<'_>) -> Vec<Point> {
     points(&Table::of(messages, line), line, context)
 }
 
@@ -197,8 +198,8 @@ const GAPS_MOST: usize = 20;
 /// Periods above this multiple of their median, as a fraction, are gaps.
 const GAP: (u64, u64) = (3, 2);
 
-fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
-    let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::default();
+fn points(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<Point> {
+    let mut threads: HashMap<PointId, HashMap<i32, u64>> = HashMap::default();
     for stamp in table.rows.iter().flat_map(|(_, passes)| passes.iter()) {
         *threads.entry(stamp.point).or_default().entry(stamp.thread).or_default() += 1;
     }
@@ -245,45 +246,40 @@ fn points(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Point> {
 }
 
 /// "comm/tid", most stamps first; equally many by name, since numbers follow the order of the file.
-fn thread_names(counts: Option<&HashMap<u32, u64>>, context: &Context) -> Vec<String> {
-    let name = |(thread, n): (&u32, &u64)| (std::cmp::Reverse(*n), context.threads[*thread as usize].clone());
+fn thread_names(counts: Option<&HashMap<i32, u64>>, context: &Context<'_>) -> Vec<String> {
+    let name = |(tid, n): (&i32, &u64)| (std::cmp::Reverse(*n), context.thread(*tid).into_owned());
     let mut names: Vec<_> = counts.into_iter().flatten().map(name).collect();
     names.sort();
     names.into_iter().map(|(_, name)| name).filter(|name| !name.is_empty()).collect()
 }
 
-fn by_count(counts: Option<&HashMap<u32, u64>>) -> Vec<u32> {
-    let mut counts: Vec<_> = counts.into_iter().flatten().collect();
-    counts.sort_by_key(|(key, n)| (std::cmp::Reverse(**n), **key));
-    counts.into_iter().map(|(key, _)| *key).collect()
-}
-
-fn branches(table: &Table<'_>, line: &Line, context: &Context) -> Vec<Branch> {
-    let mut seen: HashMap<u32, HashMap<u32, u64>> = HashMap::default();
+fn branches(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<Branch> {
+    // By point: after which point of the line, `None` for the start, and how often.
+    let mut seen: HashMap<PointId, HashMap<Option<PointId>, u64>> = HashMap::default();
     for (_, passes) in &table.rows {
-        let mut after = 0;
+        let mut after = None;
         for stamp in *passes {
             if line.points.contains(&stamp.point) {
-                after = stamp.point;
+                after = Some(stamp.point);
             } else {
                 *seen.entry(stamp.point).or_default().entry(after).or_default() += 1;
             }
         }
     }
-    let branch = |(point, after): (&u32, &HashMap<u32, u64>)| Branch {
-        point: context.name(*point),
-        after: by_count(Some(after))
-            .first()
-            .filter(|id| **id != 0)
-            .map_or("the start".to_owned(), |id| context.name(*id)),
-        messages: after.values().sum(),
+    let branch = |(point, after): (&PointId, &HashMap<Option<PointId>, u64>)| {
+        let most = after.iter().min_by_key(|(key, n)| (std::cmp::Reverse(**n), **key)).and_then(|(key, _)| *key);
+        Branch {
+            point: context.name(*point),
+            after: most.map_or("the start".to_owned(), |id| context.name(id)),
+            messages: after.values().sum(),
+        }
     };
     let mut branches: Vec<Branch> = seen.iter().map(branch).collect();
     branches.sort_by(|a, b| b.messages.cmp(&a.messages).then(a.point.cmp(&b.point)));
     branches
 }
 
-fn transient(table: &Table<'_>, lives: &[u64], warm: usize, context: &Context) -> Startup {
+fn transient(table: &Table<'_>, lives: &[u64], warm: usize, context: &Context<'_>) -> Startup {
     let max_ns = lives[..warm].iter().copied().max().unwrap_or(0);
     let mut later = lives[warm..].to_vec();
     later.sort_unstable();

@@ -4,32 +4,9 @@
 use foldhash::HashMap;
 
 use crate::{
-    Cause,
+    kind::Kind,
     queues::{Divided, Wait},
-    walk::Piece,
 };
-
-/// What makes two pieces the same for sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
-    pub hop: u16,
-    pub cause: Cause,
-    pub detail: u32,
-    pub tid: i32,
-    pub other: i32,
-    pub after: Option<(Cause, u32)>,
-    /// Whether the message waited behind another meanwhile.
-    pub queued: bool,
-    /// As [`Piece::is_away`].
-    pub is_away: bool,
-}
-
-impl Kind {
-    pub fn of(hop: u16, piece: &Piece) -> Kind {
-        let Piece { cause, detail, tid, other, after, behind, is_away, .. } = *piece;
-        Kind { hop, cause, detail, tid, other, after, queued: behind.is_some(), is_away }
-    }
-}
 
 /// One message's row.
 #[derive(Clone, Debug, Default)]
@@ -178,6 +155,7 @@ impl<G> Groups<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{explained::Cause, walk::Piece};
 
     fn piece(from_ns: u64, to_ns: u64, cause: Cause) -> (u16, Piece) {
         (0, Piece { cause, ..Piece::unknown(from_ns, to_ns, 1) })

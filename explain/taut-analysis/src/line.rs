@@ -1,11 +1,13 @@
 //! Which points make a chain: declared, or the line that most messages follow.
 
 use foldhash::{HashMap, HashSet};
+use taut_points::{Pass, PointId};
 
 use crate::{
-    Config, DeclaredChain, Error,
-    collect::{Context, DUE, Stamp},
+    context::Context,
+    error::Error,
     messages::{Message, Messages},
+    options::{Config, DeclaredChain},
 };
 
 /// This share of the messages that got through decides how far the chain goes.
@@ -16,23 +18,23 @@ pub(crate) struct Line {
     pub name: String,
     pub declared: bool,
     pub deadline_ns: Option<u64>,
-    /// Name ids in order.
-    pub points: Vec<u32>,
+    /// In order.
+    pub points: Vec<PointId>,
     /// Every point of the chain's messages, those of the line included.
-    pub family: HashSet<u32>,
+    pub family: HashSet<PointId>,
 }
 
 impl Line {
     /// The chain's messages with their stamps, in order of start.
-    pub fn messages<'a>(&self, messages: &'a Messages) -> Vec<(&'a Message, &'a [Stamp])> {
+    pub fn messages<'a>(&self, messages: &'a Messages) -> Vec<(&'a Message, &'a [Pass])> {
         let mut of_chain: Vec<_> =
             messages.iter().filter(|(_, stamps)| self.family.contains(&stamps[0].point)).collect();
-        of_chain.sort_by_key(|(_, stamps)| stamps[0].time);
+        of_chain.sort_by_key(|(_, stamps)| stamps[0].time_ns);
         of_chain
     }
 
     /// Which place on the line a point has.
-    pub fn columns(&self) -> HashMap<u32, usize> {
+    pub fn columns(&self) -> HashMap<PointId, usize> {
         self.points.iter().enumerate().map(|(at, point)| (*point, at)).collect()
     }
 }
@@ -55,9 +57,9 @@ struct Follow {
 pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Lines, Error> {
     let paths = paths(messages, context);
     let families = families(&paths);
-    let mut known: HashMap<&str, Vec<u32>> = HashMap::default();
-    for (id, name) in context.names.iter().filter(|(id, _)| families.iter().any(|family| family.contains(id))) {
-        known.entry(name).or_default().push(*id);
+    let mut known: HashMap<&str, Vec<PointId>> = HashMap::default();
+    for (id, name) in context.points.iter().filter(|(id, _)| families.iter().any(|family| family.contains(id))) {
+        known.entry(name).or_default().push(id);
     }
     known.values_mut().for_each(|ids| ids.sort_unstable());
     let mut lines = Vec::new();
@@ -77,7 +79,7 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
         match points.as_slice() {
             [first, .., last] => {
                 // Who is stamped at one point only goes from the moment that is due to this point.
-                let first = if points.len() > 2 { first & !DUE } else { *first };
+                let first = if points.len() > 2 { first.without_due() } else { *first };
                 lines.push(line(format!("{} → {}", context.name(first), context.name(*last))));
             }
             [point] => alone.push(line(context.name(*point))),
@@ -87,7 +89,11 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
     Ok(Lines { chains: lines, alone })
 }
 
-fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[HashSet<u32>]) -> Result<Line, Error> {
+fn declared(
+    chain: &DeclaredChain,
+    known: &HashMap<&str, Vec<PointId>>,
+    families: &[HashSet<PointId>],
+) -> Result<Line, Error> {
     let ids = |point: &String| {
         known.get(point.as_str()).ok_or_else(|| Error::UnknownPoint {
             chain: chain.name.clone(),
@@ -95,16 +101,16 @@ fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[
             hint: hint(point, known),
         })
     };
-    let ids = chain.points.iter().map(ids).collect::<Result<Vec<&Vec<u32>>, Error>>()?;
+    let ids = chain.points.iter().map(ids).collect::<Result<Vec<&Vec<PointId>>, Error>>()?;
     // Points of several chains may have one name (those of an imported trace do): such that belong together count.
-    let in_family = |family: &HashSet<u32>| -> Option<Vec<u32>> {
+    let in_family = |family: &HashSet<PointId>| -> Option<Vec<PointId>> {
         ids.iter().map(|ids| ids.iter().copied().find(|id| family.contains(id))).collect()
     };
     let together = families.iter().filter_map(in_family).min();
     let points = together.unwrap_or_else(|| ids.iter().map(|ids| ids[0]).collect());
     let family = families.iter().filter(|family| points.iter().any(|p| family.contains(p))).flatten().copied();
-    let family: HashSet<u32> = family.collect();
-    let due = points.first().map(|first| DUE | first).filter(|due| family.contains(due));
+    let family: HashSet<PointId> = family.collect();
+    let due = points.first().map(|first| first.as_due()).filter(|due| family.contains(due));
     Ok(Line {
         name: chain.name.clone(),
         declared: true,
@@ -115,20 +121,20 @@ fn declared(chain: &DeclaredChain, known: &HashMap<&str, Vec<u32>>, families: &[
 }
 
 /// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
-fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<u32>], context: &Context) -> Option<Line> {
+fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<PointId>], context: &Context) -> Option<Line> {
     let id = |point: &String| {
-        let ids = || context.names.iter().filter(|(_, name)| *name == point).map(|(id, _)| *id);
+        let ids = || context.points.iter().filter(|(_, name)| name == point).map(|(id, _)| id);
         ids().find(|id| families.iter().any(|family| family.contains(id))).or_else(|| ids().min())
     };
-    let points = chain.points.iter().map(id).collect::<Option<Vec<u32>>>()?;
+    let points = chain.points.iter().map(id).collect::<Option<Vec<PointId>>>()?;
     let mine = families.iter().filter(|family| points.iter().any(|point| family.contains(point)));
-    let family: HashSet<u32> = mine.flatten().copied().collect();
+    let family: HashSet<PointId> = mine.flatten().copied().collect();
     let is_free = lines.iter().all(|line| line.family.is_disjoint(&family));
     let (name, deadline_ns) = (chain.name.clone(), chain.deadline_ns);
     (is_free && !family.is_empty()).then_some(Line { name, declared: false, deadline_ns, points, family })
 }
 
-fn hint(point: &str, known: &HashMap<&str, Vec<u32>>) -> String {
+fn hint(point: &str, known: &HashMap<&str, Vec<PointId>>) -> String {
     let nearest = known.keys().max_by(|a, b| strsim::jaro_winkler(point, a).total_cmp(&strsim::jaro_winkler(point, b)));
     match nearest {
         Some(name) => format!("did you mean {name:?}?"),
@@ -137,9 +143,11 @@ fn hint(point: &str, known: &HashMap<&str, Vec<u32>>) -> String {
 }
 
 /// Every distinct path with how many messages took it.
-fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<u32>, Follow> {
-    let applied = context.names.iter().find(|(_, name)| *name == "applied").map(|(id, _)| *id);
-    let mut paths: HashMap<Vec<u32>, Follow> = HashMap::default();
+fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<PointId>, Follow> {
+    // Each source may have a number of its own for it.
+    let applied: Vec<PointId> =
+        context.points.iter().filter(|(_, name)| *name == "applied").map(|(id, _)| id).collect();
+    let mut paths: HashMap<Vec<PointId>, Follow> = HashMap::default();
     let mut path = Vec::new();
     for (message, passes) in messages.iter() {
         path.clear();
@@ -149,16 +157,16 @@ fn paths(messages: &Messages, context: &Context) -> HashMap<Vec<u32>, Follow> {
             None => paths.entry(path.clone()).or_default(),
         };
         follow.messages += 1;
-        follow.applied += u64::from(message.outcome.is_some() && message.outcome == applied);
+        follow.applied += u64::from(message.outcome.is_some_and(|reason| applied.contains(&reason)));
     }
     paths
 }
 
 /// Points joined by passing messages: the connected components, in no order.
-fn families(paths: &HashMap<Vec<u32>, Follow>) -> Vec<HashSet<u32>> {
-    let mut families: Vec<HashSet<u32>> = Vec::new();
+fn families(paths: &HashMap<Vec<PointId>, Follow>) -> Vec<HashSet<PointId>> {
+    let mut families: Vec<HashSet<PointId>> = Vec::new();
     for path in paths.keys() {
-        let mut joined: HashSet<u32> = path.iter().copied().collect();
+        let mut joined: HashSet<PointId> = path.iter().copied().collect();
         families.retain(|family| {
             let apart = family.is_disjoint(&joined);
             if !apart {
@@ -175,35 +183,35 @@ fn families(paths: &HashMap<Vec<u32>, Follow>) -> Vec<HashSet<u32>> {
 /// completes if it passes the chain's end: the last point of the majority among the messages that get
 /// furthest. So a chain keeps its end even if most messages are dropped before it, and a detour that a
 /// minority takes does not become part of it.
-fn main_line(paths: &HashMap<Vec<u32>, Follow>, family: &HashSet<u32>) -> Vec<u32> {
+fn main_line(paths: &HashMap<Vec<PointId>, Follow>, family: &HashSet<PointId>) -> Vec<PointId> {
     let of_family = || paths.iter().filter(|(path, _)| family.contains(&path[0]));
     let any_applied = of_family().any(|(_, follow)| follow.applied > 0);
     let count = |follow: &Follow| if any_applied { follow.applied } else { follow.messages };
     let Some(end) = end_point(of_family().map(|(path, follow)| (path.as_slice(), count(follow)))) else {
         return Vec::new();
     };
-    let completing: Vec<(&[u32], u64)> = of_family()
+    let completing: Vec<(&[PointId], u64)> = of_family()
         .filter(|(path, _)| path.contains(&end))
         .map(|(path, follow)| (path.as_slice(), count(follow)))
         .collect();
     let total: u64 = completing.iter().map(|(_, n)| n).sum();
-    let mut points: Vec<u32> = family.iter().copied().collect();
+    let mut points: Vec<PointId> = family.iter().copied().collect();
     points.retain(|point| 2 * passing(&completing, |path| path.contains(point)) > total);
     // By how many of the other points it mostly comes before: the order of the majority, whatever
     // single inversions the clock's error made.
-    let before = |a: u32, b: u32| passing(&completing, |path| position(path, a) < position(path, b));
-    let leads = |a: u32| points.iter().filter(|b| before(a, **b) > before(**b, a)).count();
-    let mut ordered: Vec<(usize, u32)> = points.iter().map(|point| (leads(*point), *point)).collect();
+    let before = |a: PointId, b: PointId| passing(&completing, |path| position(path, a) < position(path, b));
+    let leads = |a: PointId| points.iter().filter(|b| before(a, **b) > before(**b, a)).count();
+    let mut ordered: Vec<(usize, PointId)> = points.iter().map(|point| (leads(*point), *point)).collect();
     ordered.sort_by_key(|(leads, point)| (std::cmp::Reverse(*leads), *point));
     ordered.into_iter().map(|(_, point)| point).collect()
 }
 
 /// Where most of the messages end that pass as many points as [`SUPPORT`] of all do.
-fn end_point<'a>(paths: impl Iterator<Item = (&'a [u32], u64)>) -> Option<u32> {
+fn end_point<'a>(paths: impl Iterator<Item = (&'a [PointId], u64)>) -> Option<PointId> {
     let mut paths: Vec<_> = paths.filter(|(_, n)| *n > 0).collect();
     paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
     let total: u64 = paths.iter().map(|(_, n)| n).sum();
-    let mut ends: HashMap<u32, u64> = HashMap::default();
+    let mut ends: HashMap<PointId, u64> = HashMap::default();
     let mut so_far = 0;
     for (at, (path, n)) in paths.iter().enumerate() {
         *ends.entry(*path.last()?).or_default() += n;
@@ -216,11 +224,11 @@ fn end_point<'a>(paths: impl Iterator<Item = (&'a [u32], u64)>) -> Option<u32> {
     ends.into_iter().max_by_key(|(point, n)| (*n, std::cmp::Reverse(*point))).map(|(point, _)| point)
 }
 
-fn passing(paths: &[(&[u32], u64)], what: impl Fn(&[u32]) -> bool) -> u64 {
+fn passing(paths: &[(&[PointId], u64)], what: impl Fn(&[PointId]) -> bool) -> u64 {
     paths.iter().filter(|(path, _)| what(path)).map(|(_, n)| n).sum()
 }
 
 /// Points that a path lacks come after all that it has.
-fn position(path: &[u32], point: u32) -> usize {
+fn position(path: &[PointId], point: PointId) -> usize {
     path.iter().position(|p| *p == point).unwrap_or(usize::MAX)
 }

@@ -1,28 +1,21 @@
 //! Where messages ended, so that the account balances.
 
 use foldhash::HashMap;
+use taut_points::{Pass, PointId};
 use taut_stats::Distribution;
 
-use crate::{
-    Outcomes,
-    collect::{Context, Stamp},
-    line::Line,
-    messages::Message,
-};
+use crate::{context::Context, line::Line, messages::Message, result::Outcomes};
 
 /// A message without an outcome is in flight if it was seen this short before the end of the
 /// recording, or within ten times the slowest usual way through, whichever is longer.
 const IN_FLIGHT_NS: u64 = 100_000_000;
 
-/// Stands for a reason; name ids stay far below.
-const LOST: u32 = u32::MAX;
-
 /// How a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Applied,
-    /// For the reason of this name id.
-    Dropped(u32),
+    /// For this reason.
+    Dropped(PointId),
     /// Under way when the recording, or that of its next point, began, or when it ended.
     InFlight,
     /// Its next stamp may be among those that were lost.
@@ -32,27 +25,27 @@ pub(crate) enum Fate {
 
 /// Tells how a chain's messages ended.
 pub(crate) struct Fates<'a> {
-    context: &'a Context,
+    context: &'a Context<'a>,
     /// Whether anybody in this chain stamps outcomes; else the last point means applied.
     has_outcomes: bool,
     in_flight_ns: u64,
-    last_point: u32,
+    last_point: PointId,
     /// Of each point of the line but the first: when the first message was seen at it or behind it.
-    begun_ns: Vec<(u32, u64)>,
+    begun_ns: Vec<(PointId, u64)>,
 }
 
 impl<'a> Fates<'a> {
     pub fn new(
-        context: &'a Context,
+        context: &'a Context<'a>,
         line: &Line,
-        rows: &[(&Message, &[Stamp])],
+        rows: &[(&Message, &[Pass])],
         end_to_end: &Distribution,
         whole_life: &Distribution,
     ) -> Fates<'a> {
-        let mut first_ns: HashMap<u32, u64> = HashMap::default();
+        let mut first_ns: HashMap<PointId, u64> = HashMap::default();
         for stamp in rows.iter().flat_map(|(_, stamps)| *stamps) {
-            let first = first_ns.entry(stamp.point).or_insert(stamp.time);
-            *first = stamp.time.min(*first);
+            let first = first_ns.entry(stamp.point).or_insert(stamp.time_ns);
+            *first = stamp.time_ns.min(*first);
         }
         let mut begun_ns = Vec::new();
         for point in line.points.iter().skip(1).rev() {
@@ -71,10 +64,10 @@ impl<'a> Fates<'a> {
         }
     }
 
-    pub fn of(&self, message: &Message, passes: &[Stamp]) -> Fate {
+    pub fn of(&self, message: &Message, passes: &[Pass]) -> Fate {
         let through = passes.iter().any(|s| s.point == self.last_point);
         match message.outcome {
-            Some(reason) if self.context.names.get(&reason).is_some_and(|name| name == "applied") => Fate::Applied,
+            Some(reason) if self.context.points.known(reason) == Some("applied") => Fate::Applied,
             Some(reason) => Fate::Dropped(reason),
             None if !self.has_outcomes && through => Fate::Applied,
             None if message.last_ns.saturating_add(self.in_flight_ns) >= self.context.end_ns => Fate::InFlight,
@@ -86,8 +79,8 @@ impl<'a> Fates<'a> {
 
     /// Whether no message had been seen behind this one's last point when it was there: it was under way when the
     /// recording of the next point's process began.
-    fn is_early(&self, message: &Message, passes: &[Stamp]) -> bool {
-        let last = passes.last().map_or(0, |stamp| stamp.point);
+    fn is_early(&self, message: &Message, passes: &[Pass]) -> bool {
+        let Some(last) = passes.last().map(|pass| pass.point) else { return false };
         let next = self.begun_ns.iter().position(|(point, _)| *point == last).map_or(0, |at| at + 1);
         self.begun_ns.get(next).is_some_and(|(_, begun_ns)| message.last_ns < *begun_ns && *begun_ns < u64::MAX)
     }
@@ -95,7 +88,7 @@ impl<'a> Fates<'a> {
     /// Whether stamps were lost while it was to be seen next.
     fn may_be_lost(&self, message: &Message) -> bool {
         let until_ns = message.last_ns.saturating_add(self.in_flight_ns);
-        let holes = &self.context.stamp_holes;
+        let holes = &self.context.holes;
         let first = holes.partition_point(|(_, end)| *end < message.last_ns);
         holes.get(first).is_some_and(|(start, _)| *start <= until_ns)
     }
@@ -105,8 +98,8 @@ impl<'a> Fates<'a> {
 pub(crate) struct Account<'a> {
     fates: Fates<'a>,
     outcomes: Outcomes,
-    dropped: HashMap<u32, u64>,
-    last_seen: HashMap<(u32, Option<u32>), u64>,
+    dropped: HashMap<PointId, u64>,
+    last_seen: HashMap<(PointId, Fate), u64>,
 }
 
 impl<'a> Account<'a> {
@@ -114,34 +107,31 @@ impl<'a> Account<'a> {
         Account { fates, outcomes: Outcomes::default(), dropped: HashMap::default(), last_seen: HashMap::default() }
     }
 
-    pub fn add(&mut self, message: &Message, passes: &[Stamp]) {
+    pub fn add(&mut self, message: &Message, passes: &[Pass]) {
         self.outcomes.double += u64::from(message.more_outcomes > 0);
-        let last = passes.last().map_or(0, |s| s.point);
-        match self.fates.of(message, passes) {
-            Fate::Applied => self.outcomes.applied += 1,
-            Fate::InFlight => self.outcomes.in_flight += 1,
-            Fate::Lost => {
-                self.outcomes.lost += 1;
-                *self.last_seen.entry((last, Some(LOST))).or_default() += 1;
-            }
-            Fate::Dropped(reason) => {
-                *self.dropped.entry(reason).or_default() += 1;
-                *self.last_seen.entry((last, Some(reason))).or_default() += 1;
-            }
-            Fate::Unexplained => {
-                self.outcomes.unexplained += 1;
-                *self.last_seen.entry((last, None)).or_default() += 1;
-            }
+        let fate = self.fates.of(message, passes);
+        match fate {
+            Fate::Applied => return self.outcomes.applied += 1,
+            Fate::InFlight => return self.outcomes.in_flight += 1,
+            Fate::Lost => self.outcomes.lost += 1,
+            Fate::Dropped(reason) => *self.dropped.entry(reason).or_default() += 1,
+            Fate::Unexplained => self.outcomes.unexplained += 1,
+        }
+        if let Some(last) = passes.last() {
+            *self.last_seen.entry((last.point, fate)).or_default() += 1;
         }
     }
 
     pub fn finish(mut self) -> Outcomes {
-        let name = |id: u32| if id == LOST { "stamps were lost".to_owned() } else { self.fates.context.name(id) };
+        let name = |point: PointId| self.fates.context.name(point);
         self.outcomes.dropped = self.dropped.iter().map(|(reason, n)| (name(*reason), *n)).collect();
         self.outcomes.dropped.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        let place = |((point, reason), n): (&(u32, Option<u32>), &u64)| {
-            (name(*point), reason.map_or("unexplained".to_owned(), name), *n)
+        let why = |fate: Fate| match fate {
+            Fate::Dropped(reason) => name(reason),
+            Fate::Lost => "stamps were lost".to_owned(),
+            _ => "unexplained".to_owned(),
         };
+        let place = |((point, fate), n): (&(PointId, Fate), &u64)| (name(*point), why(*fate), *n);
         self.outcomes.last_seen = self.last_seen.iter().map(place).collect();
         self.outcomes.last_seen.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
         self.outcomes

@@ -5,10 +5,11 @@ use taut_stats::{Distribution, rank};
 
 use crate::{
     Cause, Chain, Predicted, WhatIf,
-    ledger::{Kind, Ledger},
+    kind::Kind,
+    ledger::Ledger,
     replay::{Removal, Replay},
     resample::Blocks,
-    suspects::Suspect,
+    suspect::Suspect,
     walk::Walker,
 };
 
@@ -38,12 +39,6 @@ enum Part {
     Own(usize),
     /// Goes with it.
     Drawn(usize),
-}
-
-/// "gil", "lock:a and preempted"; `None` for nothing.
-pub(crate) fn word(all: &[Suspect]) -> Option<String> {
-    let words: Vec<String> = all.iter().map(Suspect::word).collect();
-    (!words.is_empty()).then(|| words.join(" and "))
 }
 
 impl<'a> Predictor<'a> {

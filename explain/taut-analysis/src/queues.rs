@@ -9,9 +9,9 @@ use foldhash::{HashMap, HashSet};
 
 use crate::{
     Cause,
-    explain::Passage,
-    ledger::Kind,
-    walk::{Behind, Pass, Piece, Walker},
+    kind::Kind,
+    passage::Passage,
+    walk::{Behind, Moment, Piece, Walker},
 };
 
 /// Messages from which typical times are learned, spread over the recording.
@@ -119,7 +119,7 @@ impl Queues {
     /// Learns from some of the messages what is typical, and which threads stamp on receipt.
     pub fn learn(passages: &[Passage], walker: &mut Walker<'_>) -> Queues {
         let mut queues = Queues::default();
-        if walker.is_blind() || !walker.marks.has_stamps() {
+        if walker.is_blind() || !walker.spans.has_stamps() {
             return queues;
         }
         let every = passages.len().div_ceil(LEARNED).max(1);
@@ -144,8 +144,8 @@ impl Queues {
                 own.entry((hop, true)).or_default().push(sums[1]);
             }
             for last in lasts(passage) {
-                let foreign = walker.marks.next_foreign(last.tid, passage.id, last.time_ns).unwrap_or(u64::MAX);
-                let end = foreign.min(walker.machine.end_ns);
+                let foreign = walker.spans.next_foreign(last.tid, passage.id, last.time_ns).unwrap_or(u64::MAX);
+                let end = foreign.min(walker.timelines.end_ns);
                 if let Some((idle, _)) = walker.idles_in(last.tid, last.time_ns, end.min(last.time_ns + 1_000_000_000))
                 {
                     let pieces = walker.alone(last, idle);
@@ -246,7 +246,7 @@ impl Queues {
     }
 
     /// What the thread did before it took the message, as far as it is no explained message's own time; notes what made it late.
-    fn wait(&mut self, id: u64, from: Pass, to: Pass, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
+    fn wait(&mut self, id: u64, from: Moment, to: Moment, of_hop: &[Piece], walker: &mut Walker<'_>) -> Wait {
         let until_ns = of_hop.iter().filter(|piece| is_queue(piece)).map(|p| p.to_ns).max().unwrap_or(from.time_ns);
         let queue = || of_hop.iter().filter(|piece| piece.behind.is_some() && piece.from_ns < until_ns);
         let start_ns = queue().map(|p| p.from_ns).min().unwrap_or(from.time_ns);
@@ -263,7 +263,7 @@ impl Queues {
                 (since_ns, is_linked) = (end, false);
             }
             if since_ns < start_ns {
-                before = walker.alone(Pass::of(to.tid, since_ns), start_ns);
+                before = walker.alone(Moment::of(to.tid, since_ns), start_ns);
             }
         }
         let clip = |piece: &Piece| {
@@ -438,13 +438,13 @@ impl Server {
 }
 
 /// Whether a hop's piece is of the time in which the thread that ends it has the message already.
-fn is_receivers(piece: &Piece, from: Pass, to: Pass) -> bool {
+fn is_receivers(piece: &Piece, from: Moment, to: Moment) -> bool {
     from.tid == to.tid || piece.tid != from.tid
 }
 
 /// Each thread's last pass.
-fn lasts(passage: &Passage) -> Vec<Pass> {
-    let mut lasts: Vec<Pass> = Vec::new();
+fn lasts(passage: &Passage) -> Vec<Moment> {
+    let mut lasts: Vec<Moment> = Vec::new();
     for (_, pass) in passage.passes.iter().rev() {
         if !lasts.iter().any(|known| known.tid == pass.tid) {
             lasts.push(*pass);

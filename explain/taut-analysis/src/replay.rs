@@ -10,8 +10,9 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use foldhash::HashMap;
 
 use crate::{
-    explain::Passage,
-    ledger::{Kind, Ledger, Row},
+    kind::Kind,
+    ledger::{Ledger, Row},
+    passage::Passage,
     queues::Wait,
 };
 

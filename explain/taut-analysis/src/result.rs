@@ -43,7 +43,8 @@ impl Analysis {
     /// Whether anything was lost, when recording or by damage to the file: then it is not all that happened.
     pub fn has_loss(&self) -> bool {
         let totals = &self.totals;
-        !self.damage.is_empty() || totals.lost_stamps + totals.lost_kernel_events + totals.lost_telemetry > 0
+        let lost = [totals.lost_stamps, totals.lost_ros_events, totals.lost_kernel_events, totals.lost_telemetry];
+        !self.damage.is_empty() || lost.iter().any(|count| *count > 0)
     }
 }
 
@@ -58,6 +59,12 @@ pub struct Totals {
     pub stamps: u64,
     /// Stamps lost, as counted by rings and recorder, and about as many as damaged chunks held.
     pub lost_stamps: u64,
+    /// ROS 2 events read.
+    pub ros_events: u64,
+    /// ROS 2 events lost.
+    pub lost_ros_events: u64,
+    /// Whether `lost_ros_events` is an estimate.
+    pub lost_ros_events_is_estimate: bool,
     /// Kernel events read.
     pub kernel_events: u64,
     /// Kernel events lost.

@@ -3,14 +3,16 @@
 
 use std::borrow::Cow;
 
+use taut_points::Pass;
+use taut_timelines::{Objects, ThreadState, Timelines};
+
 use crate::{
     Cause, Chain,
-    collect::{Context, Stamp},
-    explain::Passage,
-    kernel::{Machine, Objects, State},
+    context::Context,
     line::Line,
     messages::Message,
     outcomes::{Fate, Fates},
+    passage::Passage,
     walk::{Piece, Walker},
 };
 
@@ -146,9 +148,9 @@ pub(crate) struct Teller<'a> {
 impl<'a> Teller<'a> {
     pub fn new(
         chain: &'a Chain,
-        all: &[(&Message, &[Stamp])],
+        all: &[(&Message, &[Pass])],
         line: &Line,
-        context: &'a Context,
+        context: &'a Context<'a>,
         sink: &'a mut dyn RowSink,
     ) -> Teller<'a> {
         let fates = Fates::new(context, line, all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
@@ -160,9 +162,9 @@ impl<'a> Teller<'a> {
         &mut self,
         nth: u64,
         message: &Message,
-        stamps: &[Stamp],
+        stamps: &[Pass],
         passage: &Passage,
-        context: &Context,
+        context: &Context<'_>,
     ) -> Option<MessageRow<'a>> {
         let reason;
         let outcome = match self.fates.of(message, stamps) {
@@ -179,8 +181,8 @@ impl<'a> Teller<'a> {
             chain: &self.chain.name,
             nth,
             id: passage.id,
-            start_ns: stamps[0].time,
-            end_ns: message.last_ns.max(stamps[0].time),
+            start_ns: stamps[0].time_ns,
+            end_ns: message.last_ns.max(stamps[0].time_ns),
             way_ns: passage.is_whole(self.chain.points.len()).then(|| passage.total_ns()),
             outcome,
             is_startup: nth < self.chain.startup.as_ref().map_or(0, |startup| startup.messages),
@@ -226,16 +228,18 @@ impl<'a> Teller<'a> {
 }
 
 /// Every thread's states, by thread number; the idle tasks have none.
-pub(crate) fn of_threads(machine: &Machine, objects: &Objects, sink: &mut dyn RowSink) {
-    let mut tids: Vec<i32> = machine.threads.keys().copied().filter(|tid| *tid != 0).collect();
+pub(crate) fn of_threads(timelines: &Timelines, objects: &Objects, sink: &mut dyn RowSink) {
+    let mut tids: Vec<i32> = timelines.threads.keys().copied().filter(|tid| *tid != 0).collect();
     tids.sort_unstable();
     for tid in tids {
-        let timeline = &machine.threads[&tid];
-        for (at, start_ns, end_ns) in timeline.between(0, machine.end_ns) {
+        let timeline = &timelines.threads[&tid];
+        for (at, start_ns, end_ns) in timeline.between(0, timelines.end_ns) {
             let segment = timeline.segments[at];
             let Some(state) = word(segment.state) else { continue };
             let by = match segment.state {
-                State::Woken | State::Preempted if segment.other != 0 => objects.name(segment.other, start_ns),
+                ThreadState::Woken | ThreadState::Preempted if segment.other != 0 => {
+                    objects.name(segment.other, start_ns)
+                }
                 _ => Cow::Borrowed(""),
             };
             sink.row(Row::State(StateRow {
@@ -254,15 +258,15 @@ pub(crate) fn of_threads(machine: &Machine, objects: &Objects, sink: &mut dyn Ro
 }
 
 /// `None` before its birth and after its death.
-fn word(state: State) -> Option<&'static str> {
+fn word(state: ThreadState) -> Option<&'static str> {
     Some(match state {
-        State::Running => "running",
-        State::Preempted => "preempted",
-        State::Woken => "woken",
-        State::Blocked => "blocked",
-        State::Uninterruptible => "uninterruptible",
-        State::Stopped => "stopped",
-        State::Unknown | State::Lost => "unknown",
-        State::Gone => return None,
+        ThreadState::Running => "running",
+        ThreadState::Preempted => "preempted",
+        ThreadState::Woken => "woken",
+        ThreadState::Blocked => "blocked",
+        ThreadState::Uninterruptible => "uninterruptible",
+        ThreadState::Stopped => "stopped",
+        ThreadState::Unknown | ThreadState::Lost => "unknown",
+        ThreadState::Gone => return None,
     })
 }

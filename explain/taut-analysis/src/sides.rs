@@ -7,11 +7,14 @@ use foldhash::HashMap;
 
 use crate::{
     Cause, SideShare, Sides, Spent, queues,
-    walk::{Pass, Piece, Walker},
+    walk::{Moment, Piece, Walker},
 };
 
 /// Holders followed from one wait: who holds a lock may itself wait for the next.
 const DEPTH_MAX: usize = 6;
+
+/// Hop, cause, whether it is the machine's, and how long.
+type Share = (u16, Cause, bool, u64);
 
 /// Collects the sides of one chain, message by message in order of their start.
 pub(crate) struct Collector {
@@ -57,7 +60,7 @@ impl Collector {
         pieces: &[(u16, Piece)],
         walker: &mut Walker<'_>,
         strangers: &[i32],
-    ) -> (Vec<Spent>, Vec<(u16, Cause, bool, u64)>) {
+    ) -> (Vec<Spent>, Vec<Share>) {
         let mut shares = Vec::new();
         let mut row = vec![Spent::default(); self.sides.hops];
         for hop in pieces.chunk_by(|one, next| one.0 == next.0) {
@@ -125,7 +128,7 @@ fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: 
         Cause::TimerSlack if walker.names.text(piece.detail).starts_with(crate::walk::TIMER_LATE) => length,
         // A holder that was kept from running kept everybody waiting.
         Cause::Lock | Cause::Gil | Cause::Io if piece.other != 0 && piece.other != piece.tid && depth > 0 => {
-            let start = Pass::of(piece.other, piece.from_ns);
+            let start = Moment::of(piece.other, piece.from_ns);
             let holders = walker.alone(start, piece.to_ns);
             holders.iter().map(|piece| machine_ns(piece, walker, strangers, depth - 1)).sum()
         }

@@ -3,15 +3,16 @@
 //! it does, with what the time was spent on.
 
 use foldhash::HashMap;
+use taut_points::Pass;
 use taut_stats::Distribution;
+use taut_timelines::{Call, SAME_CLOCK_NS, Timeline};
 
 use crate::{
     BudgetPiece, Cause, LateStart, Starts,
-    collect::{Context, DUE, Stamp, is_due},
-    kernel::{Call, SAME_CLOCK_NS, Timeline},
+    context::Context,
     line::Line,
     messages::Messages,
-    walk::{Pass, Walker},
+    walk::{Moment, Walker},
 };
 
 /// Late starts that come with their causes.
@@ -22,24 +23,24 @@ const TIMER_ABSTIME: u64 = 1;
 const LEAST_SHARE: f64 = 0.5;
 
 /// Of a chain of which most messages were due at a moment, or are first stamped after a sleep of the stamping thread until one.
-pub(crate) fn of(line: &Line, messages: &Messages, context: &Context, walker: &mut Walker<'_>) -> Option<Starts> {
-    let first = *line.points.iter().find(|point| !is_due(**point))?;
-    let mut passes: Vec<(u64, Pass, Option<u64>)> = Vec::new();
+pub(crate) fn of(line: &Line, messages: &Messages, context: &Context<'_>, walker: &mut Walker<'_>) -> Option<Starts> {
+    let first = *line.points.iter().find(|point| !point.is_due())?;
+    let mut passes: Vec<(u64, Moment, Option<u64>)> = Vec::new();
     let mut all = 0;
     for (_, stamps) in line.messages(messages) {
         all += 1;
-        let of_first = |stamp: &&Stamp| stamp.point == first;
+        let of_first = |stamp: &&Pass| stamp.point == first;
         if let Some(stamp) = stamps.iter().find(of_first) {
-            let due = stamps.iter().find(|stamp| stamp.point == DUE | first).map(|due| due.time);
-            passes.push((stamp.id, Pass::of(context.tids[stamp.thread as usize], stamp.time), due));
+            let due = stamps.iter().find(|stamp| stamp.point == first.as_due()).map(|due| due.time_ns);
+            passes.push((stamp.message, Moment::of(stamp.thread, stamp.time_ns), due));
         }
     }
     passes.sort_by_key(|(_, pass, _)| pass.time_ns);
     let mut last: HashMap<i32, u64> = HashMap::default();
-    let mut starts: Vec<(u64, Pass, u64)> = Vec::new();
+    let mut starts: Vec<(u64, Moment, u64)> = Vec::new();
     for (id, pass, due) in passes {
         let since_ns = last.insert(pass.tid, pass.time_ns).unwrap_or(0);
-        let timeline = walker.machine.threads.get(&pass.tid);
+        let timeline = walker.timelines.threads.get(&pass.tid);
         let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
         starts.extend(due.or_else(asked).map(|intended_ns| (id, pass, intended_ns)));
     }
@@ -82,8 +83,8 @@ fn intended(timeline: &Timeline, since_ns: u64, until_ns: u64) -> Option<u64> {
 }
 
 /// What the time from the intended start on was spent on, largest first.
-fn pieces(pass: Pass, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<BudgetPiece> {
-    let from = Pass::of(pass.tid, intended_ns);
+fn pieces(pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<BudgetPiece> {
+    let from = Moment::of(pass.tid, intended_ns);
     let mut sums: Vec<((Cause, u32), u64)> = Vec::new();
     for piece in walker.alone(from, pass.time_ns) {
         let (key, ns) = ((piece.cause, piece.detail), piece.to_ns - piece.from_ns);

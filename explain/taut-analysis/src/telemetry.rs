@@ -1,7 +1,9 @@
 //! Telemetry as the recording has it: how often each channel's structs came, and where some are missing. The values
 //! themselves are read one channel at a time, by `taut_recording::log`.
 
-use taut_recording::{PlainChannel, PlainMessage, ros2msg::Schema};
+use std::collections::BTreeMap;
+
+use taut_recording::{Lost, PlainChannel, PlainMessage, ros2msg::Schema};
 use taut_stats::Distribution;
 
 /// More values than this in one message are not counted.
@@ -39,8 +41,54 @@ pub struct Gaps {
     pub messages: u64,
 }
 
+/// All channels being collected.
+#[derive(Default)]
+pub(crate) struct Channels {
+    /// By number in the recording.
+    channels: BTreeMap<u16, Channel>,
+    /// Messages lost, by place.
+    lost: Vec<(String, u64)>,
+}
+
+impl Channels {
+    pub fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+    }
+
+    pub fn add(&mut self, channel: &PlainChannel) {
+        self.channels.insert(channel.number, Channel::new(channel));
+    }
+
+    pub fn take(&mut self, message: &PlainMessage) {
+        if let Some(channel) = self.channels.get_mut(&message.channel) {
+            channel.take(message);
+        }
+    }
+
+    pub fn lost(&mut self, lost: &Lost) {
+        self.lost.push((lost.place.clone(), lost.count));
+    }
+
+    /// Messages lost, of all channels.
+    pub fn lost_messages(&self) -> u64 {
+        self.lost.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Log time of each channel's last message.
+    pub fn ends_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.channels.values().map(Channel::end_ns)
+    }
+
+    /// By topic.
+    pub fn finish(self) -> Vec<Telemetry> {
+        let mut all: Vec<_> = self.channels.into_values().map(|channel| channel.finish(&self.lost)).collect();
+        all.sort_by(|a, b| a.topic.cmp(&b.topic));
+        all
+    }
+}
+
 /// One channel being collected.
-pub(crate) struct Channel {
+struct Channel {
     channel: PlainChannel,
     bytes: u64,
     /// Log times, ns.
@@ -50,11 +98,11 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub fn new(channel: &PlainChannel) -> Channel {
+    fn new(channel: &PlainChannel) -> Channel {
         Channel { channel: channel.clone(), bytes: 0, times: Vec::new(), last: None, gaps: Some(Gaps::default()) }
     }
 
-    pub fn take(&mut self, message: &PlainMessage) {
+    fn take(&mut self, message: &PlainMessage) {
         self.bytes += message.data.len() as u64;
         self.times.push(message.log_time_ns);
         let jump = self.last.replace(message.sequence).map_or(0, |last| message.sequence.wrapping_sub(last) as i32);
@@ -67,12 +115,12 @@ impl Channel {
     }
 
     /// Log time of the last message.
-    pub fn end_ns(&self) -> u64 {
+    fn end_ns(&self) -> u64 {
         self.times.iter().copied().max().unwrap_or(0)
     }
 
     /// `lost`: messages by place, as the recorder counted them.
-    pub fn finish(mut self, lost: &[(String, u64)]) -> Telemetry {
+    fn finish(mut self, lost: &[(String, u64)]) -> Telemetry {
         self.times.sort_unstable();
         let periods: Vec<u64> = self.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mut sorted = periods.clone();

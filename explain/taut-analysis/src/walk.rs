@@ -6,16 +6,13 @@
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
 
 use foldhash::{HashMap, HashSet};
-
-use crate::{
-    Cause,
-    environment::Environment,
-    kernel::{
-        Call, FAULT_BEFORE_SLEEP_NS, Futexes, Machine, Objects, SAME_CLOCK_NS, Segment, State, Timeline, call_at,
-    },
-    marks::{Marks, Other},
-    names::Names,
+use taut_points::{BusyWith, Spans};
+use taut_timelines::{
+    Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
+    ThreadState, Timeline, Timelines, call_at,
 };
+
+use crate::{Cause, environment::Environment, names::Names};
 
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
@@ -65,30 +62,30 @@ pub(crate) enum Behind {
 
 /// A moment at which a thread stamped the message, or at which it was due there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct Moment {
     pub time_ns: u64,
     pub tid: i32,
     pub is_due: bool,
 }
 
-impl Pass {
-    pub fn of(tid: i32, time_ns: u64) -> Pass {
-        Pass { time_ns, tid, is_due: false }
+impl Moment {
+    pub fn of(tid: i32, time_ns: u64) -> Moment {
+        Moment { time_ns, tid, is_due: false }
     }
 
     /// Whether another thread took the message until then, or the thread that it was due at, which may have been at others.
-    pub fn is_handed_to(&self, to: Pass) -> bool {
+    pub fn is_handed_to(&self, to: Moment) -> bool {
         self.is_due || self.tid != to.tid
     }
 }
 
 /// Everything the walk looks at.
 pub(crate) struct Walker<'a> {
-    pub machine: &'a Machine,
+    pub timelines: &'a Timelines,
     pub objects: &'a Objects,
     pub futexes: &'a Futexes,
     pub environment: &'a Environment,
-    pub marks: &'a Marks,
+    pub spans: &'a Spans,
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
     pub receivers: HashSet<i32>,
@@ -111,7 +108,7 @@ pub(crate) struct Busy {
 /// The walk's bounds that do not change on its way.
 #[derive(Clone, Copy)]
 struct Hop {
-    from: Pass,
+    from: Moment,
     /// When the thread that ends the hop runs for sure: it stamps then. 0: of no thread.
     to_ns: u64,
     /// Threads whose time needs no name: the two that stamped.
@@ -161,31 +158,31 @@ impl Piece {
 }
 
 impl Walker<'_> {
-    /// Whether the recording holds neither kernel events nor marks: then every piece is unknown.
+    /// Whether the recording holds neither kernel events nor spans: then every piece is unknown.
     pub fn is_blind(&self) -> bool {
-        self.machine.threads.is_empty() && self.marks.is_empty()
+        self.timelines.threads.is_empty() && self.spans.is_empty()
     }
 
     /// What the time between two passes of the message `id` was spent on, in order of time.
-    pub fn hop(&mut self, id: u64, from: Pass, to: Pass) -> Vec<Piece> {
+    pub fn hop(&mut self, id: u64, from: Moment, to: Moment) -> Vec<Piece> {
         if from.time_ns >= to.time_ns {
             return Vec::new();
         }
         let hop = Hop { from, to_ns: to.time_ns, own: [from.tid, to.tid] };
         let pieces = if !from.is_handed_to(to) {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
-            for (start, end, other) in self.marks.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
+            for (start, end, other) in self.spans.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
                 set_behind(&mut pieces, start, end, Behind::Message(other));
             }
             pieces
         } else {
-            let busy = self.marks.busy_until(to.tid, id, from.time_ns, to.time_ns);
+            let busy = self.spans.busy_until(to.tid, id, from.time_ns, to.time_ns);
             let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
             let (pieces, reached) = self.walk(to.tid, start, to.time_ns, (!from.is_due).then_some(from.tid), hop, 0);
             match busy.filter(|_| !reached) {
                 None => pieces,
                 // It has the message ahead until it receives this one.
-                Some((until, other @ Other::Message(_)))
+                Some((until, other @ BusyWith::Message(_)))
                     if self.receivers.contains(&to.tid) && self.idles_in(to.tid, until, to.time_ns).is_none() =>
                 {
                     self.queued(id, from, to.tid, to.time_ns, other, hop)
@@ -207,7 +204,7 @@ impl Walker<'_> {
     }
 
     /// What one thread did until `to_ns`, and whoever it waited for.
-    pub fn alone(&mut self, from: Pass, to_ns: u64) -> Vec<Piece> {
+    pub fn alone(&mut self, from: Moment, to_ns: u64) -> Vec<Piece> {
         let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
     }
@@ -223,8 +220,8 @@ impl Walker<'_> {
         hop: Hop,
         depth: usize,
     ) -> (Vec<Piece>, bool) {
-        let machine = self.machine;
-        let Some(timeline) = machine.threads.get(&tid) else {
+        let timelines = self.timelines;
+        let Some(timeline) = timelines.threads.get(&tid) else {
             return (vec![self.piece(from_ns, to_ns, Cause::Unknown, tid)], false);
         };
         let mut chunks: Vec<Vec<Piece>> = Vec::new();
@@ -241,7 +238,7 @@ impl Walker<'_> {
                 }
                 Stretch::Segment(at) => match timeline.segments.get(at).map(|s| s.state) {
                     // It stamps at that moment, so its wake was lost, and a later one says nothing of this wait.
-                    Some(State::Blocked | State::Uninterruptible | State::Stopped)
+                    Some(ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped)
                         if to == hop.to_ns
                             && tid == hop.own[1]
                             && to - from > CLOCKS_AGREE_NS
@@ -249,7 +246,7 @@ impl Walker<'_> {
                     {
                         vec![self.piece(from, to, Cause::Unknown, tid)]
                     }
-                    Some(State::Blocked | State::Uninterruptible | State::Stopped) => {
+                    Some(ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped) => {
                         match self.wait(tid, timeline, at, from, to, hop) {
                             Wait::Is(pieces) => pieces,
                             Wait::For(other) if Some(other) == home => {
@@ -306,25 +303,25 @@ impl Walker<'_> {
             return vec![self.piece(from, to, Cause::Unknown, tid)];
         };
         match segment.state {
-            State::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
-            State::Preempted => {
+            ThreadState::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
+            ThreadState::Preempted => {
                 let piece = self.preempted(tid, timeline, at, from, to);
                 self.by_turns(piece, segment.cpu, hop)
             }
-            State::Woken => {
+            ThreadState::Woken => {
                 let piece = self.woken(tid, timeline, at, from, to, hop);
                 let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
                 self.by_turns(piece, cpu, hop)
             }
-            State::Lost => vec![self.lost(from, to, tid)],
+            ThreadState::Lost => vec![self.lost(from, to, tid)],
             _ => vec![self.piece(from, to, Cause::Unknown, tid)],
         }
     }
 
     /// Work, system calls, page faults and interrupts of a thread on a CPU, by one sweep.
     fn running(&mut self, tid: i32, timeline: &Timeline, cpu: u16, from: u64, to: u64, hop: Hop) -> Vec<Piece> {
-        let machine = self.machine;
-        let interrupts = machine.interrupts(cpu, from, to);
+        let timelines = self.timelines;
+        let interrupts = timelines.interrupts(cpu, from, to);
         let calls = &timeline.calls[timeline.calls.partition_point(|c| c.end_ns <= from)..];
         let faults = &timeline.fault_times[timeline.fault_times.partition_point(|f| f.1 <= from)..];
         let (mut i, mut c, mut f) = (0, 0, 0);
@@ -351,7 +348,7 @@ impl Walker<'_> {
                 interrupt.filter(|x| x.0 <= now && !(delivers && interrupts[i].kind == 1)).map(|_| &interrupts[i])
             {
                 match x.kind {
-                    crate::kernel::STALL => (Cause::Hypervisor, "the tick came late".into()),
+                    STALL => (Cause::Hypervisor, "the tick came late".into()),
                     kind => (Cause::Irq, interrupt_name(kind, x.number)),
                 }
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
@@ -373,31 +370,31 @@ impl Walker<'_> {
 
     fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {
         let segment = timeline.segments[at];
-        let (start, end) = (segment.start_ns, timeline.end_ns(at).min(self.machine.end_ns));
+        let (start, end) = (segment.start_ns, timeline.end_ns(at).min(self.timelines.end_ns));
         // Who could run on is not left for the idle task, unless it is taken elsewhere.
         let stays = timeline.segments.get(at + 1).is_some_and(|next| next.cpu == segment.cpu);
-        let idles = self.machine.idles_from(segment.cpu, start) && stays;
-        if idles || self.machine.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
+        let idles = self.timelines.idles_from(segment.cpu, start) && stays;
+        if idles || self.timelines.longest_idle_ns(segment.cpu, start, end) > THROTTLED_IDLE_NS {
             return self.throttled(tid, from, to);
         }
-        let ran = self.machine.ran(segment.cpu, from, to);
+        let ran = self.timelines.ran(segment.cpu, from, to);
         self.ran_instead(Cause::Preempted, tid, &ran, from, to)
     }
 
     fn woken(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Piece {
         let segment = timeline.segments[at];
         let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
-        let end = timeline.end_ns(at).min(self.machine.end_ns);
-        if self.machine.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
-            if self.machine.is_held_back(segment.start_ns, end) {
+        let end = timeline.end_ns(at).min(self.timelines.end_ns);
+        if self.timelines.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
+            if self.timelines.is_held_back(segment.start_ns, end) {
                 return self.throttled(tid, from, to);
             }
             let detail = self.names.of("an idle CPU did not come back");
             return Piece { detail, ..self.piece(from, to, Cause::Hypervisor, tid) };
         }
-        let ran = self.machine.ran(cpu, from, to);
+        let ran = self.timelines.ran(cpu, from, to);
         let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);
-        let came_from = timeline.segments[..at].iter().rev().find(|before| before.state == State::Running);
+        let came_from = timeline.segments[..at].iter().rev().find(|before| before.state == ThreadState::Running);
         if let Some(before) = came_from.filter(|before| self.verbose && before.cpu != cpu) {
             piece.note += &format!("; moved from CPU {} to CPU {cpu}", before.cpu);
         }
@@ -412,7 +409,7 @@ impl Walker<'_> {
     /// The cause that a thread's wait to run came after.
     fn wait_before(&mut self, tid: i32, timeline: &Timeline, at: usize, hop: Hop) -> Option<(Cause, u32)> {
         let before = *timeline.segments.get(at.checked_sub(1)?)?;
-        if !matches!(before.state, State::Blocked | State::Uninterruptible | State::Stopped) {
+        if !matches!(before.state, ThreadState::Blocked | ThreadState::Uninterruptible | ThreadState::Stopped) {
             return None;
         }
         match self.wait(tid, timeline, at - 1, before.start_ns, timeline.segments[at].start_ns, hop) {
@@ -425,14 +422,16 @@ impl Walker<'_> {
     /// A wait to run, less the turns of threads of the chain on the CPU that they share with the waiting one: in them the message
     /// waits behind those that they are at.
     fn by_turns(&mut self, mut wait: Piece, cpu: u16, hop: Hop) -> Vec<Piece> {
-        let (machine, tid) = (self.machine, wait.tid);
+        let (timelines, tid) = (self.timelines, wait.tid);
         if !self.shared.contains_key(&tid) {
             return vec![wait];
         }
         wait.is_away = wait.cause != Cause::Wakeup || wait.other != 0;
         let has_turn = |(other, ..): &(i32, u64, u64)| *other != tid && self.shared.contains_key(other);
         let stays: Vec<(i32, u64, u64)> = match wait.cause {
-            Cause::Preempted | Cause::Wakeup => machine.stays(cpu, wait.from_ns, wait.to_ns).filter(has_turn).collect(),
+            Cause::Preempted | Cause::Wakeup => {
+                timelines.stays(cpu, wait.from_ns, wait.to_ns).filter(has_turn).collect()
+            }
             _ => Vec::new(),
         };
         if stays.is_empty() {
@@ -442,14 +441,14 @@ impl Walker<'_> {
         let mut now = wait.from_ns;
         for (other, from, to) in stays.into_iter().chain([(0, wait.to_ns, wait.to_ns)]) {
             if now < from {
-                let ran = machine.ran(cpu, now, from);
+                let ran = timelines.ran(cpu, now, from);
                 let rest = self.ran_instead(wait.cause, tid, &ran, now, from);
                 pieces.push(Piece { after: wait.after, is_away: rest.other != 0, ..rest });
             }
-            if let Some(timeline) = machine.threads.get(&other) {
+            if let Some(timeline) = timelines.threads.get(&other) {
                 let mut turn = self.running(other, timeline, cpu, from, to, hop);
                 let on_receipt = self.receivers.contains(&other);
-                set_handled(&mut turn, &self.marks.handled(other, from, to, on_receipt));
+                set_handled(&mut turn, &self.spans.handled(other, from, to, on_receipt));
                 for piece in &mut turn {
                     piece.is_away = true;
                     if let Some(Behind::Message(id)) = piece.behind {
@@ -502,11 +501,11 @@ impl Walker<'_> {
         if self.objects.is_lost(tid) || matches!(waker, Waker::Thread(other) if self.objects.is_lost(other)) {
             return Wait::Is(vec![self.lost(from, to, tid)]);
         }
-        if segment.state == State::Stopped {
+        if segment.state == ThreadState::Stopped {
             return self.is(Cause::Stopped, String::new(), tid, from, to, 0, hop);
         }
         let kind = call.map(|call| call.id.kind());
-        if segment.state == State::Uninterruptible {
+        if segment.state == ThreadState::Uninterruptible {
             return self.uninterruptible(tid, timeline, &segment, &waker, from, to, hop);
         }
         if let (Some(Call::Futex), Some(call)) = (kind, call) {
@@ -529,7 +528,7 @@ impl Walker<'_> {
         // Sleeps and time-outs arm a timer: it is missing.
         let is_timed =
             kind == Some(Call::Sleep) || kind == Some(Call::Poll) && call.is_some_and(|call| call.result == 0);
-        if is_timed && self.machine.saw_timers && call.is_some_and(|call| call.end_ns != u64::MAX) {
+        if is_timed && self.timelines.saw_timers && call.is_some_and(|call| call.end_ns != u64::MAX) {
             return Wait::Is(vec![self.lost(from, to, tid)]);
         }
         if let Waker::Thread(other) = waker {
@@ -593,20 +592,20 @@ impl Walker<'_> {
         hop: Hop,
     ) -> Option<Vec<Piece>> {
         let segment = timeline.segments[at];
-        let waker = timeline.segments.get(at + 1).filter(|next| next.state == State::Woken);
-        let by_interrupt = waker.is_some_and(|w| w.flags & crate::kernel::HARD_IRQ != 0);
+        let waker = timeline.segments.get(at + 1).filter(|next| next.state == ThreadState::Woken);
+        let by_interrupt = waker.is_some_and(|w| w.flags & HARD_IRQ != 0);
         if kind != Some(Call::Sleep) && !by_interrupt {
             return None;
         }
         let since = timeline.call(segment.start_ns).map_or(segment.start_ns.saturating_sub(1_000_000), |c| c.start_ns);
         let timer = timeline.timer(since, segment.start_ns)?;
-        let end = timeline.end_ns(at).min(self.machine.end_ns);
+        let end = timeline.end_ns(at).min(self.timelines.end_ns);
         if timer.asked_ns.abs_diff(end) > SAME_CLOCK_NS || (kind != Some(Call::Sleep) && end < timer.asked_ns) {
             return None;
         }
         let asked = timer.asked_ns.clamp(from, to);
         // The interrupt that woke the thread, where the recording has it.
-        let handlers = self.machine.interrupts(segment.cpu, asked, to.max(asked + 1));
+        let handlers = self.timelines.interrupts(segment.cpu, asked, to.max(asked + 1));
         let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
         let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
         let latest = timer.latest_ns.clamp(asked, fired);
@@ -638,16 +637,16 @@ impl Walker<'_> {
     /// is in a sending call: the loopback delivers in its context.
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };
-        if wake.state != State::Woken {
+        if wake.state != ThreadState::Woken {
             return Waker::Lost;
         }
-        if wake.other == 0 || wake.flags & crate::kernel::HARD_IRQ != 0 {
+        if wake.other == 0 || wake.flags & HARD_IRQ != 0 {
             return Waker::Nobody;
         }
-        if wake.flags & crate::kernel::SOFT_IRQ == 0 {
+        if wake.flags & SOFT_IRQ == 0 {
             return Waker::Thread(wake.other);
         }
-        let Some(other) = self.machine.threads.get(&wake.other) else { return Waker::Nobody };
+        let Some(other) = self.timelines.threads.get(&wake.other) else { return Waker::Nobody };
         if call_at(&other.calls, wake.start_ns).is_some_and(|call| call.id.kind() == Call::Send) {
             return Waker::Thread(wake.other);
         }
@@ -655,7 +654,7 @@ impl Walker<'_> {
         if is_lost { Waker::Lost } else { Waker::Nobody }
     }
 
-    fn place(&self, call: Option<&crate::kernel::SystemCall>, pid: i32, time_ns: u64) -> String {
+    fn place(&self, call: Option<&SystemCall>, pid: i32, time_ns: u64) -> String {
         let Some(call) = call else { return String::new() };
         match call.id.kind() {
             Call::Data | Call::Send | Call::Sync => {
@@ -676,18 +675,18 @@ impl Walker<'_> {
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
     }
 
-    /// What a thread was doing, by its stamps and marks, and how much of the time it ran.
+    /// What a thread was doing, by its stamps and spans, and how much of the time it ran.
     fn doing(&self, tid: i32, from: u64, to: u64) -> String {
         if tid == 0 {
             return String::new();
         }
-        let ran: u64 = (0..self.machine.cpus.len())
-            .flat_map(|cpu| self.machine.ran(cpu as u16, from, to))
+        let ran: u64 = (0..self.timelines.cpus.len())
+            .flat_map(|cpu| self.timelines.ran(cpu as u16, from, to))
             .filter(|(other, _)| *other == tid)
             .map(|(_, ns)| ns)
             .sum();
         let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
-        let doing = self.marks.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
+        let doing = self.spans.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
         format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
     }
 
@@ -703,8 +702,8 @@ impl Walker<'_> {
 
     /// What the time was spent on from the pass until the thread that has to take the message is done with what it had
     /// before. A thread that idles at first is busy from its wake on: until then the message was in the sender's hands.
-    fn queued(&mut self, id: u64, from: Pass, tid: i32, until: u64, other: Other, hop: Hop) -> Vec<Piece> {
-        let idle = self.idles_at(tid, from.time_ns).filter(|_| self.marks.within(tid, from.time_ns).is_none());
+    fn queued(&mut self, id: u64, from: Moment, tid: i32, until: u64, other: BusyWith, hop: Hop) -> Vec<Piece> {
+        let idle = self.idles_at(tid, from.time_ns).filter(|_| self.spans.within(tid, from.time_ns).is_none());
         let (began, mut pieces) = match idle {
             None => (from.time_ns, Vec::new()),
             Some((end, waits_for_data)) => {
@@ -714,13 +713,13 @@ impl Walker<'_> {
             }
         };
         match other {
-            Other::Work(name) => {
+            BusyWith::Work(name) => {
                 let name = self.names.of(&name);
                 let mut busy = self.walk(tid, began, until, None, hop, 0).0;
                 set_behind(&mut busy, began, until, Behind::Work(name));
                 pieces.extend(busy);
             }
-            Other::Message(_) => {
+            BusyWith::Message(_) => {
                 let own = Some(Behind::Message(id));
                 let mut busy = self.busy(tid, began, until, hop);
                 busy.iter_mut().filter(|piece| piece.behind == own).for_each(|piece| piece.behind = None);
@@ -741,7 +740,7 @@ impl Walker<'_> {
         let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: Vec::new() });
         if busy.to_ns < to_ns {
             let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
-            let handled = self.marks.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
+            let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
             set_handled(&mut later, &handled);
             busy.pieces.extend(later);
             busy.to_ns = to_ns;
@@ -763,45 +762,45 @@ impl Walker<'_> {
 
     /// Whether the thread has nothing to do at that moment: until when, and whether it waits for data (or for its timer).
     fn idles_at(&mut self, tid: i32, time_ns: u64) -> Option<(u64, bool)> {
-        let machine = self.machine;
-        let timeline = machine.threads.get(&tid)?;
+        let timelines = self.timelines;
+        let timeline = timelines.threads.get(&tid)?;
         let at = timeline.segments.partition_point(|s| s.start_ns <= time_ns).checked_sub(1)?;
         Some((timeline.end_ns(at), self.is_idle(tid, timeline, at)?))
     }
 
     /// The first time within which the thread begins to have nothing to do: from, to.
     pub fn idles_in(&mut self, tid: i32, from_ns: u64, to_ns: u64) -> Option<(u64, u64)> {
-        let machine = self.machine;
-        let timeline = machine.threads.get(&tid)?;
+        let timelines = self.timelines;
+        let timeline = timelines.threads.get(&tid)?;
         let begins = |(at, start, end): (usize, u64, u64)| {
             (timeline.segments[at].start_ns >= from_ns).then_some((at, start, end))
         };
         let stretches: Vec<_> = timeline.between(from_ns, to_ns).filter_map(begins).collect();
         stretches.into_iter().find_map(|(at, start, end)| {
-            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.spans.within(tid, start).is_none();
             is_idle.then_some((start, end))
         })
     }
 
     /// The last such time that ends within.
     pub fn idled_until(&mut self, tid: i32, from_ns: u64, to_ns: u64) -> Option<u64> {
-        let machine = self.machine;
-        let timeline = machine.threads.get(&tid)?;
+        let timelines = self.timelines;
+        let timeline = timelines.threads.get(&tid)?;
         let stretches: Vec<_> = timeline.between(from_ns, to_ns).collect();
         stretches.into_iter().rev().find_map(|(at, start, end)| {
-            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.marks.within(tid, start).is_none();
+            let is_idle = self.is_idle(tid, timeline, at).is_some() && self.spans.within(tid, start).is_none();
             is_idle.then_some(end)
         })
     }
 
     /// `Some(true)`: a wait for data or a signal; `Some(false)`: for a timer.
     fn is_idle(&mut self, tid: i32, timeline: &Timeline, at: usize) -> Option<bool> {
-        let segment = timeline.segments.get(at).filter(|s| s.state == State::Blocked)?;
-        let end = timeline.end_ns(at).min(self.machine.end_ns);
+        let segment = timeline.segments.get(at).filter(|s| s.state == ThreadState::Blocked)?;
+        let end = timeline.end_ns(at).min(self.timelines.end_ns);
         if self.futexes.gil_wait(tid, segment.start_ns, end).is_some_and(|wait| wait.start_ns < end) {
             return None;
         }
-        let hop = Hop { from: Pass::of(tid, segment.start_ns), to_ns: 0, own: [tid; 2] };
+        let hop = Hop { from: Moment::of(tid, segment.start_ns), to_ns: 0, own: [tid; 2] };
         match self.wait(tid, timeline, at, segment.start_ns, end, hop) {
             Wait::For(_) => Some(true),
             Wait::Is(pieces) => match pieces.first().map(|piece| piece.cause) {
@@ -815,7 +814,7 @@ impl Walker<'_> {
     /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait
     /// looks like work to the kernel.
     fn lock_marks(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
-        if !self.marks.has_locks() {
+        if !self.spans.has_locks() {
             return pieces;
         }
         let mut tids: Vec<(i32, u64, u64)> = pieces.iter().map(|p| (p.tid, p.from_ns, p.to_ns)).collect();
@@ -827,7 +826,7 @@ impl Walker<'_> {
             same
         });
         for (tid, from, to) in tids {
-            for (start, end, name) in self.marks.lock_waits(tid, from, to) {
+            for (start, end, name) in self.spans.lock_waits(tid, from, to) {
                 let detail = self.names.of(name);
                 overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
                     let keeps = old.tid != tid || matches!(old.cause, Cause::Gil | Cause::Lock);
@@ -841,7 +840,7 @@ impl Walker<'_> {
     /// What a thread was busy with is not known where its stamps were lost.
     fn without_lost_stamps(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return pieces };
-        let holes: Vec<_> = self.marks.holes_between(first.from_ns, last.to_ns).collect();
+        let holes: Vec<_> = self.spans.holes_between(first.from_ns, last.to_ns).collect();
         for hole in holes {
             let detail = self.names.of("stamps were lost");
             overlay(&mut pieces, hole.since_ns, hole.until_ns, |from_ns, to_ns, old| {

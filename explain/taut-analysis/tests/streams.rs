@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use taut_analysis::{Analysis, Analyzer, Chain, Config, DeclaredChain, Error, Row};
 use taut_clock::{ClockPair, Counter, Ticks};
-use taut_recording::{Ending, Histogram, Info, Kind, Name, Record, StampBatch};
+use taut_recording::{Ending, Histogram, Info, KernelBatch, KernelEvent, Kind, Name, Record, StampBatch};
 
 const APPLIED: &str = "applied";
 const REJECTED: &str = "speed_limit";
@@ -246,6 +246,35 @@ fn deadlines_are_counted_and_unknown_points_told() {
     let error = stream.analyse_with(declared(["read", "wrte"]), false, 1_000_000).unwrap_err();
     assert!(error.to_string().contains("did you mean \"write\"?"), "{error}");
     assert!(matches!(Stream::default().analyse_with(Config::default(), false, 1), Err(Error::Empty)));
+}
+
+#[test]
+fn kernel_events_alone_are_what_threads_did_and_no_message() {
+    let mut analyzer = Analyzer::new(Config::default());
+    let switch = |time_ns: u64, tid: i32, next: i64| (time_ns, KernelEvent::SchedSwitch as u8, tid, next);
+    let rows = [switch(1_000, 0, 7), switch(5_000, 7, 0)];
+    analyzer.record(&Record::Kernel(KernelBatch {
+        cpu: 0,
+        time_ns: rows.iter().map(|row| row.0).collect(),
+        event: rows.iter().map(|row| row.1).collect(),
+        flags: vec![0; 2],
+        tid: rows.iter().map(|row| row.2).collect(),
+        arg0: rows.iter().map(|row| row.3).collect(),
+        arg1: vec![0, 1],
+        arg2: vec![0; 2],
+    }));
+    let mut states = Vec::new();
+    let mut row = |row: Row<'_>| {
+        if let Row::State(state) = row {
+            states.push((state.tid, state.state, state.duration_ns));
+        }
+    };
+    let analysis = analyzer.finish_by_row(Info::default(), None, Vec::new(), 0, &mut row).unwrap();
+    assert_eq!(states, [(7, "running", 4_000)]);
+    assert!(analysis.chains.is_empty());
+    let said =
+        analysis.notes.iter().filter(|note| note.contains("2 kernel events, and neither stamps nor ROS 2 events"));
+    assert_eq!(said.count(), 1, "{:?}", analysis.notes);
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Turner {
         self.window.feed(&mut analyzer);
         let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
         let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut rows);
-        // An error says that nobody stamped in these seconds.
+        // An error says that nothing happened in these seconds.
         let chains = analysis.map(|analysis| analysis.chains).unwrap_or_default();
         let turned = |chain: taut_analysis::Chain| {
             let points: Vec<String> = chain.points.iter().map(|point| point.name.clone()).collect();

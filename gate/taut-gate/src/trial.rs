@@ -470,7 +470,8 @@ fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &Wanted) -> Option
         return Some(Void::Failed { failure });
     }
     let totals = &analysis.totals;
-    let (lost, all) = (totals.lost_stamps, totals.lost_stamps + totals.stamps);
+    let lost = totals.lost_stamps + totals.lost_ros_events;
+    let all = lost + totals.stamps + totals.ros_events;
     if lost as f64 > LOST_MAX * all as f64 {
         return Some(Void::LostStamps { lost, all });
     }

@@ -77,9 +77,17 @@ fn silent(analysis: &Analysis) -> Option<String> {
 
 /// Of a recording in which no message can be followed: how much came, and where it was silent.
 fn without_chains(analysis: &Analysis) -> String {
-    let stamped = analysis.totals.stamps > 0;
-    let no_chain = if stamped { "No chain was found: no message passed two points." } else { "Nothing was stamped." };
+    let totals = &analysis.totals;
+    let has_events = totals.stamps + totals.ros_events > 0;
+    let no_chain =
+        if has_events { "No chain was found: no message passed two points." } else { "Nothing was stamped." };
     let mut text = no_chain.to_owned();
+    if !has_events && analysis.telemetry.is_empty() && analysis.histograms.is_empty() {
+        text += &format!(
+            " The {} kernel events show what threads and CPUs did, and no message.",
+            count(totals.kernel_events)
+        );
+    }
     text += &distributions(&analysis.histograms);
     let channels = &analysis.telemetry;
     if !channels.is_empty() {
@@ -208,6 +216,20 @@ mod tests {
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. At \
              camera.frame 3 messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is usual."
+        );
+    }
+
+    #[test]
+    fn of_kernel_events_alone_it_says_what_they_show() {
+        let mut analysis = sample::teleop();
+        analysis.chains.clear();
+        analysis.telemetry.clear();
+        analysis.histograms.clear();
+        analysis.points.clear();
+        analysis.totals.stamps = 0;
+        assert_eq!(
+            headline(&analysis).replace('\u{202f}', " "),
+            "Nothing was stamped. The 900 000 kernel events show what threads and CPUs did, and no message."
         );
     }
 

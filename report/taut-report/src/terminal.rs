@@ -63,6 +63,21 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         (0, false) => "none lost".to_owned(),
         (n, _) => format!("{}{} LOST", if is_estimate { "about " } else { "" }, words::count(n)),
     };
+    // Of a trace of ROS 2 it is of no use that there are no stamps.
+    let stamps = match (totals.stamps, totals.ros_events) {
+        (0, 1..) => String::new(),
+        (n, _) => {
+            let lost = lost(totals.lost_stamps, totals.lost_stamps_is_estimate);
+            format!(" · {} stamps, {lost}", words::count(n))
+        }
+    };
+    let ros = match totals.ros_events {
+        0 => String::new(),
+        n => {
+            let lost = lost(totals.lost_ros_events, totals.lost_ros_events_is_estimate);
+            format!(" · {} ROS 2 events, {lost}", words::count(n))
+        }
+    };
     let kernel = match totals.kernel_events {
         0 => String::new(),
         n => format!(
@@ -78,13 +93,7 @@ pub(crate) fn measured(analysis: &Analysis) -> String {
         (None, None) => "clock error unknown".into(),
         (None, Some(error)) => format!("clock\u{a0}±\u{a0}{error:.0}\u{a0}ns"),
     };
-    format!(
-        "{:.1} s · {} stamps, {}{kernel}{profile} · {} tier · {clock}",
-        totals.duration_s,
-        words::count(totals.stamps),
-        lost(totals.lost_stamps, totals.lost_stamps_is_estimate),
-        info.tier.word(),
-    )
+    format!("{:.1} s{stamps}{ros}{kernel}{profile} · {} tier · {clock}", totals.duration_s, info.tier.word(),)
 }
 
 fn section(chain: &Chain, style: Style) -> String {

@@ -78,8 +78,8 @@ export interface Report {
   signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
   telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
-    duration_s: number; stamps: number; lost_stamps: number; kernel_events: number; lost_kernel_events: number;
-    lost_stamps_is_estimate: boolean; lost_kernel_events_is_estimate: boolean;
+    duration_s: number; stamps: number; lost_stamps: number; ros_events: number; lost_ros_events: number; kernel_events: number; lost_kernel_events: number;
+    lost_stamps_is_estimate: boolean; lost_ros_events_is_estimate: boolean; lost_kernel_events_is_estimate: boolean;
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;
     start_realtime_ns: number; finished: boolean; exit_code: number | null; recorder_cpu_ns: number | null;
     command: string[]; directory: string; git_revision: string; taut_version: string;

@@ -50,7 +50,7 @@ function page(report: Report, at: number): HTMLElement {
   const warn = [...report.damage.map((text) => `Damaged: ${text}.`), ...report.notes];
   return h("div", { class: "report", id: reportId(at) },
     h("header", {},
-      h("p", { class: "kicker" }, h("b", {}, "taut"), ` ${report.name} · ${r.duration_s.toFixed(1)} s · ${f.count(r.stamps)} stamps · ${r.tier} tier`),
+      h("p", { class: "kicker" }, h("b", {}, "taut"), ` ${report.name} · ${r.duration_s.toFixed(1)} s · ${r.stamps === 0 && r.ros_events > 0 ? `${f.count(r.ros_events)} ROS 2 events` : `${f.count(r.stamps)} stamps`} · ${r.tier} tier`),
       h("p", { class: "headline" }, report.headline),
       warn.length > 0 && h("ul", { class: "notes" }, ...warn.map((text) => h("li", {}, text)))),
     ...report.chains.map(chainSections),

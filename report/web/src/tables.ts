@@ -81,6 +81,7 @@ export function measured(report: Report): HTMLElement {
     // What was imported may know no time of day.
     ["Recorded", r.start_realtime_ns === 0 ? "" : new Date(r.start_realtime_ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
     ["Duration", `${r.duration_s.toFixed(1)} s`], ["Stamps", `${f.count(r.stamps)}, ${lost(r.lost_stamps, r.lost_stamps_is_estimate)}`],
+    ["ROS 2 events", r.ros_events === 0 ? "" : `${f.count(r.ros_events)}, ${lost(r.lost_ros_events, r.lost_ros_events_is_estimate)}`],
     ["Kernel events", r.kernel_events === 0 ? "none" : `${f.count(r.kernel_events)} by ${r.kernel_source}, ${lost(r.lost_kernel_events, r.lost_kernel_events_is_estimate)}`],
     ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
     ["Clock", imported ? "" : r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],

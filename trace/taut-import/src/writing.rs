@@ -31,6 +31,8 @@ pub struct Imported {
     pub messages: u64,
     /// Stamps of the recording.
     pub stamps: u64,
+    /// ROS 2 events of the recording.
+    pub ros_events: u64,
     /// Histograms of the recording.
     pub histograms: u64,
     /// From the first to the last, in nanoseconds.
@@ -238,7 +240,7 @@ impl Import {
             }
             self.done.file_bytes = writer.finish(&ending)?;
         }
-        self.done.stamps = ending.stamps;
+        (self.done.stamps, self.done.ros_events) = (ending.stamps, ending.ros_events);
         self.done.duration_ns = self.end_ns - self.start_ns;
         std::fs::rename(&self.partial, &self.to)
             .map_err(|source| taut_recording::Error::Io { path: self.to.clone(), source })?;

@@ -238,7 +238,11 @@ fn to(asked: Option<&Path>, recording: &Path, ending: &str) -> PathBuf {
 /// ", 5 stamps LOST"; empty when nothing was.
 fn lost(analysis: &Analysis) -> String {
     let totals = &analysis.totals;
-    let what = [(totals.lost_stamps, "stamps"), (totals.lost_kernel_events, "kernel events")];
+    let what = [
+        (totals.lost_stamps, "stamps"),
+        (totals.lost_ros_events, "ROS 2 events"),
+        (totals.lost_kernel_events, "kernel events"),
+    ];
     what.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {} {what} LOST", words::count(*n))).collect()
 }
 

@@ -153,6 +153,9 @@ fn summary(imported: &Imported) -> String {
     if imported.stamps > 0 {
         parts.push(format!("{} stamps", words::count(imported.stamps)));
     }
+    if imported.ros_events > 0 {
+        parts.push(format!("{} ROS 2 events", words::count(imported.ros_events)));
+    }
     if imported.channels > 0 {
         let (messages, channels) = (words::count(imported.messages), words::count(imported.channels));
         parts.push(format!("{messages} messages of {channels} channels"));
@@ -160,7 +163,7 @@ fn summary(imported: &Imported) -> String {
     if imported.histograms > 0 {
         parts.push(words::quantity(imported.histograms, "histogram"));
     }
-    if imported.stamps + imported.messages > 0 {
+    if imported.stamps + imported.ros_events + imported.messages > 0 {
         parts.push(format!("{:.1} s", imported.duration_ns as f64 / 1e9));
     }
     parts.push(words::bytes(imported.file_bytes));

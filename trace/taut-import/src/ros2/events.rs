@@ -6,59 +6,21 @@
 
 use std::sync::LazyLock;
 
-use taut_recording::Architecture;
+use taut_recording::{Architecture, RosEvent, RosObjectKind};
 
 use crate::ctf::Wanted;
 
 /// What an event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    Init(Init),
-    Ros(Ros),
+    /// That something was made.
+    Init(RosObjectKind),
+    /// What happens to messages.
+    Ros(RosEvent),
     Kernel(Kernel),
     /// A system call begins, by its place in [`CALLS`]; or ends.
     Enter(usize),
     Exit(usize),
-}
-
-/// That something was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Init {
-    Version,
-    Node,
-    Publisher,
-    Subscription,
-    SubscriptionObject,
-    SubscriptionCallback,
-    Service,
-    ServiceCallback,
-    Timer,
-    TimerCallback,
-    TimerNode,
-    CallbackSymbol,
-    BufferOfIpb,
-    IpbOfSubscription,
-    GroupOfTimer,
-    GroupOfSubscription,
-}
-
-/// What happens to messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ros {
-    CallbackStart,
-    CallbackEnd,
-    /// rclcpp, rcl and rmw say the same publish one after the other.
-    RclcppPublish,
-    RclPublish,
-    RmwPublish,
-    IntraPublish,
-    /// The source timestamp of the publish that the thread is in.
-    Stamp,
-    Take,
-    /// CARET: between take and callback.
-    Dispatch,
-    Enqueue,
-    Dequeue,
 }
 
 /// What the kernel does.
@@ -91,16 +53,20 @@ type Row = (&'static str, What, &'static [&'static str]);
 
 /// By name without the provider, but for `dds:`.
 const EVENTS: &[Row] = &[
-    ("rcl_init", What::Init(Init::Version), &["context_handle", "init_timestamp", "version"]),
-    ("rcl_node_init", What::Init(Init::Node), &["node_handle", "init_timestamp", "node_name", "namespace"]),
+    ("rcl_init", What::Init(RosObjectKind::Context), &["context_handle", "init_timestamp", "version"]),
+    (
+        "rcl_node_init",
+        What::Init(RosObjectKind::Node),
+        &["node_handle", "init_timestamp", "node_name", "namespace", "rmw_handle"],
+    ),
     (
         "rcl_publisher_init",
-        What::Init(Init::Publisher),
-        &["publisher_handle", "init_timestamp", "node_handle", "rmw_publisher_handle", "topic_name"],
+        What::Init(RosObjectKind::Publisher),
+        &["publisher_handle", "init_timestamp", "node_handle", "rmw_publisher_handle", "topic_name", "queue_depth"],
     ),
     (
         "rcl_subscription_init",
-        What::Init(Init::Subscription),
+        What::Init(RosObjectKind::Subscription),
         &[
             "subscription_handle",
             "init_timestamp",
@@ -112,53 +78,65 @@ const EVENTS: &[Row] = &[
     ),
     (
         "rclcpp_subscription_init",
-        What::Init(Init::SubscriptionObject),
+        What::Init(RosObjectKind::SubscriptionObject),
         &["subscription", "init_timestamp", "subscription_handle"],
     ),
     (
         "rclcpp_subscription_callback_added",
-        What::Init(Init::SubscriptionCallback),
+        What::Init(RosObjectKind::SubscriptionCallback),
         &["callback", "init_timestamp", "subscription|subscription_handle"],
     ),
     (
         "rcl_service_init",
-        What::Init(Init::Service),
+        What::Init(RosObjectKind::Service),
         &["service_handle", "init_timestamp", "node_handle", "service_name"],
     ),
     (
         "rclcpp_service_callback_added",
-        What::Init(Init::ServiceCallback),
+        What::Init(RosObjectKind::ServiceCallback),
         &["callback", "init_timestamp", "service_handle"],
     ),
-    ("rcl_timer_init", What::Init(Init::Timer), &["timer_handle", "init_timestamp", "period"]),
-    ("rclcpp_timer_callback_added", What::Init(Init::TimerCallback), &["callback", "init_timestamp", "timer_handle"]),
-    ("rclcpp_timer_link_node", What::Init(Init::TimerNode), &["timer_handle", "init_timestamp", "node_handle"]),
-    ("rclcpp_callback_register", What::Init(Init::CallbackSymbol), &["callback", "init_timestamp", "symbol"]),
-    ("rclcpp_buffer_to_ipb", What::Init(Init::BufferOfIpb), &["buffer", "init_timestamp", "ipb"]),
-    ("rclcpp_ipb_to_subscription", What::Init(Init::IpbOfSubscription), &["ipb", "init_timestamp", "subscription"]),
+    ("rcl_timer_init", What::Init(RosObjectKind::Timer), &["timer_handle", "init_timestamp", "period"]),
+    (
+        "rclcpp_timer_callback_added",
+        What::Init(RosObjectKind::TimerCallback),
+        &["callback", "init_timestamp", "timer_handle"],
+    ),
+    (
+        "rclcpp_timer_link_node",
+        What::Init(RosObjectKind::TimerNode),
+        &["timer_handle", "init_timestamp", "node_handle"],
+    ),
+    ("rclcpp_callback_register", What::Init(RosObjectKind::CallbackSymbol), &["callback", "init_timestamp", "symbol"]),
+    ("rclcpp_buffer_to_ipb", What::Init(RosObjectKind::BufferOfIpb), &["buffer", "init_timestamp", "ipb"]),
+    (
+        "rclcpp_ipb_to_subscription",
+        What::Init(RosObjectKind::IpbOfSubscription),
+        &["ipb", "init_timestamp", "subscription"],
+    ),
     (
         "callback_group_add_timer",
-        What::Init(Init::GroupOfTimer),
+        What::Init(RosObjectKind::GroupOfTimer),
         &["timer_handle", "init_timestamp", "callback_group_addr"],
     ),
     (
         "callback_group_add_subscription",
-        What::Init(Init::GroupOfSubscription),
+        What::Init(RosObjectKind::GroupOfSubscription),
         &["subscription_handle", "init_timestamp", "callback_group_addr"],
     ),
-    ("callback_start", What::Ros(Ros::CallbackStart), &["callback", "is_intra_process"]),
-    ("callback_end", What::Ros(Ros::CallbackEnd), &["callback"]),
-    ("rclcpp_publish", What::Ros(Ros::RclcppPublish), &["publisher_handle", "message"]),
-    ("rcl_publish", What::Ros(Ros::RclPublish), &["publisher_handle", "message"]),
-    ("rmw_publish", What::Ros(Ros::RmwPublish), &["rmw_publisher_handle", "message", "timestamp"]),
-    ("rclcpp_intra_publish", What::Ros(Ros::IntraPublish), &["publisher_handle", "message"]),
-    ("dds_write", What::Ros(Ros::Stamp), &["timestamp"]),
-    ("dds_bind_addr_to_stamp", What::Ros(Ros::Stamp), &["source_stamp"]),
-    ("dds:write", What::Ros(Ros::Stamp), &["timestamp"]),
-    ("rmw_take", What::Ros(Ros::Take), &["rmw_subscription_handle", "source_timestamp", "taken"]),
-    ("dispatch_subscription_callback", What::Ros(Ros::Dispatch), &["callback", "source_stamp|source_timestamp"]),
-    ("rclcpp_ring_buffer_enqueue", What::Ros(Ros::Enqueue), &["buffer", "index", "overwritten"]),
-    ("rclcpp_ring_buffer_dequeue", What::Ros(Ros::Dequeue), &["buffer", "index"]),
+    ("callback_start", What::Ros(RosEvent::CallbackStart), &["callback", "is_intra_process"]),
+    ("callback_end", What::Ros(RosEvent::CallbackEnd), &["callback"]),
+    ("rclcpp_publish", What::Ros(RosEvent::RclcppPublish), &["publisher_handle", "message"]),
+    ("rcl_publish", What::Ros(RosEvent::RclPublish), &["publisher_handle", "message"]),
+    ("rmw_publish", What::Ros(RosEvent::RmwPublish), &["rmw_publisher_handle", "message", "timestamp"]),
+    ("rclcpp_intra_publish", What::Ros(RosEvent::IntraPublish), &["publisher_handle", "message"]),
+    ("dds_write", What::Ros(RosEvent::SourceStamp), &["timestamp"]),
+    ("dds_bind_addr_to_stamp", What::Ros(RosEvent::SourceStamp), &["source_stamp"]),
+    ("dds:write", What::Ros(RosEvent::SourceStamp), &["timestamp"]),
+    ("rmw_take", What::Ros(RosEvent::Take), &["rmw_subscription_handle", "source_timestamp", "taken", "message"]),
+    ("dispatch_subscription_callback", What::Ros(RosEvent::Dispatch), &["callback", "source_stamp|source_timestamp"]),
+    ("rclcpp_ring_buffer_enqueue", What::Ros(RosEvent::Enqueue), &["buffer", "index", "overwritten"]),
+    ("rclcpp_ring_buffer_dequeue", What::Ros(RosEvent::Dequeue), &["buffer", "index"]),
 ];
 
 const KERNEL: &[Row] = &[

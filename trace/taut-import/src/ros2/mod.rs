@@ -1,18 +1,12 @@
-//! CTF traces of ROS 2 → recordings: messages followed from timer or publish to callback over all processes.
+//! CTF traces of ROS 2 → recordings: the trace's events as they are. Linking them into messages is the analysis' part.
 //!
-//! Two readings of the trace. The first finds out who there is (`census`): nodes, topics, callbacks, by name, and which
-//! callback publishes what; from that come the chains (`chains`). The second follows messages (`flow`): through the
-//! queues of topics (`queues`) by their source timestamps, and stamps them with an id of their own at each point. A
-//! datum that comes to several callbacks is a message of several chains, with an id in each.
-//! `docs/import.md` says it in words.
+//! Two readings of the trace: the first finds out which threads and events there are (`survey`), since a recording begins with that. The
+//! second writes them: those of ROS 2 (`raw`) and the kernel's (`kernel`). `docs/import.md` says it in words.
 
-mod census;
-mod chains;
 mod events;
-mod flow;
 mod kernel;
-mod queues;
-mod sheets;
+mod raw;
+mod survey;
 mod threads;
 
 use std::path::Path;
@@ -20,17 +14,19 @@ use std::path::Path;
 use taut_recording::{Info, Lost, LostWhat, Record, Tier};
 
 use self::{
-    census::{Census, System},
-    chains::Chains,
-    events::Events,
-    flow::{Counts, Flow},
+    events::{Events, What, what},
+    kernel::Kernel,
+    raw::Raw,
+    survey::Survey,
 };
 use crate::{
     Error, Imported,
-    ctf::{Loss, Reading, Traces},
-    histogram,
+    ctf::{Event, Loss, Reading, Source, Traces},
     writing::Import,
 };
+
+/// The recording's chunks are closed at least this often.
+const FLUSH_NS: u64 = 10_000_000_000;
 
 /// Imports the traces at or below the folder `from` into a recording at `to`. `progress` is told bytes done, of those in
 /// all files below the folder.
@@ -40,20 +36,20 @@ use crate::{
 pub fn import(from: &Path, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<Imported, Error> {
     let traces = Traces::find(from, &Events)?;
     let offset_ns = traces.offset_ns();
-    let mut census = Census::default();
+    let mut survey = Survey::default();
     // Both readings are half of the work.
     let read = traces.read(
         &mut |source, event| {
-            census.take(source, event, offset_ns);
+            survey.take(source, event);
             Ok(())
         },
         &mut |done| progress(done / 2),
     );
     let reading = read?;
-    let (Some(start_ns), end_ns) = (census.first_ns, census.last_ns) else {
+    let (Some(start_ns), end_ns) = (survey.first_ns, survey.last_ns) else {
         return Err(Error::Empty("no event that ros2_tracing, CARET or LTTng's kernel tracer knows".to_owned()));
     };
-    let (ros_events, nobodys) = (census.ros_events, census.nobodys);
+    let (ros_events, nobodys) = (survey.ros_events, survey.nobodys);
     if ros_events == nobodys {
         let why = match ros_events {
             0 => "no event of ros2_tracing or CARET",
@@ -61,29 +57,67 @@ pub fn import(from: &Path, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<I
         };
         return Err(Error::Empty(why.to_owned()));
     }
-    let (system, threads) = census.finish();
-    let mut import = Import::begin_with(to, &info(&traces, &system, start_ns))?;
-    let mut flow = Flow::new(&system, threads);
-    traces.read(&mut |source, event| flow.take(source, event, offset_ns, &mut import), &mut |done| {
+    let mut import = Import::begin_with(to, &info(&traces, &survey, start_ns))?;
+    let mut writing = Writing {
+        kernel: Kernel::new(survey.has_waking, &survey.threads),
+        survey,
+        raw: Raw::default(),
+        offset_ns,
+        flushed_ns: 0,
+    };
+    traces.read(&mut |source, event| writing.take(source, event, &mut import), &mut |done| {
         progress(traces.bytes / 2 + done / 2);
     })?;
-    let (counts, chains) = flow.finish(end_ns, &mut import)?;
+    writing.raw.write_all(&mut import)?;
+    writing.kernel.finish(&mut import)?;
     import.until(end_ns)?;
-    for (chain, ages) in &counts.ages {
-        let name = flow::age_name(&chains.all[*chain as usize].name);
-        import.histogram(histogram::durations(&name, &ages.of_ns))?;
-    }
     tell(&reading, &mut import)?;
     if nobodys > 0 {
         import.note(format!("{nobodys} events do not tell their thread and were left out"));
     }
-    notes(&system, &counts, &chains, &traces).into_iter().for_each(|note| import.note(note));
+    if traces.hosts() > 1 {
+        import.note(format!(
+            "the traces are of {} machines: times between them are as exact as their clocks were set alike",
+            traces.hosts()
+        ));
+    }
     import.finish()
 }
 
-fn info(traces: &Traces, system: &System, start_ns: u64) -> Info {
+/// The second reading.
+struct Writing {
+    survey: Survey,
+    raw: Raw,
+    kernel: Kernel,
+    /// From 1970 to the zero of the trace's clock.
+    offset_ns: i128,
+    flushed_ns: u64,
+}
+
+impl Writing {
+    fn take(&mut self, source: Source, event: &Event<'_>, to: &mut Import) -> Result<(), Error> {
+        if source.time_ns >= self.flushed_ns.saturating_add(FLUSH_NS) {
+            self.flushed_ns = source.time_ns;
+            to.until(source.time_ns)?;
+        }
+        let threads = &mut self.survey.threads;
+        match what(event.kind) {
+            What::Ros(ros) => match threads.of(source, event) {
+                Some(thread) => self.raw.event(ros, (thread, &*threads), source.time_ns, event, to),
+                None => Ok(()),
+            },
+            What::Init(kind) => match threads.of(source, event) {
+                Some(thread) => self.raw.object(kind, (thread, &*threads), source, self.offset_ns, event, to),
+                None => Ok(()),
+            },
+            kernel => self.kernel.take(kernel, source, event, to),
+        }
+    }
+}
+
+fn info(traces: &Traces, survey: &Survey, start_ns: u64) -> Info {
     let realtime_ns = i128::from(start_ns) + traces.offset_ns();
-    let (tier, source, reason) = match (system.has_switches, system.has_calls) {
+    let (tier, source, reason) = match (survey.has_switches, survey.has_calls) {
         (true, true) => (Tier::Full, "lttng", ""),
         (true, false) => {
             let reason = "the trace has no system calls: what a thread waits for is seen only by who wakes it; record with \
@@ -97,8 +131,8 @@ fn info(traces: &Traces, system: &System, start_ns: u64) -> Info {
         }
     };
     let mut facts = vec![("imported_from".to_owned(), "ctf".to_owned())];
-    if !system.version.is_empty() {
-        facts.push(("ros2_tracing".to_owned(), system.version.clone()));
+    if !survey.version.is_empty() {
+        facts.push(("ros2_tracing".to_owned(), survey.version.clone()));
     }
     Info {
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -117,7 +151,7 @@ fn info(traces: &Traces, system: &System, start_ns: u64) -> Info {
 /// What the tracer lost, and what of its files is damaged.
 fn tell(reading: &Reading, import: &mut Import) -> Result<(), Error> {
     for Loss { time_ns, is_kernel, cpu, events } in &reading.losses {
-        let (what, from) = if *is_kernel { (LostWhat::KernelEvents, "kernel") } else { (LostWhat::Stamps, "ust") };
+        let (what, from) = if *is_kernel { (LostWhat::KernelEvents, "kernel") } else { (LostWhat::RosEvents, "ust") };
         let place = format!("cpu {cpu} lttng {from}");
         import.record(&Record::Lost(Lost { time_ns: *time_ns, what, place, count: *events, ..Lost::default() }))?;
     }
@@ -133,37 +167,4 @@ fn tell(reading: &Reading, import: &mut Import) -> Result<(), Error> {
     }
     reading.damage.iter().for_each(|damage| import.damage(damage.clone()));
     Ok(())
-}
-
-/// What one must know to trust the figures.
-fn notes(system: &System, counts: &Counts, chains: &Chains, traces: &Traces) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut note = |count: u64, what: &str| {
-        if count > 0 {
-            notes.push(format!("{count} {what}"));
-        }
-    };
-    note(
-        system.unknown,
-        "callbacks or publishers were made before the trace began and cannot be named: start tracing before the nodes",
-    );
-    note(
-        counts.by_order,
-        "messages were told apart by the order of their queue alone, because these versions do not record what is taken: \
-         where some are lost, others look later than they were",
-    );
-    note(
-        counts.by_time,
-        "messages were told apart by the moment of their source timestamp, because these versions do not record it with the \
-         publish",
-    );
-    note(counts.unmatched, "messages were taken whose publish is not in the trace, or led nowhere");
-    note(chains.cut, "places begin more chains than can be followed: some ways through kept data were left out");
-    if traces.hosts() > 1 {
-        notes.push(format!(
-            "the traces are of {} machines: times between them are as exact as their clocks were set alike",
-            traces.hosts()
-        ));
-    }
-    notes
 }

@@ -17,8 +17,6 @@ pub(super) struct Thread {
     pub pid: i32,
     pub tid: i32,
     pub name: String,
-    /// Number of its process here.
-    pub process: u32,
 }
 
 /// All threads seen, by number.
@@ -26,7 +24,6 @@ pub(super) struct Thread {
 pub(super) struct Threads {
     all: Vec<Thread>,
     by_tid: HashMap<(i32, i32), u32>,
-    processes: HashMap<i32, u32>,
     /// By stream: a CPU mostly goes on with the thread it had.
     last: Vec<Option<u32>>,
 }
@@ -56,10 +53,8 @@ impl Threads {
     }
 
     fn add(&mut self, pid: i32, tid: i32, name: &str) -> u32 {
-        let next = self.processes.len() as u32;
-        let process = *self.processes.entry(pid).or_insert(next);
         let thread = self.all.len() as u32;
-        self.all.push(Thread { pid, tid, name: name.to_owned(), process });
+        self.all.push(Thread { pid, tid, name: name.to_owned() });
         self.by_tid.insert((pid, tid), thread);
         thread
     }

@@ -111,7 +111,11 @@ fn read(path: &Path, args: &Args) -> Result<Ready> {
         said += &format!("; {} over a missed point left out", words::quantity(left_out, "hop"));
     }
     let totals = &analysis.totals;
-    for (n, what) in [(totals.lost_stamps, "stamps"), (totals.lost_kernel_events, "kernel events")] {
+    for (n, what) in [
+        (totals.lost_stamps, "stamps"),
+        (totals.lost_ros_events, "ROS 2 events"),
+        (totals.lost_kernel_events, "kernel events"),
+    ] {
         if n > 0 {
             said += &format!(", {} {what} LOST", words::count(n));
         }

@@ -1,8 +1,10 @@
 //! Publishes on their way: what waits in each topic until it is taken.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::{census::System, chains::Chains};
+use foldhash::HashMap;
+
+use super::{chains::Chains, system::System};
 
 /// A datum on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +29,10 @@ pub(super) struct Publish {
     pub time_ns: u64,
     pub publisher: u32,
     pub thread: u32,
-    pub process: u32,
+    pub process: i32,
     /// Source timestamp; 0 where it is not known.
     pub stamp: i64,
-    /// Those that nobody took yet.
+    /// Those that are not taken yet.
     pub messages: Vec<Message>,
 }
 
@@ -41,7 +43,7 @@ pub(super) struct Queue {
     first: u64,
     waiting: VecDeque<Publish>,
     by_stamp: HashMap<i64, u64>,
-    /// How much later source timestamps are than publishes, by the latest that were told apart.
+    /// How much later source timestamps are than publishes, by the latest that were matched.
     drift_ns: i64,
 }
 
@@ -64,7 +66,7 @@ pub(super) enum By {
     /// A publish of this topic by its number, within the process.
     Number(u64),
     /// Nothing: the queue's order.
-    Order { depth: u64, process: Option<u32> },
+    Order { depth: u64, process: Option<i32> },
 }
 
 impl Queue {
@@ -149,7 +151,7 @@ impl Queue {
     }
 
     /// The oldest that waits for a callback and that its subscription's queue can still hold.
-    fn next_in_order(&self, depth: u64, process: Option<u32>, is_mine: impl Fn(&Message) -> bool) -> Option<u64> {
+    fn next_in_order(&self, depth: u64, process: Option<i32>, is_mine: impl Fn(&Message) -> bool) -> Option<u64> {
         let waits = |publish: &Publish| {
             process.is_none_or(|process| publish.process == process) && publish.messages.iter().any(&is_mine)
         };

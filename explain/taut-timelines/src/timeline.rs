@@ -1,13 +1,13 @@
 //! One thread's life: its states, system calls, page faults and armed timers, each in order of time.
 
-use super::CallId;
+use crate::calls::CallId;
 
 /// What a thread did when.
 #[derive(Default)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     /// Contiguous: each ends where the next begins.
     pub segments: Vec<Segment>,
-    /// Not overlapping.
+    /// System calls, not overlapping.
     pub calls: Vec<SystemCall>,
     /// Moments of page faults from user code.
     pub faults: Vec<u64>,
@@ -16,31 +16,37 @@ pub(crate) struct Timeline {
     /// Timers armed by the thread itself: sleeps and time-outs.
     pub timers: Vec<Timer>,
     /// Stretches in which the thread did something that was not recorded; until [`Timeline::settle`].
-    pub doubts: Vec<(u64, u64)>,
+    pub(crate) doubts: Vec<(u64, u64)>,
 }
 
 /// Of faults that follow each other within this time, little else can have happened between.
 pub(crate) const CLOSE_FAULTS_NS: u64 = 20_000;
 /// A sleep without a system call this shortly after a fault is the fault's: it waits for a disk.
-pub(crate) const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
+pub const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
 
 /// A state from `start_ns` to the start of the next segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub struct Segment {
+    /// When it begins.
     pub start_ns: u64,
     /// Woken: who woke it. Preempted: who was switched to.
     pub other: i32,
     /// Running: on which CPU. Else: on which it ran last, or which it was woken for.
     pub cpu: u16,
-    pub state: State,
+    /// The state.
+    pub state: ThreadState,
     /// Woken: the waker's `common_flags`, so that an interrupted innocent is not taken for the waker.
     pub flags: u8,
 }
 
+/// What a thread is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum ThreadState {
+    /// On a CPU.
     Running,
+    /// It could run on, and another thread has the CPU.
     Preempted,
+    /// It was woken and does not run yet.
     Woken,
     /// Interruptible: may end by a signal or a time-out.
     Blocked,
@@ -58,23 +64,30 @@ pub(crate) enum State {
 
 /// A system call; `end_ns` is [`u64::MAX`] while it is under way at the end of the recording.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SystemCall {
+pub struct SystemCall {
+    /// When it begins.
     pub start_ns: u64,
+    /// When it ends.
     pub end_ns: u64,
+    /// Which call.
     pub id: CallId,
+    /// What it returned.
     pub result: i32,
+    /// A futex's address, or a descriptor.
     pub arg0: u64,
+    /// A futex's operation, or the second argument.
     pub arg1: u64,
     /// Of a futex wait: the value expected; of a wake: how many are woken.
     pub value: u32,
 }
 
 /// Moments that are further apart are of two clocks: timers and intended starts may be of another one than the recording.
-pub(crate) const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
+pub const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
 /// An armed timer, in its own clock's nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer {
+pub struct Timer {
+    /// When it was armed.
     pub armed_ns: u64,
     /// When it was asked for.
     pub asked_ns: u64,
@@ -101,7 +114,7 @@ impl Timeline {
 
     /// What the thread did in one of its doubts, or in a hole of its CPU, is not known. Off a CPU it may have been woken
     /// and have run in a hole of any CPU: then the whole stretch is not known. Each list ascends without overlaps.
-    pub fn settle(&mut self, of_cpu: &[Vec<(u64, u64)>], of_any: &[(u64, u64)]) {
+    pub(crate) fn settle(&mut self, of_cpu: &[Vec<(u64, u64)>], of_any: &[(u64, u64)]) {
         let doubts = ascending(std::mem::take(&mut self.doubts));
         if doubts.is_empty() && of_cpu.iter().all(Vec::is_empty) {
             return;
@@ -110,10 +123,10 @@ impl Timeline {
         let mut settled: Option<Vec<Segment>> = None;
         for (at, segment) in self.segments.iter().enumerate() {
             let end_ns = self.segments.get(at + 1).map_or(u64::MAX, |next| next.start_ns);
-            let lost = |start_ns| Segment { start_ns, state: State::Lost, ..*segment };
+            let lost = |start_ns| Segment { start_ns, state: ThreadState::Lost, ..*segment };
             let holes = match segment.state {
-                State::Unknown | State::Lost | State::Gone => &[][..],
-                State::Running => of_cpu.get(usize::from(segment.cpu)).map_or(&[][..], Vec::as_slice),
+                ThreadState::Unknown | ThreadState::Lost | ThreadState::Gone => &[][..],
+                ThreadState::Running => of_cpu.get(usize::from(segment.cpu)).map_or(&[][..], Vec::as_slice),
                 _ => of_any,
             };
             let mut lacks: Vec<(u64, u64)> = overlapping(holes, segment.start_ns, end_ns).collect();
@@ -123,7 +136,7 @@ impl Timeline {
                 continue;
             }
             let settled = settled.get_or_insert_with(|| self.segments[..at].to_vec());
-            if segment.state != State::Running {
+            if segment.state != ThreadState::Running {
                 settled.push(lost(segment.start_ns));
                 continue;
             }
@@ -148,7 +161,7 @@ impl Timeline {
     pub fn only_cpu(&self) -> Option<u16> {
         let mut stays: Vec<(u16, usize)> = Vec::new();
         let mut all = 0;
-        for segment in self.segments.iter().filter(|segment| segment.state == State::Running) {
+        for segment in self.segments.iter().filter(|segment| segment.state == ThreadState::Running) {
             all += 1;
             match stays.iter_mut().find(|(cpu, _)| *cpu == segment.cpu) {
                 Some((_, count)) => *count += 1,
@@ -162,28 +175,30 @@ impl Timeline {
     /// Stretches of which events are missing, within these bounds.
     pub fn lost_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let lost = self.between(from_ns, to_ns);
-        lost.filter(|(at, _, _)| self.segments[*at].state == State::Lost).map(|(_, from, to)| (from, to))
+        lost.filter(|(at, _, _)| self.segments[*at].state == ThreadState::Lost).map(|(_, from, to)| (from, to))
     }
 
     /// Whether it was switched to or woken again and again, and never left a CPU: the kernel's tracing shows nothing
     /// that this thread does itself.
-    pub fn is_invisible(&self) -> bool {
-        let is_own = |segment: &Segment| !matches!(segment.state, State::Woken | State::Running | State::Unknown);
+    pub(crate) fn is_invisible(&self) -> bool {
+        let is_own = |segment: &Segment| {
+            !matches!(segment.state, ThreadState::Woken | ThreadState::Running | ThreadState::Unknown)
+        };
         if !self.calls.is_empty() || !self.timers.is_empty() || self.segments.iter().any(is_own) {
             return false;
         }
-        let woken = self.segments.iter().filter(|segment| segment.state == State::Woken).count();
+        let woken = self.segments.iter().filter(|segment| segment.state == ThreadState::Woken).count();
         woken >= 2 || self.segments.len() - woken >= 2
     }
 
     /// The kernel says when a fault begins and not when it ends: at the next one if that follows closely, at
     /// the sleep that it leads to, else after the usual time; and after such a sleep it goes on for that time.
-    pub fn lay_out_faults(&mut self, usual_ns: u64) {
+    pub(crate) fn lay_out_faults(&mut self, usual_ns: u64) {
         let mut times: Vec<(u64, u64)> = Vec::new();
         for (at, fault) in self.faults.iter().enumerate() {
             let next = self.faults.get(at + 1).copied().unwrap_or(u64::MAX);
             let segment = self.segments.partition_point(|s| s.start_ns <= *fault);
-            let sleep = self.segments.get(segment).filter(|s| s.state == State::Uninterruptible);
+            let sleep = self.segments.get(segment).filter(|s| s.state == ThreadState::Uninterruptible);
             let sleep = sleep.filter(|s| s.start_ns < next && s.start_ns - fault < FAULT_BEFORE_SLEEP_NS);
             let end = match sleep {
                 Some(sleep) => sleep.start_ns,
@@ -192,7 +207,7 @@ impl Timeline {
             };
             times.push((*fault, end));
             let later = self.segments[segment..].iter().take(3).filter(|_| sleep.is_some());
-            let back = later.map(|s| (s.state, s.start_ns)).find(|(state, _)| *state == State::Running);
+            let back = later.map(|s| (s.state, s.start_ns)).find(|(state, _)| *state == ThreadState::Running);
             if let Some((_, back)) = back.filter(|(_, back)| *back < next) {
                 times.push((back, if next - back <= CLOSE_FAULTS_NS { next } else { back + usual_ns }));
             }
@@ -217,7 +232,7 @@ impl Timeline {
 }
 
 /// Stretches in order of time, those that touch each other joined.
-pub(crate) fn ascending(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+pub fn ascending(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     stretches.retain(|(start, end)| start < end);
     stretches.sort_unstable();
     stretches.dedup_by(|next, last| {
@@ -238,7 +253,7 @@ fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Itera
 }
 
 /// The call under way at that moment, of calls in order of time.
-pub(crate) fn call_at(calls: &[SystemCall], time_ns: u64) -> Option<&SystemCall> {
+pub fn call_at(calls: &[SystemCall], time_ns: u64) -> Option<&SystemCall> {
     let at = calls.partition_point(|c| c.start_ns <= time_ns).checked_sub(1)?;
     Some(&calls[at]).filter(|c| time_ns < c.end_ns)
 }

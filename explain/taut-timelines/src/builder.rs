@@ -1,21 +1,18 @@
 //! Replays kernel events into timelines of threads and CPUs.
 
 use foldhash::HashMap;
-use taut_recording::{Architecture, KernelEvent};
+use taut_recording::{Architecture, KernelBatch, KernelEvent};
 
-use super::{
-    Objects,
+use crate::{
     calls::CallNumbers,
-    events::Event,
-    timeline::{CLOSE_FAULTS_NS, Segment, State, SystemCall, Timeline, Timer, ascending},
+    cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
+    order::{Event, Events},
+    timeline::{Segment, SystemCall, ThreadState, Timeline, Timer},
+    timelines::Timelines,
 };
 
-/// `common_flags`: the event came from a hard interrupt.
-pub(crate) const HARD_IRQ: u8 = 0x08;
 /// The current thread is about to be switched out.
 const NEED_RESCHED: u8 = 0x04;
-/// The event came from a softirq, or with softirqs off.
-pub(crate) const SOFT_IRQ: u8 = 0x10;
 
 /// Bits of `prev_state` that this analysis reads; the kernel has kept their places since 4.14.
 const INTERRUPTIBLE: i64 = 0x01;
@@ -28,45 +25,10 @@ const STATES: i64 = 0xff;
 /// A wake may be seen this long before the switch-out it undoes: the waker's CPU was quicker.
 const EARLY_WAKE_NS: u64 = 50_000;
 
-/// What every thread and CPU did.
-#[derive(Default)]
-pub(crate) struct Machine {
-    pub threads: HashMap<i32, Timeline>,
-    pub cpus: Vec<Cpu>,
-    /// No event was seen before and after these.
-    pub start_ns: u64,
-    pub end_ns: u64,
-    /// Whether the recording sees system calls, and with them locks, I/O and sleeps.
-    pub saw_calls: bool,
-    /// Whether it sees the timers that sleeps and time-outs arm.
-    pub saw_timers: bool,
-    /// Threads that were switched to or woken, and of which the kernel recorded nothing else.
-    pub invisible: Vec<i32>,
-    /// Switches that the kernel did not record, and that were told from what followed.
-    pub unseen: u64,
-    /// Other switches that are missing: what happened around them is unknown.
-    pub breaks: u64,
-    /// Stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
-    /// latest so far.
-    held_back: Vec<(u64, u64)>,
-}
-
-/// One CPU: who ran on it, and its interrupts.
-#[derive(Default)]
-pub(crate) struct Cpu {
-    /// (since, tid) in order of time; tid 0 idles.
-    pub occupants: Vec<(u64, i32)>,
-    /// The outermost ones, not overlapping.
-    pub interrupts: Vec<Interrupt>,
-    /// Stretches in which events were lost.
-    pub holes: Vec<(u64, u64)>,
-    /// Stretches in which an interrupt began or ended without being recorded.
-    doubts: Vec<(u64, u64)>,
-}
-
 /// Events of a CPU that are missing, as a recording says it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss {
+pub struct Loss {
+    /// The CPU's number.
     pub cpu: u16,
     /// 0 where that is not known.
     pub since_ns: u64,
@@ -74,27 +36,6 @@ pub(crate) struct Loss {
     pub until_ns: u64,
 }
 
-/// An interrupt or softirq that ran on a CPU; or a stretch in which nothing ran on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Interrupt {
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub number: i32,
-    /// 0 device, 1 softirq, 2 vector, [`STALL`].
-    pub kind: u8,
-}
-
-impl Interrupt {
-    /// Whether it is neither a softirq nor a stall.
-    pub fn is_hard(&self) -> bool {
-        !matches!(self.kind, SOFTIRQ | STALL)
-    }
-}
-
-/// Kind of a stretch from the moment that a running CPU's tick was due until it came.
-pub(crate) const STALL: u8 = 3;
-/// Kind of a softirq.
-const SOFTIRQ: u8 = 1;
 /// A softirq that begins this shortly after another interrupt belongs to it.
 const EXIT_TO_SOFTIRQ_NS: u64 = 3_000;
 /// A tick that is later than this was not held up by the kernel: that keeps interrupts off for less.
@@ -102,11 +43,11 @@ const LATE_TICK_NS: u64 = 100_000;
 /// The vector of the local timer on x86.
 const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 
-/// State of the replay that the result does not need.
+/// ThreadState of the replay that the result does not need.
 #[derive(Default)]
 struct Replay {
-    machine: Machine,
-    /// They become the machine's at the end.
+    result: Timelines,
+    /// They become the result's at the end.
     timelines: Vec<Timeline>,
     /// By thread: which is its timeline.
     places: HashMap<i32, usize>,
@@ -125,164 +66,40 @@ struct Replay {
     early_wakes: HashMap<i32, Segment>,
 }
 
-impl Machine {
-    /// `events` in order of time; `lost` in any order; `architecture` is whose numbers the system calls have.
-    pub fn replay(events: &[Event], lost: &[Loss], architecture: Option<Architecture>) -> Machine {
+/// Collects kernel events and replays them into [`Timelines`].
+#[derive(Default)]
+pub struct Builder {
+    events: Events,
+    losses: Vec<Loss>,
+}
+
+impl Builder {
+    /// Takes events of one CPU.
+    pub fn batch(&mut self, batch: &KernelBatch) {
+        self.events.add(batch);
+    }
+
+    /// Takes word of events that are missing.
+    pub fn lost(&mut self, loss: Loss) {
+        self.losses.push(loss);
+    }
+
+    /// Replays everything in order of time. `architecture` is the one with the recorded numbers of system calls.
+    pub fn finish(self, architecture: Option<Architecture>) -> Timelines {
+        let events = self.events.sorted();
         let mut replay = Replay { numbers: CallNumbers::of(architecture), ..Replay::default() };
-        replay.machine.start_ns = events.first().map_or(0, |e| e.time_ns);
-        replay.machine.end_ns = events.last().map_or(0, |e| e.time_ns);
-        for event in events {
+        replay.result.start_ns = events.first().map_or(0, |e| e.time_ns);
+        replay.result.end_ns = events.last().map_or(0, |e| e.time_ns);
+        for event in &events {
             replay.take(event);
         }
-        let Replay { mut machine, mut timelines, places, .. } = replay;
+        drop(events);
+        let Replay { mut result, mut timelines, places, .. } = replay;
         let of = |(tid, at): (i32, usize)| (tid, std::mem::take(&mut timelines[at]));
-        machine.threads = places.into_iter().map(of).collect();
-        lost.iter().for_each(|loss| machine.lose(loss));
-        machine.settle();
-        let usual_fault_ns = machine.usual_fault_ns();
-        machine.threads.values_mut().for_each(|thread| thread.lay_out_faults(usual_fault_ns));
-        machine.held_back = machine.held_back();
-        machine.saw_calls = machine.threads.values().any(|thread| !thread.calls.is_empty());
-        machine.saw_timers = machine.threads.values().any(|thread| !thread.timers.is_empty());
-        machine
-    }
-
-    /// What is missing in the events, one sentence each.
-    pub fn gaps(&self, objects: &Objects) -> Vec<String> {
-        let mut gaps = Vec::new();
-        if self.unseen > 0 {
-            gaps.push(format!(
-                "{} switches between threads were not recorded by this kernel (of its idle task mostly); when they \
-                 happened was told from what the next thread did, so a wakeup may look microseconds longer than it was",
-                self.unseen
-            ));
-        }
-        if self.breaks > 0 {
-            gaps.push(format!(
-                "{} times a thread was found on a CPU without having been switched to: what it and the one before did \
-                 since their last event is unknown",
-                self.breaks
-            ));
-        }
-        if !self.invisible.is_empty() {
-            let names: Vec<_> = self.invisible.iter().map(|tid| objects.name(*tid, self.end_ns)).collect();
-            gaps.push(format!(
-                "the kernel's tracing shows that {} ran, and nothing that it did: its time is unknown",
-                names.join(", ")
-            ));
-        }
-        gaps
-    }
-
-    /// Who ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
-    pub fn ran(&self, cpu: u16, from_ns: u64, to_ns: u64) -> Vec<(i32, u64)> {
-        let mut sums: Vec<(i32, u64)> = Vec::new();
-        for (tid, start, end) in self.stays(cpu, from_ns, to_ns) {
-            match sums.iter_mut().find(|(known, _)| *known == tid) {
-                Some((_, sum)) => *sum += end - start,
-                None => sums.push((tid, end - start)),
-            }
-        }
-        sums.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
-        sums
-    }
-
-    /// The longest the CPU idled at a time in that stretch.
-    pub fn longest_idle_ns(&self, cpu: u16, from_ns: u64, to_ns: u64) -> u64 {
-        let idle = self.stays(cpu, from_ns, to_ns).filter(|(tid, _, _)| *tid == 0);
-        idle.map(|(_, start, end)| end - start).max().unwrap_or(0)
-    }
-
-    /// Whether the CPU was given to its idle task at that moment.
-    pub fn idles_from(&self, cpu: u16, at_ns: u64) -> bool {
-        let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
-        let at = occupants.partition_point(|(since, _)| *since < at_ns);
-        occupants.get(at) == Some(&(at_ns, 0))
-    }
-
-    /// Whether a quota held some thread back in that stretch: it could run on, and was left for the idle task.
-    pub fn is_held_back(&self, from_ns: u64, to_ns: u64) -> bool {
-        let began = self.held_back.partition_point(|(start, _)| *start < to_ns);
-        began > 0 && self.held_back[began - 1].1 > from_ns
-    }
-
-    fn held_back(&self) -> Vec<(u64, u64)> {
-        let mut stretches: Vec<(u64, u64)> = Vec::new();
-        for timeline in self.threads.values() {
-            let next = timeline.segments.iter().skip(1);
-            for (at, (segment, next)) in timeline.segments.iter().zip(next).enumerate() {
-                let preempted = segment.state == State::Preempted && next.cpu == segment.cpu;
-                if preempted && self.idles_from(segment.cpu, segment.start_ns) {
-                    stretches.push((segment.start_ns, timeline.end_ns(at)));
-                }
-            }
-        }
-        stretches.sort_unstable();
-        let mut latest = 0;
-        for stretch in &mut stretches {
-            latest = latest.max(stretch.1);
-            stretch.1 = latest;
-        }
-        stretches
-    }
-
-    /// Interrupts on the CPU that overlap that stretch.
-    pub fn interrupts(&self, cpu: u16, from_ns: u64, to_ns: u64) -> &[Interrupt] {
-        let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return &[] };
-        let first = cpu.interrupts.partition_point(|i| i.end_ns <= from_ns);
-        let last = cpu.interrupts.partition_point(|i| i.start_ns < to_ns);
-        &cpu.interrupts[first..last.max(first)]
-    }
-
-    /// Who ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
-    pub fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
-        let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
-        let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
-        (first..all.len())
-            .map_while(move |at| {
-                let (since, tid) = all[at];
-                let end = all.get(at + 1).map_or(u64::MAX, |next| next.0);
-                (since < to_ns).then_some((tid, since.max(from_ns), end.min(to_ns)))
-            })
-            .filter(|(_, start, end)| start < end)
-    }
-
-    /// What is lost lies behind the CPU's last switch before the earliest moment at which it may have been; where that
-    /// is not said, before the moment at which the loss was noticed, since a full buffer drops the newest.
-    fn lose(&mut self, loss: &Loss) {
-        let Some(cpu) = self.cpus.get_mut(usize::from(loss.cpu)) else { return };
-        let since_ns = if loss.since_ns == 0 { loss.until_ns } else { loss.since_ns };
-        let at = cpu.occupants.partition_point(|(since, _)| *since <= since_ns);
-        let from = at.checked_sub(1).map_or(self.start_ns, |at| cpu.occupants[at].0);
-        cpu.holes.push((from, loss.until_ns.max(from + 1)));
-    }
-
-    /// Takes what the missing events would have said out of the timelines.
-    fn settle(&mut self) {
-        for cpu in &mut self.cpus {
-            cpu.holes = ascending(std::mem::take(&mut cpu.holes));
-        }
-        let of_any = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
-        let on_cpu = |cpu: &mut Cpu| ascending(cpu.doubts.drain(..).chain(cpu.holes.iter().copied()).collect());
-        let of_cpu: Vec<Vec<(u64, u64)>> = self.cpus.iter_mut().map(on_cpu).collect();
-        for (tid, timeline) in &mut self.threads {
-            if timeline.is_invisible() {
-                self.invisible.push(*tid);
-                let start_ns = self.start_ns;
-                timeline.segments = vec![Segment { start_ns, other: 0, cpu: 0, state: State::Unknown, flags: 0 }];
-            }
-            timeline.settle(&of_cpu, &of_any);
-        }
-        self.invisible.sort_unstable();
-    }
-
-    /// The median gap between faults that follow each other within 20 µs: little else can have happened
-    /// between those, so that the gap is the fault. 1 µs where there are none.
-    fn usual_fault_ns(&self) -> u64 {
-        let gaps = self.threads.values().flat_map(|t| t.faults.windows(2)).map(|pair| pair[1] - pair[0]);
-        let mut gaps: Vec<u64> = gaps.filter(|gap| *gap <= CLOSE_FAULTS_NS).collect();
-        gaps.sort_unstable();
-        taut_stats::rank(&gaps, 0.5).unwrap_or(1000)
+        result.threads = places.into_iter().map(of).collect();
+        self.losses.iter().for_each(|loss| result.lose(loss.cpu, loss.since_ns, loss.until_ns));
+        result.complete();
+        result
     }
 }
 
@@ -343,9 +160,9 @@ impl Replay {
                 self.nested(event.cpu).push(begun);
             }
             Some(IrqExit) => self.interrupt_ends(event),
-            Some(SwitchIn) => self.state(event.tid, time, State::Running, 0, event.cpu, 0),
+            Some(SwitchIn) => self.state(event.tid, time, ThreadState::Running, 0, event.cpu, 0),
             Some(SwitchOut) => {
-                let state = if event.arg0 == 1 { State::Preempted } else { State::Blocked };
+                let state = if event.arg0 == 1 { ThreadState::Preempted } else { ThreadState::Blocked };
                 self.state(event.tid, time, state, 0, event.cpu, 0);
             }
             _ => {}
@@ -359,8 +176,8 @@ impl Replay {
         let timeline = self.thread(tid);
         let Some(call) = timeline.calls.last_mut().filter(|call| call.end_ns == u64::MAX) else { return };
         let within = &timeline.segments[timeline.segments.partition_point(|s| s.start_ns <= call.start_ns)..];
-        let mut within = within.iter().skip_while(|s| matches!(s.state, State::Running | State::Preempted));
-        let back = within.find(|s| s.state == State::Running);
+        let mut within = within.iter().skip_while(|s| matches!(s.state, ThreadState::Running | ThreadState::Preempted));
+        let back = within.find(|s| s.state == ThreadState::Running);
         call.end_ns = back.map_or(call.start_ns, |s| s.start_ns);
         timeline.doubts.push((call.end_ns, time_ns));
     }
@@ -370,7 +187,7 @@ impl Replay {
     fn call_without_begin(&mut self, tid: i32, time_ns: u64) {
         let open = self.thread(tid).calls.last().filter(|call| call.end_ns == u64::MAX).map(|call| call.start_ns);
         self.cut_call(tid, time_ns);
-        let start_ns = self.machine.start_ns;
+        let start_ns = self.result.start_ns;
         let timeline = self.thread(tid);
         timeline.doubts.extend(open.map(|open_ns| (open_ns, time_ns)));
         let call = timeline.calls.last().map_or(start_ns, |call| call.end_ns);
@@ -395,7 +212,7 @@ impl Replay {
     /// until now; else what it did since its last event is not known. Nor is when the other one left.
     fn check_current(&mut self, event: &Event, leaves: bool) {
         let (cpu, tid) = (usize::from(event.cpu), event.tid);
-        let Some(expected) = self.machine.cpus.get(cpu).and_then(|c| c.occupants.last()).map(|(_, tid)| *tid) else {
+        let Some(expected) = self.result.cpus.get(cpu).and_then(|c| c.occupants.last()).map(|(_, tid)| *tid) else {
             return;
         };
         if expected == tid {
@@ -411,13 +228,16 @@ impl Replay {
         let last = self.places.get(&tid).map(|at| &self.timelines[*at]);
         let last = last.and_then(|t| Some((*t.segments.last()?, t.calls.is_empty())));
         match last {
-            _ if tid == 0 => self.machine.unseen += 1,
-            Some((Segment { state: state @ (State::Woken | State::Preempted), start_ns, .. }, is_stranger)) => {
-                self.machine.unseen += 1;
+            _ if tid == 0 => self.result.unseen += 1,
+            Some((
+                Segment { state: state @ (ThreadState::Woken | ThreadState::Preempted), start_ns, .. },
+                is_stranger,
+            )) => {
+                self.result.unseen += 1;
                 if leaving_ns > start_ns {
                     // The one before was about to leave when it could run: the CPU was its from then on.
                     since_ns = leaving_ns;
-                } else if state == State::Woken && expected == 0 && (is_stranger || leaves || is_interrupt) {
+                } else if state == ThreadState::Woken && expected == 0 && (is_stranger || leaves || is_interrupt) {
                     // Woken on an idle CPU, it ran from about then on; what it did itself since, its return from
                     // a system call first of all, would tell more exactly.
                     since_ns = start_ns;
@@ -426,12 +246,12 @@ impl Replay {
                 }
             }
             _ => {
-                self.machine.breaks += 1;
+                self.result.breaks += 1;
                 self.forget(tid);
             }
         }
         if tid != 0 {
-            self.state(tid, since_ns, State::Running, expected, event.cpu, 0);
+            self.state(tid, since_ns, ThreadState::Running, expected, event.cpu, 0);
         }
         let occupants = &mut self.cpu(event.cpu).occupants;
         let since_ns = since_ns.max(occupants.last().map_or(0, |(since, _)| *since));
@@ -448,32 +268,34 @@ impl Replay {
         occupants.push((time, next));
         if previous != 0 {
             let state = match event.arg1 & STATES {
-                s if s & DEAD_OR_ZOMBIE != 0 => State::Gone,
-                s if s & STOPPED_OR_TRACED != 0 => State::Stopped,
-                s if s & UNINTERRUPTIBLE != 0 => State::Uninterruptible,
-                s if s & INTERRUPTIBLE != 0 => State::Blocked,
-                0 => State::Preempted,
-                _ => State::Blocked,
+                s if s & DEAD_OR_ZOMBIE != 0 => ThreadState::Gone,
+                s if s & STOPPED_OR_TRACED != 0 => ThreadState::Stopped,
+                s if s & UNINTERRUPTIBLE != 0 => ThreadState::Uninterruptible,
+                s if s & INTERRUPTIBLE != 0 => ThreadState::Blocked,
+                0 => ThreadState::Preempted,
+                _ => ThreadState::Blocked,
             };
             if is_first {
                 // The first event of this CPU: it ran until now, since when is not known.
                 self.state_since_start(previous, cpu);
             }
-            let is_off = state != State::Preempted;
+            let is_off = state != ThreadState::Preempted;
             self.state(previous, time, state, next, cpu, 0);
             let early = self.early_wakes.remove(&previous);
             if let Some(wake) = early.filter(|wake| is_off && time - wake.start_ns < EARLY_WAKE_NS) {
-                self.state(previous, time, State::Woken, wake.other, wake.cpu, wake.flags);
+                self.state(previous, time, ThreadState::Woken, wake.other, wake.cpu, wake.flags);
             }
         }
         if next != 0 {
             self.early_wakes.remove(&next);
             // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
             let before = self.thread(next).segments.last().map(|segment| segment.state);
-            if before.is_some_and(|state| !matches!(state, State::Woken | State::Preempted | State::Gone)) {
+            if before
+                .is_some_and(|state| !matches!(state, ThreadState::Woken | ThreadState::Preempted | ThreadState::Gone))
+            {
                 self.forget(next);
             }
-            self.state(next, time, State::Running, previous, cpu, 0);
+            self.state(next, time, ThreadState::Running, previous, cpu, 0);
         }
     }
 
@@ -484,20 +306,20 @@ impl Replay {
             start_ns: event.time_ns,
             other: event.tid,
             cpu: event.arg1 as u16,
-            state: State::Woken,
+            state: ThreadState::Woken,
             flags: event.flags,
         };
         match self.thread(woken).segments.last().map(|s| s.state) {
-            Some(State::Running) => {
+            Some(ThreadState::Running) => {
                 self.early_wakes.insert(woken, wake);
             }
-            Some(State::Preempted) => {}
+            Some(ThreadState::Preempted) => {}
             // Who can run is not woken: it ran and slept in between.
-            Some(State::Woken) => {
+            Some(ThreadState::Woken) => {
                 self.forget(woken);
-                self.state(woken, event.time_ns, State::Woken, event.tid, wake.cpu, event.flags);
+                self.state(woken, event.time_ns, ThreadState::Woken, event.tid, wake.cpu, event.flags);
             }
-            _ => self.state(woken, event.time_ns, State::Woken, event.tid, wake.cpu, event.flags),
+            _ => self.state(woken, event.time_ns, ThreadState::Woken, event.tid, wake.cpu, event.flags),
         }
     }
 
@@ -562,16 +384,16 @@ impl Replay {
     }
 
     /// The thread enters a state. Clocks of CPUs may step by some ns: starts never decrease.
-    fn state(&mut self, tid: i32, time_ns: u64, state: State, other: i32, cpu: u16, flags: u8) {
+    fn state(&mut self, tid: i32, time_ns: u64, state: ThreadState, other: i32, cpu: u16, flags: u8) {
         let segments = &mut self.thread(tid).segments;
         let start_ns = time_ns.max(segments.last().map_or(0, |s| s.start_ns));
         segments.push(Segment { start_ns, other, cpu, state, flags });
     }
 
     fn state_since_start(&mut self, tid: i32, cpu: u16) {
-        let start_ns = self.machine.start_ns;
+        let start_ns = self.result.start_ns;
         if self.thread(tid).segments.is_empty() {
-            self.state(tid, start_ns, State::Running, 0, cpu, 0);
+            self.state(tid, start_ns, ThreadState::Running, 0, cpu, 0);
         }
     }
 
@@ -580,7 +402,7 @@ impl Replay {
         if tid != 0
             && let Some(last) = self.thread(tid).segments.last_mut()
         {
-            last.state = State::Unknown;
+            last.state = ThreadState::Unknown;
         }
     }
 
@@ -597,7 +419,7 @@ impl Replay {
     }
 
     fn cpu(&mut self, cpu: u16) -> &mut Cpu {
-        slot(&mut self.machine.cpus, cpu)
+        slot(&mut self.result.cpus, cpu)
     }
 
     fn nested(&mut self, cpu: u16) -> &mut Vec<Interrupt> {

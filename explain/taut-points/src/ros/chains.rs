@@ -5,9 +5,11 @@
 //! chain goes on when that other one next publishes, with the newest that was kept (`use_latest_message` in CARET's words).
 //! So a chain is what a datum goes through until something comes of it, and its end to end the reaction time.
 
-use std::{collections::HashMap, rc::Rc};
+use std::rc::Rc;
 
-use super::census::{Of, System};
+use foldhash::HashMap;
+
+use super::system::{Of, System};
 
 /// Chains that begin at one place, and all.
 const MOST_OF_ROOT: usize = 64;

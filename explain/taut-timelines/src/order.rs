@@ -1,4 +1,4 @@
-//! The recorded kernel events, compact: ten million of them must fit.
+//! The recorded kernel events of all CPUs in one order, compact: ten million of them must fit.
 
 use taut_recording::{KernelBatch, KernelEvent};
 
@@ -25,10 +25,6 @@ pub(crate) struct Event {
 }
 
 impl Events {
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
-
     pub fn add(&mut self, batch: &KernelBatch) {
         self.events.extend((0..batch.time_ns.len()).map(|at| Event {
             time_ns: batch.time_ns[at],

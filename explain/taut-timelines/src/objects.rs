@@ -7,7 +7,7 @@ use taut_recording::{Info, Object, ObjectKind, Thread};
 
 /// Collected from the recording's records, asked by tid, pid and address.
 #[derive(Default)]
-pub(crate) struct Objects {
+pub struct Objects {
     threads: HashMap<i32, Vec<Named>>,
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
@@ -55,11 +55,13 @@ impl Objects {
         };
     }
 
+    /// A thread was seen, or changed its name.
     pub fn thread(&mut self, thread: &Thread) {
         let name = format!("{}/{}", thread.comm, thread.tid);
         self.threads.entry(thread.tid).or_default().push(Named { thread: thread.clone(), name });
     }
 
+    /// An address range or a descriptor of a process.
     pub fn object(&mut self, object: &Object) {
         match object.kind {
             ObjectKind::Gil => self.runtimes.push(object.clone()),
@@ -69,6 +71,7 @@ impl Objects {
         }
     }
 
+    /// A lock of a process, with its address and bytes.
     pub fn lock(&mut self, pid: i32, address: u64, size: u64, name: String) {
         self.locks.push(Lock { pid, address, size: size.max(4), name });
     }
@@ -78,6 +81,7 @@ impl Objects {
         self.parents.insert(child, tid);
     }
 
+    /// The process of the thread.
     pub fn pid(&self, tid: i32) -> Option<i32> {
         self.threads.get(&tid)?.last().map(|named| named.thread.pid)
     }
@@ -112,6 +116,18 @@ impl Objects {
             Invented::Unnamed if then.thread.comm.is_empty() => "".into(),
             _ => then.name.as_str().into(),
         }
+    }
+
+    /// Whether it is a thread that an import invented: it has no name.
+    pub fn is_invented(&self, tid: i32) -> bool {
+        self.invented != Invented::None && self.name(tid, u64::MAX).is_empty()
+    }
+
+    /// Of each process: the first known name of its first known thread.
+    pub fn first_names(&self) -> HashMap<i32, &str> {
+        let mut first: Vec<&Thread> = self.threads.values().filter_map(|all| Some(&all.first()?.thread)).collect();
+        first.sort_by_key(|thread| std::cmp::Reverse((thread.time_ns, thread.tid)));
+        first.into_iter().map(|thread| (thread.pid, thread.comm.as_str())).collect()
     }
 
     /// Name of the process's main thread, for "process:NAME".

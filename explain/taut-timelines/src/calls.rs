@@ -4,7 +4,8 @@ use taut_recording::Architecture;
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub enum Call {
+    /// Waits for a futex, or wakes who does.
     Futex,
     /// Sleeps for a time asked for.
     Sleep,
@@ -18,6 +19,7 @@ pub(crate) enum Call {
     Sync,
     /// Waits for a child.
     Child,
+    /// Any other.
     Other,
 }
 
@@ -70,9 +72,10 @@ const CALLS: &[(&str, Call)] = &[
 
 /// Which system call: its place in [`CALLS`], or the complement of the number of one that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallId(i32);
+pub struct CallId(i32);
 
 impl CallId {
+    /// What it is for.
     pub fn kind(self) -> Call {
         self.known().map_or(Call::Other, |(_, kind)| *kind)
     }

@@ -6,7 +6,13 @@
 
 use foldhash::{HashMap, HashSet};
 
-use super::{Call, Machine, Objects, State, timeline::SystemCall};
+use crate::{
+    calls::Call,
+    cpu::{HARD_IRQ, SOFT_IRQ},
+    objects::Objects,
+    timeline::{SystemCall, ThreadState},
+    timelines::Timelines,
+};
 
 /// Two futex waits of one thread on the runtime within this time are one wait for the GIL.
 const MERGE_NS: u64 = 200_000;
@@ -27,7 +33,7 @@ const LOCK_PI2: u64 = 13;
 
 /// What the futex calls of the recorded threads say.
 #[derive(Default)]
-pub(crate) struct Futexes {
+pub struct Futexes {
     gil: HashMap<i32, Vec<GilWait>>,
     /// (process, address) that are locks by what threads do with them.
     locks: HashSet<(i32, u64)>,
@@ -57,7 +63,8 @@ impl Evidence {
 
 /// One wait for the GIL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GilWait {
+pub struct GilWait {
+    /// When it began.
     pub start_ns: u64,
     /// The last wake: the GIL was free for it. What follows is the run queue.
     pub woken_ns: u64,
@@ -66,14 +73,15 @@ pub(crate) struct GilWait {
 }
 
 impl Futexes {
-    pub fn of(machine: &Machine, objects: &Objects) -> Futexes {
+    /// What all calls say.
+    pub fn of(timelines: &Timelines, objects: &Objects) -> Futexes {
         let mut futexes = Futexes::default();
         let mut evidence: HashMap<(i32, u64), Evidence> = HashMap::default();
-        for (tid, timeline) in &machine.threads {
+        for (tid, timeline) in &timelines.threads {
             let Some(pid) = objects.pid(*tid) else { continue };
             let waits = || timeline.calls.iter().filter(|c| is_wait(c));
             let waits_gil: Vec<&SystemCall> = waits().filter(|c| objects.is_gil(pid, c.arg0)).collect();
-            let merged = merged(&waits_gil).filter_map(|(from, to)| gil_wait(*tid, from, to, machine, objects));
+            let merged = merged(&waits_gil).filter_map(|(from, to)| gil_wait(*tid, from, to, timelines, objects));
             let merged: Vec<GilWait> = merged.collect();
             if !merged.is_empty() {
                 futexes.gil.insert(*tid, merged);
@@ -81,7 +89,7 @@ impl Futexes {
             gather(pid, &timeline.calls, &mut evidence);
         }
         // Every wake says how many it wakes.
-        let has_values = machine.threads.values().flat_map(|t| &t.calls).any(|call| is_wake(call) && call.value > 0);
+        let has_values = timelines.threads.values().flat_map(|t| &t.calls).any(|call| is_wake(call) && call.value > 0);
         let locks = evidence.into_iter().filter(|(_, found)| found.is_lock(has_values));
         futexes.locks = locks.map(|(place, _)| place).collect();
         futexes
@@ -107,7 +115,7 @@ impl Futexes {
     }
 }
 
-pub(crate) fn is_wait(call: &SystemCall) -> bool {
+fn is_wait(call: &SystemCall) -> bool {
     call.id.kind() == Call::Futex && matches!(call.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
 }
 
@@ -128,21 +136,22 @@ fn merged(calls: &[&SystemCall]) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// `None` when the thread never slept in it.
-fn gil_wait(tid: i32, from_ns: u64, to_ns: u64, machine: &Machine, objects: &Objects) -> Option<GilWait> {
-    let timeline = machine.threads.get(&tid)?;
-    let end_ns = to_ns.min(machine.end_ns);
-    let mut wakes = timeline.between(from_ns, end_ns).filter(|(at, _, _)| timeline.segments[*at].state == State::Woken);
+fn gil_wait(tid: i32, from_ns: u64, to_ns: u64, timelines: &Timelines, objects: &Objects) -> Option<GilWait> {
+    let timeline = timelines.threads.get(&tid)?;
+    let end_ns = to_ns.min(timelines.end_ns);
+    let mut wakes =
+        timeline.between(from_ns, end_ns).filter(|(at, _, _)| timeline.segments[*at].state == ThreadState::Woken);
     let (last, woken_ns, _) = wakes.next_back()?;
     let wake = timeline.segments[last];
-    let is_waker = wake.flags & (super::machine::HARD_IRQ | super::machine::SOFT_IRQ) == 0 && wake.other != tid;
-    let holder = if is_waker { wake.other } else { busiest_sibling(tid, from_ns, woken_ns, machine, objects) };
+    let is_waker = wake.flags & (HARD_IRQ | SOFT_IRQ) == 0 && wake.other != tid;
+    let holder = if is_waker { wake.other } else { busiest_sibling(tid, from_ns, woken_ns, timelines, objects) };
     Some(GilWait { start_ns: from_ns, woken_ns, holder })
 }
 
 /// The thread of the same process that ran most meanwhile.
-fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, machine: &Machine, objects: &Objects) -> i32 {
+fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, timelines: &Timelines, objects: &Objects) -> i32 {
     let pid = objects.pid(tid);
-    let ran = (0..machine.cpus.len()).flat_map(|cpu| machine.ran(cpu as u16, from_ns, to_ns));
+    let ran = (0..timelines.cpus.len()).flat_map(|cpu| timelines.ran(cpu as u16, from_ns, to_ns));
     let siblings = ran.filter(|(other, _)| *other != tid && *other != 0 && objects.pid(*other) == pid);
     siblings.max_by_key(|(_, ns)| *ns).map_or(0, |(other, _)| other)
 }

@@ -1,33 +1,31 @@
-//! The second reading: messages followed along their chains, and stamped at each point that they pass.
+//! Messages followed along their chains, with a pass at each point.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-use taut_recording::{Kind, Name, Record};
+use foldhash::HashMap;
+use hdrhistogram::Histogram as Hdr;
+use taut_recording::{Histogram, RosEvent};
 
 use super::{
-    census::{Of, System},
     chains::{Chains, Exit, Root},
-    events::{Ros, What, what},
-    kernel::Kernel,
+    events::{Events, Row},
     queues::{self, By, Message, Publish, Queue},
-    sheets::{Sheets, Stamp},
-    threads::Threads,
+    system::{Of, System},
 };
 use crate::{
-    Error,
-    ctf::{Event, Source},
-    writing::Import,
+    linked::{Linked, Value},
+    point::{Pass, PointId},
+    scene::Scene,
 };
 
 /// Callbacks in callbacks.
 const MOST_NESTED: usize = 64;
-/// Nobody waits so shortly before the end that it must be lost.
+/// Nothing waits so shortly before the end that it must be lost.
 const IN_FLIGHT_NS: u64 = 100_000_000;
-/// The recording's chunks are closed at least this often.
-const FLUSH_NS: u64 = 10_000_000_000;
 /// Buffers' places that are remembered.
 const MOST_PLACES: usize = 1 << 16;
+/// Names of chains, points and values have at most so many bytes, as those in recordings.
+const NAME_BYTES: usize = 119;
 
 /// A callback that runs.
 struct Running {
@@ -69,7 +67,7 @@ struct Arrived {
 struct Doing {
     running: Vec<Running>,
     open: Option<Open>,
-    /// rclcpp's publish, until rcl says whose it is: when, and of which message.
+    /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
     /// When its last callback ended.
@@ -77,167 +75,149 @@ struct Doing {
 }
 
 /// How old what comes out of a chain is, over all that came out.
-pub(super) struct Ages {
-    pub of_ns: Histogram<u64>,
-    /// Name of the value that says it of each.
-    point: u32,
+struct Ages {
+    of_ns: Hdr<u64>,
+    /// Number of the name of the value that says it of each.
+    signal: u32,
 }
 
-/// What the second reading counted.
+/// What was counted on the way.
 #[derive(Default)]
-pub(super) struct Counts {
-    pub by_order: u64,
-    pub by_time: u64,
-    /// Takes of topics that are published in the trace, whose publish is not there.
-    pub unmatched: u64,
+struct Counts {
+    by_order: u64,
+    by_time: u64,
+    /// Takes of topics that are published in the recording, while the publish is not there.
+    unmatched: u64,
     /// By chain, of those that keep something on the way.
-    pub ages: BTreeMap<u32, Ages>,
+    ages: BTreeMap<u32, Ages>,
 }
 
 /// Everything that is under way.
 pub(super) struct Flow<'a> {
     system: &'a System,
-    pub chains: Chains,
-    threads: Threads,
+    events: &'a Events,
+    out: &'a mut Linked,
+    chains: Chains,
+    /// By thread.
     doing: Vec<Doing>,
     queues: Vec<Queue>,
-    sheets: Sheets,
-    kernel: Kernel,
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
     /// By group: when its last callback ended.
     group_free_ns: HashMap<u64, u64>,
     /// (process, buffer, index) → topic and number of what lies there.
-    places: HashMap<(u32, u64, u64), (u32, u64)>,
+    places: HashMap<(i32, u64, u64), (u32, u64)>,
     /// By callback: the longest that a message waited for it.
     longest_ns: HashMap<u32, u64>,
+    /// From CLOCK_MONOTONIC to source timestamps.
+    realtime_offset_ns: i128,
+    end_ns: u64,
     next_id: u64,
-    /// Names that are written already, and the numbers of reasons.
-    named: usize,
+    /// Numbers of the chains' names begin behind this point.
+    base: u32,
     applied: u32,
     not_taken: u32,
     superseded: u32,
-    flushed_ns: u64,
-    pub counts: Counts,
+    counts: Counts,
 }
 
 impl<'a> Flow<'a> {
-    /// `threads` are those of the first reading, by whose numbers the system is known.
-    pub fn new(system: &'a System, threads: Threads) -> Flow<'a> {
+    pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'_>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
         let [applied, not_taken, superseded] =
             ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let mut doing = Vec::new();
+        doing.resize_with(events.threads(), Doing::default);
         Flow {
+            base: out.last_point(),
+            next_id: out.free_message(),
+            realtime_offset_ns: scene.realtime_offset_ns,
+            end_ns: scene.until_ns,
             system,
+            events,
+            out,
             chains,
-            kernel: Kernel::new(system.has_waking, &threads),
-            threads,
-            doing: Vec::new(),
+            doing,
             queues: queues::of(system),
-            sheets: Sheets::default(),
-            kept: HashMap::new(),
-            group_free_ns: HashMap::new(),
-            places: HashMap::new(),
-            longest_ns: HashMap::new(),
-            next_id: 1,
-            named: 0,
+            kept: HashMap::default(),
+            group_free_ns: HashMap::default(),
+            places: HashMap::default(),
+            longest_ns: HashMap::default(),
             applied,
             not_taken,
             superseded,
-            flushed_ns: 0,
             counts: Counts::default(),
         }
     }
 
-    /// Takes in one event. `offset_ns` is from 1970 to the zero of the trace's clock.
-    pub fn take(&mut self, source: Source, event: &Event<'_>, offset_ns: i128, to: &mut Import) -> Result<(), Error> {
-        if source.time_ns >= self.flushed_ns.saturating_add(FLUSH_NS) {
-            self.flushed_ns = source.time_ns;
-            to.until(source.time_ns)?;
-        }
-        let ros = match what(event.kind) {
-            What::Ros(ros) => ros,
-            What::Init(_) => return Ok(()),
-            kernel => return self.kernel.take(kernel, source, event, to),
-        };
-        let Some(thread) = self.threads.of(source, event) else { return Ok(()) };
-        if self.doing.len() <= thread as usize {
-            self.doing.resize_with(thread as usize + 1, Doing::default);
-        }
-        self.ros(ros, thread, source.time_ns, offset_ns, event);
-        // Names come before what they name.
-        self.write_names(to)?;
-        let is_idle = self.doing[thread as usize].running.is_empty();
-        self.sheets.write_due(thread, is_idle, &self.threads, to)
-    }
-
-    fn ros(&mut self, ros: Ros, thread: u32, time_ns: u64, offset_ns: i128, event: &Event<'_>) {
-        let process = self.threads.get(thread).process;
-        let number = |field| event.number(field).unwrap_or(0);
+    /// Takes the next event.
+    pub fn take(&mut self, row: Row) {
+        let Row { time_ns, thread, pid: process, handle, args, .. } = row;
         let system = self.system;
-        match ros {
-            Ros::CallbackStart => self.start(thread, process, time_ns, number(0), number(1) != 0),
-            Ros::CallbackEnd => self.end(thread, time_ns, number(0)),
-            Ros::RclcppPublish if number(0) == 0 => self.of(thread).begun = Some((time_ns, number(1))),
-            Ros::RclcppPublish | Ros::RclPublish => {
-                if let Some(publisher) = system.publisher_at.at((process, number(0)), time_ns) {
-                    let begun = self.of(thread).begun.take().filter(|(_, message)| *message == number(1));
-                    let layer = if ros == Ros::RclPublish { Layer::Rcl } else { Layer::Rclcpp };
-                    self.publish(thread, *publisher, begun.map_or(time_ns, |(since, _)| since), layer);
+        self.end_ns = self.end_ns.max(time_ns);
+        match row.event {
+            RosEvent::CallbackStart => self.start(thread, process, time_ns, handle, args[0] != 0),
+            RosEvent::CallbackEnd => self.end(thread, time_ns, handle),
+            RosEvent::RclcppPublish if handle == 0 => self.of(thread).begun = Some((time_ns, args[0])),
+            RosEvent::RclcppPublish | RosEvent::RclPublish => {
+                if let Some(publisher) = system.publisher_at.at((process, handle), time_ns) {
+                    let begun = self.of(thread).begun.take().filter(|(_, message)| *message == args[0]);
+                    let layer = if row.event == RosEvent::RclPublish { Layer::Rcl } else { Layer::Rclcpp };
+                    self.publish(thread, process, *publisher, begun.map_or(time_ns, |(since, _)| since), layer);
                 }
             }
-            Ros::IntraPublish => {
-                if let Some(publisher) = system.publisher_at.at((process, number(0)), time_ns) {
-                    self.publish(thread, *publisher, time_ns, Layer::Intra);
+            RosEvent::IntraPublish => {
+                if let Some(publisher) = system.publisher_at.at((process, handle), time_ns) {
+                    self.publish(thread, process, *publisher, time_ns, Layer::Intra);
                 }
             }
-            Ros::RmwPublish => {
+            RosEvent::RmwPublish => {
                 // rcl said it before, unless its events are not recorded.
                 if self.of(thread).open.is_none()
-                    && let Some(publisher) = system.rmw_publisher_at.at((process, number(0)), time_ns)
+                    && let Some(publisher) = system.rmw_publisher_at.at((process, handle), time_ns)
                 {
-                    self.publish(thread, *publisher, time_ns, Layer::Rmw);
+                    self.publish(thread, process, *publisher, time_ns, Layer::Rmw);
                 }
-                self.stamp_publish(thread, number(2) as i64);
+                self.stamp_publish(thread, args[1] as i64);
             }
-            Ros::Stamp => self.stamp_publish(thread, number(0) as i64),
-            Ros::Take if number(2) != 0 => {
-                if let Some(callback) = system.subscriber_at.at((process, number(0)), time_ns) {
-                    let stamp = number(1) as i64;
-                    if stamp != 0 {
-                        let near_ns = (i128::from(stamp) - offset_ns) as i64;
-                        self.arrive(thread, *callback, time_ns, By::Stamp(stamp, near_ns));
-                    }
+            RosEvent::SourceStamp => self.stamp_publish(thread, args[1] as i64),
+            RosEvent::Take if args[2] != 0 => {
+                if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
+                    && args[1] != 0
+                {
+                    self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
                 }
             }
-            Ros::Take => {}
-            Ros::Dispatch => {
-                let callback = system.callback_at.at((process, number(0)), time_ns).copied();
+            RosEvent::Dispatch => {
+                let callback = system.callback_at.at((process, handle), time_ns).copied();
                 let is_there = |arrived: &Arrived| Some(arrived.callback) == callback;
                 if let Some(callback) = callback
                     && !self.of(thread).arrived.as_ref().is_some_and(is_there)
                 {
-                    let stamp = number(1) as i64;
-                    let near_ns = (i128::from(stamp) - offset_ns) as i64;
-                    self.arrive(thread, callback, time_ns, By::Stamp(stamp, near_ns));
+                    self.arrive(thread, callback, time_ns, self.by_stamp(args[1] as i64));
                 }
             }
-            Ros::Enqueue => {
+            RosEvent::Enqueue => {
                 if let Some(open) = self.of(thread).open
                     && self.places.len() < MOST_PLACES
                 {
-                    self.places.insert((process, number(0), number(1)), (open.topic, open.number));
+                    self.places.insert((process, handle, args[0]), (open.topic, open.number));
                 }
             }
-            Ros::Dequeue => {
-                let place = self.places.remove(&(process, number(0), number(1)));
-                if let Some(callback) = system.buffer_at.at((process, number(0)), time_ns)
+            RosEvent::Dequeue => {
+                let place = self.places.remove(&(process, handle, args[0]));
+                if let Some(callback) = system.buffer_at.at((process, handle), time_ns)
                     && let Some((_, publish)) = place
                 {
                     self.arrive(thread, *callback, time_ns, By::Number(publish));
                 }
             }
+            _ => {}
         }
+    }
+
+    fn by_stamp(&self, stamp: i64) -> By {
+        By::Stamp(stamp, (i128::from(stamp) - self.realtime_offset_ns) as i64)
     }
 
     fn of(&mut self, thread: u32) -> &mut Doing {
@@ -267,8 +247,7 @@ impl<'a> Flow<'a> {
         let waited_ns = time_ns.saturating_sub(taken.published_ns);
         let longest_ns = self.longest_ns.entry(callback).or_default();
         *longest_ns = waited_ns.max(*longest_ns);
-        // Until when somebody else had the executor: this thread with another callback, or another thread with one of
-        // the same group.
+        // Until when the executor was busy: this thread with another callback, or another thread with one of the same group.
         let group = self.system.callbacks[callback as usize].group;
         let group_free_ns = self.group_free_ns.get(&group).copied().unwrap_or(0);
         let free_ns = self.of(thread).free_ns.max(group_free_ns).max(taken.published_ns).min(time_ns);
@@ -291,7 +270,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn start(&mut self, thread: u32, process: u32, time_ns: u64, address: u64, is_intra: bool) {
+    fn start(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, is_intra: bool) {
         let system = self.system;
         let callback = system.callback_at.at((process, address), time_ns).copied();
         let of = callback.map(|callback| system.callbacks[callback as usize].of);
@@ -371,7 +350,7 @@ impl<'a> Flow<'a> {
                     self.stamp(thread, message, time_ns, out);
                     self.outcome(thread, message, time_ns, self.applied);
                     if keeps {
-                        self.age(thread, message, time_ns);
+                        self.age(message, time_ns);
                     }
                 }
             }
@@ -393,7 +372,7 @@ impl<'a> Flow<'a> {
         self.kept.insert(place, (next, time_ns));
     }
 
-    fn publish(&mut self, thread: u32, publisher: u32, time_ns: u64, said_by: Layer) {
+    fn publish(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, said_by: Layer) {
         let topic = self.system.publishers[publisher as usize].topic;
         if let Some(open) = &mut self.doing[thread as usize].open
             && open.publisher == publisher
@@ -408,7 +387,6 @@ impl<'a> Flow<'a> {
             return;
         }
         let messages = self.published(thread, publisher, time_ns);
-        let process = self.threads.get(thread).process;
         let publish = Publish { time_ns, publisher, thread, process, stamp: 0, messages };
         let (number, out) = self.queues[topic as usize].add(publish);
         for message in out {
@@ -482,49 +460,42 @@ impl<'a> Flow<'a> {
     #[inline]
     fn stamp(&mut self, thread: u32, message: Message, time_ns: u64, point: u32) {
         if message.id != 0 && point != 0 {
-            self.sheets.add(thread, Stamp { time_ns, id: message.id, point, kind: Kind::Stamp, value: 0 });
+            self.pass(thread, message, time_ns, self.point(point));
         }
     }
 
     fn outcome(&mut self, thread: u32, message: Message, time_ns: u64, reason: u32) {
         if message.id != 0 {
-            let hops = &self.chains.all[message.chain as usize].hops;
-            // Who waits to be taken is where it was published still.
-            let point = match usize::from(message.hop) {
-                hop if reason == self.not_taken && hop > 0 => hops[hop - 1].out,
-                hop => hops[hop].out,
-            };
-            let value = u64::from(reason);
-            self.sheets.add(thread, Stamp { time_ns, id: message.id, point, kind: Kind::Outcome, value });
+            self.pass(thread, message, time_ns, self.point(reason).as_outcome());
         }
     }
 
+    fn pass(&mut self, thread: u32, message: Message, time_ns: u64, point: PointId) {
+        self.out.passes.push(Pass { message: message.id, time_ns, point, thread: self.events.tid(thread) });
+    }
+
+    /// The point of a chain's name.
+    fn point(&self, number: u32) -> PointId {
+        PointId::of_name(self.base + number)
+    }
+
     /// How old what a chain ends with is: a value in milliseconds.
-    fn age(&mut self, thread: u32, message: Message, time_ns: u64) {
+    fn age(&mut self, message: Message, time_ns: u64) {
         let age_ns = time_ns.saturating_sub(message.origin_ns);
         let chains = &mut self.chains;
         let ages = self.counts.ages.entry(message.chain).or_insert_with(|| {
             let name = format!("data age (ms), {}", chains.all[message.chain as usize].name);
-            let of_ns = Histogram::new(3).expect("three digits are fewer than it has");
-            Ages { of_ns, point: chains.point(name) }
+            let of_ns = Hdr::new(3).expect("three digits are fewer than it has");
+            Ages { of_ns, signal: chains.point(name) }
         });
         // It grows with what it takes, so that none is too large.
         let _ = ages.of_ns.record(age_ns);
-        let point = ages.point;
-        let value = (age_ns as f64 / 1e6).to_bits();
-        self.sheets.add(thread, Stamp { time_ns, id: 0, point, kind: Kind::Value, value });
+        let signal = ages.signal;
+        self.out.values.push(Value { signal: self.point(signal), time_ns, value: age_ns as f64 / 1e6 });
     }
 
-    fn write_names(&mut self, to: &mut Import) -> Result<(), Error> {
-        while let Some(name) = self.chains.names.get(self.named) {
-            self.named += 1;
-            to.record(&Record::Name(Name { id: self.named as u32, name: shortened(name) }))?;
-        }
-        Ok(())
-    }
-
-    /// What waits still at the end was not taken, unless it may be under way.
-    pub fn finish(mut self, end_ns: u64, to: &mut Import) -> Result<(Counts, Chains), Error> {
+    /// What waits still at the end was not taken, unless it may be under way. Then names and notes.
+    pub fn finish(mut self) {
         for topic in 0..self.queues.len() {
             let rest: Vec<Publish> = self.queues[topic].rest().collect();
             for (publish, message) in rest.iter().flat_map(|publish| publish.messages.iter().map(move |m| (publish, m)))
@@ -532,28 +503,69 @@ impl<'a> Flow<'a> {
                 let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
                 let longest_ns = hop.callback.and_then(|callback| self.longest_ns.get(&callback)).copied().unwrap_or(0);
                 let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
-                if end_ns.saturating_sub(publish.time_ns) > patience_ns {
-                    self.outcome(publish.thread, *message, end_ns, self.not_taken);
+                if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                    self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 }
             }
         }
-        self.write_names(to)?;
-        self.sheets.write_all(&self.threads, to)?;
-        self.kernel.finish(to)?;
-        Ok((self.counts, self.chains))
+        for (name, number) in self.chains.names.iter().zip(1..) {
+            self.out.points.insert(self.point(number), shortened(name));
+        }
+        for (chain, ages) in &self.counts.ages {
+            let name = format!("data age, {}", self.chains.all[*chain as usize].name);
+            self.out.histograms.push(durations(shortened(&name), &ages.of_ns));
+        }
+        self.notes();
+    }
+
+    /// What a reader must know to trust the figures.
+    fn notes(&mut self) {
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                self.out.notes.push(format!("{count} {what}"));
+            }
+        };
+        note(
+            self.system.unknown,
+            "callbacks or publishers were made before the trace began and cannot be named: start tracing before the nodes",
+        );
+        note(
+            self.counts.by_order,
+            "messages were told apart by the order of their queue alone, because these versions do not record what is taken: \
+             where some are lost, others look later than they were",
+        );
+        note(
+            self.counts.by_time,
+            "messages were told apart by the moment of their source timestamp, because these versions do not record it with the \
+             publish",
+        );
+        note(self.counts.unmatched, "messages were taken whose publish is not in the trace, or led nowhere");
+        note(
+            self.chains.cut,
+            "places begin more chains than can be followed: some ways through kept data were left out",
+        );
     }
 }
 
-/// What the age of a chain's results is called.
-pub(super) fn age_name(chain: &str) -> String {
-    shortened(&format!("data age, {chain}"))
+/// A distribution of durations in nanoseconds, under that name.
+fn durations(name: String, of: &Hdr<u64>) -> Histogram {
+    let mut histogram = Histogram { name, unit: "ns".to_owned(), ..Histogram::default() };
+    for step in of.iter_recorded() {
+        let value = step.value_iterated_to();
+        histogram.from.push(of.lowest_equivalent(value));
+        histogram.to.push(of.highest_equivalent(value));
+        histogram.count.push(step.count_since_last_iteration());
+    }
+    if !of.is_empty() {
+        (histogram.min, histogram.max) = (Some(of.min()), Some(of.max()));
+    }
+    histogram
 }
 
-/// Names of a recording have at most 119 bytes: of a longer one the middle is left out.
+/// Of a longer name the middle is left out.
 fn shortened(name: &str) -> String {
-    const MOST: usize = 119;
     const HALF: usize = 58;
-    if name.len() <= MOST {
+    if name.len() <= NAME_BYTES {
         return name.to_owned();
     }
     let (mut head, mut tail) = (HALF, name.len() - HALF);

@@ -1,44 +1,53 @@
-//! What each thread stamped when: which message it handled, which work and which lock it was at.
+//! What each thread was doing when, as sources know it: which message it handled, which work and which lock it was at.
 
 use foldhash::HashMap;
 use taut_recording::Kind;
 
-/// Stamps and marks of each thread in order of time.
+use crate::point::Pass;
+
+/// Passes and marks of each thread in order of time.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub struct Spans {
     stamps: HashMap<i32, Vec<Stamped>>,
     work: HashMap<i32, Vec<Mark>>,
     locks: HashMap<i32, Vec<LockWait>>,
     /// Where stamps are missing.
-    holes: Vec<StampHole>,
+    holes: Vec<Hole>,
 }
 
-/// Between these moments stamps may be missing: of one thread, or of any.
+/// Between these moments events of sources may be missing: of one thread, or of any.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StampHole {
+pub struct Hole {
+    /// The thread, if it is known.
     pub tid: Option<i32>,
+    /// From when on.
     pub since_ns: u64,
+    /// Until when.
     pub until_ns: u64,
 }
 
 /// A message passed a point in this thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stamped {
-    pub time_ns: u64,
-    pub id: u64,
+struct Stamped {
+    time_ns: u64,
+    id: u64,
 }
 
-/// A stamp that is no message's.
+/// What a thread said of itself, apart from messages.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
+    /// CLOCK_MONOTONIC.
     pub time_ns: u64,
+    /// Work begins or ends, or a lock is awaited or taken.
     pub kind: Kind,
+    /// Of the work or the lock.
     pub name: String,
 }
 
 /// What a thread is busy with, other than the message at hand.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Other {
+pub enum BusyWith {
+    /// With this message.
     Message(u64),
     /// Marked work.
     Work(String),
@@ -50,17 +59,23 @@ struct LockWait {
     name: String,
 }
 
-impl Marks {
-    /// Each thread's stamps and marks in any order, with the names of the points; and where some are missing.
-    pub fn new(
-        mut stamps: HashMap<i32, Vec<Stamped>>,
-        mut marks: HashMap<i32, Vec<Mark>>,
-        holes: Vec<StampHole>,
-    ) -> Marks {
-        stamps.values_mut().for_each(|all| all.sort_by_key(|s| s.time_ns));
-        marks.values_mut().for_each(|all| all.sort_by_key(|m| m.time_ns));
-        let locks = marks.iter().map(|(tid, all)| (*tid, lock_waits(all))).filter(|(_, waits)| !waits.is_empty());
-        Marks { locks: locks.collect(), stamps, work: marks, holes }
+impl Spans {
+    /// Takes a mark of a thread.
+    pub fn mark(&mut self, tid: i32, mark: Mark) {
+        self.work.entry(tid).or_default().push(mark);
+    }
+
+    /// Puts everything in order: what was marked, where threads had messages by `passes`, and where some events are missing.
+    pub(crate) fn settle(&mut self, passes: &[Pass], holes: Vec<Hole>) {
+        for pass in passes.iter().filter(|pass| pass.point.is_pass()) {
+            let stamped = Stamped { time_ns: pass.time_ns, id: pass.message };
+            self.stamps.entry(pass.thread).or_default().push(stamped);
+        }
+        self.stamps.values_mut().for_each(|all| all.sort_by_key(|s| s.time_ns));
+        self.work.values_mut().for_each(|all| all.sort_by_key(|m| m.time_ns));
+        let locks = self.work.iter().map(|(tid, all)| (*tid, lock_waits(all)));
+        self.locks = locks.filter(|(_, waits)| !waits.is_empty()).collect();
+        self.holes = holes;
     }
 
     /// Whether no thread stamped anything that this holds.
@@ -68,7 +83,7 @@ impl Marks {
         self.stamps.is_empty() && self.work.is_empty()
     }
 
-    /// Whether stamps are told by thread.
+    /// Whether it is known when threads had messages.
     pub fn has_stamps(&self) -> bool {
         !self.stamps.is_empty()
     }
@@ -84,22 +99,22 @@ impl Marks {
     }
 
     /// Where stamps may be missing within these bounds.
-    pub fn holes_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = StampHole> + '_ {
+    pub fn holes_between(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = Hole> + '_ {
         self.holes.iter().filter(move |hole| hole.since_ns < to_ns && from_ns < hole.until_ns).copied()
     }
 
     /// Until when the thread was busy with something else that it had begun before it could take a message
     /// of `from_ns`, and with what: its last stamp of another message strictly between, or the end of
     /// marked work that was under way at `from_ns`.
-    pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, Other)> {
+    pub fn busy_until(&self, tid: i32, id: u64, from_ns: u64, to_ns: u64) -> Option<(u64, BusyWith)> {
         let foreign = self.between(tid, from_ns, to_ns).iter().rev().find(|s| s.id != id);
-        let message = foreign.map(|s| (s.time_ns, Other::Message(s.id)));
+        let message = foreign.map(|s| (s.time_ns, BusyWith::Message(s.id)));
         let open = self.open_work(tid, from_ns);
         let marks = self.work.get(&tid).map_or(&[][..], Vec::as_slice);
         let within = &marks[marks.partition_point(|m| m.time_ns <= from_ns)..];
         let mut within = within.iter().take_while(|m| m.time_ns < to_ns);
         let end = within.find(|m| m.kind == Kind::End && open.contains(&m.name.as_str()));
-        let work = end.map(|m| (m.time_ns, Other::Work(m.name.clone())));
+        let work = end.map(|m| (m.time_ns, BusyWith::Work(m.name.clone())));
         [message, work].into_iter().flatten().max_by_key(|(until_ns, _)| *until_ns)
     }
 

@@ -1,0 +1,277 @@
+//! Conducts: records to the intake, what it finds through messages and chains to the result.
+
+use taut_points::{Counts, Found, Intake, Linked, PointId};
+use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record};
+use taut_timelines::{Futexes, Objects, Timelines};
+
+use crate::{
+    context::Context,
+    environment::Environment,
+    error::Error,
+    explain, figures,
+    histograms::Histograms,
+    line::{self, Line},
+    messages::Messages,
+    names::Names,
+    notes,
+    options::{Config, Wanted},
+    result::{Analysis, Chain, Totals, Trips},
+    rows::{self, RowSink},
+    signals::{self, Signal},
+    stacks::Stacks,
+    starts,
+    telemetry::Channels,
+    wakeups,
+    walk::Walker,
+};
+
+/// Collects a recording record by record, then analyses it.
+#[derive(Default)]
+pub struct Analyzer {
+    config: Config,
+    intake: Intake,
+    environment: Environment,
+    telemetry: Channels,
+    histograms: Histograms,
+    stacks: Stacks,
+}
+
+impl Analyzer {
+    /// An empty collection.
+    pub fn new(config: Config) -> Analyzer {
+        Analyzer { config, ..Analyzer::default() }
+    }
+
+    /// Takes in one record.
+    pub fn record(&mut self, record: &Record) {
+        self.intake.record(record);
+        self.stacks.record(record);
+        match record {
+            Record::Kernel(batch) => self.frequencies(batch),
+            Record::Sample(sample) => self.environment.take(sample),
+            Record::Channel(channel) => self.telemetry.add(channel),
+            Record::Message(message) => self.telemetry.take(message),
+            Record::Lost(lost) if lost.what == LostWhat::Telemetry => self.telemetry.lost(lost),
+            Record::Histogram(histogram) => self.histograms.take(histogram),
+            _ => {}
+        }
+    }
+
+    /// Works everything out. `damage` and `file_bytes` are passed through to the result.
+    pub fn finish(
+        self,
+        info: Info,
+        ending: Option<Ending>,
+        damage: Vec<String>,
+        file_bytes: u64,
+    ) -> Result<Analysis, Error> {
+        self.work_out(info, ending, damage, file_bytes, None)
+    }
+
+    /// The same, and tells every message, hop, cause and thread state to `sink` on the way: chain after chain, thread
+    /// after thread, each in order of time.
+    pub fn finish_by_row(
+        self,
+        info: Info,
+        ending: Option<Ending>,
+        damage: Vec<String>,
+        file_bytes: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Analysis, Error> {
+        self.work_out(info, ending, damage, file_bytes, Some(sink))
+    }
+
+    fn work_out(
+        mut self,
+        info: Info,
+        ending: Option<Ending>,
+        mut damage: Vec<String>,
+        file_bytes: u64,
+        sink: Option<&mut dyn RowSink>,
+    ) -> Result<Analysis, Error> {
+        if self.intake.counts().is_empty() && self.telemetry.is_empty() && self.histograms.is_empty() {
+            return Err(Error::Empty);
+        }
+        let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
+        let ending_ns = ending.as_ref().map(|ending| ending.end_monotonic_ns);
+        let found = self.intake.finish(&info, ending_ns, is_recovered || !damage.is_empty());
+        let Found { mut linked, timelines, objects, holes, counts, clock_error_ns } = found;
+        damage.append(&mut linked.damage);
+        let (start_ns, end_ns) = span(&info, ending.as_ref(), &linked, &timelines, &self.telemetry);
+        let points = std::mem::take(&mut linked.points);
+        let context = Context { points: &points, objects: &objects, start_ns, end_ns, holes };
+        let mut totals = totals(&counts, &context);
+        (totals.clock_error_ns, totals.file_bytes) = (clock_error_ns, file_bytes);
+        totals.lost_telemetry = self.telemetry.lost_messages();
+        totals.trips = trips(&linked, &context);
+        let signals = signals_of(&mut linked, &context);
+        let tracking = signals::tracking(&signals);
+        let telemetry = self.telemetry.finish();
+        let messages = Messages::cut(std::mem::take(&mut linked.passes));
+        let line::Lines { chains: mut lines, alone } = line::find(&messages, &self.config, &context)?;
+        if let Some(deadline_ns) = self.config.explain.deadline_ns {
+            lines.iter_mut().for_each(|line| line.deadline_ns = Some(deadline_ns));
+        }
+        let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
+        points.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
+        self.environment.sort();
+        let futexes = Futexes::of(&timelines, &objects);
+        let mut names = Names::default();
+        let mut walker = Walker {
+            timelines: &timelines,
+            objects: &objects,
+            futexes: &futexes,
+            environment: &self.environment,
+            spans: &linked.spans,
+            names: &mut names,
+            receivers: Default::default(),
+            shared: Default::default(),
+            busy: Default::default(),
+            verbose: false,
+        };
+        explain_all(&mut chains, &lines, &messages, &context, &mut walker, &self.config.explain, sink)?;
+        // A probe beside a program comes last, however often it woke.
+        chains.sort_by(|a, b| {
+            let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
+            is_probe.then_with(|| b.messages.cmp(&a.messages)).then_with(|| a.name.cmp(&b.name))
+        });
+        let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines);
+        notes.extend(timelines.gaps(&objects));
+        let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());
+        notes.extend(self.environment.notes(start_ns, ways));
+        notes.extend(chains.iter().flat_map(notes::of_chain));
+        notes.extend(wakeups::beside(&chains));
+        notes.append(&mut linked.notes);
+        notes.extend(ending.iter().flat_map(|ending| ending.notes.iter().cloned()));
+        let profile = Some(self.stacks.profile(None)).filter(|profile| profile.samples + profile.lost > 0);
+        linked.histograms.iter().for_each(|histogram| self.histograms.take(histogram));
+        let histograms = self.histograms.finish();
+        Ok(Analysis {
+            info,
+            ending,
+            totals,
+            chains,
+            signals,
+            tracking,
+            telemetry,
+            points,
+            histograms,
+            profile,
+            damage,
+            notes,
+        })
+    }
+
+    fn frequencies(&mut self, batch: &KernelBatch) {
+        let changes = batch.event.iter().enumerate().filter(|(_, event)| **event == KernelEvent::CpuFrequency as u8);
+        changes.for_each(|(at, _)| self.environment.frequency(batch.arg1[at], batch.time_ns[at], batch.arg0[at]));
+    }
+}
+
+/// When the recording begins and ends.
+fn span(
+    info: &Info,
+    ending: Option<&Ending>,
+    linked: &Linked,
+    timelines: &Timelines,
+    telemetry: &Channels,
+) -> (u64, u64) {
+    let passed = linked.passes.iter().filter(|pass| !pass.point.is_due());
+    let first_ns = passed.map(|pass| pass.time_ns).min().unwrap_or(info.start_monotonic_ns);
+    let to_monotonic =
+        |log_ns: u64| log_ns.saturating_sub(info.start_realtime_ns).saturating_add(info.start_monotonic_ns);
+    let told_ns = telemetry.ends_ns().map(to_monotonic).max().unwrap_or(0);
+    let last_ns = linked.passes.iter().map(|pass| pass.time_ns).max().unwrap_or(0).max(timelines.end_ns).max(told_ns);
+    let start_ns = if info.start_monotonic_ns == 0 { first_ns } else { first_ns.min(info.start_monotonic_ns) };
+    (start_ns, ending.map_or(last_ns, |ending| ending.end_monotonic_ns.max(last_ns)))
+}
+
+fn totals(counts: &Counts, context: &Context<'_>) -> Totals {
+    Totals {
+        duration_s: context.end_ns.saturating_sub(context.start_ns) as f64 / 1e9,
+        start_monotonic_ns: context.start_ns,
+        stamps: counts.stamps,
+        lost_stamps: counts.lost_stamps.count,
+        lost_stamps_is_estimate: counts.lost_stamps.is_estimate,
+        ros_events: counts.ros_events,
+        lost_ros_events: counts.lost_ros_events.count,
+        lost_ros_events_is_estimate: counts.lost_ros_events.is_estimate,
+        kernel_events: counts.kernel_events,
+        lost_kernel_events: counts.lost_kernel_events.count,
+        lost_kernel_events_is_estimate: counts.lost_kernel_events.is_estimate,
+        ..Totals::default()
+    }
+}
+
+fn signals_of(linked: &mut Linked, context: &Context<'_>) -> Vec<Signal> {
+    let values = std::mem::take(&mut linked.values);
+    let since_start = |time_ns: u64| time_ns.saturating_sub(context.start_ns);
+    signals::signals(values.into_iter().map(|of| (context.name(of.signal), since_start(of.time_ns), of.value)))
+}
+
+/// What a speed guard said in values of these names; `None` where none was armed.
+fn trips(linked: &Linked, context: &Context<'_>) -> Option<Trips> {
+    let times = |name: &str| -> u64 {
+        let of_name = context.points.iter().filter(|(_, known)| *known == name);
+        let ids: Vec<PointId> = of_name.map(|(id, _)| id).collect();
+        linked.values.iter().filter(|value| ids.contains(&value.signal)).count() as u64
+    };
+    (times("guard.armed") > 0).then(|| Trips { all: times("guard.trip"), false_ones: times("guard.false_trip") })
+}
+
+/// What the time was spent on, chain by chain, and every row to `sink`.
+fn explain_all(
+    chains: &mut [Chain],
+    lines: &[Line],
+    messages: &Messages,
+    context: &Context<'_>,
+    walker: &mut Walker<'_>,
+    wanted: &Wanted,
+    mut sink: Option<&mut dyn RowSink>,
+) -> Result<(), Error> {
+    let probes: Vec<i32> = chains
+        .iter()
+        .zip(lines)
+        .filter(|(chain, _)| wanted.sides && wakeups::is_probe(chain))
+        .flat_map(|(_, line)| processes_of(line, messages, context.objects))
+        .collect();
+    let mut refused = Vec::new();
+    for (chain, line) in chains.iter_mut().zip(lines) {
+        let sink: Option<&mut dyn RowSink> = match &mut sink {
+            Some(sink) => Some(&mut **sink),
+            None => None,
+        };
+        refused.extend(explain::explain(chain, messages, line, context, walker, wanted, &probes, sink));
+    }
+    for (chain, line) in chains.iter_mut().zip(lines).filter(|_| !wanted.only_rows) {
+        walker.verbose = false;
+        chain.starts = starts::of(line, messages, context, walker);
+    }
+    if let Some(sink) = sink {
+        rows::of_threads(walker.timelines, context.objects, sink);
+    }
+    // A suspect may be at home in one chain only; one that no chain knows is a mistake.
+    for word in wanted.suspects.iter().chain(wanted.without.iter().flatten()) {
+        let is_it = |error: &Error| matches!(error, Error::UnknownSuspect { suspect, .. } if suspect == word);
+        if refused.iter().filter(|error| is_it(error)).count() == chains.len()
+            && let Some(at) = refused.iter().position(is_it)
+        {
+            return Err(refused.swap_remove(at));
+        }
+    }
+    let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
+    match wanted.messages.iter().find(|id| !explained(id)) {
+        Some(id) => Err(Error::UnknownMessage { id: *id }),
+        None => Ok(()),
+    }
+}
+
+/// Processes that stamped a line's messages.
+fn processes_of(line: &Line, messages: &Messages, objects: &Objects) -> Vec<i32> {
+    let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
+    let mut tids: Vec<i32> = of_line.flat_map(|(_, passes)| passes).map(|pass| pass.thread).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    tids.into_iter().filter_map(|tid| objects.pid(tid)).collect()
+}

@@ -1,0 +1,28 @@
+//! What the later stages may ask about the recording as a whole.
+
+use std::borrow::Cow;
+
+use taut_points::{PointId, Points};
+use taut_timelines::Objects;
+
+/// Names, and where the recording begins, ends and is incomplete.
+pub(crate) struct Context<'a> {
+    pub points: &'a Points,
+    pub objects: &'a Objects,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Stretches in which passes may be missing, ascending without overlaps.
+    pub holes: Vec<(u64, u64)>,
+}
+
+impl Context<'_> {
+    /// Of a point or a reason.
+    pub fn name(&self, point: PointId) -> String {
+        self.points.name(point)
+    }
+
+    /// "comm/tid" by its last name; "" of a thread that an import invented.
+    pub fn thread(&self, tid: i32) -> Cow<'_, str> {
+        self.objects.name(tid, u64::MAX)
+    }
+}

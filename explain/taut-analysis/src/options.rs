@@ -1,0 +1,75 @@
+//! What the user declares and asks for.
+
+/// What the user declares in `taut.toml`.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Declared chains; points that none of them names are still inferred into chains.
+    pub chains: Vec<DeclaredChain>,
+    /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
+    /// missing, and are no mistake where nobody is there.
+    pub followed: Vec<DeclaredChain>,
+    /// What to explain beyond the usual.
+    pub explain: Wanted,
+}
+
+/// What `taut explain` is asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many of the worst messages come with their path.
+    pub worst: usize,
+    /// Messages that come with their path besides.
+    pub messages: Vec<u64>,
+    /// Every message that took at least so long comes with its path besides.
+    pub from_ns: Option<u64>,
+    /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
+    pub suspects: Vec<String>,
+    /// What to predict the chain without besides, each with one or several words as in `suspects`.
+    pub without: Vec<Vec<String>>,
+    /// Which messages are explained; without it, those that missed the deadline, or else the tail.
+    pub above: Option<Above>,
+    /// Instead of the declared chains' deadlines, end to end.
+    pub deadline_ns: Option<u64>,
+    /// Whether every message's budget is wanted.
+    pub budgets: bool,
+    /// Whether every message's time is wanted, the program's apart from the machine's.
+    pub sides: bool,
+    /// Whether only rows are wanted, and nothing is explained.
+    pub only_rows: bool,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted {
+            worst: 10,
+            messages: Vec::new(),
+            from_ns: None,
+            suspects: Vec::new(),
+            without: Vec::new(),
+            above: None,
+            deadline_ns: None,
+            budgets: false,
+            sides: false,
+            only_rows: false,
+        }
+    }
+}
+
+/// The messages above this are explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Above {
+    /// E.g. 0.95.
+    Quantile(f64),
+    /// End to end.
+    Ns(u64),
+}
+
+/// A chain by the user's word.
+#[derive(Clone, Debug)]
+pub struct DeclaredChain {
+    /// Its name in reports.
+    pub name: String,
+    /// Its points in order, at least two.
+    pub points: Vec<String>,
+    /// End to end.
+    pub deadline_ns: Option<u64>,
+}

@@ -1,0 +1,25 @@
+//! Raw events → points that messages pass. One module a source; the stages behind know none of them.
+//!
+//! [`Intake`] takes the records of a recording, on one clock and with the states of threads and CPUs, to every [`Source`];
+//! each appends what it knows to one [`Linked`]: passes of messages, what threads were busy with, values. A new source is
+//! a module with that trait and a line in [`all`].
+
+mod clocks;
+mod intake;
+mod linked;
+mod point;
+mod ros;
+mod scene;
+mod source;
+mod sources;
+mod span;
+mod stamps;
+
+pub use clocks::Clocks;
+pub use intake::{Counts, Found, Intake, LossCount, architecture};
+pub use linked::{Linked, Value};
+pub use point::{Pass, PointId, Points};
+pub use scene::Scene;
+pub use source::Source;
+pub use sources::all;
+pub use span::{BusyWith, Hole, Mark, Spans};

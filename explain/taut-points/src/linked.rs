@@ -1,0 +1,68 @@
+//! What all sources give, together.
+
+use std::collections::BTreeSet;
+
+use taut_recording::Histogram;
+
+use crate::{
+    point::{Pass, PointId, Points},
+    span::Spans,
+};
+
+/// The one result of all sources.
+#[derive(Default)]
+pub struct Linked {
+    /// Names of points and reasons.
+    pub points: Points,
+    /// In any order.
+    pub passes: Vec<Pass>,
+    /// What threads were busy with.
+    pub spans: Spans,
+    /// In any order.
+    pub values: Vec<Value>,
+    /// Distributions that a source derives.
+    pub histograms: Vec<Histogram>,
+    /// What a reader must know to trust the messages, a sentence each.
+    pub notes: Vec<String>,
+    /// Events that could not be used, a sentence each.
+    pub damage: Vec<String>,
+    /// Counters that the events' times are of.
+    pub counters: BTreeSet<u8>,
+}
+
+/// Numbers of points that a source makes up begin here at the latest. A recorder numbers names from 1 on.
+const LATEST_OWN: u32 = 1 << 29;
+
+impl Linked {
+    /// Points behind this one are free for a source that makes them up.
+    pub(crate) fn last_point(&self) -> u32 {
+        self.points.last(&self.passes).min(LATEST_OWN)
+    }
+
+    /// Messages from this one on are free for a source that makes up their numbers: behind all that there are. Where those
+    /// are hashes, which lie anywhere, small numbers are free.
+    pub(crate) fn free_message(&self) -> u64 {
+        let last = self.passes.iter().map(|pass| pass.message).max().unwrap_or(0);
+        if last < 1 << 62 { last + 1 } else { 1 }
+    }
+
+    /// Appends passes; the first, and mostly only, source's are taken as they are.
+    pub fn take_passes(&mut self, passes: Vec<Pass>) {
+        if self.passes.is_empty() {
+            self.passes = passes;
+        } else {
+            self.passes.extend(passes);
+        }
+    }
+}
+
+/// A signal's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Value {
+    /// Has the signal's name.
+    pub signal: PointId,
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// The value.
+    pub value: f64,
+}

@@ -1,0 +1,190 @@
+//! What every thread and CPU did, and the questions about it.
+
+use foldhash::HashMap;
+
+use crate::{
+    cpu::{Cpu, Interrupt},
+    objects::Objects,
+    timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending},
+};
+
+/// What every thread and CPU did.
+#[derive(Default)]
+pub struct Timelines {
+    /// By thread.
+    pub threads: HashMap<i32, Timeline>,
+    /// By number.
+    pub cpus: Vec<Cpu>,
+    /// No event was seen before this.
+    pub start_ns: u64,
+    /// No event was seen after this.
+    pub end_ns: u64,
+    /// Whether the recording sees system calls, and with them locks, I/O and sleeps.
+    pub saw_calls: bool,
+    /// Whether it sees the timers that sleeps and time-outs arm.
+    pub saw_timers: bool,
+    /// Threads that were switched to or woken, and of which the kernel recorded nothing else.
+    pub invisible: Vec<i32>,
+    /// Switches that the kernel did not record, and that were told from what followed.
+    pub unseen: u64,
+    /// Other switches that are missing: what happened around them is unknown.
+    pub breaks: u64,
+    /// Stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
+    /// latest so far.
+    held_back: Vec<(u64, u64)>,
+}
+
+impl Timelines {
+    /// Whether there were no kernel events.
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// What is missing in the events, one sentence each.
+    pub fn gaps(&self, objects: &Objects) -> Vec<String> {
+        let mut gaps = Vec::new();
+        if self.unseen > 0 {
+            gaps.push(format!(
+                "{} switches between threads were not recorded by this kernel (of its idle task mostly); when they \
+                 happened was told from what the next thread did, so a wakeup may look microseconds longer than it was",
+                self.unseen
+            ));
+        }
+        if self.breaks > 0 {
+            gaps.push(format!(
+                "{} times a thread was found on a CPU without having been switched to: what it and the one before did \
+                 since their last event is unknown",
+                self.breaks
+            ));
+        }
+        if !self.invisible.is_empty() {
+            let names: Vec<_> = self.invisible.iter().map(|tid| objects.name(*tid, self.end_ns)).collect();
+            gaps.push(format!(
+                "the kernel's tracing shows that {} ran, and nothing that it did: its time is unknown",
+                names.join(", ")
+            ));
+        }
+        gaps
+    }
+
+    /// Who ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
+    pub fn ran(&self, cpu: u16, from_ns: u64, to_ns: u64) -> Vec<(i32, u64)> {
+        let mut sums: Vec<(i32, u64)> = Vec::new();
+        for (tid, start, end) in self.stays(cpu, from_ns, to_ns) {
+            match sums.iter_mut().find(|(known, _)| *known == tid) {
+                Some((_, sum)) => *sum += end - start,
+                None => sums.push((tid, end - start)),
+            }
+        }
+        sums.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
+        sums
+    }
+
+    /// The longest the CPU idled at a time in that stretch.
+    pub fn longest_idle_ns(&self, cpu: u16, from_ns: u64, to_ns: u64) -> u64 {
+        let idle = self.stays(cpu, from_ns, to_ns).filter(|(tid, _, _)| *tid == 0);
+        idle.map(|(_, start, end)| end - start).max().unwrap_or(0)
+    }
+
+    /// Whether the CPU was given to its idle task at that moment.
+    pub fn idles_from(&self, cpu: u16, at_ns: u64) -> bool {
+        let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
+        let at = occupants.partition_point(|(since, _)| *since < at_ns);
+        occupants.get(at) == Some(&(at_ns, 0))
+    }
+
+    /// Whether a quota held some thread back in that stretch: it could run on, and was left for the idle task.
+    pub fn is_held_back(&self, from_ns: u64, to_ns: u64) -> bool {
+        let began = self.held_back.partition_point(|(start, _)| *start < to_ns);
+        began > 0 && self.held_back[began - 1].1 > from_ns
+    }
+
+    fn held_back(&self) -> Vec<(u64, u64)> {
+        let mut stretches: Vec<(u64, u64)> = Vec::new();
+        for timeline in self.threads.values() {
+            let next = timeline.segments.iter().skip(1);
+            for (at, (segment, next)) in timeline.segments.iter().zip(next).enumerate() {
+                let preempted = segment.state == ThreadState::Preempted && next.cpu == segment.cpu;
+                if preempted && self.idles_from(segment.cpu, segment.start_ns) {
+                    stretches.push((segment.start_ns, timeline.end_ns(at)));
+                }
+            }
+        }
+        stretches.sort_unstable();
+        let mut latest = 0;
+        for stretch in &mut stretches {
+            latest = latest.max(stretch.1);
+            stretch.1 = latest;
+        }
+        stretches
+    }
+
+    /// Interrupts on the CPU that overlap that stretch.
+    pub fn interrupts(&self, cpu: u16, from_ns: u64, to_ns: u64) -> &[Interrupt] {
+        let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return &[] };
+        let first = cpu.interrupts.partition_point(|i| i.end_ns <= from_ns);
+        let last = cpu.interrupts.partition_point(|i| i.start_ns < to_ns);
+        &cpu.interrupts[first..last.max(first)]
+    }
+
+    /// Who ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
+    pub fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
+        let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
+        let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);
+        (first..all.len())
+            .map_while(move |at| {
+                let (since, tid) = all[at];
+                let end = all.get(at + 1).map_or(u64::MAX, |next| next.0);
+                (since < to_ns).then_some((tid, since.max(from_ns), end.min(to_ns)))
+            })
+            .filter(|(_, start, end)| start < end)
+    }
+
+    /// What is lost lies behind the CPU's last switch before the earliest moment at which it may have been; where that
+    /// is not said, before the moment at which the loss was noticed, since a full buffer drops the newest.
+    pub(crate) fn lose(&mut self, cpu: u16, since_ns: u64, until_ns: u64) {
+        let Some(cpu) = self.cpus.get_mut(usize::from(cpu)) else { return };
+        let since_ns = if since_ns == 0 { until_ns } else { since_ns };
+        let at = cpu.occupants.partition_point(|(since, _)| *since <= since_ns);
+        let from = at.checked_sub(1).map_or(self.start_ns, |at| cpu.occupants[at].0);
+        cpu.holes.push((from, until_ns.max(from + 1)));
+    }
+
+    /// What can be said once all events are replayed.
+    pub(crate) fn complete(&mut self) {
+        self.settle();
+        let usual_fault_ns = self.usual_fault_ns();
+        self.threads.values_mut().for_each(|thread| thread.lay_out_faults(usual_fault_ns));
+        self.held_back = self.held_back();
+        self.saw_calls = self.threads.values().any(|thread| !thread.calls.is_empty());
+        self.saw_timers = self.threads.values().any(|thread| !thread.timers.is_empty());
+    }
+
+    /// Takes what the missing events would have said out of the timelines.
+    fn settle(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.holes = ascending(std::mem::take(&mut cpu.holes));
+        }
+        let of_any = ascending(self.cpus.iter().flat_map(|cpu| cpu.holes.iter().copied()).collect());
+        let on_cpu = |cpu: &mut Cpu| ascending(cpu.doubts.drain(..).chain(cpu.holes.iter().copied()).collect());
+        let of_cpu: Vec<Vec<(u64, u64)>> = self.cpus.iter_mut().map(on_cpu).collect();
+        for (tid, timeline) in &mut self.threads {
+            if timeline.is_invisible() {
+                self.invisible.push(*tid);
+                let start_ns = self.start_ns;
+                timeline.segments = vec![Segment { start_ns, other: 0, cpu: 0, state: ThreadState::Unknown, flags: 0 }];
+            }
+            timeline.settle(&of_cpu, &of_any);
+        }
+        self.invisible.sort_unstable();
+    }
+
+    /// The median gap between faults that follow each other within 20 µs: little else can have happened
+    /// between those, so that the gap is the fault. 1 µs where there are none.
+    fn usual_fault_ns(&self) -> u64 {
+        let gaps = self.threads.values().flat_map(|t| t.faults.windows(2)).map(|pair| pair[1] - pair[0]);
+        let mut gaps: Vec<u64> = gaps.filter(|gap| *gap <= CLOSE_FAULTS_NS).collect();
+        gaps.sort_unstable();
+        taut_stats::rank(&gaps, 0.5).unwrap_or(1000)
+    }
+}
