@@ -310,9 +310,11 @@ fn a_failure_behind_the_last_look_at_stored_trials_is_counted() {
     folder.set("b.jsonl", &Made::default(), 30, 2, 0.5);
     let run = ["gate", "--baseline", "a.jsonl", "--candidate", "b.jsonl"];
     folder.taut(&run).code(0);
-    let mut lines: Vec<Value> = folder.read("b.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut lines: Vec<Value> =
+        folder.read("b.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for at in [26, 28, 29] {
-        lines[at]["void"] = serde_json::json!({ "why": "failed", "failure": { "how": "signal 6 (SIGABRT)", "said": [] } });
+        lines[at]["void"] =
+            serde_json::json!({ "why": "failed", "failure": { "how": "signal 6 (SIGABRT)", "said": [] } });
     }
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     folder.write("b.jsonl", &text);
@@ -346,7 +348,8 @@ fn the_length_of_a_trial_counts_from_the_first_stamp() {
     folder.build(20);
     folder.write("late", "#!/bin/sh\nsleep 1\nexec ./loop 20 40 100000000\n");
     assert!(folder.sh("chmod +x late").status.success());
-    let run = ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
+    let run =
+        ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
     let said = folder.json(&run);
     for side in ["a", "b"] {
         assert_eq!(said["failed_runs"][side]["failed"], 0, "{said}");

@@ -353,10 +353,7 @@ fn why_void(pairs: &[(Trial, Trial)]) -> Option<Verdict> {
     }
     let is_lost = |trial: &Trial| {
         use Void::{Damaged, LostKernelEvents, LostStamps, NotRecorded};
-        matches!(
-            trial.void,
-            Some(LostStamps { .. } | LostKernelEvents { .. } | Damaged { .. } | NotRecorded { .. })
-        )
+        matches!(trial.void, Some(LostStamps { .. } | LostKernelEvents { .. } | Damaged { .. } | NotRecorded { .. }))
     };
     let lost = pairs.iter().filter(|(a, b)| is_lost(a) || is_lost(b)).count();
     let (failed, stalled) =

@@ -291,7 +291,10 @@ impl Trial {
             started_unix_s: info.start_realtime_ns as f64 / 1e9,
             duration_s: analysis.totals.duration_s,
             first_s: first_s(chain),
-            begun_s: chains(analysis).filter(|chain| !chain.series.is_empty()).map(first_s).fold(first_s(chain), f64::min),
+            begun_s: chains(analysis)
+                .filter(|chain| !chain.series.is_empty())
+                .map(first_s)
+                .fold(first_s(chain), f64::min),
             last_s: chain.series.last().map_or(0.0, |(at, _)| *at as f64 / 1e9),
             silence_s: chain.series.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).max().unwrap_or(0) as f64
                 / 1e9,

@@ -530,12 +530,7 @@ impl Recording {
         }
     }
 
-    fn follow_pid(
-        &mut self,
-        pid: i32,
-        signals: &mut Signals,
-        progress: &mut dyn FnMut(&Progress),
-    ) -> End {
+    fn follow_pid(&mut self, pid: i32, signals: &mut Signals, progress: &mut dyn FnMut(&Progress)) -> End {
         let born = proc::start_time(&proc::line(format!("/proc/{pid}/stat")));
         let mut end = end_of(pid);
         loop {
