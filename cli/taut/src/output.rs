@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use taut_recording::Shown;
+use taut_recording::{Shown, is_harmful};
 use taut_report::Style;
 use tempfile::NamedTempFile;
 
@@ -25,12 +25,12 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What a terminal may be given: text, ends of lines, and our own colours. Names from foreign files may hold anything else;
-/// those of recordings were made harmless where they were read, and this is for all the others.
+/// What a terminal may be given: text, ends of lines, and our own colours, in the direction in which they are written. Names from
+/// foreign files may hold anything else; those of recordings were made harmless where they were read, and this is for all the others.
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+    while let Some(at) = rest.find(|c: char| is_harmful(c) && !matches!(c, '\n' | '\t')) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let kept = colour(rest);
@@ -178,5 +178,6 @@ mod tests {
         assert_eq!(harmless("\x1b[1;31mred\x1b[0m\tgrün\n"), "\x1b[1;31mred\x1b[0m\tgrün\n");
         let said = harmless("a\x1b[2Jb\x1b]0;title\x07\r\u{9b}2J\x1b");
         assert_eq!(said, r"a\u{1b}[2Jb\u{1b}]0;title\u{7}\r\u{9b}2J\u{1b}");
+        assert_eq!(harmless("run\u{202e}gpj.exe\u{2028}x"), r"run\u{202e}gpj.exe\u{2028}x");
     }
 }
