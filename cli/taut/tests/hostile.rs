@@ -403,7 +403,7 @@ fn no_name_leaves_its_place_on_the_live_screen() {
     let (begun, has_begun) = std::sync::mpsc::channel();
     let recorder = std::thread::spawn({
         let (path, is_over) = (folder.0.path().join(name), Arc::clone(&is_over));
-        move || live_recording(&path, &is_over, || drop(begun.send(())))
+        move || live_recording(&path, &is_over, || begun.send(()).unwrap())
     });
     has_begun.recv().unwrap();
     let (mut master, mut slave) = (0, 0);
