@@ -50,3 +50,35 @@ fn the_page_on_security_names_every_reader() {
         assert!(page.contains(&format!("`{}`", reader.name)), "SECURITY.md says nothing of {}", reader.name);
     }
 }
+
+/// A reader that was never fuzzed stands there as such.
+#[test]
+fn the_page_on_fuzzing_has_a_row_for_every_reader() {
+    let page = std::fs::read_to_string(corpus().join("../../docs/fuzzing.md")).unwrap();
+    for reader in READERS {
+        let row = format!("\n| `{}` | ", reader.name);
+        assert_eq!(
+            page.matches(&row).count(),
+            1,
+            "docs/fuzzing.md has no row of {}: write it anew by fuzz/run",
+            reader.name
+        );
+    }
+}
+
+/// A hostile database can reach no code of SQLite that no bag needs (`.cargo/config.toml`).
+#[test]
+fn sqlite_has_no_modules_beyond_what_bags_need() {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    let listed = |pragma: &str| {
+        let mut statement = database.prepare(pragma).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.collect::<Result<BTreeSet<String>, _>>().unwrap()
+    };
+    let modules = listed("PRAGMA module_list");
+    let beyond = ["fts3", "fts4", "fts5", "rtree", "json_each", "json_tree", "dbstat"];
+    let found: Vec<&str> = beyond.into_iter().filter(|name| modules.contains(*name)).collect();
+    assert!(found.is_empty(), "{found:?} of {modules:?}");
+    let options = listed("PRAGMA compile_options");
+    assert!(options.contains("OMIT_LOAD_EXTENSION"), "{options:?}");
+}

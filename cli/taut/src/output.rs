@@ -7,13 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use taut_recording::Shown;
+use taut_recording::{Shown, is_harmful};
 use taut_report::Style;
 use tempfile::NamedTempFile;
 
-/// Writes the result to stdout, or to `path` by way of a temporary neighbour.
+/// Writes the result to stdout, which "-" is, too, or to `path` by way of a temporary neighbour.
 pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
-    match path {
+    match path.filter(|path| *path != Path::new("-")) {
         None => {
             let mut stdout = std::io::stdout().lock();
             // In a pipe, too: `less -R` and a CI's log obey as a terminal does. No form has such a character of its own.
@@ -25,12 +25,12 @@ pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What a terminal may be given: text, ends of lines, and our own colours. Names from foreign files may hold anything else;
-/// those of recordings were made harmless where they were read, and this is for all the others.
+/// What a terminal may be given: text, ends of lines, and our own colours, in the direction in which they are written. Names from
+/// foreign files may hold anything else; those of recordings were made harmless where they were read, and this is for all the others.
 pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+    while let Some(at) = rest.find(|c: char| is_harmful(c) && !matches!(c, '\n' | '\t')) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let kept = colour(rest);
@@ -38,7 +38,11 @@ pub fn harmless(text: &str) -> String {
         if kept == 0
             && let Some(c) = rest.chars().next()
         {
-            out.extend(c.escape_default());
+            // An escape of JSON, too, which leaves these characters in its strings as they are, but for the lowest.
+            match c {
+                '\r' => out.push_str("\\r"),
+                c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            }
             rest = &rest[c.len_utf8()..];
         } else {
             rest = &rest[kept..];
@@ -181,6 +185,7 @@ mod tests {
     fn a_terminal_gets_text_and_colours_and_nothing_else() {
         assert_eq!(harmless("\x1b[1;31mred\x1b[0m\tgrün\n"), "\x1b[1;31mred\x1b[0m\tgrün\n");
         let said = harmless("a\x1b[2Jb\x1b]0;title\x07\r\u{9b}2J\x1b");
-        assert_eq!(said, r"a\u{1b}[2Jb\u{1b}]0;title\u{7}\r\u{9b}2J\u{1b}");
+        assert_eq!(said, r"a\u001b[2Jb\u001b]0;title\u0007\r\u009b2J\u001b");
+        assert_eq!(harmless("run\u{202e}gpj.exe\u{2028}x"), r"run\u202egpj.exe\u2028x");
     }
 }

@@ -114,6 +114,15 @@ fn a_recorded_cycle_shows_its_phases() {
     assert_eq!(points, ["bus.control", "bus.send", "bus.imu", "bus.receive", "bus.parse", "bus.done"]);
 }
 
+/// The library's error for a socket repeats what the system said.
+#[test]
+fn what_the_system_says_is_said_once() {
+    let said = taut(&["bus", "socketcan:can-none", "--query", "1,1"]).code(2).stdout("").get_output().stderr.clone();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.starts_with("taut: can-none: ") && said.lines().count() == 1, "{said}");
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
+}
+
 #[test]
 fn mistakes_are_one_line_with_the_remedy() {
     refuses(&["sim:1"], "nothing to do: add --query");

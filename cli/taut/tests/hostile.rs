@@ -1,17 +1,31 @@
 //! Names that try to leave the place where they stand, through every form of every subject, from the file to what is printed.
 //! What a browser makes of the pages is held by `report/web/test/hostile.test.mjs`.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read, Write},
+    os::fd::FromRawFd,
+    process::{Command, Stdio},
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use assert_cmd::cargo::cargo_bin;
 use serde_json::{Value, json};
+use taut_clock::{ClockPair, Counter, Ticks, monotonic_ns};
+use taut_recording::{Info, Kind, Name, Record, StampBatch, Writer};
 
 /// What a terminal (ESC, BEL, a new line), a page, Markdown and a spreadsheet take for their own.
 const TRICKS: [&str; 6] = [
     "=HYPERLINK(\"https://evil.example\")|<script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
     "[x](javascript:alert(3)) www.evil.example `code` *x*",
-    "\u{1b}[2J\u{1b}]0;title\u{7}\rover\u{9b}31m",
+    "\u{1b}[2J\u{1b}]0;title\u{7}\rover\u{9b}31m\u{202e}gpj",
     "a\nforged line\n# forged head\n| forged | row |",
     "@SUM(1)</title></style>--><b>bold</b>\"'>",
 ];
@@ -55,10 +69,15 @@ impl Folder {
     }
 }
 
-/// Nothing that a terminal obeys, and no line that a name began.
-fn terminal(subject: &str, text: &str) {
-    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+/// Nothing that a terminal obeys.
+fn no_control(subject: &str, text: &str) {
+    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t') || *c == '\u{202e}');
     assert_eq!(control, None, "{subject}: {text}");
+}
+
+/// Nor a line that a name began.
+fn terminal(subject: &str, text: &str) {
+    no_control(subject, text);
     let forged = text.lines().find(|line| line.trim_start_matches(['#', '|', ' ']).starts_with("forged"));
     assert_eq!(forged, None, "{subject}: {text}");
 }
@@ -215,10 +234,29 @@ fn no_name_of_a_lab_leaves_its_place() {
         assert_eq!((code, out.as_str(), said.lines().count()), (Some(2), "", 1), "{said}");
         terminal("a scenario's name", &said);
     }
+    // Titles and metrics stand beside what taut says; commands, loads and variables are shown before they are run.
+    for name in TRICKS {
+        for (from, to) in [(&title, json!(name).to_string()), (&metric, json!(name).to_string())] {
+            folder.write("lab.toml", &lab("other").replace(from, &to));
+            let (code, out, said) = folder.taut(&["lab", "check", "lab.toml"]);
+            terminal("lab check", &out);
+            terminal("lab check", &said);
+            let is_one_line = taut_recording::printable(name.to_owned()) == name;
+            assert_eq!(code, Some(if is_one_line { 0 } else { 2 }), "{name:?}: {out}{said}");
+            assert!(is_one_line || said.lines().count() == 1, "{said}");
+        }
+        let word = json!(name);
+        let more = format!(
+            "{}environment = {{ A = {word} }}\nload = [{{ kind = \"command\", command = {word} }}]\n[[process]]\nname = \"p\"\ncommand = [\"true\", {word}]\n",
+            lab("other")
+        );
+        folder.write("lab.toml", &more);
+        let (_, out, said) = folder.taut(&["lab", "check", "lab.toml"]);
+        terminal("lab check", &out);
+        terminal("lab check", &said);
+        assert!(out.contains("process  p: true "), "{out}{said}");
+    }
     folder.write("lab.toml", &lab("other"));
-    let (_, out, said) = folder.taut(&["lab", "check", "lab.toml"]);
-    terminal("lab check", &out);
-    terminal("lab check", &said);
     let (code, out, said) = folder.taut(&["lab", "run", "lab.toml", "-o", "results"]);
     terminal("lab run", &out);
     terminal("lab run", &said);
@@ -232,6 +270,227 @@ fn no_name_of_a_lab_leaves_its_place() {
             "html" => html("lab", &out, 2),
             _ => csv("lab", &out),
         }
+    }
+}
+
+/// Values of a machine that was written down: in each form of the doctor, and in the script that is to be run as root.
+#[test]
+fn no_value_of_a_machine_leaves_its_place() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let laptop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/taut-doctor/tests/machines/laptop.txt");
+    let laptop = std::fs::read_to_string(laptop).unwrap();
+    // A value on a line of its own; the lines that name files stay, or there is nothing to look at.
+    let written = |trick: &str| -> String {
+        let line = |line: &str| if line.starts_with("== ") { format!("{line}\n") } else { format!("{line}{trick}\n") };
+        laptop.lines().map(line).collect()
+    };
+    for trick in TRICKS.into_iter().chain(["\nreboot", "'\nreboot\n'", "$(reboot)`reboot`", "\u{2028}reboot"]) {
+        folder.write("machine.txt", &written(trick));
+        for form in ["terminal", "json"] {
+            let (code, out, said) = folder.taut(&["doctor", "--machine", "machine.txt", "--format", form]);
+            assert_eq!((code, said.as_str()), (Some(0), ""), "{trick:?}");
+            // Its paragraphs are wrapped, so that any word may begin a line.
+            if form == "json" { json("doctor", &out) } else { no_control("doctor", &out) }
+        }
+        let (code, script, said) = folder.taut(&["doctor", "--machine", "machine.txt", "--fix"]);
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{trick:?}");
+        terminal("doctor --fix", &script);
+        // A line is a comment, or one of the commands that remedies are made of; what it writes is one word.
+        for line in script.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            assert!(line.starts_with("echo ") || line.starts_with("printf "), "{trick:?}: {line}");
+        }
+        let checked = Command::new("sh").args(["-n", "-c", &script]).output().unwrap();
+        assert!(checked.status.success(), "{trick:?}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+    for option in ["--interface", "--tty"] {
+        for name in TRICKS {
+            let (_, out, said) = folder.taut(&["doctor", "--machine", "machine.txt", option, name, "--fix"]);
+            terminal(option, &out);
+            terminal(option, &said);
+            assert!(!out.lines().any(|line| line.contains("forged line") && !line.starts_with('#')), "{out}");
+        }
+    }
+}
+
+/// Names in the files of the other commands that read some: labs of a bus, guards, interval logs, trials.
+#[test]
+fn no_name_of_another_subject_leaves_its_place() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.recording("a.mcap", 4_000_000);
+    folder.recording("b.mcap", 9_000_000);
+    let check = |arguments: &[&str], form: &str| {
+        let words = [arguments, &["--format", form]].concat();
+        let subject = words.join(" ");
+        let (code, out, said) = folder.taut(&words);
+        terminal(&format!("stderr of {subject}"), &said);
+        assert!(!out.is_empty(), "{subject}: {code:?} {said}");
+        // Of an interval log with one file the tags are not named.
+        let is_named = arguments[0] != "probe";
+        let has_names = ["HYPERLINK", "evil", "SUM", "alert"].iter().any(|part| out.contains(part));
+        assert!(has_names || !is_named, "{subject}: {out}");
+        match form {
+            "terminal" => terminal(&subject, &out),
+            "markdown" => markdown(&subject, &out),
+            "html" => html(&subject, &out, if arguments[0] == "diff" { 0 } else { 2 }),
+            _ => json(&subject, &out),
+        }
+    };
+    for form in ["terminal", "markdown", "json", "html"] {
+        check(&["diff", "a.mcap", "b.mcap"], form);
+    }
+    // An interval log, whose tags are the names.
+    let (code, _, said) = folder.taut(&["export", "hlog", "a.mcap", "-o", "a.hlog"]);
+    assert_eq!(code, Some(0), "{said}");
+    for form in ["terminal", "json", "html"] {
+        check(&["probe", "--read", "a.hlog"], form);
+    }
+    let (code, _, said) = folder.taut(&["import", "hlog", "a.hlog", "-o", "hlog.mcap"]);
+    assert_eq!(code, Some(0), "{said}");
+    for form in ["terminal", "markdown", "json", "html"] {
+        check(&["report", "hlog.mcap"], form);
+    }
+    // Channels, in lists and in layouts.
+    let (code, _, said) = folder.taut(&["export", "foxglove", "a.mcap", "-o", "channels.mcap"]);
+    assert_eq!(code, Some(0), "{said}");
+    for form in ["terminal", "json"] {
+        check(&["log", "channels.mcap"], form);
+    }
+    let (code, out, said) = folder.taut(&["log", "channels.mcap", "--layouts"]);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{said}");
+    terminal("log --layouts", &said);
+    let layout = |ending: &str| std::fs::read_to_string(folder.0.path().join(format!("channels.{ending}"))).unwrap();
+    json("a layout for Foxglove", &layout("foxglove.json"));
+    let xml = layout("plotjuggler.xml");
+    assert!(xml.contains("HYPERLINK") && !xml.contains("<script") && !xml.contains("<img"), "{xml}");
+    // A budget's own words.
+    let preset = folder.taut(&["budget", "--preset", "rs485-3500us", "--format", "toml"]).1;
+    for name in TRICKS {
+        let mut table: toml::Table = preset.parse().unwrap();
+        for key in ["title", "about"] {
+            table.insert(key.to_owned(), name.into());
+        }
+        for term in table["term"].as_array_mut().unwrap() {
+            let term = term.as_table_mut().unwrap();
+            let own = format!("{name} {}", term["name"].as_str().unwrap());
+            term.insert("name".to_owned(), own.into());
+            term.insert("note".to_owned(), format!("alert {name}").into());
+        }
+        folder.write("budget.toml", &table.to_string());
+        let form = |form| ["budget", "budget.toml", "--samples", "1000", "--format", form];
+        // "-" is the same stdout.
+        let (_, named, said) = folder.taut(&[&form("terminal")[..], &["-o", "-"]].concat());
+        terminal("budget -o -", &said);
+        assert_eq!(named, folder.taut(&form("terminal")).1);
+        for (form, words) in ["terminal", "json", "html"].map(|name| (name, form(name))) {
+            let (code, out, said) = folder.taut(&words);
+            assert_eq!(code, Some(0), "{said}");
+            match form {
+                // Wrapped, as the doctor's.
+                "terminal" => no_control("budget", &out),
+                "html" => html("budget", &out, 2),
+                _ => json("budget", &out),
+            }
+        }
+    }
+}
+
+/// What `taut top` writes to a terminal, of a recording that is being written.
+#[test]
+fn no_name_leaves_its_place_on_the_live_screen() {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    let name = "a\u{1b}]0;title\u{7}\u{9b}\u{202e}.mcap";
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let recorder = std::thread::spawn({
+        let (path, is_over) = (folder.0.path().join(name), Arc::clone(&is_over));
+        move || live_recording(&path, &is_over, || begun.send(()).unwrap())
+    });
+    has_begun.recv().unwrap();
+    let (mut master, mut slave) = (0, 0);
+    let size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: both are written to; a name and settings of the terminal are not asked for; the size is read.
+    let opened = unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were opened just now, and are owned by nothing else.
+    let (mut master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut top = Command::new(cargo_bin!("taut"))
+        .args(["top", name])
+        .current_dir(folder.0.path())
+        .env("TERM", "xterm-256color")
+        .stdin(end())
+        .stdout(end())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(slave);
+    let (mut shown, mut bytes, mut is_asked) = (Vec::new(), [0; 65536], false);
+    // The end of the terminal is an error of its other end.
+    while let Ok(read) = master.read(&mut bytes) {
+        shown.extend_from_slice(&bytes[..read]);
+        let text = String::from_utf8_lossy(&shown);
+        let is_there = ["HYPERLINK", "nforged"].iter().all(|name| text.contains(name));
+        if !is_asked && (is_there || recorder.is_finished()) {
+            is_asked = true;
+            master.write_all(b"q").unwrap();
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    recorder.join().unwrap();
+    assert!(top.wait().unwrap().success());
+    let text = String::from_utf8(shown).unwrap();
+    for obeyed in ["\u{1b}]0;", "\u{7}", "\u{9b}", "\u{202e}"] {
+        assert!(!text.contains(obeyed), "{obeyed:?} in {text:?}");
+    }
+    for name in ["HYPERLINK", r"a\nforged", r"u{1b}"] {
+        assert!(text.contains(name), "{name} is shown, as text: {text:?}");
+    }
+}
+
+/// Messages over three points of hostile names, 20 each 50 ms, until nobody looks any more.
+fn live_recording(path: &std::path::Path, is_over: &AtomicBool, begun: impl FnOnce()) {
+    let start_ns = monotonic_ns();
+    let info = Info { start_monotonic_ns: start_ns, start_realtime_ns: taut_clock::realtime_ns(), ..Info::default() };
+    let mut writer = Writer::create(path, &info).unwrap();
+    for (id, name) in [(1, TRICKS[0]), (2, TRICKS[4]), (3, TRICKS[3]), (4, "applied")] {
+        writer.write(&Record::Name(Name { id, name: name.to_owned() })).unwrap();
+    }
+    let mut begun = Some(begun);
+    let mut message = 0;
+    // Enough for whatever the machine does meanwhile.
+    for _ in 0..6000 {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let now_ns = monotonic_ns();
+        let pair = ClockPair {
+            ticks: Ticks(now_ns),
+            monotonic_ns: now_ns,
+            realtime_ns: taut_clock::realtime_ns(),
+            window_ticks: 30,
+        };
+        writer.write(&Record::Clock(Counter::Monotonic, pair)).unwrap();
+        let mut batch = StampBatch { pid: 1, tid: 1, counter: Counter::Monotonic as u8, ..StampBatch::default() };
+        for sent in 0..20_u64 {
+            let sent_ns = now_ns - (20 - sent) * 2_000_000;
+            for (after_ns, point, kind, value) in [
+                (0, 1, Kind::Stamp, 0),
+                (100_000, 2, Kind::Stamp, 0),
+                (200_000, 3, Kind::Stamp, 0),
+                (300_000, 3, Kind::Outcome, 4),
+            ] {
+                batch.ticks.push(sent_ns + after_ns);
+                batch.message_id.push(message + sent);
+                batch.point.push(point);
+                batch.kind.push(kind as u8);
+                batch.value.push(value);
+            }
+        }
+        message += 20;
+        writer.write(&Record::Stamps(batch)).unwrap();
+        writer.flush().unwrap();
+        begun.take().into_iter().for_each(|begun| begun());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

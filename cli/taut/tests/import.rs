@@ -101,6 +101,20 @@ fn what_is_damaged_is_named_with_an_exit_code_of_its_own() {
         .stderr(predicate::str::contains("the end of the log is missing").and(predicate::str::contains("2 messages")));
 }
 
+/// Of a trace in a folder it is the library below that opens it.
+#[test]
+fn what_the_system_says_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "no trace").unwrap();
+    for arguments in [&["import", "ctf", "none"][..], &["import", "ctf", "file"], &["import", "rosbag2", "none"]] {
+        let said = taut(&folder, arguments).assert().code(2).stdout("").get_output().stderr.clone();
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.lines().count() == 1 && said.contains(arguments[2]), "{said}");
+        assert_eq!(said.matches("os error").count(), 1, "{arguments:?}: {said}");
+        assert_eq!(said.matches(" directory").count(), 1, "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn what_is_no_log_is_one_line_and_no_file() {
     let folder = tempfile::tempdir().unwrap();

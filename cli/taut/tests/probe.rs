@@ -93,6 +93,7 @@ fn refusals_name_the_value_and_the_remedy() {
         ("probe --vary dma-latency=none,20", "up to 1s, such as 0 or 20us"),
         ("probe --read no.hlog", "no.hlog"),
         ("probe --read absent.hlog", "absent.hlog"),
+        ("probe --duration 1s --hlog -", "name a file"),
         ("probe --pair --cpus any", "two CPUs"),
         ("probe --load gpu=1", "give cpu=N"),
     ];

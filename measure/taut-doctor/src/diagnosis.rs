@@ -68,14 +68,20 @@ fn remedy(check: &Check, seen: &Seen) -> Option<Remedy> {
 /// What a machine's files say may go into a script: no line break may end a comment early, and nothing that a file
 /// cannot really have held is written back.
 fn is_for_a_script(text: &str) -> bool {
-    text.len() < 1000 && !text.contains(char::is_control)
+    text.len() < 1000 && !text.contains(leaves_its_line)
+}
+
+/// A character that ends or rewrites a line, or turns the direction in which it is shown: of a script that root is to run, what is read must be
+/// what is run.
+pub(crate) fn leaves_its_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
 /// Longest value shown; a file with more is not what the check took it for.
 const LONGEST: usize = 200;
 
 fn one_line(text: &str) -> String {
-    let text: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String = text.trim().chars().map(|c| if leaves_its_line(c) { ' ' } else { c }).collect();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

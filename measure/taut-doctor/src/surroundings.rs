@@ -1,6 +1,7 @@
 //! What the machine is: its board, its hypervisor, the container around the doctor.
 
 use crate::{
+    diagnosis::leaves_its_line,
     finding::Seen,
     machine::{Machine, value, words_of},
 };
@@ -71,7 +72,7 @@ impl Facts {
             ("container", machine.container().map(str::to_owned)),
         ]
         .into_iter()
-        .filter_map(|(name, value)| Some((name, value?.chars().filter(|c| !c.is_control()).take(80).collect())))
+        .filter_map(|(name, value)| Some((name, value?.chars().filter(|c| !leaves_its_line(*c)).take(80).collect())))
         .collect()
     }
 }

@@ -33,7 +33,8 @@ impl Origins {
     }
 
     fn is_allowed(&self, origin: &str) -> bool {
-        // Programs built like a browser, such as Foxglove's and Lichtblick's own, are files of this host; no page can say so.
+        // Programs built like a browser, such as Foxglove's and Lichtblick's own, are files of this host; a page from the network
+        // cannot say so. A file that a user opened in Chrome can.
         let own = origin == "file://" || origin.split_once("://").is_some_and(|(_, host)| is_this_host(host));
         own || self.allowed.iter().any(|allowed| allowed == origin)
     }

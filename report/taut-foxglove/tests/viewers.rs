@@ -144,20 +144,35 @@ fn a_viewer_that_reads_nothing_does_not_keep_the_server() {
     drop(viewer);
 }
 
+/// The status of a handshake with this header, of a page of that origin.
+fn handshake(server: &Server, header: &'static str, value: &str) -> u16 {
+    let mut request = format!("ws://{}", server.address()).into_client_request().unwrap();
+    request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
+    request.headers_mut().insert(header, value.parse().unwrap());
+    match tungstenite::client(request, TcpStream::connect(server.address()).unwrap()) {
+        Ok(_) => 101,
+        Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => answer.status().as_u16(),
+        Err(other) => panic!("{other}"),
+    }
+}
+
 #[test]
 fn a_web_page_of_another_host_reads_nothing() {
     let server = served(|| {});
-    let answer = |origin: &'static str| {
-        let mut request = format!("ws://{}", server.address()).into_client_request().unwrap();
-        request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
-        request.headers_mut().insert("Origin", origin.parse().unwrap());
-        match tungstenite::client(request, TcpStream::connect(server.address()).unwrap()) {
-            Ok(_) => 101,
-            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(answer))) => answer.status().as_u16(),
-            Err(other) => panic!("{other}"),
-        }
-    };
+    let answer = |origin| handshake(&server, "Origin", origin);
     assert_eq!(["https://evil.example", "null", "http://localhost:8080"].map(answer), [403, 403, 101]);
+    // DNS rebinding: the page's own name leads here.
+    let by_name = |host| handshake(&server, "Host", host);
+    assert_eq!(["evil.example:8765", "localhost:8765"].map(by_name), [403, 101]);
+}
+
+#[test]
+fn a_web_page_that_is_allowed_reads_and_no_other() {
+    let allowed = ["https://app.foxglove.dev".to_owned()];
+    let server = Server::start(ANY, "taut: run.mcap", &allowed, || {}).unwrap();
+    let answer = |origin| handshake(&server, "Origin", origin);
+    let origins = ["https://app.foxglove.dev", "http://app.foxglove.dev", "https://app.foxglove.dev.evil.example"];
+    assert_eq!(origins.map(answer), [101, 403, 403]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Text of others (names, commands, sentences that repeat them) in each form that taut writes. One function, so that no form forgets one.
 
+use taut_recording::is_harmful;
+
 /// What the text goes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -25,7 +27,7 @@ pub fn escaped(text: &str, form: Form) -> String {
 
 /// A name as code, or as text where it would end the code or a table's cell.
 pub(crate) fn code(text: &str) -> String {
-    let is_plain = !text.is_empty() && !text.contains(['`', '|', '\\']) && !text.contains(char::is_control);
+    let is_plain = !text.is_empty() && !text.contains(['`', '|', '\\']) && !text.contains(is_harmful);
     if is_plain { format!("`{text}`") } else { markdown(text) }
 }
 
@@ -48,7 +50,7 @@ fn markdown(text: &str) -> String {
             // Within a word it is no emphasis.
             '_' if before.is_alphanumeric() && after.is_alphanumeric() => out.push(c),
             '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' | '~' | '$' => out.extend(['\\', c]),
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if is_harmful(c) => out.extend(c.escape_default()),
             _ => out.push(c),
         }
         before = c;
@@ -102,6 +104,7 @@ mod tests {
             ("[go](https://evil.example)", "\\[go\\](https&#58;//evil.example)"),
             ("www.evil.example", "www&#46;evil.example"),
             ("__init__", "\\_\\_init\\_\\_"),
+            ("a\u{202e}b", "a\\u{202e}b"),
             ("a\nb &copy; `c` ~~d~~ $e$ #12", "a b &amp;copy; \\`c\\` \\~\\~d\\~\\~ \\$e\\$ \\#12"),
         ] {
             assert_eq!(escaped(text, Form::Markdown), expected);

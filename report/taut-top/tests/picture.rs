@@ -197,6 +197,32 @@ fn forty_columns_have_the_names_of_chains_and_the_tail_has_its_columns() {
     }
 }
 
+/// Whatever the state holds: readers make names printable, and the screen does not count on it.
+#[test]
+fn no_name_leaves_its_cells() {
+    const NAME: &str = "a\u{1b}]0;x\u{7}\n\rforged\u{9b}2J\u{202e}";
+    let mut state = state();
+    for chain in &mut state.chains {
+        chain.name = format!("{NAME}{}", chain.name);
+        chain.points.iter_mut().for_each(|point| point.insert_str(0, NAME));
+        let explained = &mut chain.explained;
+        let shares = explained.causes.iter_mut().chain(explained.hops.iter_mut().flatten());
+        shares.for_each(|share| share.detail.push_str(NAME));
+        explained.culprits.iter_mut().for_each(|culprit| culprit.name.push_str(NAME));
+    }
+    state.threads.iter_mut().for_each(|thread| thread.name.insert_str(0, NAME));
+    state.keeping = Some((format!("/{NAME}.mcap").into(), 0));
+    for page in [Page::Overview, Page::Hop, Page::Thread] {
+        let view = View { page, hop: 1, ..View::default() };
+        let terminal = picture(&state, &view, 200, 60);
+        for cell in &terminal.backend().buffer().content {
+            assert!(!cell.symbol().contains(|c: char| c.is_control() || c == '\u{202e}'), "{:?}", cell.symbol());
+        }
+        let lines = text(&terminal);
+        assert!(lines.contains("forged") && !lines.lines().any(|line| line.starts_with("forged")), "{lines}");
+    }
+}
+
 #[test]
 fn without_colours_bold_does() {
     let has = |has_colour, what: &dyn Fn(&ratatui::buffer::Cell) -> bool| {

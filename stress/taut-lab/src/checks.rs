@@ -19,6 +19,16 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
     for (key, value) in at_least_one {
         require(value > 0, key, || "at least 1 is needed".into())?;
     }
+    // What stands in tables and headlines, beside what taut says.
+    let texts = lab.metrics.iter().flat_map(|(name, metric)| {
+        let objective = metric.objective.as_deref().unwrap_or_default();
+        [("metrics", name.as_str()), ("about", &metric.about), ("unit", &metric.unit), ("objective", objective)]
+    });
+    for (key, text) in [("title", lab.title.as_str())].into_iter().chain(texts) {
+        require(taut_recording::printable(text.to_owned()) == text, key, || {
+            format!("{text:?} has a line break or another control character; write one line of text")
+        })?;
+    }
     require(lab.trials <= 100_000, "trials", || format!("{} are too many; at most 100000", lab.trials))?;
     seconds("settle_s", lab.settle_s, true)?;
     seconds("cool_down_s", lab.cool_down_s, true)?;

@@ -26,7 +26,7 @@ mod writer;
 pub use channel::{Told, channel_numbers};
 pub use damage::Damage;
 pub use error::Error;
-pub use printable::{Shown, printable};
+pub use printable::{Shown, is_harmful, printable};
 pub use reader::{Contents, info, read};
 pub use records::*;
 pub use recover::{Recovered, copy, pour, recover};

@@ -32,7 +32,7 @@ impl Shown for Path {
 }
 
 /// Control characters (C0, DEL, C1), line and paragraph separators, and Unicode's overrides and isolates of direction.
-fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 

@@ -99,15 +99,14 @@ impl Subject {
         if !recorder.output.exists() {
             bail!("process {} records process {} and keeps no file to follow", recorder.pid, recorder.subject);
         }
-        let name = recorder.output.file_name().unwrap_or(recorder.output.as_os_str()).to_string_lossy().into_owned();
-        Ok(Subject { title: format!("{name}, process {}", recorder.subject), output: recorder.output, own: None })
+        let title = format!("{}, process {}", name(&recorder.output), recorder.subject);
+        Ok(Subject { title, output: recorder.output, own: None })
     }
 }
 
 fn subject(args: &Args) -> Result<Subject> {
     if let Some(run) = &args.run {
-        let title = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy().into_owned();
-        return Ok(Subject { output: run.clone(), title, own: None });
+        return Ok(Subject { output: run.clone(), title: name(run), own: None });
     }
     if let Some(pid) = args.pid {
         let session = session_of(pid, args.session.as_deref())?;
@@ -132,6 +131,11 @@ fn subject(args: &Args) -> Result<Subject> {
             bail!("several recordings are under way; name one: {}", all.iter().map(one).collect::<Vec<_>>().join(", "))
         }
     }
+}
+
+/// A file's name, for the head of the screen.
+fn name(path: &Path) -> String {
+    Path::new(path.file_name().unwrap_or(path.as_os_str())).shown()
 }
 
 /// A recorder of our own, which goes with us.

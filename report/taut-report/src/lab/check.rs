@@ -1,8 +1,13 @@
 //! What `taut lab check` prints.
 
-use taut_lab::{Feasible, Lab};
+use taut_lab::{Command, Feasible, Lab};
 
-use crate::{Style, terminal::wrap, words::quantity};
+use crate::{
+    Style,
+    escape::{Form, escaped},
+    terminal::wrap,
+    words::quantity,
+};
 
 /// Rounds of the order that are shown; the manifest has them all.
 const ROUNDS: usize = 3;
@@ -28,13 +33,13 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
     out += "\n\n";
     for process in &lab.processes {
         let cpus = process.cpus.as_ref().map_or(String::new(), |cpus| format!(" on CPU {cpus}"));
-        out += &format!("process  {}{cpus}: {}\n", process.name, process.command.words().join(" "));
+        out += &format!("process  {}{cpus}: {}\n", process.name, line(&process.command));
     }
-    out += &format!("trial    {} (at most {} s)\n", lab.trial.command.words().join(" "), lab.trial.timeout_s);
+    out += &format!("trial    {} (at most {} s)\n", line(&lab.trial.command), lab.trial.timeout_s);
     for (scenario, place) in lab.scenarios.iter().zip(&feasible.places) {
-        let mut parts: Vec<String> = scenario.loads.iter().map(ToString::to_string).collect();
+        let mut parts: Vec<String> = scenario.loads.iter().map(|load| text(&load.to_string())).collect();
         parts.extend(scenario.limits());
-        parts.extend(scenario.environment.iter().map(|(key, value)| format!("{key}={value}")));
+        parts.extend(scenario.environment.iter().map(|(key, value)| text(&format!("{key}={value}"))));
         let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
         out += &format!("scenario {}: {parts}\n", scenario.name);
         out += &format!("         {}\n", wrap(place, 89).replace('\n', "\n         "));
@@ -71,4 +76,13 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
         out += "Nothing stands in its way.\n";
     }
     out
+}
+
+/// A command on one line, whatever is in it: a lab from elsewhere is checked before it is run.
+fn line(command: &Command) -> String {
+    text(&command.words().join(" "))
+}
+
+fn text(text: &str) -> String {
+    escaped(text, Form::Terminal)
 }

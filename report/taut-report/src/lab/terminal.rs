@@ -2,6 +2,7 @@
 
 use comfy_table::Table;
 use taut_lab::{Broken, Misfortune, Results};
+use taut_recording::Shown;
 
 use super::{
     LabShown,
@@ -83,9 +84,9 @@ pub fn lab_break_terminal(shown: &LabShown<'_>, found: &Broken, style: Style) ->
 }
 
 fn head(shown: &LabShown<'_>, confinement: &str, sentence: &str, style: Style) -> String {
-    let file = shown.file.display().to_string();
+    let file = shown.file.shown();
     let title = if shown.title.is_empty() { &file } else { shown.title };
-    let below = format!("{file} · seed {} · {confinement} · {}", shown.seed, shown.folder.display());
+    let below = format!("{file} · seed {} · {confinement} · {}", shown.seed, shown.folder.shown());
     format!("{}\n{}\n\n{}\n", style.bold(title), style.dim(&wrap(&below, WIDTH)), style.bold(&wrap(sentence, WIDTH)))
 }
 

@@ -13,6 +13,7 @@ use ratatui::{
     widgets::{Clear, Paragraph},
 };
 use taut_live::State;
+use taut_recording::Shown;
 use taut_report::words;
 
 use crate::view::{Page, View};
@@ -79,9 +80,9 @@ fn heading(state: &State, view: &View, title: &str, width: usize) -> Vec<Line<'s
     match (&state.keeping, &state.kept) {
         (Some((path, until_ns)), _) => {
             let left = until_ns.saturating_sub(state.until_ns) / 1_000_000_000;
-            second.push(coloured(format!(" · recording {}, {left} s left", path.display()), Color::Yellow, view));
+            second.push(coloured(format!(" · recording {}, {left} s left", path.shown()), Color::Yellow, view));
         }
-        (None, Some(Ok(path))) => second.push(Span::raw(format!(" · recorded {}", path.display()))),
+        (None, Some(Ok(path))) => second.push(Span::raw(format!(" · recorded {}", path.shown()))),
         (None, Some(Err(why))) => second.push(coloured(format!(" · not recorded: {why}"), Color::Red, view)),
         (None, None) => {}
     }

@@ -7,13 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use taut_probe::{CpuSeries, Error, Event, Findings, Series, Variant};
 use taut_recording::Shown;
 use taut_stats::hlog::{self, HlogWriter, Interval};
 
 /// The file of a log. Every interval is one line, written when it is whole: whatever ends the probe leaves a readable log.
 pub fn create(path: &Path) -> Result<LineWriter<File>> {
+    if path == Path::new("-") {
+        bail!("--hlog -: name a file; stdout has the result");
+    }
     Ok(LineWriter::new(File::create(path).with_context(|| path.shown())?))
 }
 
