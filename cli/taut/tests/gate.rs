@@ -308,8 +308,7 @@ fn the_length_of_a_trial_counts_from_the_first_stamp() {
     folder.build(20);
     folder.write("late", "#!/bin/sh\nsleep 1\nexec ./loop 20 40 100000000\n");
     assert!(folder.sh("chmod +x late").status.success());
-    let run =
-        ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
+    let run = ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
     let said = folder.json(&run);
     for side in ["a", "b"] {
         assert_eq!(said["failed_runs"][side]["failed"], 0, "{said}");

@@ -72,11 +72,7 @@ impl Length {
         let (pair_s, all_s) = (self.pair.as_secs_f64(), max_time.as_secs_f64());
         let trials = match self.duration {
             Some(duration) => {
-                format!(
-                    "trials of {:.1} s from the first stamp, {} messages each",
-                    duration.as_secs_f64(),
-                    self.messages
-                )
+                format!("trials of {:.1} s from the first stamp, {} messages each", duration.as_secs_f64(), self.messages)
             }
             None => format!("runs end by themselves, after {} messages", self.messages),
         };
@@ -121,8 +117,7 @@ mod tests {
     /// A loop of this rate whose pilot ran for 3 s, starting and ending included.
     fn chosen(per_s: f64, votes: &[&str], max_time_s: u64) -> Length {
         let (first_s, took_s) = (0.2, 3.4);
-        let trial =
-            Trial { first_s, begun_s: first_s, last_s: 3.0, messages: (2.8 * per_s) as u64, ..Trial::default() };
+        let trial = Trial { first_s, begun_s: first_s, last_s: 3.0, messages: (2.8 * per_s) as u64, ..Trial::default() };
         let votes = votes.iter().map(|vote| vote.parse().unwrap()).collect();
         let pilot = Pilot { took: Duration::from_secs_f64(took_s), is_over: false, trial };
         Length::choose(&pilot, &Settings { votes, ..Settings::default() }, Duration::from_secs(max_time_s))
