@@ -1,5 +1,5 @@
 /* What a tracepoint costs: `cost EVENT BATCHES CALLS`, a line for each batch with its nanoseconds a call. Linked to a libtracetools,
- * and run with and without the preload and a session. Batches are parted by 2 ms, in which a recorder empties the ring. */
+ * and run with and without the preload and a session. Batches are parted by 2 ms, in which a recorder empties the ring; all of them fit into it. */
 #define _DEFAULT_SOURCE 1
 #include <stdbool.h>
 #include <stdint.h>

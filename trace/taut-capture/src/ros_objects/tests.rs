@@ -96,7 +96,7 @@ fn objects_come_once_and_in_order_also_to_a_recorder_that_is_late() {
     let node = RosObject { kind: RosObjectKind::Node, text: "/front".into(), ..publisher(2, "camera") };
     written.append(&entry_of(&node));
     let mut early = written.watched();
-    assert_eq!(early.drain().objects, [node.clone()]);
+    assert_eq!(early.drain().objects, std::slice::from_ref(&node));
     let long = "/".to_owned() + &"t".repeat(254);
     written.append(&[entry_of(&publisher(1, &long)), entry_of(&publisher(4, "/scan"))].concat());
     let rest = [publisher(1, &long), publisher(4, "/scan")];
