@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Progress, Recorded, Scope, Started, Target};
-use taut_recording::{Compression, Shown, Tier};
+use taut_recording::{Compression, Ending, Shown, Tier};
 use taut_report::words;
 
 mod flight;
@@ -240,7 +240,7 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
     let (file, next) = match (watch, args.metrics.no_file) {
         (Some(watch), _) => watch.summary(),
         (None, true) => ("no file kept".to_owned(), String::new()),
-        (None, false) => (args.output.shown(), next(ending.stamps + ending.ros_events, &output)),
+        (None, false) => (args.output.shown(), next(ending, &output)),
     };
     let profiled = args.profile.filter(|_| watch.is_none());
     let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
@@ -265,9 +265,10 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
 }
 
 /// What a recording is good for. A report needs stamps.
-fn next(stamps: u64, output: &str) -> String {
-    match stamps {
-        0 => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
+fn next(ending: &Ending, output: &str) -> String {
+    match (ending.stamps, ending.ros_events) {
+        (0, 0) => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
+        (0, _) => String::new(),
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
