@@ -4,12 +4,16 @@ rclpy keeps a callback as an attribute of its subscription, timer or service, an
 events executor in C++ too. So the attribute's setter puts a wrapper in its place, which the entity owns.
 """
 
+# ruff: noqa: F821 (begin, end and add are given)
+import contextlib
 import functools
 import inspect
 import itertools
 import sys
 
-SUBSCRIPTION_OBJECT, SUBSCRIPTION_CALLBACK, SERVICE_CALLBACK, TIMER_CALLBACK, TIMER_NODE, CALLBACK_SYMBOL = 5, 6, 8, 11, 12, 13
+# RosObjectKind of trace/taut-recording/src/records.rs.
+SUBSCRIPTION_OBJECT, SUBSCRIPTION_CALLBACK, SERVICE_CALLBACK = 5, 6, 8
+TIMER_CALLBACK, TIMER_NODE, CALLBACK_SYMBOL = 11, 12, 13
 # No addresses: numbers that are not used again.
 handles = itertools.count((1 << 62) + 1)
 
@@ -42,9 +46,9 @@ class Steps:
 def name_of(callback):
     while isinstance(callback, functools.partial):
         callback = callback.func
-    name = getattr(callback, '__qualname__', None) or type(callback).__qualname__
-    module = getattr(callback, '__module__', None) or type(callback).__module__
-    return f'{module}.{name}'[:500]
+    name = getattr(callback, "__qualname__", None) or type(callback).__qualname__
+    module = getattr(callback, "__module__", None) or type(callback).__module__
+    return f"{module}.{name}"[:500]
 
 
 def wrapper_of(callback, handle, begin=begin, end=end):
@@ -63,11 +67,9 @@ def wrapper_of(callback, handle, begin=begin, end=end):
                 end(handle)
 
     functools.update_wrapper(run, callback)
-    try:
+    with contextlib.suppress(TypeError, ValueError):
         # rclpy asks for it at each call of a timer, and builds it each time where it is not kept.
         run.__signature__ = inspect.signature(callback)
-    except (TypeError, ValueError):
-        pass
     run._taut_callback = callback
     return run
 
@@ -76,7 +78,7 @@ def wrapped(entity, callback, declare, add=add):
     """What the entity keeps as its callback; the callback itself if anything is not as expected."""
     if callback is None:
         return None
-    callback = getattr(callback, '_taut_callback', callback)
+    callback = getattr(callback, "_taut_callback", callback)
     try:
         handle = next(handles)
         run = wrapper_of(callback, handle)
@@ -103,12 +105,12 @@ def declare_timer(entity, handle, add=add):
 
 def wrap_attribute(owner, declare):
     """Puts a property in the place of `callback`, which is one already (Subscription from Iron on) or a plain attribute."""
-    owner = next((each for each in owner.__mro__ if isinstance(each.__dict__.get('callback'), property)), owner)
-    there = owner.__dict__.get('callback')
+    owner = next((each for each in owner.__mro__ if isinstance(each.__dict__.get("callback"), property)), owner)
+    there = owner.__dict__.get("callback")
     if there is None:
         owner.callback = property(
-            lambda entity: entity.__dict__['callback'],
-            lambda entity, value: entity.__dict__.__setitem__('callback', wrapped(entity, value, declare)),
+            lambda entity: entity.__dict__["callback"],
+            lambda entity, value: entity.__dict__.__setitem__("callback", wrapped(entity, value, declare)),
         )
     elif isinstance(there, property) and there.fset is not None:
         owner.callback = there.setter(lambda entity, value: there.fset(entity, wrapped(entity, value, declare)))
@@ -120,10 +122,8 @@ def link_timers(node_class, add=add):
     @functools.wraps(create_timer)
     def create_and_link(self, *args, **kwargs):
         timer = create_timer(self, *args, **kwargs)
-        try:
+        with contextlib.suppress(Exception):
             add(TIMER_NODE, timer.handle.pointer, self.handle.pointer, None)
-        except Exception:
-            pass
         return timer
 
     node_class.create_timer = create_and_link
@@ -141,5 +141,5 @@ def install():
     link_timers(rclpy.node.Node)
 
 
-if 'rclpy' in sys.modules:
+if "rclpy" in sys.modules:
     install()
