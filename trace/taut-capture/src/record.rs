@@ -1039,10 +1039,10 @@ impl Recording {
         self.look_up_threads();
         // Processes that have ended give their descriptors back to files that found none.
         for _ in 0..MOST_DRAINS {
-            let known = self.session.as_ref().map_or(0, Session::files);
+            let known = self.known_files();
             self.discover();
             self.scan(monotonic_ns());
-            if known == self.session.as_ref().map_or(0, Session::files) {
+            if known == self.known_files() {
                 break;
             }
         }
@@ -1105,6 +1105,11 @@ impl Recording {
                 Err(Error::Stopped { source, file_bytes, exit_code })
             }
         }
+    }
+
+    /// How many ring files were found so far, and how many are open: both are as before when none is left to find.
+    fn known_files(&self) -> (usize, usize) {
+        self.session.as_ref().map_or((0, 0), |session| (session.files(), session.pids().len()))
     }
 
     fn warn_of_outliving(&mut self, exit_code: Option<i32>) {
