@@ -33,7 +33,7 @@ enum Action {
 /// directory, 1 MiB a thread. Nothing is recorded until `taut record --pid` attaches to one of them.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  eval \"$(taut ros2 env)\"; ros2 launch my_robot bringup.launch.py\n  taut record --pid $(pgrep -n my_node) --duration 30 -o run.mcap\n  taut ros2 env --format systemd > /etc/systemd/system/robot.service.d/taut.conf"
+    after_help = "Examples:\n  eval \"$(taut ros2 env)\"; ros2 launch my_robot bringup.launch.py\n  taut record --pid 4242 --duration 30 -o run.mcap\n  taut ros2 env --format systemd > /etc/systemd/system/robot.service.d/taut.conf"
 )]
 struct Env {
     /// The session directory; it is made, of mode 700, where it is missing.
