@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 TAUT := $(BIN)/taut
 WEB := report/web
-RUST := $(shell git ls-files '*.rs' '*Cargo.toml' Cargo.lock 2>/dev/null)
+RUST := $(shell git ls-files '*.rs' '*Cargo.toml' Cargo.lock 'trace/taut-ros2/src/*' 2>/dev/null)
 # Both runs and their comparison take a minute. With 55 a hundredth of the messages is enough for a p99.
 SECONDS_DEMO ?= 20
 # The teleoperation loop as its makers built it, and made right.
@@ -17,7 +17,7 @@ RIGHT := --arrangement split --receiver framed --validator clamp --guard taut --
 STATIC := $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dist docs check-aarch64 test test-docs test-ray test-fleet lint bench miri deny web fmt
+.PHONY: help setup demo dist docs check-aarch64 ros2 test test-docs test-ray test-fleet lint bench miri deny web fmt
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -33,13 +33,21 @@ demo: setup ## Record a teleoperation loop as it was built and made right, 20 s 
 
 # Rust's harness cannot skip a test at run time: those that this machine could not run are in the file (trace/taut-skip).
 test: export TAUT_TEST_SKIPPED := $(CURDIR)/target/skipped-tests
-test: setup ## Pass every test (what CI runs)
+test: setup ros2 ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)
 	cargo test --workspace --exclude taut-python --locked --quiet
 	$(BIN)/pytest
 	cd $(WEB) && npm test
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
+
+# The wheels of ROS 2 are for Python 3.11 alone.
+ROS2_WHEELS := ros-rclpy ros-std-msgs ros-sensor-msgs ros-rmw-fastrtps-cpp ros-tracetools
+ros2: .venv-ros2/.installed ## Install ROS 2 Kilted from PyPI into .venv-ros2 for the tests with real nodes, 260 MB
+
+.venv-ros2/.installed:
+	@if command -v python3.11 >/dev/null; then python3.11 -m venv .venv-ros2 && .venv-ros2/bin/pip install --quiet --disable-pip-version-check $(ROS2_WHEELS) && touch $@; \
+	else echo "make ros2: no python3.11, for which the wheels of ROS 2 are: tests with real nodes are skipped"; fi
 
 test-docs: setup ## Run every command of the documents, the long ones too
 	scripts/machine test

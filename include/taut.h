@@ -113,18 +113,24 @@ extern "C" {
 #endif
 #define TAUT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TAUT_COLD __attribute__((cold, noinline, unused))
-/* One state for all translation units and shared objects of a process. */
+/* One state for all translation units and shared objects of a process, unless the includer keeps its own. */
+#ifndef TAUT_SHARED
 #define TAUT_SHARED __attribute__((weak, visibility("default")))
+#endif
+/* The ring file's content: 0 stamps, 1 ROS 2 events (trace/taut-ros2). */
+#ifndef TAUT_CONTENT
+#define TAUT_CONTENT 0
+#endif
 
 /* --- docs/protocol.md as types ------------------------------------------------------------------ */
 
 enum {
-  TAUT_VERSION = 1,
+  TAUT_VERSION = TAUT_CONTENT ? 2 : 1,
   TAUT_SLOT_COUNT = 64,
-  TAUT_NAME_CAPACITY = 2048,
+  TAUT_NAME_CAPACITY = TAUT_CONTENT ? 32 : 2048,
   TAUT_NAME_MAX = 119,
   TAUT_PAGE = 4096,
-  TAUT_DEFAULT_RING_RECORDS = 131072
+  TAUT_DEFAULT_RING_RECORDS = TAUT_CONTENT ? 32768 : 131072
 };
 enum { TAUT_COUNTER_TSC = 1, TAUT_COUNTER_MONOTONIC = 2, TAUT_COUNTER_CNTVCT = 3 };
 enum { TAUT_SLOT_FREE = 0, TAUT_SLOT_OPEN = 1, TAUT_SLOT_CLOSED = 2, TAUT_SLOT_CLAIMING = 3 };
@@ -143,7 +149,8 @@ typedef struct {
   char magic[8];
   uint32_t version, counter, pid, slot_count, ring_records, name_capacity;
   uint64_t start_time, pid_namespace, names_offset, slots_offset, rings_offset, ring_stride;
-  char pad0[48];
+  uint32_t content;
+  char pad0[44];
   uint32_t name_count; /* atomic */
   char pad1[60];
   uint64_t lost_without_slot, lost_names, lost_telemetry; /* atomic */
@@ -184,6 +191,8 @@ typedef struct {
 } taut_channel_t;
 
 TAUT_ASSERT(sizeof(taut_header_t) == 216);
+TAUT_ASSERT(offsetof(taut_header_t, content) == 80);
+TAUT_ASSERT(offsetof(taut_header_t, name_count) == 128);
 TAUT_ASSERT(offsetof(taut_channel_t, state) == 128);
 TAUT_ASSERT(offsetof(taut_channel_t, head) == 192);
 TAUT_ASSERT(offsetof(taut_channel_t, tail) == 256);
@@ -402,6 +411,7 @@ TAUT_COLD static taut_header_t *taut_lay_out_(int fd) {
   header->slots_offset = slots;
   header->rings_offset = rings;
   header->ring_stride = stride;
+  header->content = TAUT_CONTENT;
   return header;
 }
 

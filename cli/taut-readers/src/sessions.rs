@@ -130,7 +130,17 @@ fn ring_file() -> Vec<u8> {
 /// The consumer of stamps against a producer that writes what it likes when it likes.
 pub fn rings(bytes: &[u8]) {
     let folder = Folder::new();
-    let file = written(&folder.path.join(format!("{}-0.taut", std::process::id())), &ring_file());
+    let mut ring = ring_file();
+    // Of ROS 2 events.
+    if bytes.first().is_some_and(|byte| byte % 4 > 1) {
+        set(&mut ring, 8, &2_u32.to_le_bytes());
+        set(&mut ring, 80, &1_u32.to_le_bytes());
+        let records: [[u64; 4]; 2] = [[1000, 7, 5 | 1 << 8 | 9 << 32, 1], [1000, 2, 10 << 32, 3]];
+        for (word, value) in records.iter().flatten().enumerate() {
+            set(&mut ring, RINGS_AT + word * 8, &value.to_le_bytes());
+        }
+    }
+    let file = written(&folder.path.join(format!("{}-0.taut", std::process::id())), &ring);
     let is_late = bytes.first().is_some_and(|byte| byte % 2 == 1);
     let mut session = if is_late { Session::open_late(&folder.path) } else { Session::open(&folder.path) };
     let session = session.as_mut().expect("a folder of ours");
@@ -142,6 +152,12 @@ pub fn rings(bytes: &[u8]) {
             assert!((1..=65_536).contains(&n) && batch.ticks.is_sorted());
             assert_eq!([batch.message_id.len(), batch.point.len(), batch.kind.len(), batch.value.len()], [n; 4]);
             assert!(batch.point.iter().all(|point| *point as usize <= names));
+        }
+        for batch in drained.ros {
+            let n = batch.ticks.len();
+            assert!((1..=65_536).contains(&n) && batch.ticks.is_sorted());
+            let columns = [&batch.handle, &batch.arg0, &batch.arg1, &batch.arg2].map(Vec::len);
+            assert_eq!((batch.event.len(), columns), (n, [n; 4]));
         }
     };
     for step in steps(bytes) {

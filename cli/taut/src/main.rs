@@ -63,6 +63,7 @@ enum Command {
     Gate(Box<commands::gate::Args>),
     Demo(commands::demo::Args),
     Fleet(commands::fleet::Args),
+    Ros2(commands::ros2::Args),
     Completions(commands::completions::Args),
 }
 
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => commands::gate::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Fleet(args) => commands::fleet::run(&args),
+        Command::Ros2(args) => commands::ros2::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
     match done {

@@ -324,12 +324,14 @@ fn a_closed_stdout_changes_no_exit_code() {
     let Some(folder) = recordings() else { return };
     let limit = "[[chain.budget]]\nfigure = \"total.p50\"\nmax_ms = 0.000001\n";
     folder.write("taut.toml", &format!("[[chain]]\npoints = [\"a\", \"b\"]\n{limit}"));
+    // Its reading end is closed when it is returned.
+    let closed = || Stdio::from(std::io::pipe().unwrap().1);
     for (arguments, codes) in [
         (&["report", "damaged.mcap"][..], [5, 5]),
         (&["gate", "--budgets", "--candidate", "run.mcap", "--junit", "gate.xml"], [1, 4]),
         (&["export", "csv", "run.mcap", "-o", "-"], [0, 0]),
     ] {
-        let closed = taut(&folder, arguments).stdout(std::io::pipe().unwrap().1).status().unwrap().code();
+        let closed = taut(&folder, arguments).stdout(closed()).status().unwrap().code();
         assert!(folder.path("gate.xml").exists() || arguments[0] != "gate", "{arguments:?}");
         let read = output(&folder, arguments);
         assert_eq!(closed, read.status.code(), "{arguments:?}: {}", String::from_utf8_lossy(&read.stderr));

@@ -237,6 +237,13 @@ pub fn cmdline(pid: i32) -> String {
     words.join(" ")
 }
 
+/// Whether a process has mapped a file of this name; `None` where its mappings cannot be read.
+pub fn loads(pid: i32, file_name: &str) -> Option<bool> {
+    let maps = text(format!("/proc/{pid}/maps")).ok()?;
+    let is_it = |path: &str| path.trim_end_matches(" (deleted)").rsplit('/').next() == Some(file_name);
+    Some(maps.lines().any(|line| line.contains('/') && is_it(line)))
+}
+
 /// A variable of a process's environment as it was at exec.
 pub fn environment(pid: i32, variable: &str) -> io::Result<Option<OsString>> {
     let bytes = of_memory(pid, "environ")?;

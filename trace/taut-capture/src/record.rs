@@ -2,6 +2,7 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     io::ErrorKind,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -20,7 +21,7 @@ use taut_recording::{
 };
 
 use crate::{
-    Error, Flight, Target,
+    Error, Flight, Preload, Target,
     flight::{Keeper, NotSaved},
     info,
     kernel::{self, Depth, Source, Wanted},
@@ -31,6 +32,7 @@ use crate::{
     profile::{Profiler, Profiling},
     recorders::{Note, recorder_of},
     rings::{Drained, Session},
+    ros_objects::RosObjects,
     samples::Sampler,
     saves,
     session::{SessionDir, check_private},
@@ -89,6 +91,8 @@ pub struct Options {
     pub compression: Compression,
     /// Session directory; `None` makes a fresh one.
     pub session: Option<PathBuf>,
+    /// A library that the command's processes load.
+    pub preload: Option<Preload>,
     /// For the file.
     pub taut_version: String,
     /// Keep the last seconds only: `output` is then in memory, and gives back what is older.
@@ -117,6 +121,8 @@ pub struct Started {
     pub tier_reason: String,
     /// Where the rings lie; `None` when the attached process has no session.
     pub session: Option<PathBuf>,
+    /// Whether the command's processes load the library that was asked for.
+    pub is_preloaded: bool,
 }
 
 /// Told about five times a second, and at the end.
@@ -132,12 +138,16 @@ pub struct Progress {
     pub telemetry: u64,
     /// Kernel events so far.
     pub kernel_events: u64,
+    /// ROS 2 events so far.
+    pub ros_events: u64,
     /// Telemetry messages lost so far.
     pub lost_telemetry: u64,
     /// Stamps lost so far.
     pub lost_stamps: u64,
     /// Kernel events lost so far.
     pub lost_kernel_events: u64,
+    /// ROS 2 events lost so far.
+    pub lost_ros_events: u64,
     /// Length of the file.
     pub file_bytes: u64,
     /// Processes that stamped so far.
@@ -222,7 +232,8 @@ fn record_command(
 ) -> Result<Recorded, Error> {
     let _subreaper = Subreaper::new();
     let mut directory = SessionDir::new(options.session.as_deref())?;
-    let held = Held::fork(words, directory.path(), options.ring_records)?;
+    let (variables, not_preloaded) = variables(options, directory.path());
+    let held = Held::fork(words, &variables)?;
     let pid = held.pid;
     let text = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let opened = open_session(directory.path(), Session::open)
@@ -235,6 +246,11 @@ fn record_command(
         }
     };
     directory.take_warning().into_iter().for_each(|warning| recording.warn(warning));
+    recording.started.is_preloaded = options.preload.is_some() && not_preloaded.is_none();
+    if let Some(warning) = not_preloaded {
+        recording.preload = None;
+        recording.warn(warning);
+    }
     let missed = signals.while_held();
     let mut child = held.release()?;
     recording.begin();
@@ -242,6 +258,40 @@ fn record_command(
     started(&recording.started);
     let (exit_code, end) = recording.follow_child(&mut child, signals, progress);
     recording.finish(Some(exit_code), end, progress)
+}
+
+/// What is set in the command's environment, and why the library is not among it.
+fn variables(options: &Options, session: &Path) -> (Vec<(&'static str, OsString)>, Option<String>) {
+    let mut variables = vec![("TAUT_SESSION", session.as_os_str().to_owned())];
+    variables.extend(options.ring_records.map(|records| ("TAUT_RING_RECORDS", records.to_string().into())));
+    let Some(preload) = options.preload else { return (variables, None) };
+    // It goes with the session; where no code runs from shared memory it lies where it can be used again.
+    let mut folders = vec![session.to_owned()];
+    folders.extend(preload_folder());
+    match preload.place(&folders) {
+        Ok(path) => {
+            let existing = std::env::var_os("LD_PRELOAD");
+            variables.push(("LD_PRELOAD", preload.variable(existing.as_deref(), &path)));
+            (variables, None)
+        }
+        Err(error) => {
+            let name = preload.file_name;
+            (
+                variables,
+                Some(format!(
+                    "{name} cannot be written ({error}): no ROS 2 events are recorded; make a folder of your own \
+                                      that allows programs, and name it with XDG_CACHE_HOME"
+                )),
+            )
+        }
+    }
+}
+
+/// Where libraries for preloading are kept for good: `taut` in the user's cache.
+pub fn preload_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("taut"))
 }
 
 fn record_process(
@@ -349,6 +399,7 @@ struct Recording {
     failed: Option<taut_recording::Error>,
     session: Option<Session>,
     telemetry: Option<Channels>,
+    ros: Option<RosObjects>,
     source: Option<Box<dyn Source>>,
     profiler: Option<Profiler>,
     sampler: Sampler,
@@ -369,6 +420,8 @@ struct Recording {
     ending: Ending,
     warnings: Vec<String>,
     is_stranger_told: bool,
+    /// What the command's processes are to load, and in how many looks each of them was seen.
+    preload: Option<(Preload, HashMap<i32, u32>)>,
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
@@ -428,6 +481,7 @@ impl Recording {
             kernel_source: chosen.kernel_source,
             tier_reason: chosen.tier_reason,
             session: session.as_ref().map(|_| directory.to_owned()),
+            is_preloaded: false,
         };
         let note = session.as_ref().and_then(|_| Note::leave(directory, pid, &options.output).ok());
         // A killed recorder may have left them; they are not this one's.
@@ -446,6 +500,7 @@ impl Recording {
             writer: Some(writer),
             failed: None,
             telemetry: session.as_ref().map(|_| Channels::open(directory, wanted.follow_existing_threads)),
+            ros: session.as_ref().map(|_| RosObjects::open(directory)),
             session,
             source: chosen.source,
             profiler,
@@ -462,6 +517,7 @@ impl Recording {
             ending: Ending::default(),
             warnings: Vec::new(),
             is_stranger_told: false,
+            preload: options.preload.map(|preload| (preload, HashMap::new())),
             threads: Threads::default(),
             objects: Objects::default(),
             pacer: Pacer::default(),
@@ -600,6 +656,7 @@ impl Recording {
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
         pace = pace.max(drained.pace);
         self.take(drained);
+        self.drain_ros_objects();
         pace = pace.max(self.drain_telemetry());
         if self.source.is_some() || self.profiler.is_some() {
             // The kernel's rings may be small, and do not say how full they were.
@@ -646,9 +703,23 @@ impl Recording {
         if let Some(channels) = &mut self.telemetry {
             channels.discover(&mut drained.refused);
         }
+        if let Some(ros) = &mut self.ros {
+            ros.discover(&mut drained.refused);
+        }
         let pace = drained.pace;
         self.take(drained);
         pace
+    }
+
+    /// Takes what processes said of their ROS 2 handles.
+    fn drain_ros_objects(&mut self) {
+        let Some(ros) = &mut self.ros else { return };
+        let drained = ros.drain();
+        drained.objects.into_iter().for_each(|object| self.write(&Record::RosObject(object)));
+        for (place, count) in drained.lost {
+            self.lost(LostWhat::RosEvents, place, count);
+        }
+        drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
     /// Takes what the telemetry rings hold; returns how soon to look again.
@@ -677,6 +748,9 @@ impl Recording {
         if let Some(channels) = &mut self.telemetry {
             channels.note_dead();
         }
+        if let Some(ros) = &mut self.ros {
+            ros.note_dead();
+        }
         let mut pids = proc::tree(self.root).unwrap_or_default();
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
@@ -684,6 +758,7 @@ impl Recording {
         pids.retain(|pid| *pid != own_pid());
         self.objects.keep(&pids);
         self.look_who_may_enter(&pids);
+        self.look_who_is_not_preloaded(&pids);
         self.threads.forget_gone();
         for pid in pids {
             for thread in self.threads.scan(pid, now_ns) {
@@ -718,12 +793,47 @@ impl Recording {
         self.warn(why);
     }
 
+    /// The loader ignores LD_PRELOAD for some programs, without a word. Looked at once, when a process has loaded what it needs.
+    fn look_who_is_not_preloaded(&mut self, pids: &[i32]) {
+        const LOOK: u32 = 6;
+        let Some((preload, seen)) = &mut self.preload else { return };
+        seen.retain(|pid, _| pids.contains(pid));
+        let mut without = Vec::new();
+        for pid in pids {
+            let looks = seen.entry(*pid).or_default();
+            *looks = looks.saturating_add(1);
+            if *looks == LOOK
+                && proc::loads(*pid, "librcl.so") == Some(true)
+                && proc::loads(*pid, preload.file_name) == Some(false)
+            {
+                without.push(*pid);
+            }
+        }
+        let name = preload.file_name;
+        for pid in without {
+            let comm = proc::line(format!("/proc/{pid}/comm"));
+            let why = format!(
+                "process {pid} ({comm}) is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or \
+                 the set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or its \
+                 environment was cleared"
+            );
+            self.ending.notes.push(printable(why.clone()));
+            self.warn(why);
+        }
+    }
+
     fn take(&mut self, drained: Drained) {
         let fresh = self.session.as_mut().map(|s| s.names().take_fresh()).unwrap_or_default();
         self.look_for_first_stamp(&fresh, &drained.batches);
         fresh.into_iter().for_each(|name| self.write(&Record::Name(name)));
         for batch in drained.batches {
             self.write(&Record::Stamps(batch));
+        }
+        for batch in drained.ros {
+            self.write(&Record::Ros(batch));
+        }
+        for (place, count) in drained.lost_ros {
+            self.lost(LostWhat::RosEvents, place, count);
         }
         for (place, count) in drained.lost {
             self.lost(LostWhat::Stamps, place, count);
@@ -871,6 +981,7 @@ impl Recording {
         self.scan(now_ns);
         let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
         self.take(drained);
+        self.drain_ros_objects();
         self.drain_telemetry();
         self.drain_kernel();
         self.drain_profile(now_ns);
@@ -917,6 +1028,8 @@ impl Recording {
             kernel_events: self.ending.kernel_events,
             lost_stamps: self.ending.lost_stamps,
             lost_kernel_events: self.ending.lost_kernel_events,
+            ros_events: self.ending.ros_events,
+            lost_ros_events: self.ending.lost_ros_events,
             file_bytes: length_of(self.output.path()),
             processes: self.session.as_ref().map_or(0, Session::processes),
             threads: self.threads.recorded(),
@@ -941,10 +1054,10 @@ impl Recording {
         self.look_up_threads();
         // Processes that have ended give their descriptors back to files that found none.
         for _ in 0..MOST_DRAINS {
-            let known = self.session.as_ref().map_or(0, Session::processes);
+            let known = self.known_files();
             self.scan(monotonic_ns());
             self.discover();
-            if known == self.session.as_ref().map_or(0, Session::processes) {
+            if known == self.known_files() {
                 break;
             }
         }
@@ -953,11 +1066,17 @@ impl Recording {
         self.session.iter_mut().for_each(Session::seal);
         loop {
             let drained = self.session.as_mut().map(Session::drain).unwrap_or_default();
-            let done = drained.batches.is_empty();
+            let done = drained.batches.is_empty() && drained.ros.is_empty();
             self.take(drained);
             if done {
                 break;
             }
+        }
+        for _ in 0..MOST_DRAINS {
+            if !self.ros.as_ref().is_some_and(RosObjects::has_more) {
+                break;
+            }
+            self.drain_ros_objects();
         }
         // A ring is larger than what one drain takes; and what a process wrote before it died must not be cut off by a clock.
         for _ in 0..MOST_DRAINS {
@@ -1009,6 +1128,11 @@ impl Recording {
 
     fn bury_orphans(&mut self, child: i32) {
         self.crashed = proc::bury_orphans(child).or(self.crashed);
+    }
+
+    /// How many ring files were found so far, and how many are open: both are as before when none is left to find.
+    fn known_files(&self) -> (usize, usize) {
+        self.session.as_ref().map_or((0, 0), |session| (session.files(), session.pids().len()))
     }
 
     fn warn_of_outliving(&mut self, exit_code: Option<i32>) {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use taut_clock::Counter;
-use taut_recording::{Kind, Name, StampBatch};
+use taut_recording::{Kind, Name, RosBatch, StampBatch};
 
 use crate::{
     listing::{Listing, Refused},
@@ -23,7 +23,11 @@ use crate::{
 };
 
 const MAGIC: &[u8; 8] = b"TAUTRING";
-const VERSION: u32 = 1;
+/// Of a ring file of stamps, and of one that names its content.
+const VERSIONS: [u32; 2] = [1, 2];
+/// The two kinds of record that a ring of ROS 2 events holds: an event, and the arguments that it has no room for.
+const ROS_EVENT: u32 = 9;
+const ROS_REST: u32 = 10;
 const RECORD_BYTES: usize = 32;
 const NAME_ENTRY_BYTES: usize = 128;
 const NAME_BYTES: usize = 120;
@@ -86,8 +90,12 @@ impl Names {
 pub struct Drained {
     /// Stamps by thread, in the order of that thread.
     pub batches: Vec<StampBatch>,
+    /// ROS 2 events by thread, likewise.
+    pub ros: Vec<RosBatch>,
     /// Stamps lost since the last drain, by place ("pid/tid" or "pid").
     pub lost: Vec<(String, u64)>,
+    /// ROS 2 events lost, likewise.
+    pub lost_ros: Vec<(String, u64)>,
     /// Telemetry lost for want of a ring, likewise.
     pub lost_telemetry: Vec<(String, u64)>,
     /// Ring files that are not what the protocol says, with why; each is told once.
@@ -110,6 +118,7 @@ pub struct Session {
     /// To hand out with the next drain.
     held: Drained,
     processes: usize,
+    files: usize,
 }
 
 impl Session {
@@ -130,6 +139,7 @@ impl Session {
             told: HashSet::new(),
             held: Drained::default(),
             processes: 0,
+            files: 0,
         })
     }
 
@@ -165,9 +175,14 @@ impl Session {
         self.rings.values().map(|ring| ring.owner.pid).collect()
     }
 
-    /// How many processes made a ring file so far, the dead ones too.
+    /// How many processes made a ring file of stamps so far, the dead ones too.
     pub fn processes(&self) -> usize {
         self.processes
+    }
+
+    /// How many ring files were found so far, of whatever content.
+    pub fn files(&self) -> usize {
+        self.files
     }
 
     /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
@@ -204,7 +219,7 @@ impl Session {
                 }
                 // Somebody removed it, and the process made another one after an exec: it goes on under a name that no file has.
                 Some(ring) => {
-                    self.rings.insert(path.with_extension(format!("removed-{}", self.processes)), ring);
+                    self.rings.insert(path.with_extension(format!("removed-{}", self.files)), ring);
                 }
                 None => {}
             }
@@ -214,7 +229,8 @@ impl Session {
             }
             match RingFile::open(&path, &mut tries) {
                 Ok(ring) => {
-                    self.processes += 1;
+                    self.files += 1;
+                    self.processes += usize::from(ring.content == Content::Stamps);
                     drained.pace = Pace::Lively;
                     self.refused.forget(&path);
                     self.rings.insert(path, ring);
@@ -328,10 +344,23 @@ pub(crate) fn lock_names(batch: &StampBatch) -> Option<StampBatch> {
     })
 }
 
+/// What a ring file's records are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Stamps = 0,
+    Ros = 1,
+}
+
+/// Whether an event of a ring has a second record.
+fn has_rest(event_kind: u64) -> bool {
+    (event_kind >> 8) & 0xff == 1
+}
+
 /// One process's ring file, mapped.
 struct RingFile {
     shared: Shared,
     owner: Owner,
+    content: Content,
     counter: u8,
     slot_count: usize,
     ring_records: u64,
@@ -373,9 +402,16 @@ impl RingFile {
         if header.magic() != MAGIC {
             return Err(bad("not a ring file"));
         }
-        if header.u32(8) != VERSION {
-            return Err(bad(&format!("protocol version {}, this taut knows {VERSION}", header.u32(8))));
+        let version = header.u32(8);
+        if !VERSIONS.contains(&version) {
+            return Err(bad(&format!("protocol version {version}, this taut knows 1 and 2")));
         }
+        let content = match header.u32(80) {
+            _ if version == 1 => Content::Stamps,
+            0 => Content::Stamps,
+            1 => Content::Ros,
+            other => return Err(bad(&format!("content {other}, which this taut does not know"))),
+        };
         let (slot_count, ring_records, name_capacity) = (header.u32(20), header.u32(24), header.u32(28));
         let (names, slots, rings, stride) = (header.size(48), header.size(56), header.size(64), header.size(72));
         let fits = |offset: usize, count: usize, each: usize| {
@@ -410,6 +446,7 @@ impl RingFile {
         }
         let mut ring = RingFile {
             owner,
+            content,
             counter: counter as u8,
             slot_count: slot_count as usize,
             ring_records: u64::from(ring_records),
@@ -435,14 +472,17 @@ impl RingFile {
 
     /// As `drain`, and nothing at all where the file was cut meanwhile: zeros are no stamps.
     fn drain_whole(&mut self, most: u64, names: &mut Names, drained: &mut Drained) -> u64 {
-        let before = (drained.batches.len(), drained.lost.len(), drained.lost_telemetry.len());
+        let batches = (drained.batches.len(), drained.ros.len());
+        let lost = (drained.lost.len(), drained.lost_ros.len(), drained.lost_telemetry.len());
         let taken = self.drain(most, names, drained);
         if !self.shared.is_cut() {
             return taken;
         }
-        drained.batches.truncate(before.0);
-        drained.lost.truncate(before.1);
-        drained.lost_telemetry.truncate(before.2);
+        drained.batches.truncate(batches.0);
+        drained.ros.truncate(batches.1);
+        drained.lost.truncate(lost.0);
+        drained.lost_ros.truncate(lost.1);
+        drained.lost_telemetry.truncate(lost.2);
         0
     }
 
@@ -457,13 +497,15 @@ impl RingFile {
                 break;
             }
         }
-        for (offset, what) in [(192, "no ring"), (200, "name table full")] {
+        let refused = if self.content == Content::Ros { "no file of objects" } else { "name table full" };
+        for (offset, what) in [(192, "no ring"), (200, refused)] {
             let now = self.shared.u64(offset).load(Ordering::Relaxed);
             let before = if offset == 192 { &mut self.lost_without_slot } else { &mut self.lost_names };
             let more = now.saturating_sub(std::mem::replace(before, now));
             // A refused name loses the name, not the stamp; it is told all the same.
             if more > 0 {
-                drained.lost.push((format!("process {}, {what}", self.owner.pid), more));
+                let place = format!("process {}, {what}", self.owner.pid);
+                self.lost(drained).push((place, more));
             }
         }
         let now = self.shared.u64(208).load(Ordering::Relaxed);
@@ -507,9 +549,12 @@ impl RingFile {
         }
         let take = waiting.min(BATCH_MAX).min(most);
         drained.pace = drained.pace.max(Pace::of(waiting, take, self.ring_records));
+        let take = if self.content == Content::Ros { self.whole_events(slot, tail, take, waiting) } else { take };
         if take > 0 {
-            let batch = self.copy(slot, tail, take, names);
-            drained.batches.push(batch);
+            match self.content {
+                Content::Stamps => drained.batches.push(self.copy(slot, tail, take, names)),
+                Content::Ros => drained.ros.extend(self.copy_ros(slot, tail, take)),
+            }
             // SYNC POINT tail
             self.consumed(slot, tail.wrapping_add(take));
         }
@@ -517,13 +562,22 @@ impl RingFile {
         let more = lost.saturating_sub(std::mem::replace(&mut self.slots[slot].lost, lost));
         if more > 0 {
             let tid = self.host_tid(slot);
-            drained.lost.push((format!("{}/{tid}", self.owner.pid), more));
+            let place = format!("{}/{tid}", self.owner.pid);
+            self.lost(drained).push((place, more));
         }
         if state == CLOSED && take == waiting && self.slots[slot].end.is_none() {
             self.shared.u32(at).store(FREE, Ordering::Release);
             drained.pace = drained.pace.max(Pace::Lively);
         }
         take
+    }
+
+    /// Where this file's losses are counted.
+    fn lost<'a>(&self, drained: &'a mut Drained) -> &'a mut Vec<(String, u64)> {
+        match self.content {
+            Content::Stamps => &mut drained.lost,
+            Content::Ros => &mut drained.lost_ros,
+        }
     }
 
     /// Gives the producer the room of what was read.
@@ -541,12 +595,10 @@ impl RingFile {
         batch.point.reserve(n);
         batch.kind.reserve(n);
         batch.value.reserve(n);
-        let ring = self.rings_offset + slot * self.ring_stride;
         let mut last = 0;
         for position in (0..take).map(|i| tail.wrapping_add(i)) {
-            let at = ring + (position & (self.ring_records - 1)) as usize * RECORD_BYTES;
             // The producer finished the record before it published head.
-            let [ticks, id, point_kind, value] = self.shared.words(at);
+            let [ticks, id, point_kind, value] = self.shared.words(self.record(slot, position));
             // A kind beyond the format's byte is unknown, whatever it is, and must not look like a known one.
             let kind = u8::try_from(point_kind >> 32).unwrap_or(u8::MAX);
             // A thread's counter does not run backwards; across cores it may seem to by a few ticks.
@@ -559,6 +611,51 @@ impl RingFile {
             batch.value.push(if kind == OUTCOME { u64::from(self.number(name_of(value), names)) } else { value });
         }
         batch
+    }
+
+    /// Where the record at this position of a slot's ring lies.
+    fn record(&self, slot: usize, position: u64) -> usize {
+        self.rings_offset + slot * self.ring_stride + (position & (self.ring_records - 1)) as usize * RECORD_BYTES
+    }
+
+    /// As many of `take` records as end with a whole event. The producer published both records of an event at once, so what
+    /// lacks its second one with nothing behind it never gets one.
+    fn whole_events(&self, slot: usize, tail: u64, take: u64, waiting: u64) -> u64 {
+        if take == 0 || take == waiting {
+            return take;
+        }
+        let [_, _, event_kind, _] = self.shared.words(self.record(slot, tail.wrapping_add(take - 1)));
+        take - u64::from((event_kind >> 32) as u32 == ROS_EVENT && has_rest(event_kind))
+    }
+
+    /// The events of so many records; none where all of them are of other kinds.
+    fn copy_ros(&mut self, slot: usize, tail: u64, take: u64) -> Option<RosBatch> {
+        let tid = self.host_tid(slot);
+        let mut batch = RosBatch { pid: self.owner.pid, tid, counter: self.counter, ..RosBatch::default() };
+        let mut last = 0;
+        let mut positions = (0..take).map(|i| tail.wrapping_add(i)).peekable();
+        while let Some(position) = positions.next() {
+            // The producer finished the records before it published head.
+            let [ticks, handle, event_kind, arg0] = self.shared.words(self.record(slot, position));
+            if (event_kind >> 32) as u32 != ROS_EVENT {
+                continue;
+            }
+            let rest =
+                positions.peek().filter(|_| has_rest(event_kind)).map(|at| self.shared.words(self.record(slot, *at)));
+            let rest = rest.filter(|[_, _, kind, _]: &[u64; 4]| (kind >> 32) as u32 == ROS_REST);
+            if rest.is_some() {
+                positions.next();
+            }
+            // As of stamps.
+            last = ticks.max(last);
+            batch.ticks.push(last);
+            batch.event.push(event_kind as u8);
+            batch.handle.push(handle);
+            batch.arg0.push(arg0);
+            batch.arg1.push(rest.map_or(0, |[_, arg1, _, _]| arg1));
+            batch.arg2.push(rest.map_or(0, |[_, _, _, arg2]| arg2));
+        }
+        (!batch.ticks.is_empty()).then_some(batch)
     }
 
     /// The recording-wide number of one of this file's names; 0 for none or an unknown one.

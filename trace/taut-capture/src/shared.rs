@@ -6,7 +6,7 @@ use std::{
     io,
     os::{
         fd::AsRawFd,
-        unix::fs::{MetadataExt, OpenOptionsExt},
+        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     },
     path::Path,
     sync::atomic::{AtomicU32, AtomicU64},
@@ -41,7 +41,7 @@ impl Drop for Shared {
 }
 
 /// The part of a header that is written once, before the file gets its name.
-pub struct Header([u8; 80]);
+pub struct Header([u8; 88]);
 
 impl Shared {
     pub fn open(path: &Path) -> io::Result<Shared> {
@@ -114,7 +114,7 @@ impl Shared {
     }
 
     pub fn header(&self) -> Header {
-        let mut bytes = [0; 80];
+        let mut bytes = [0; 88];
         self.copy(0, &mut bytes);
         Header(bytes)
     }
@@ -126,7 +126,15 @@ impl Shared {
         unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
     }
 
-    /// The same of numbers.
+    /// Reads what lies in the file, also behind what is mapped: for files that grow.
+    ///
+    /// # Errors
+    /// The file is shorter, or cannot be read.
+    pub fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, at)
+    }
+
+    /// Copies as numbers what lies there now.
     pub fn words<const N: usize>(&self, at: usize) -> [u64; N] {
         let from = self.at(at, 8 * N, 8);
         // SAFETY: as for `copy`, and aligned.

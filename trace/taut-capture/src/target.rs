@@ -37,8 +37,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Forks for the command and holds it before exec.
-    pub fn fork(words: &[OsString], session: &Path, ring_records: Option<u32>) -> Result<Held, Error> {
+    /// Forks for the command, with these variables in its environment, and holds it before exec.
+    pub fn fork(words: &[OsString], variables: &[(&str, OsString)]) -> Result<Held, Error> {
         let [word, arguments @ ..] = words else {
             return Err(Error::CommandNotFound { command: String::new() });
         };
@@ -47,10 +47,7 @@ impl Held {
         let (mut report, reporter) = pipe()?;
         let (gate_out, gate) = pipe()?;
         let mut command = Command::new(word);
-        command.args(arguments).env("TAUT_SESSION", session);
-        if let Some(records) = ring_records {
-            command.env("TAUT_RING_RECORDS", records.to_string());
-        }
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         let (reporter_fd, gate_fd, our_gate) = (reporter.as_raw_fd(), gate_out.as_raw_fd(), gate.as_raw_fd());
         // SAFETY: only async-signal-safe calls between fork and exec: sigprocmask, close, getpid, write, read, sigaction.
         unsafe {
@@ -223,7 +220,7 @@ mod tests {
         if std::env::var_os(INNER).is_some() {
             let _listening = signals::Signals::listen(false).unwrap();
             let words = ["sh", "-c", "exit 3"].map(OsString::from);
-            let held = Held::fork(&words, Path::new("/nowhere"), None).unwrap();
+            let held = Held::fork(&words, &[]).unwrap();
             signals::send(held.pid, libc::SIGINT);
             let status = held.release().unwrap().wait().unwrap();
             assert_eq!(status.signal(), Some(libc::SIGINT), "{status}");

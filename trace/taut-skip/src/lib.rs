@@ -29,6 +29,8 @@ pub enum Need {
     Perf,
     /// To be the superuser.
     Root,
+    /// The wheels of ROS 2, in the checkout's .venv-ros2 or where TAUT_TEST_ROS2 says.
+    Ros2,
     /// An ssh server that this user may start.
     Sshd,
     /// The program strace, and to trace with it.

@@ -19,4 +19,5 @@ pub mod probe;
 pub mod record;
 pub mod recover;
 pub mod report;
+pub mod ros2;
 pub mod top;

@@ -392,7 +392,7 @@ fn headers_that_the_protocol_does_not_know_are_refused() {
         assert!(refusal.contains(why) && refusal.contains("-0.taut"), "{at}: {refusal}");
     };
     refused(0, 0, "not a ring file");
-    refused(8, 2, "protocol version 2");
+    refused(8, 3, "protocol version 3");
     refused(12, 9, "counter 9");
     refused(12, 0x101, "counter 257");
     for (at, value) in [
@@ -734,4 +734,125 @@ proptest! {
         prop_assert_eq!(told.map(|(_, n)| n).sum::<u64>(), lost);
         prop_assert_eq!(file.at_slot(0, TAIL), head);
     }
+}
+
+impl Written {
+    /// Of ROS 2 events.
+    fn of_ros() -> Written {
+        let file = Written::by_us();
+        file.u32(8, 2);
+        file.u32(80, 1);
+        file.slot(0, 77, 0, 0);
+        file
+    }
+
+    /// An event of two records at this position, unpublished.
+    fn pair(&self, position: u64) {
+        self.record(0, position, [position * 10, 0x100 + position, 5 | 1 << 8 | u64::from(ROS_EVENT) << 32, 20]);
+        self.record(0, position + 1, [position * 10, 30, u64::from(ROS_REST) << 32, 40]);
+    }
+
+    /// An event of one record, likewise.
+    fn single(&self, position: u64) {
+        self.record(0, position, [position * 10, 0x100 + position, 1 | u64::from(ROS_EVENT) << 32, 1]);
+    }
+
+    fn publish(&self, head: u64) {
+        self.u64(SLOTS_AT + HEAD, head);
+    }
+}
+
+#[test]
+fn ros_events_come_as_columns_and_their_losses_are_theirs() {
+    let file = Written::of_ros();
+    file.single(0);
+    file.pair(1);
+    file.publish(3);
+    file.u64(SLOTS_AT + LOST, 4);
+    file.u64(192, 2);
+    file.u64(200, 1);
+    let mut session = file.session();
+    let drained = session.drain();
+    let us = std::process::id();
+    let expected = RosBatch {
+        pid: us as i32,
+        tid: 77,
+        counter: 2,
+        ticks: vec![0, 10],
+        event: vec![1, 5],
+        handle: vec![0x100, 0x101],
+        arg0: vec![1, 20],
+        arg1: vec![0, 30],
+        arg2: vec![0, 40],
+    };
+    assert_eq!((drained.ros, drained.batches), (vec![expected], vec![]));
+    let lost = [
+        (format!("{us}/77"), 4),
+        (format!("process {us}, no ring"), 2),
+        (format!("process {us}, no file of objects"), 1),
+    ];
+    assert_eq!((drained.lost_ros, drained.lost), (lost.to_vec(), vec![]));
+    assert_eq!((session.processes(), session.files()), (0, 1), "it has not stamped");
+    assert_eq!(file.at_slot(0, TAIL), 3);
+}
+
+#[test]
+fn an_event_of_two_records_is_not_taken_apart() {
+    let file = Written::of_ros();
+    file.pair(0);
+    file.pair(2);
+    file.publish(4);
+    let mut session = file.session();
+    let ring = session.rings.values_mut().next().unwrap();
+    let mut drained = Drained::default();
+    let taken: Vec<u64> = (0..2).map(|_| ring.drain(3, &mut Names::default(), &mut drained)).collect();
+    assert_eq!(taken, [2, 2]);
+    assert_eq!(drained.ros.iter().flat_map(|batch| &batch.arg2).collect::<Vec<_>>(), [&40, &40]);
+    // Also across the end of the ring.
+    let file = Written::of_ros();
+    file.u64(SLOTS_AT + TAIL, RECORDS - 1);
+    file.pair(RECORDS - 1);
+    file.publish(RECORDS + 1);
+    assert_eq!(file.session().drain().ros[0].arg1, [30]);
+}
+
+#[test]
+fn an_event_without_its_second_record_has_no_arguments_there() {
+    let file = Written::of_ros();
+    file.pair(0);
+    file.publish(1);
+    let mut session = file.session();
+    let drained = session.drain();
+    assert_eq!((&drained.ros[0].arg0, &drained.ros[0].arg1), (&vec![20], &vec![0]));
+    file.pair(1);
+    file.record(0, 2, [0; 4]);
+    file.publish(3);
+    let drained = session.drain();
+    assert_eq!((drained.ros[0].ticks.len(), &drained.ros[0].arg2), (1, &vec![0]), "what is behind is no event");
+}
+
+#[test]
+fn only_contents_that_are_known_are_read() {
+    let file = Written::of_ros();
+    file.u32(80, 2);
+    assert!(file.refusal().contains("content 2, which this taut does not know"));
+    let file = Written::by_us();
+    file.u32(80, 1);
+    file.slot(0, 77, 0, 1);
+    assert_eq!(ids(&file.session().drain()), [0], "version 1 has stamps, whatever lies there");
+    let file = Written::by_us();
+    file.u32(8, 3);
+    assert!(file.refusal().contains("protocol version 3, this taut knows 1 and 2"));
+}
+
+#[test]
+fn a_late_consumer_takes_no_earlier_ros_events() {
+    let file = Written::of_ros();
+    file.single(0);
+    file.publish(1);
+    let mut session = Session::open_late(file.folder.path()).unwrap();
+    assert!(session.drain().ros.is_empty());
+    file.single(1);
+    file.publish(2);
+    assert_eq!(session.drain().ros[0].handle, [0x101]);
 }

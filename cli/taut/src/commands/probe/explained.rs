@@ -35,6 +35,7 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
         durable: false,
         compression: Compression::default(),
         session: None,
+        preload: None,
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
         flight: None,
     };

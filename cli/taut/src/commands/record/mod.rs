@@ -6,11 +6,12 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use taut_capture::{Depth, End, FirstStamp, Options, Profiling, Progress, Recorded, Scope, Started, Target};
-use taut_recording::{Compression, Shown, Tier};
+use taut_recording::{Compression, Ending, Shown, Tier};
 use taut_report::words;
 
 mod flight;
 mod metrics;
+pub mod ros2;
 
 use super::probe;
 use crate::{
@@ -74,6 +75,9 @@ pub struct Args {
     /// With --profile: stacks of every task of the machine.
     #[arg(long, requires = "profile")]
     profile_system: bool,
+    /// Do not preload libtaut_ros2.so into the command's processes where the environment is ROS 2's.
+    #[arg(long, conflicts_with = "pid")]
+    no_ros2: bool,
     /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
     #[arg(long, conflicts_with = "pid")]
     probe: bool,
@@ -107,6 +111,12 @@ pub fn run(args: &Args) -> Result<Done> {
         &options,
         &mut |started| {
             live.started(started);
+            if let Some(found) = ros2(args).filter(|_| started.is_preloaded) {
+                live.say(&format!(
+                    "{found}: {} is preloaded, nodes are recorded; --no-ros2 turns that off",
+                    ros2::LIBRARY.file_name
+                ));
+            }
             metrics.borrow_mut().begin(&options.output, |line| live.say(line));
             watch.borrow().iter().for_each(|watch| live.say(&watch.started()));
         },
@@ -145,7 +155,11 @@ impl Args {
 /// Whatever it was.
 fn lost(recorded: &Recorded) -> u64 {
     let ending = &recorded.ending;
-    ending.lost_stamps + ending.lost_telemetry + ending.lost_kernel_events + ending.lost_samples
+    ending.lost_stamps
+        + ending.lost_telemetry
+        + ending.lost_kernel_events
+        + ending.lost_samples
+        + ending.lost_ros_events
 }
 
 /// The command's own failure comes first; then what was lost.
@@ -190,9 +204,16 @@ fn options(args: &Args) -> Result<Options> {
         durable: args.durable,
         compression: if args.compression == "none" { Compression::None } else { Compression::Zstd },
         session: args.session.clone(),
+        preload: ros2(args).map(|_| ros2::LIBRARY),
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
         flight: None,
     })
+}
+
+/// The ROS 2 environment that a command is recorded in.
+fn ros2(args: &Args) -> Option<String> {
+    let is_wanted = !args.no_ros2 && !args.command.is_empty();
+    is_wanted.then(|| ros2::environment(&args.command, |name| std::env::var_os(name))).flatten()
 }
 
 fn subject(args: &Args) -> String {
@@ -209,13 +230,17 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
         0 => String::new(),
         n => format!(", {} telemetry messages", words::count(n)),
     };
+    let ros = match ending.ros_events {
+        0 => String::new(),
+        n => format!(", {} ROS 2 events", words::count(n)),
+    };
     let samples =
         args.profile.map_or(String::new(), |_| format!(", {} of stacks", words::quantity(ending.samples, "sample")));
     let output = words::shell(&[args.output.shown()]);
     let (file, next) = match (watch, args.metrics.no_file) {
         (Some(watch), _) => watch.summary(),
         (None, true) => ("no file kept".to_owned(), String::new()),
-        (None, false) => (args.output.shown(), next(ending.stamps, &output)),
+        (None, false) => (args.output.shown(), next(ending, &output)),
     };
     let profiled = args.profile.filter(|_| watch.is_none());
     let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
@@ -224,6 +249,7 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
         (ending.lost_telemetry, "telemetry messages"),
         (ending.lost_kernel_events, "kernel events"),
         (ending.lost_samples, "samples of stacks"),
+        (ending.lost_ros_events, "ROS 2 events"),
     ] {
         if n > 0 {
             lost += &format!(", {} {what} LOST", words::count(n));
@@ -232,16 +258,17 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
     // Of a flight recorder it is a length that memory never had.
     let size = watch.map_or_else(|| format!(", {}", words::bytes(recorded.file_bytes)), |_| String::new());
     format!(
-        "taut: {file}: {} stamps{telemetry}, {} kernel events{samples}{lost}{size}{next}{flame}",
+        "taut: {file}: {} stamps{ros}{telemetry}, {} kernel events{samples}{lost}{size}{next}{flame}",
         words::count(ending.stamps),
         words::count(ending.kernel_events),
     )
 }
 
 /// What a recording is good for. A report needs stamps.
-fn next(stamps: u64, output: &str) -> String {
-    match stamps {
-        0 => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
+fn next(ending: &Ending, output: &str) -> String {
+    match (ending.stamps, ending.ros_events) {
+        (0, 0) => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
+        (0, _) => String::new(),
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
@@ -288,14 +315,19 @@ impl Live {
     }
 
     fn show(&self, progress: &Progress) {
-        let lost = progress.lost_stamps + progress.lost_telemetry + progress.lost_kernel_events;
+        let lost =
+            progress.lost_stamps + progress.lost_telemetry + progress.lost_kernel_events + progress.lost_ros_events;
+        let ros = match progress.ros_events {
+            0 => String::new(),
+            n => format!(" · {} ROS 2 events", words::count(n)),
+        };
         let telemetry = match progress.telemetry {
             0 => String::new(),
             n => format!(" · {} telemetry", words::count(n)),
         };
         let lost = if lost == 0 { String::new() } else { format!(" · {} LOST", words::count(lost)) };
         self.bar.set_message(format!(
-            "{:.0} s · {} stamps ({}/s){telemetry} · {} kernel events · {} processes, {} threads · {}{lost}",
+            "{:.0} s · {} stamps ({}/s){ros}{telemetry} · {} kernel events · {} processes, {} threads · {}{lost}",
             progress.elapsed.as_secs_f64(),
             words::count(progress.stamps),
             words::count(progress.stamps_per_s.round() as u64),

@@ -1,0 +1,183 @@
+//! `taut record` and `taut ros2 env` where the environment is ROS 2's: which processes load libtaut_ros2.so. What it records is
+//! tested in trace/taut-ros2.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use assert_cmd::cargo::cargo_bin;
+
+/// A folder with a program that calls one tracepoint, linked to a libtracetools that does nothing.
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+const NODE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void ros_trace_rcl_init(const void *);
+void ros_trace_callback_end(const void *);
+int main(int argc, char **argv) {
+  int n;
+  ros_trace_rcl_init((void *)1);
+  printf("started\n");
+  fflush(stdout);
+  if (argc > 1) getchar();
+  for (n = 0; n < 100; n++) ros_trace_callback_end((void *)2);
+  if (argc > 1) getchar();
+  return 0;
+}
+"#;
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let compile = |arguments: &[&str]| {
+            let built = Command::new("gcc").args(arguments).current_dir(folder.path()).status();
+            assert!(built.unwrap().success());
+        };
+        let nothing = "void ros_trace_rcl_init(const void *p) { (void)p; } void ros_trace_callback_end(const void *p) { (void)p; }";
+        fs::write(folder.path().join("tracetools.c"), nothing).unwrap();
+        fs::write(folder.path().join("node.c"), NODE).unwrap();
+        compile(&["-shared", "-fPIC", "tracetools.c", "-o", "libtracetools.so"]);
+        compile(&["-shared", "-fPIC", "-xc", "/dev/null", "-o", "librcl.so"]);
+        let libraries = ["-L.", "-Wl,--no-as-needed", "-ltracetools", "-lrcl", "-Wl,-rpath,$ORIGIN"];
+        compile(&[&["node.c"], &libraries[..], &["-o", "node"]].concat());
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// taut in an environment without ROS 2, with a cache of its own.
+    fn taut(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(cargo_bin!("taut"));
+        command.args(arguments).current_dir(self.folder.path()).env("XDG_CACHE_HOME", self.path("cache"));
+        for name in ["TAUT_SESSION", "LD_PRELOAD", "ROS_DISTRO", "AMENT_PREFIX_PATH"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn record(&self, options: &[&str], words: &[&str]) -> Command {
+        let recorded = [&["record", "--tier", "stamps", "-o", "run.mcap"], options, &["--"], words].concat();
+        self.taut(&recorded)
+    }
+
+    fn ros_events(&self) -> u64 {
+        let bytes = fs::read(self.path("run.mcap")).unwrap();
+        taut_recording::read(&bytes, &mut |_| {}).unwrap().ros_events
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn nodes_are_recorded_where_the_environment_is_ros_2_s_and_it_is_said() {
+    let bench = Bench::new();
+    for (name, value) in [("ROS_DISTRO", "kilted"), ("AMENT_PREFIX_PATH", "/opt/ros")] {
+        let output = bench.record(&[], &["./node"]).env(name, value).output().unwrap();
+        let text = said(&output);
+        assert!(output.status.success(), "{text}");
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("libtaut_ros2.so")).collect();
+        assert!(lines.len() == 1 && lines[0].contains("--no-ros2 turns that off"), "{text}");
+        assert!(text.contains("100 ROS 2 events"), "{text}");
+        assert_eq!(bench.ros_events(), 100);
+    }
+}
+
+#[test]
+fn without_ros_2_or_against_the_users_will_nothing_is_preloaded() {
+    let bench = Bench::new();
+    let off: [(&[&str], Option<&str>); 2] = [(&[], None), (&["--no-ros2"], Some("kilted"))];
+    for (options, release) in off {
+        let output =
+            bench.record(options, &["./node"]).envs(release.map(|release| ("ROS_DISTRO", release))).output().unwrap();
+        assert!(output.status.success() && !said(&output).contains("ros2.so"), "{}", said(&output));
+        assert_eq!(bench.ros_events(), 0);
+    }
+}
+
+#[test]
+fn what_is_preloaded_already_stays() {
+    let bench = Bench::new();
+    let show = ["sh", "-c", "echo $LD_PRELOAD"];
+    let own = bench.path("libtracetools.so").display().to_string();
+    let output = bench.record(&[], &show).env("ROS_DISTRO", "jazzy").env("LD_PRELOAD", &own).output().unwrap();
+    let preload = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<&str> = preload.trim().split(':').collect();
+    assert!(names.len() == 2 && names[0] == own && names[1].ends_with("/libtaut_ros2.so"), "{preload}");
+    assert!(!Path::new(names[1]).exists(), "it goes with the session");
+}
+
+/// Nodes that were started by hand, and then a recorder; in one session, whose past it does not record.
+#[test]
+fn nodes_with_the_environment_are_recorded_later() {
+    let bench = Bench::new();
+    let session = bench.path("session").display().to_string();
+    let output = bench.taut(&["ros2", "env", "--session", &session]).env("LD_PRELOAD", "libasan.so").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::metadata(&session).unwrap().permissions().mode() & 0o777, 0o700);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let cache = bench.path("cache/taut/libtaut_ros2.so").display().to_string();
+    assert_eq!(lines, format!("export TAUT_SESSION={session}\nexport LD_PRELOAD=libasan.so:{cache}\n"));
+    let systemd = bench.taut(&["ros2", "env", "--session", &session, "--format", "systemd"]).output().unwrap();
+    let unit = format!("[Service]\nEnvironment=\"TAUT_SESSION={session}\"\nEnvironment=\"LD_PRELOAD={cache}\"\n");
+    assert_eq!(String::from_utf8(systemd.stdout).unwrap(), unit);
+
+    let mut node = Command::new(bench.path("node"));
+    node.arg("wait").env("TAUT_SESSION", &session).env("LD_PRELOAD", &cache);
+    let mut node = node.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut started = [0; 8];
+    std::io::Read::read_exact(node.stdout.as_mut().unwrap(), &mut started).unwrap();
+    let pid = node.id().to_string();
+    let recorder = bench
+        .taut(&["record", "--tier", "stamps", "-o", "run.mcap", "--pid", &pid])
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    let recorder = recorder.unwrap();
+    while !Path::new(&session).join("recorder").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::io::Write::write_all(node.stdin.as_mut().unwrap(), b"\n\n").unwrap();
+    assert!(node.wait().unwrap().success());
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(bench.ros_events(), 100);
+}
+
+/// As the loader does for a program with file capabilities; and a program that has the library is none of them.
+#[test]
+fn a_node_that_does_not_load_the_library_is_named_with_the_remedy() {
+    let bench = Bench::new();
+    let run = |seconds: u64, words: &[&str]| {
+        let mut command = bench.record(&["--duration", &seconds.to_string()], words);
+        said(&command.env("ROS_DISTRO", "kilted").stdin(std::process::Stdio::piped()).output().unwrap())
+    };
+    let warned = |text: &str| text.contains("is a ROS 2 node without libtaut_ros2.so") && text.contains("setcap -r");
+    // A busy machine looks seldom.
+    let lengths = [3, 10, 60];
+    assert!(
+        lengths
+            .iter()
+            .any(|seconds| warned(&run(*seconds, &["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 600 | ./node wait"])))
+    );
+    assert!(!warned(&run(3, &["sh", "-c", "sleep 600 | ./node wait"])));
+}
+
+#[test]
+fn a_session_of_others_is_refused_in_one_line() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("open")).unwrap();
+    fs::set_permissions(bench.path("open"), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = bench.taut(&["ros2", "env", "--session", "open"]).output().unwrap();
+    let text = said(&output);
+    assert!(!output.status.success() && text.lines().count() == 1 && text.contains("chmod 700"), "{text}");
+}

@@ -1,0 +1,90 @@
+/* What stands behind the preload in these tests: a libtracetools that counts, and the functions of rcl and rmw that the preload
+ * interposes, which return what a test can foresee. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+int stub_calls, stub_does;
+__attribute__((unused)) static bool is_traced(void) { return getenv("STUB_TRACES") != NULL; }
+
+#ifdef HUMBLE
+#define TRACEPOINT(event) \
+  void ros_trace_##event(void) { __atomic_fetch_add(&stub_calls, 1, __ATOMIC_RELAXED); }
+#else
+#define TRACEPOINT(event)                                                                 \
+  void ros_trace_##event(void) { __atomic_fetch_add(&stub_calls, 1, __ATOMIC_RELAXED); }  \
+  bool ros_trace_enabled_##event(void) { return is_traced(); }                            \
+  void ros_trace_do_##event(void) { __atomic_fetch_add(&stub_does, 1, __ATOMIC_RELAXED); }
+#endif
+TRACEPOINT(rcl_init)
+TRACEPOINT(rcl_node_init)
+TRACEPOINT(rmw_publisher_init)
+TRACEPOINT(rcl_publisher_init)
+TRACEPOINT(rclcpp_publish)
+TRACEPOINT(rcl_publish)
+TRACEPOINT(rmw_publish)
+TRACEPOINT(rmw_subscription_init)
+TRACEPOINT(rcl_subscription_init)
+TRACEPOINT(rclcpp_subscription_init)
+TRACEPOINT(rclcpp_subscription_callback_added)
+TRACEPOINT(rmw_take)
+TRACEPOINT(rcl_take)
+TRACEPOINT(rclcpp_take)
+TRACEPOINT(rcl_timer_init)
+TRACEPOINT(rclcpp_timer_callback_added)
+TRACEPOINT(rclcpp_timer_link_node)
+TRACEPOINT(rclcpp_callback_register)
+TRACEPOINT(callback_start)
+TRACEPOINT(callback_end)
+TRACEPOINT(rclcpp_executor_get_next_ready)
+TRACEPOINT(rclcpp_executor_wait_for_work)
+TRACEPOINT(rclcpp_executor_execute)
+#ifndef HUMBLE
+TRACEPOINT(rclcpp_intra_publish)
+TRACEPOINT(rclcpp_construct_ring_buffer)
+TRACEPOINT(rclcpp_buffer_to_ipb)
+TRACEPOINT(rclcpp_ipb_to_subscription)
+TRACEPOINT(rclcpp_ring_buffer_enqueue)
+TRACEPOINT(rclcpp_ring_buffer_dequeue)
+#endif
+#ifdef KILTED
+TRACEPOINT(rmw_client_init)
+TRACEPOINT(rmw_send_request)
+TRACEPOINT(rmw_take_request)
+TRACEPOINT(rmw_send_response)
+TRACEPOINT(rmw_take_response)
+#endif
+
+int32_t rcl_wait(void *set, int64_t timeout) { (void)set; return timeout == 7 ? 2 : 0; }
+int32_t rcl_timer_call_with_info(void *timer, int64_t *info) {
+  (void)timer;
+  info[0] = 1000;
+  info[1] = 1250;
+  return 0;
+}
+int32_t rcl_timer_call(void *timer) {
+  int64_t info[2];
+#ifdef HUMBLE
+  (void)timer; (void)info;
+  return 0;
+#else
+  return rcl_timer_call_with_info(timer, info);
+#endif
+}
+int32_t rcl_timer_fini(void *timer) { (void)timer; return 0; }
+int32_t rcl_node_fini(void *node) { (void)node; return 0; }
+int32_t rcl_publisher_fini(void *of, void *node) { (void)of; (void)node; return 0; }
+int32_t rcl_subscription_fini(void *of, void *node) { (void)of; (void)node; return 0; }
+int32_t rcl_service_fini(void *of, void *node) { (void)of; (void)node; return 0; }
+int32_t rcl_client_fini(void *of, void *node) { (void)of; (void)node; return 0; }
+int32_t rmw_take_with_info(const void *of, void *message, bool *taken, int64_t *info, void *allocation) {
+  (void)of; (void)allocation;
+  *taken = message != NULL;
+  info[0] = 5;
+  info[1] = 500;
+  info[2] = 3;
+  info[3] = 9;
+  info[5] = 0x10;
+  info[6] = 0x03;
+  return 0;
+}
