@@ -33,6 +33,8 @@ demo: setup ## Record a teleoperation loop as it was built and made right, 20 s 
 
 # Rust's harness cannot skip a test at run time: those that this machine could not run are in the file (trace/taut-skip).
 test: export TAUT_TEST_SKIPPED := $(CURDIR)/target/skipped-tests
+# The same cases of each property in every run; `cargo test` by itself draws others, and what it finds is mended there.
+test: export PROPTEST_RNG_SEED := 1
 test: setup ros2 ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)

@@ -655,5 +655,5 @@ fn a_process_without_a_session_is_said_to_give_kernel_events_only() {
     }
     assert_eq!(kernel.status.code(), Some(0), "{said}");
     assert!(said.contains("no stamps are recorded, only kernel events") && said.contains("TAUT_SESSION=DIR"), "{said}");
-    assert!(said.contains("there is nothing to report") && !said.contains("next:"), "{said}");
+    assert!(said.contains("shows what threads did, and no message") && !said.contains("next:"), "{said}");
 }
