@@ -171,14 +171,16 @@ fn rings_of_a_protocol_to_come_are_refused_by_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let script = r#"
         ring() { (printf "$1\\$2\\0\\0\\0"; head -c 65524 /dev/zero) > "$TAUT_SESSION/.tmp"; mv "$TAUT_SESSION/.tmp" "$TAUT_SESSION/$3"; }
-        ring TAUTRING 002 $$-0.taut
-        ring TAUTTELE 003 $$-0.telemetry
+        ring TAUTRING 011 $$-0.taut
+        ring TAUTTELE 011 $$-0.telemetry
         sleep 0.3
     "#;
     let record = ["record", "--tier", "stamps", "-o", "run.mcap", "--", "sh", "-c", script];
     let (code, _, said) = taut(&record, folder.path());
     assert_eq!(code, 0, "the robot comes first: {said}");
-    for why in ["-0.taut: protocol version 2, this taut knows 1", "telemetry protocol version 3, this taut knows 1"] {
+    for why in
+        ["-0.taut: protocol version 9, this taut knows 1 and 2", "telemetry protocol version 9, this taut knows 1"]
+    {
         let lines = said.lines().filter(|line| line.contains(why)).count();
         assert_eq!(lines, 1, "{why}: {said}");
     }

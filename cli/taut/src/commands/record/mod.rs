@@ -268,7 +268,9 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
 fn next(ending: &Ending, output: &str) -> String {
     match (ending.stamps + ending.ros_events, ending.kernel_events) {
         (0, 0) => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
-        (0, _) => format!("\ntaut: no stamps were recorded: taut report {output} shows what threads did, and no message"),
+        (0, _) => {
+            format!("\ntaut: no stamps were recorded: taut report {output} shows what threads did, and no message")
+        }
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
