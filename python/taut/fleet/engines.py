@@ -83,15 +83,22 @@ def files(all_days: Iterable[Path]) -> list[Path]:
 
 
 def damaged(all_files: Iterable[Path]) -> dict[Path, str]:
-    """The files that cannot be read to their end as a fleet's, and why. Reads each of them."""
-    found = {}
-    for file in all_files:
+    """The files that cannot be read to their end as a fleet's, and why. Reads groups of files and halves those that fail: a fleet has many
+    files, and mostly one is damaged."""
+    con, found = connected(), {}
+    groups = [list(all_files)]
+    while groups:
+        if not (group := groups.pop()):
+            continue
         try:
-            table = typed(connected().read_parquet(str(file), hive_partitioning=False), str(file))
+            table = typed(con.read_parquet([str(file) for file in group], hive_partitioning=False), str(group[0]))
             table.aggregate(**{name: table[name].hash().max() for name in COLUMNS}).execute()
         except Exception as error:
-            # DuckDB says a page; its first line tells.
-            found[file] = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+            if len(group) > 1:
+                groups += [group[: len(group) // 2], group[len(group) // 2 :]]
+                continue
+            # DuckDB names a page of its documentation below; the first line is the reason.
+            found[group[0]] = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
     return found
 
 
