@@ -42,8 +42,8 @@ SHORTER = [
     (r"(taut bus(?!.*--duration).*--rate \d+)", r"\1 --duration 1"),
     (r"--cpus 2,3", "--cpus 0,1"),
     (r"--max-time \d+", "--max-time 6"),
-    (r"taut probe(?!.*--(duration|read|sleep))", "taut probe --duration 1s"),
-    (r"taut probe(?=.*--vary)(?!.*--rounds)", "taut probe --rounds 1"),
+    (r"taut wakeup(?!.*--(duration|read|sleep))", "taut wakeup --duration 1s"),
+    (r"taut wakeup(?=.*--vary)(?!.*--rounds)", "taut wakeup --rounds 1"),
 ]
 # Commands whose exit code 1 says what they found.
 VERDICT = re.compile(r"\btaut (doctor|gate|guard|lab)\b|\bworkloads\.")

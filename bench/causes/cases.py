@@ -19,7 +19,7 @@ class Kind:
 
 
 KINDS = [
-    Kind("work", "computes longer", ("work",)),
+    Kind("work", "computes longer", ("cpu",)),
     Kind("syscall", "reads /dev/zero", ("syscall",)),
     Kind("preempted_fifo", "SCHED_FIFO hog on the same CPU", ("preempted",), waits_for_cpu=True),
     Kind("preempted_equal", "hog of equal priority on the same CPU", ("preempted",), alone=True, waits_for_cpu=True),
@@ -30,7 +30,7 @@ KINDS = [
     Kind("lock_process", "lock held over a sleep by another process", ("lock",)),
     Kind("gil_python", "GIL held by Python code of another thread", ("gil",), ("python",)),
     Kind("gil_c", "GIL held by a C call of another thread", ("gil",), ("python",)),
-    Kind("io_work", "pipe to a process that asks another, which computes", ("work",)),
+    Kind("io_work", "pipe to a process that asks another, which computes", ("cpu",)),
     Kind("io_sleep", "socket to a process that asks another, which sleeps", ("sleep",)),
     Kind("io_outside_socket", "TCP socket of a process that nobody records", ("io",)),
     Kind("io_outside_pipe", "pipe of a process that nobody records", ("io",)),

@@ -305,7 +305,7 @@ class Kind:
 
 
 class Work(Kind):
-    name, cause = "work", "work"
+    name, cause = "work", "cpu"
 
     def strike(self, ns: int) -> None:
         progress = Progress()
@@ -685,7 +685,7 @@ class Chain(Kind):
 
 
 class ChainToWork(Chain):
-    name, cause = "io_work", "work"
+    name, cause = "io_work", "cpu"
 
 
 class ChainToSleep(Chain):

@@ -46,18 +46,18 @@ class Case:
 KINDS = {
     "lock": (("lock",), "lock:cfg_lock"),
     "pi_lock": (("lock",), "lock:cfg_lock"),
-    "work": (("work",), "work"),
+    "work": (("cpu",), "cpu"),
     "sleep": (("sleep",), "sleep"),
     "preempted": (("preempted", "wakeup"), "thread:hog"),
     "own_priority": (("preempted", "wakeup"), "thread:hog"),
     "quota": (("throttled",), "throttled"),
     "gil": (("gil",), "gil"),
-    "semaphore": (("work",), "work"),
-    "atomic_wait": (("work",), "work"),
-    "condition": (("work",), "work"),
-    "condvar": (("work",), "work"),
-    "mpsc": (("work",), "work"),
-    "queue": (("work",), "work"),
+    "semaphore": (("cpu",), "cpu"),
+    "atomic_wait": (("cpu",), "cpu"),
+    "condition": (("cpu",), "cpu"),
+    "condvar": (("cpu",), "cpu"),
+    "mpsc": (("cpu",), "cpu"),
+    "queue": (("cpu",), "cpu"),
     "overload": (("queued",), None),
 }
 LOADS = (0.2, 0.5, 0.8, 0.95)
@@ -201,10 +201,11 @@ def measure(
     predictions = []
     if off:
         measured = sorted(message["total_ns"] for message in off["all"])
-        found = next(w for w in on["what_if"] if w["without"] == without)
-        for predicted in found["quantiles"]:
-            truth = measured[math.ceil(predicted["quantile"] * len(measured)) - 1]
-            predictions.append({**predicted, "measured_ns": truth})
+        found = next(w for w in on["predictions"] if w["without"] == without)
+        for found_at in found["quantiles"]:
+            truth = measured[math.ceil(found_at["quantile"] * len(measured)) - 1]
+            low_ns, high_ns = found_at["interval"]
+            predictions.append({**found_at, "low_ns": low_ns, "high_ns": high_ns, "measured_ns": truth})
     return {
         "name": case.name,
         "program": case.program,

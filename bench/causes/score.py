@@ -22,8 +22,8 @@ def read_explanation(explanation: dict) -> tuple[dict[int, Budget], dict[int, in
     budgets, totals = {}, {}
     for message in chain.get("all", []):
         budget: Counter[str] = Counter()
-        for piece in message["budget"]:
-            budget[piece["cause"]] += int(piece["ns"])
+        for piece in message["causes"]:
+            budget[piece["cause"]] += int(piece["time_ns"])
         budgets[int(message["id"])] = dict(budget)
         totals[int(message["id"])] = int(message["total_ns"])
     return budgets, totals, chain
@@ -37,8 +37,8 @@ def score(truth: list[dict], explanation: dict) -> dict:
     truth = [message for message in truth if not is_disturbed(message)]
     untouched = [message for message in truth if not message["injections"]]
     usual = median_budget(budgets[message["id"]] for message in untouched)
-    # A message's own work is known and differs: for times of `work` it is taken out.
-    usual_overhead = median_of(budgets[m["id"]].get("work", 0) - m["work_ns"] for m in untouched)
+    # A message's own work is known and differs: for times of `cpu` it is taken out.
+    usual_overhead = median_of(budgets[m["id"]].get("cpu", 0) - m["work_ns"] for m in untouched)
     result: dict = {
         "messages": len(truth),
         "disturbed": known - len(truth),
@@ -71,8 +71,8 @@ def score(truth: list[dict], explanation: dict) -> dict:
                 if i is not injection and set(BY_NAME[i["kind"]].causes) & set(causes)
             )
             found = sum(excess.get(cause, 0) for cause in causes) - others
-            if "work" in causes:
-                found = budget.get("work", 0) - message["work_ns"] - usual_overhead - others
+            if "cpu" in causes:
+                found = budget.get("cpu", 0) - message["work_ns"] - usual_overhead - others
             error = found - injection["measured_ns"]
             result["errors"].append([injection["kind"], injection["measured_ns"], error])
             wrong_time |= abs(error) > max(LIMIT_NS, LIMIT_RATIO * injection["measured_ns"])
@@ -94,11 +94,12 @@ def score(truth: list[dict], explanation: dict) -> dict:
     result["tail_unknown_ns"] = sum(budgets[i].get("unknown", 0) for i in late)
     result["all_ns"] = sum(totals.values())
     result["all_unknown_ns"] = sum(budget.get("unknown", 0) for budget in budgets.values())
-    innocent = [verdict for verdict in chain["verdicts"] if "innocent" in verdict["suspect"]]
+    contributes = [h["hypothesis"] for h in chain["hypotheses"] if h["result"] == "contributes"]
+    innocent = [h["hypothesis"] for h in chain["hypotheses"] if "innocent" in h["hypothesis"]]
     result["innocent_judged"] = len(innocent)
-    result["innocent_guilty"] = sum(bool(verdict["contended"]) for verdict in innocent)
-    result["guilty"] = [verdict["suspect"] for verdict in chain["verdicts"] if verdict["contended"]]
-    result["what_if"] = {w["without"]: w["p99_ns"] for w in chain["what_if"]}
+    result["innocent_guilty"] = sum(name in contributes for name in innocent)
+    result["guilty"] = contributes
+    result["what_if"] = {w["without"]: w["p99_ns"] for w in chain["predictions"]}
     result["p99_ns"] = quantile(list(totals.values()), 0.99)
     return result
 

@@ -15,11 +15,12 @@ def explanation(budgets: dict[int, dict[str, int]], innocent: bool = False) -> d
             "id": str(id) if id % 2 else id,
             "start_ns": 0,
             "total_ns": sum(budget.values()),
-            "budget": [{"cause": cause, "detail": "", "ns": ns} for cause, ns in budget.items()],
+            "causes": [{"cause": cause, "detail": "", "time_ns": ns} for cause, ns in budget.items()],
         }
         for id, budget in budgets.items()
     ]
-    verdicts = [{"suspect": "lock:innocent", "contended": innocent, "tail_share": 0.0}]
+    result = "contributes" if innocent else "does_not_contribute"
+    hypotheses = [{"hypothesis": "lock:innocent", "result": result, "tail_share": 0.0}]
     what_if = [{"without": "lock:thread_lock", "p50_ns": 1, "p99_ns": 250_000}]
     return {
         "chains": [
@@ -27,14 +28,14 @@ def explanation(budgets: dict[int, dict[str, int]], innocent: bool = False) -> d
                 "name": "start → end",
                 "messages": len(messages),
                 "all": messages,
-                "verdicts": verdicts,
-                "what_if": what_if,
+                "hypotheses": hypotheses,
+                "predictions": what_if,
             }
         ]
     }
 
 
-USUAL = {"work": 201_000, "wakeup": 3_000}
+USUAL = {"cpu": 201_000, "wakeup": 3_000}
 
 
 def test_a_lock_wait_that_is_found_counts_as_right() -> None:
@@ -57,7 +58,7 @@ def test_a_lock_wait_that_is_called_io_is_a_failure_with_its_budget() -> None:
 
 def test_own_work_is_known_and_taken_out_of_the_error_of_injected_work() -> None:
     busy = message(2, ("work", 1_000_000)) | {"work_ns": 290_000}
-    result = score([message(1), busy], explanation({1: USUAL, 2: {"work": 1_291_000}}))
+    result = score([message(1), busy], explanation({1: USUAL, 2: {"cpu": 1_291_000}}))
     assert result["errors"] == [["work", 1_000_000, 0]]
 
 

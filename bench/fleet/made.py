@@ -15,14 +15,14 @@ CHAIN = "camera → drive"
 # Position, hop, cause: middle in µs, octaves of its body, share of messages that it takes part in, share of them in a tail of 4 octaves.
 PLACES: list[tuple[int, str, str, float, float, float, float]] = [
     (0, "", "", 6800, 0.35, 1, 0.02),
-    (0, "", "work", 5200, 0.3, 1, 0.001),
+    (0, "", "cpu", 5200, 0.3, 1, 0.001),
     (0, "", "gil", 350, 1.2, 0.6, 0.03),
     (0, "", "preempted", 90, 1.5, 0.08, 0.1),
     (0, "", "wakeup", 60, 0.8, 1, 0.01),
     (1, "camera → detect", "", 2100, 0.3, 1, 0.005),
-    (1, "camera → detect", "work", 2000, 0.3, 1, 0.001),
+    (1, "camera → detect", "cpu", 2000, 0.3, 1, 0.001),
     (2, "detect → plan", "", 2900, 0.4, 1, 0.02),
-    (2, "detect → plan", "work", 2300, 0.3, 1, 0.001),
+    (2, "detect → plan", "cpu", 2300, 0.3, 1, 0.001),
     (2, "detect → plan", "gil", 330, 1.2, 0.6, 0.03),
     (3, "plan → send", "", 900, 0.35, 1, 0.01),
     (3, "plan → send", "preempted", 90, 1.5, 0.05, 0.1),

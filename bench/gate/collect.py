@@ -121,7 +121,7 @@ class Collection:
         command = [*self.program(system), "--seconds", SECONDS[system], "--seed", seed, *words]
         if is_pinned:
             command = ["taskset", "-c", pinned_cpu(), *command]
-        record = [self.taut, "record", "--quiet", "--probe", "-o", self.recording, "--", *command]
+        record = [self.taut, "record", "--quiet", "--wakeup", "-o", self.recording, "--", *command]
         began = time.monotonic()
         failed = run(record)
         recorded = time.monotonic()

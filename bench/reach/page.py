@@ -360,8 +360,8 @@ the usual ones; *worst cycle*: where the time of the longest one went. A reach's
 def budget(messages: list[dict], leave: tuple[str, ...]) -> str:
     if not messages:
         return ""
-    parts = [part for part in messages[0]["budget"] if part["cause"] not in leave]
-    named = [f"{part['cause']} {part['detail']} {part['ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]]
+    parts = [part for part in messages[0]["causes"] if part["cause"] not in leave]
+    named = [f"{part['cause']} {part['detail']} {part['time_ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]]
     return f"{messages[0]['total_ns'] / 1e6:.1f} ms: {', '.join(named)}"
 
 

@@ -30,7 +30,7 @@ DEMOS = {
         "a small arm leads a large one, 50 setpoints a second; all nodes are threads of one interpreter",
         ("numpy",),
         tuple(SOURCE.split()),
-        "explain {run} --suspect gil --suspect lock:sdk_lock",
+        "explain {run} --hypothesis gil --hypothesis lock:sdk_lock",
     ),
     "quad": Demo(
         "a quadruped trots on twelve simulated servos on four buses, 400 cycles a second",
@@ -42,7 +42,7 @@ DEMOS = {
         "an arm reaches over a wall: planner, controller and client, four processes over DDS",
         ("numpy", "mujoco", "ompl", "ruckig", "cyclonedds"),
         (),
-        "explain {run} --suspect process:planner",
+        "explain {run} --hypothesis process:planner",
     ),
 }
 SECONDS = 15.0

@@ -21,7 +21,7 @@ LINES = ["#1f5fae", "#b35400", "#4d7c0f", "#8b3a8f", "#0e7c86", "#b3382c", "#6b5
 INK = "#1c1e21"
 # Causes of one family share a hue, as in the report: own doing, taken by others, locks, the way to the CPU, waits.
 CAUSES = {
-    "work": "#8fa3b8",
+    "cpu": "#8fa3b8",
     "syscall": "#6d849c",
     "page_fault": "#f0cd8a",
     "wakeup": "#e0ad4a",
@@ -107,7 +107,7 @@ def latency(chain: "Chain", axes: "Axes | None" = None) -> "Axes":
 
 
 def causes(chain: "Chain", axes: "Axes | None" = None) -> "Axes":
-    """What messages' time was spent on, on the average, from the usual ones to the latest."""
+    """What messages' time was spent on, on the average, from typical ones to the latest."""
     axes = axes or _axes()
     table = chain.run.messages
     rows = chain.rows(table)

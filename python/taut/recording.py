@@ -158,7 +158,7 @@ class Chain:
         return plots.latency(self, axes)
 
     def plot_causes(self, axes: "Axes | None" = None) -> "Axes":
-        """What the usual and the late messages' time was spent on."""
+        """What typical and late messages' time was spent on."""
         from taut import plots
 
         return plots.causes(self, axes)

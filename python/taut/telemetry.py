@@ -13,7 +13,7 @@
 >>> log.row["joint"]["position"][2] = 0.5    # the row is a numpy array: fill it in place
 >>> log.write()                              # one copy of it into the ring
 
-Or with an object of a dataclass, whose fields are then copied one by one (docs/log.md):
+Or with an object of a dataclass, whose fields are then copied one by one (docs/telemetry.md):
 
 >>> from dataclasses import dataclass
 >>> from typing import Annotated

@@ -163,7 +163,7 @@ def test_latencies_are_plain_messages_of_the_copy(run: Path) -> None:
     # Also of messages that were dropped and so have no latency of the whole way.
     assert len(periods) == chain["messages"] - 1 > len(found[f"/latency/{name}"]) - 1 and min(periods) > 0
     # A layout shows the delays and the periods, and no ids.
-    subprocess.run([TAUT, "log", copy, "--layouts"], check=True, capture_output=True)
+    subprocess.run([TAUT, "telemetry", copy, "--layouts"], check=True, capture_output=True)
     layout = copy.with_suffix(".foxglove.json").read_text()
     assert "/period/" in layout and ".duration_us" in layout and ".message" not in layout
     for message, way_us in found[f"/latency/{name}"].items():

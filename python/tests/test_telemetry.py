@@ -126,15 +126,15 @@ def test_two_versions_of_a_struct_are_matched_by_name(tmp_path: Path) -> None:
 def test_live_view_refuses_what_it_cannot_serve(run: Path, tmp_path: Path, words: list[str], said: str) -> None:
     growing = tmp_path / "growing.mcap"
     growing.write_bytes(run.read_bytes()[:-1])
-    done = subprocess.run([TAUT, "log", growing, *words], capture_output=True, text=True)
+    done = subprocess.run([TAUT, "telemetry", growing, *words], capture_output=True, text=True)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_there_is_no_live_view_of_what_has_ended(run: Path, tmp_path: Path) -> None:
-    done = subprocess.run([TAUT, "log", run, "--live", "0"], capture_output=True, text=True)
+    done = subprocess.run([TAUT, "telemetry", run, "--live", "0"], capture_output=True, text=True)
     assert done.returncode == 2 and "has ended; " in done.stderr and done.stderr.count("\n") == 1, done.stderr
     (tmp_path / "no.mcap").write_bytes(bytes(5000))
-    done = subprocess.run([TAUT, "log", tmp_path / "no.mcap", "--live", "0"], capture_output=True, text=True)
+    done = subprocess.run([TAUT, "telemetry", tmp_path / "no.mcap", "--live", "0"], capture_output=True, text=True)
     assert done.returncode == 2 and "no.mcap: " in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
@@ -149,7 +149,7 @@ def test_units_and_constants_stand_in_the_schema(run: Path) -> None:
 
 def test_taut_log_prints_one_channel_and_writes_layouts(run: Path) -> None:
     def taut(*arguments: str) -> str:
-        return subprocess.run([TAUT, "log", run, *arguments], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([TAUT, "telemetry", run, *arguments], capture_output=True, text=True, check=True).stdout
 
     channels = {channel["topic"]: channel for channel in json.loads(taut("--format", "json"))["channels"]}
     assert {topic: channel["messages"] for topic, channel in channels.items()} == {

@@ -60,7 +60,7 @@ impl Chain {
 
 impl Kind for Chain {
     fn name(&self) -> (&'static str, &'static str, &'static str) {
-        if self.works { ("io_work", "work", "far") } else { ("io_sleep", "sleep", "far") }
+        if self.works { ("io_work", "cpu", "far") } else { ("io_sleep", "sleep", "far") }
     }
     fn strike(&mut self, ns: u64) {
         write_number(&mut self.ask, ns);

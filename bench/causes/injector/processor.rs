@@ -22,7 +22,7 @@ pub struct Work {
 
 impl Kind for Work {
     fn name(&self) -> (&'static str, &'static str, &'static str) {
-        ("work", "work", "")
+        ("work", "cpu", "")
     }
     fn strike(&mut self, ns: u64) {
         let mut progress = Progress::default();

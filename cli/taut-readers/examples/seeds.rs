@@ -117,7 +117,7 @@ const INTERVALS: &[u8] = b"#[Histogram log format version 1.3]\n#[StartTime: 1.0
 
 const SETTINGS: &[u8] =
     b"[[chain]]\nname = \"all\"\npoints = [\"a\", \"b\", \"c\"]\ndeadline_ms = 20\nmissed_max_percent = 0.1\n\
-    dropped_max_percent = 1\n[[chain.budget]]\nhop = \"a \xe2\x86\x92 b\"\nfigure = \"own.p99\"\nmax_ms = 2\n[gate]\n\
+    dropped_max_percent = 1\n[[chain.limit]]\nhop = \"a \xe2\x86\x92 b\"\nfigure = \"own.p99\"\nmax_ms = 2\n[gate]\n\
     metrics = [\"hops.work.p50\", \"missed\"]\nminimum_effect_percent = 5\nequivalence_us = 5\n";
 
 /// What a viewer sends, as a client must: masked, here with a mask that changes nothing.

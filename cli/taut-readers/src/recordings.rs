@@ -132,7 +132,7 @@ pub fn reported(bytes: &[u8]) {
         assert_eq!(page.matches("</script").count(), 2, "its data and its program, and nothing foreign");
         taut_report::terminal(named, Style::default());
         taut_report::markdown(named);
-        taut_report::explanation(named, Asked { messages: &[], suspects: false }, Style::default());
+        taut_report::explanation(named, Asked { messages: &[], hypotheses: false }, Style::default());
         assert!(taut_report::json(&[named]).is_object());
     }
 }

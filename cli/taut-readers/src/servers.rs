@@ -15,7 +15,7 @@ pub fn metrics_request(bytes: &[u8]) {
     assert!(body.len().to_string() == length || body.is_empty(), "{head} {}", body.len());
 }
 
-/// A viewer of `taut log --live`: with what it sends as it is, and behind a handshake that is right.
+/// A viewer of `taut telemetry --live`: with what it sends as it is, and behind a handshake that is right.
 pub fn viewer_messages(bytes: &[u8]) {
     let upgraded = b"HTTP/1.1 101 ";
     let answer = viewed(bytes, b"");

@@ -6,9 +6,12 @@
 mod say;
 
 mod address;
+mod analyse;
 mod commands;
 mod config;
 mod exit;
+mod format;
+mod groups;
 mod input;
 #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
 mod names;
@@ -20,13 +23,13 @@ mod time;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use exit::Codes;
 
-/// Find out why a robot control loop jitters.
+/// Find out why a robot control loop is late.
 ///
-/// taut records where each message was and when, and says how late the loop runs,
-/// hop by hop, where its setpoints ended, and whose time it was.
+/// taut records where each message was and when. It reports latency hop by hop, where messages ended, and which causes
+/// the excess latency of late ones has.
 #[derive(Parser)]
 #[command(
     name = "taut",
@@ -44,25 +47,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Probe(commands::probe::Args),
-    Doctor(commands::doctor::Args),
     Record(commands::record::Args),
+    Top(commands::top::Args),
     Report(commands::report::Args),
     Explain(commands::explain::Args),
-    Flame(commands::flame::Args),
+    Flamegraph(commands::flamegraph::Args),
+    Compare(commands::compare::Args),
+    Gate(Box<commands::gate::Args>),
+    Fleet(commands::fleet::Args),
+    Doctor(commands::doctor::Args),
+    Wakeup(commands::wakeup::Args),
+    Lab(commands::lab::Args),
+    Import(commands::import::Args),
     Export(commands::export::Args),
     Recover(commands::recover::Args),
-    Top(commands::top::Args),
-    Log(commands::log::Args),
-    Import(commands::import::Args),
-    Budget(commands::budget::Args),
+    Telemetry(commands::telemetry::Args),
     Bus(commands::bus::Args),
-    Lab(commands::lab::Args),
     Guard(commands::guard::Args),
-    Diff(commands::diff::Args),
-    Gate(Box<commands::gate::Args>),
     Demo(commands::demo::Args),
-    Fleet(commands::fleet::Args),
     Ros2(commands::ros2::Args),
     Completions(commands::completions::Args),
 }
@@ -71,46 +73,46 @@ fn main() -> ExitCode {
     #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
     names::by_files_and_dns();
     taut_capture::heed_children();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            say!("taut: {}", one_line(&error));
-            return ExitCode::from(if runs_a_command() { exit::RECORD_FAILED } else { exit::BAD_INPUT });
-        }
-        // Help, or the version.
-        Err(error) => match error.print() {
-            Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
-                say!("taut: stdout: {failed}");
-                return ExitCode::from(exit::IO_FAILED);
+    let cli =
+        match groups::grouped(Cli::command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+            Ok(cli) => cli,
+            Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                say!("taut: {}", one_line(&error));
+                return ExitCode::from(if runs_a_command() { exit::RECORD_FAILED } else { exit::BAD_INPUT });
             }
-            _ => return ExitCode::from(error.exit_code() as u8),
-        },
-    };
+            // Help, or the version.
+            Err(error) => match error.print() {
+                Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => {
+                    say!("taut: stdout: {failed}");
+                    return ExitCode::from(exit::IO_FAILED);
+                }
+                _ => return ExitCode::from(error.exit_code() as u8),
+            },
+        };
     let codes = match &cli.command {
         Command::Record(args) if args.runs_a_command() => Codes::Command,
-        Command::Probe(args) if args.becomes_a_command() => Codes::Command,
+        Command::Wakeup(args) if args.becomes_a_command() => Codes::Command,
         _ => Codes::Own,
     };
     let done = match cli.command {
-        Command::Doctor(args) => commands::doctor::run(&args),
-        Command::Probe(args) => commands::probe::run(&args),
         Command::Record(args) => commands::record::run(&args),
+        Command::Top(args) => commands::top::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
-        Command::Flame(args) => commands::flame::run(&args),
+        Command::Flamegraph(args) => commands::flamegraph::run(&args),
+        Command::Compare(args) => commands::compare::run(&args),
+        Command::Gate(args) => commands::gate::run(&args),
+        Command::Fleet(args) => commands::fleet::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Wakeup(args) => commands::wakeup::run(&args),
+        Command::Lab(args) => commands::lab::run(&args),
+        Command::Import(args) => commands::import::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
-        Command::Top(args) => commands::top::run(&args),
-        Command::Log(args) => commands::log::run(&args),
-        Command::Import(args) => commands::import::run(&args),
-        Command::Budget(args) => commands::budget::run(&args),
+        Command::Telemetry(args) => commands::telemetry::run(&args),
         Command::Bus(args) => commands::bus::run(&args),
-        Command::Lab(args) => commands::lab::run(&args),
         Command::Guard(args) => commands::guard::run(&args),
-        Command::Diff(args) => commands::diff::run(&args),
-        Command::Gate(args) => commands::gate::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
-        Command::Fleet(args) => commands::fleet::run(&args),
         Command::Ros2(args) => commands::ros2::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };

@@ -33,7 +33,7 @@ fn refuses(arguments: &[&str], text: &str) {
 #[test]
 fn this_machine_is_examined_whatever_it_is() {
     taut(&[]).success().stdout(predicate::str::is_match(r"^\d+ good, \d+ bad").unwrap());
-    let value = json(&["--json"]);
+    let value = json(&["--format", "json"]);
     assert_eq!(value["kind"], "doctor");
     let findings = value["findings"].as_array().unwrap();
     assert!(findings.len() >= 30, "{} checks", findings.len());
@@ -58,13 +58,13 @@ fn strict_fails_on_what_is_bad() {
 #[test]
 fn a_named_interface_port_and_process_are_looked_at() {
     let pi = machine("raspberry-pi-5");
-    let value = json(&["--machine", &pi, "--json", "--interface", "eth0", "--tty", "ttyUSB0", "--cpus", "3"]);
+    let value = json(&["--machine", &pi, "--format", "json", "--interface", "eth0", "--tty", "ttyUSB0", "--cpus", "3"]);
     let of = |id: &str| value["findings"].as_array().unwrap().iter().find(|f| f["id"] == id).unwrap().clone();
     assert_eq!(of("coalescing")["undo"], "ethtool -C eth0 adaptive-rx off rx-usecs 49");
     assert_eq!(of("ftdi-latency")["remedy"]["commands"][0], "echo 1 > /sys/class/tty/ttyUSB0/device/latency_timer");
     assert_eq!(of("isolation")["value"], "CPU 3, except from interrupts of multi-queue devices");
     let own = std::process::id().to_string();
-    let value = json(&["--pid", &own, "--json"]);
+    let value = json(&["--pid", &own, "--format", "json"]);
     let policy = value["findings"].as_array().unwrap().iter().find(|f| f["id"] == "loop-policy").unwrap().clone();
     assert_eq!(policy["state"], "bad", "tests are ordinary threads");
     assert_eq!(value["asked"]["pid"].to_string(), own);
@@ -88,15 +88,15 @@ fn the_script_is_one_and_changes_nothing_by_itself() {
 fn a_machine_written_down_is_examined_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("here.txt").display().to_string();
-    let here = json(&["--write-down", &path, "--json"]);
-    let there = json(&["--machine", &path, "--json"]);
+    let here = json(&["--write-down", &path, "--format", "json"]);
+    let there = json(&["--machine", &path, "--format", "json"]);
     assert_eq!(here["findings"], there["findings"]);
     assert_eq!(here["machine"], there["machine"]);
 }
 
 #[test]
 fn every_check_is_listed() {
-    let list = json(&["--list", "--json"]);
+    let list = json(&["--list", "--format", "json"]);
     let checks = list["checks"].as_array().unwrap();
     assert!(checks.len() >= 30);
     for check in checks {
@@ -111,9 +111,11 @@ fn every_check_is_listed() {
 fn output_goes_to_a_file_or_to_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("doctor.json");
-    taut(&["--machine", &machine("laptop"), "--json", "-o", &path.display().to_string()]).success().stdout("");
+    taut(&["--machine", &machine("laptop"), "--format", "json", "-o", &path.display().to_string()])
+        .success()
+        .stdout("");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["schema_version"], 2);
     refuses(&["--machine", &machine("laptop"), "-o", "no/such/folder.txt"], "no/such/folder.txt");
 }
 
@@ -140,7 +142,7 @@ static MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// A check of this machine whose remedy is one value for one file that this user may write.
 fn changeable() -> Option<(String, String)> {
-    let value = json(&["--json"]);
+    let value = json(&["--format", "json"]);
     let findings = value["findings"].as_array().unwrap().clone();
     // Harmless for the few milliseconds.
     let wanted = ["stat-interval", "compaction", "timer-migration", "swappiness", "ip-fragments"];
@@ -164,7 +166,7 @@ fn a_remedy_is_measured_only_when_allowed_and_is_taken_back() {
     refuses(&["--measure", &id], "add --allow-changes");
     let measure = ["--measure", &id, "--allow-changes", "--duration", "300ms", "--rounds", "2"];
     taut(&measure).success().stdout(predicate::str::contains("too few rounds")).stderr(predicate::str::contains(&file));
-    let value = json(&[&measure[..], &["--json"]].concat());
+    let value = json(&[&measure[..], &["--format", "json"]].concat());
     assert_eq!(value["measured"]["rounds"].as_array().unwrap().len(), 2);
     assert!(value["measured"]["before"]["n"].as_u64().unwrap() > 0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);

@@ -141,7 +141,7 @@ fn failures_of_record_are_apart_from_those_of_its_command() {
     folder.write("interpreted", "#!/no/such/interpreter\n");
     std::fs::set_permissions(folder.path("interpreted"), std::fs::Permissions::from_mode(0o755)).unwrap();
     folder.write("text", "no program");
-    for probe in [&[][..], &["--probe"]] {
+    for probe in [&[][..], &["--wakeup"]] {
         let record = |command: &str, code| ends(&folder, &[&["record", "-q"], probe, &["--", command]].concat(), code);
         record("no-such-command", 127);
         record("./missing", 127);
@@ -198,13 +198,13 @@ fn stdout_that_takes_nothing_is_an_io_failure_of_every_command() {
         &["report", run, "--format", "json"],
         &["report", run, run],
         &["explain", run],
-        &["flame", run],
+        &["flamegraph", run],
         &["export", "csv", run, "-o", "-"],
         &["doctor"],
         &["doctor", "--list"],
-        &["probe", "--duration", "100ms", "-q"],
+        &["wakeup", "--duration", "100ms", "-q"],
         &["completions", "bash"],
-        &["budget", "--preset", "pi3hat"],
+        &["bus", "budget", "--preset", "pi3hat"],
         &["bus", "sim:1", "--query", "1,1"],
     ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -225,7 +225,7 @@ fn a_damaged_recording_is_read_as_far_as_it_goes() {
         &["report", damaged, "--format", "json"],
         &["report", damaged, "run.mcap"],
         &["explain", damaged],
-        &["flame", damaged],
+        &["flamegraph", damaged],
         &["export", "csv", damaged, "-o", "out.csv"],
         &["export", "perfetto", damaged, "-o", "out.json"],
         &["recover", damaged, "-o", "clean.mcap"],
@@ -239,7 +239,7 @@ fn a_damaged_recording_is_read_as_far_as_it_goes() {
     let is_lost = lost("lost_stamps") + lost("lost_kernel_events") > 0;
     assert_eq!(report.status.code(), Some(if is_lost { 5 } else { 0 }));
     assert_eq!(found["damage"].as_array().unwrap().len(), 0);
-    for command in ["report", "explain", "flame", "recover"] {
+    for command in ["report", "explain", "flamegraph", "recover"] {
         ends(&folder, &[command, "missing.mcap"], 2);
     }
 }
@@ -265,10 +265,10 @@ fn what_this_user_may_not_do_has_a_code_of_its_own() {
     ends(&["record", "--pid", &ours], 3);
     ends(&["record", "--pid", &ours, "--tier", "full", "--session", "/tmp"], 2);
     ends(&["record", "--tier", "full", "--", "true"], 125);
-    for command in ["report", "explain", "flame", "recover"] {
+    for command in ["report", "explain", "flamegraph", "recover"] {
         ends(&[command, "secret.mcap"], 3);
     }
-    ends(&["probe", "--policy", "fifo", "--duration", "100ms"], 3);
+    ends(&["wakeup", "--policy", "fifo", "--duration", "100ms"], 3);
     ends(&["report", "missing.mcap"], 2);
 }
 
@@ -298,7 +298,7 @@ fn what_is_interrupted_before_it_is_done_says_by_which_signal() {
         for arguments in [
             &["record", "-q", "--ignore-loss", "--pid", &pid, "--duration", "1000", "-o", "pid.mcap"][..],
             &["record", "-q", "--", "sleep", "1000"],
-            &["probe", "--duration", "1000", "-q"],
+            &["wakeup", "--duration", "1000", "-q"],
             &["bus", "sim:1", "--query", "1,1", "--rate", "10", "--duration", "1000"],
         ] {
             let child = taut(&folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -322,13 +322,13 @@ fn what_is_interrupted_before_it_is_done_says_by_which_signal() {
 #[test]
 fn a_closed_stdout_changes_no_exit_code() {
     let Some(folder) = recordings() else { return };
-    let limit = "[[chain.budget]]\nfigure = \"total.p50\"\nmax_ms = 0.000001\n";
+    let limit = "[[chain.limit]]\nfigure = \"total.p50\"\nmax_ms = 0.000001\n";
     folder.write("taut.toml", &format!("[[chain]]\npoints = [\"a\", \"b\"]\n{limit}"));
     // Its reading end is closed when it is returned.
     let closed = || Stdio::from(std::io::pipe().unwrap().1);
     for (arguments, codes) in [
         (&["report", "damaged.mcap"][..], [5, 5]),
-        (&["gate", "--budgets", "--candidate", "run.mcap", "--junit", "gate.xml"], [1, 4]),
+        (&["gate", "--limits", "--candidate", "run.mcap", "--junit", "gate.xml"], [1, 4]),
         (&["export", "csv", "run.mcap", "-o", "-"], [0, 0]),
     ] {
         let closed = taut(&folder, arguments).stdout(closed()).status().unwrap().code();

@@ -153,23 +153,23 @@ fn the_hog_contributes_and_the_lock_does_not() {
     assert!(number(&cause["tail_share"]) > 0.99, "{cause}");
     let sum: f64 = chain["causes"].as_array().unwrap().iter().map(|c| number(&c["tail_share"])).sum();
     assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-    let verdict = |suspect: &str| {
-        chain["verdicts"]
+    let hypothesis = |name: &str| {
+        chain["hypotheses"]
             .as_array()
             .unwrap()
             .iter()
-            .find(|v| v["suspect"] == suspect)
-            .unwrap_or_else(|| panic!("{suspect} is not judged"))
+            .find(|v| v["hypothesis"] == name)
+            .unwrap_or_else(|| panic!("{name} is not judged"))
     };
-    assert_eq!(verdict("preempted")["contended"], true);
-    assert_eq!(verdict("preempted")["touched"], 80);
-    assert_eq!(verdict("lock:sdk_lock")["contended"], false);
+    assert_eq!(hypothesis("preempted")["result"], "contributes");
+    assert_eq!(hypothesis("preempted")["messages"], 80);
+    assert_eq!(hypothesis("lock:sdk_lock")["result"], "does_not_contribute");
     // From the switch to the wake: the wait itself, without the way back to the CPU.
-    assert_eq!(verdict("lock:sdk_lock")["wait"]["p50_ns"], 49_000);
-    let what_if = &chain["what_if"][0];
-    assert_eq!(what_if["without"], "preempted");
-    assert_eq!(what_if["p99_ns"], 3_000_000, "without the hog all messages take 3 ms");
-    assert_eq!(chain["culprits"][0]["name"], "hog/30");
+    assert_eq!(hypothesis("lock:sdk_lock")["wait"]["p50_ns"], 49_000);
+    let prediction = &chain["predictions"][0];
+    assert_eq!(prediction["without"], "preempted");
+    assert_eq!(prediction["p99_ns"], 3_000_000, "without the hog all messages take 3 ms");
+    assert_eq!(chain["responsible"][0]["name"], "hog/30");
     assert_eq!(chain["recommendations"][0]["against"], "preempted");
 }
 
@@ -179,7 +179,8 @@ fn every_budget_and_every_path_sums_to_its_message() {
     let all = chain["all"].as_array().unwrap();
     assert_eq!(all.len() as u64, MESSAGES);
     for message in all {
-        let sum: u64 = message["budget"].as_array().unwrap().iter().map(|piece| piece["ns"].as_u64().unwrap()).sum();
+        let sum: u64 =
+            message["causes"].as_array().unwrap().iter().map(|piece| piece["time_ns"].as_u64().unwrap()).sum();
         assert_eq!(message["total_ns"], sum, "{message}");
     }
     let worst = chain["worst"].as_array().unwrap();
@@ -197,7 +198,7 @@ fn every_budget_and_every_path_sums_to_its_message() {
 #[test]
 fn the_terminal_says_whose_time_it_was_and_draws_the_worst() {
     let text = Folder::new().text(&["run.mcap", "--worst", "3"]);
-    let sentence = text.lines().find(|line| line.contains("usual ones have not")).unwrap();
+    let sentence = text.lines().find(|line| line.contains("over typical messages, by cause")).unwrap();
     assert!(sentence.contains("preempted 100 %"), "{sentence}");
     for part in [
         "preempted contributes 100 %",
@@ -227,12 +228,12 @@ fn messages_asked_for_are_drawn_and_no_others() {
 #[test]
 fn a_named_suspect_is_judged_first() {
     let folder = Folder::new();
-    for suspect in ["gil", "irq", "hop:a.written", "process:hog", "thread:hog", "lock:sdk_lock"] {
-        let text = folder.text(&["run.mcap", "--suspect", suspect]);
+    for name in ["gil", "irq", "hop:a.written", "process:hog", "thread:hog", "lock:sdk_lock"] {
+        let text = folder.text(&["run.mcap", "--hypothesis", name]);
         let is_result = |line: &&str| line.contains(" contributes ") || line.contains(" does not contribute");
-        let verdict = text.lines().find(is_result).unwrap();
-        assert!(verdict.contains(suspect.split(':').next_back().unwrap()), "{suspect}: {verdict}");
-        assert!(text.find(verdict) < text.find("usual ones have not"), "{suspect}");
+        let result = text.lines().find(is_result).unwrap();
+        assert!(result.contains(name.split(':').next_back().unwrap()), "{name}: {result}");
+        assert!(text.find(result) < text.find("over typical messages, by cause"), "{name}");
     }
 }
 
@@ -265,8 +266,8 @@ fn without_kernel_events_one_sentence_says_what_it_takes() {
 #[test]
 fn what_cannot_be_answered_is_one_line() {
     let folder = Folder::new();
-    folder.refuses(&["run.mcap", "--suspect", "lock:nobody"], "registered locks: sdk_lock");
-    folder.refuses(&["run.mcap", "--suspect", "nobody"], "suspect \"nobody\" is unknown");
+    folder.refuses(&["run.mcap", "--hypothesis", "lock:nobody"], "registered locks: sdk_lock");
+    folder.refuses(&["run.mcap", "--hypothesis", "nobody"], "\"nobody\" is unknown");
     folder.refuses(&["run.mcap", "--message", "4711"], "message 4711");
     folder.refuses(&["run.mcap", "--all"], "add --format json");
     folder.refuses(&["missing.mcap"], "missing.mcap: No such file");

@@ -1,4 +1,4 @@
-//! `taut gate` and `taut diff` as processes: on stored trials of known truth, and on small programs that really run.
+//! `taut gate` and `taut compare` as processes: on stored trials of known truth, and on small programs that really run.
 
 use std::path::{Path, PathBuf};
 
@@ -197,9 +197,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["gate", "--a", "exit 3", "--b", "exit 3"], "exit code 3"),
         (&["gate", "--metric", "p50", "--a", "true", "--b", "true"], "is no metric"),
         (&["gate", "--config", "bad.toml", "--a", "true", "--b", "true"], "bad.toml: line 2"),
-        (&["gate", "--budgets", "--b", "true"], "taut.toml has none"),
+        (&["gate", "--limits", "--b", "true"], "taut.toml has none"),
         (&["gate", "--history", "nothing"], "nothing: holds no history"),
-        (&["diff", "a.jsonl", "absent.jsonl"], "absent.jsonl"),
+        (&["compare", "a.jsonl", "absent.jsonl"], "absent.jsonl"),
     ] {
         let output = folder.taut(arguments).code(2).get_output().clone();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -209,39 +209,39 @@ fn bad_input_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn diff_tells_what_changed_and_fails_nothing() {
+fn compare_shows_what_changed_and_fails_nothing() {
     let folder = Folder::new();
     folder.sets(&slower());
-    folder.taut(&["diff", "a.jsonl", "b.jsonl"]).success().stdout(predicate::str::starts_with("WORSE: plan → send"));
+    folder.taut(&["compare", "a.jsonl", "b.jsonl"]).success().stdout(predicate::str::starts_with("WORSE: plan → send"));
     folder.set("one.jsonl", &Made::default(), 1, 1, 1000.0);
     folder.set("other.jsonl", &slower(), 1, 2, 1000.5);
-    let said = folder.json(&["diff", "one.jsonl", "other.jsonl"]);
-    assert_eq!((&said["kind"], &said["verdict"]), (&"diff".into(), &"not enough evidence".into()));
+    let said = folder.json(&["compare", "one.jsonl", "other.jsonl"]);
+    assert_eq!((&said["kind"], &said["verdict"]), (&"compare".into(), &"not enough evidence".into()));
     assert!(said["notes"].to_string().contains("one recording only"), "{said}");
     let hop = &said["hops"][1];
     assert!(hop["own"]["change_ns"].as_f64().unwrap() > 15_000.0 && hop["own"]["change_low_ns"].is_null(), "{hop}");
 }
 
 #[test]
-fn budgets_are_kept_broken_or_open() {
+fn limits_are_kept_broken_or_open() {
     let folder = Folder::new();
     folder.sets(&Made::default());
-    let budget = |max_ms: f64| {
+    let limit = |max_ms: f64| {
         folder.write(
             "taut.toml",
             &format!(
                 "[[chain]]\nname = \"arm\"\npoints = [\"read\", \"plan\", \"send\", \"applied\"]\ndropped_max_percent = 1\n\
-                 [[chain.budget]]\nhop = \"plan → send\"\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
+                 [[chain.limit]]\nhop = \"plan → send\"\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
             ),
         );
     };
-    let arguments = ["gate", "--budgets", "--candidate", "a.jsonl"];
-    budget(0.2);
-    folder.taut(&arguments).success().stdout(predicate::str::starts_with("WITHIN BUDGET: all 2 limits kept"));
-    budget(0.05);
-    let junit = [&arguments[..], &["--junit", "budgets.xml"]].concat();
-    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER BUDGET: arm: plan → send, own p50 105 µs"));
-    assert!(folder.read("budgets.xml").contains("<failure"));
+    let arguments = ["gate", "--limits", "--candidate", "a.jsonl"];
+    limit(0.2);
+    folder.taut(&arguments).success().stdout(predicate::str::starts_with("WITHIN LIMITS: all 2 limits kept"));
+    limit(0.05);
+    let junit = [&arguments[..], &["--junit", "limits.xml"]].concat();
+    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: arm: plan → send, own p50 105 µs"));
+    assert!(folder.read("limits.xml").contains("<failure"));
     folder.set("a.jsonl", &Made::default(), 3, 1, 0.0);
     folder.taut(&arguments).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, exit code 4, after 3 trials"));
 }
@@ -281,7 +281,7 @@ fn a_candidate_that_aborts_now_and_then_fails_the_gate() {
     folder.write("aborts.c", ABORTS);
     let build = format!("gcc -std=c11 -O1 -pthread -I {} aborts.c -o aborts", include().display());
     assert!(folder.sh(&build).status.success());
-    let run = ["gate", "--quiet", "--no-probe", "--pairs", "16", "--junit", "gate.xml", "--markdown", "gate.md"];
+    let run = ["gate", "--quiet", "--no-wakeup", "--pairs", "16", "--junit", "gate.xml", "--markdown", "gate.md"];
     let b = [&run[..], &["--a", "./aborts 0 a", "--b", "./aborts 7 b", "--format", "json"]].concat();
     let output = folder.taut(&b).code(1).get_output().clone();
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -335,7 +335,7 @@ fn a_candidate_that_crashes_when_it_is_ended_fails_the_gate() {
     folder.write("crashes.c", &crashes);
     let build = format!("gcc -std=c11 -D_DEFAULT_SOURCE -O1 -pthread -I {} crashes.c -o crashes", include().display());
     assert!(folder.sh(&build).status.success());
-    let run = ["gate", "--quiet", "--no-probe", "--pairs", "4", "--duration", "300ms"];
+    let run = ["gate", "--quiet", "--no-wakeup", "--pairs", "4", "--duration", "300ms"];
     let sides = ["--a", "./loop 20 40 100000000", "--b", "./crashes 20 40 100000000; true"];
     let output = folder.taut(&[&run[..], &sides].concat()).code(1).get_output().clone();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -349,7 +349,7 @@ fn the_length_of_a_trial_counts_from_the_first_stamp() {
     folder.write("late", "#!/bin/sh\nsleep 1\nexec ./loop 20 40 100000000\n");
     assert!(folder.sh("chmod +x late").status.success());
     let run =
-        ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-probe"];
+        ["gate", "--a", "./late", "--b", "./late", "--pairs", "2", "--duration", "300ms", "--quiet", "--no-wakeup"];
     let said = folder.json(&run);
     for side in ["a", "b"] {
         assert_eq!(said["failed_runs"][side]["failed"], 0, "{said}");
@@ -363,16 +363,16 @@ fn every_chain_is_held_against_its_own_limits() {
     folder.build(20);
     let chain = |name: &str, points: &str, max_ms: &str| {
         format!(
-            "[[chain]]\nname = \"{name}\"\npoints = [{points}]\n[[chain.budget]]\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
+            "[[chain]]\nname = \"{name}\"\npoints = [{points}]\n[[chain.limit]]\nfigure = \"own.p50\"\nmax_ms = {max_ms}\n"
         )
     };
     let first = chain("first", "\"loop.read\", \"loop.planned\"", "1000");
     let second = chain("second", "\"loop.planned\", \"loop.written\"", "0.000001");
     folder.write("taut.toml", &format!("{first}{second}"));
-    let run = ["gate", "--budgets", "--b", "./loop", "--quiet", "--no-probe"];
-    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER BUDGET: second: whole way, own p50"));
+    let run = ["gate", "--limits", "--b", "./loop", "--quiet", "--no-wakeup"];
+    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: second: whole way, own p50"));
     let one = |chain| [&run[..], &["--chain", chain]].concat();
-    folder.taut(&one("first")).success().stdout(predicate::str::starts_with("WITHIN BUDGET: all 1 limit kept"));
+    folder.taut(&one("first")).success().stdout(predicate::str::starts_with("WITHIN LIMITS: all 1 limit kept"));
     folder.taut(&one("third")).code(2).stderr(predicate::str::contains("none for the chain \"third\""));
 }
 
@@ -387,10 +387,10 @@ fn one_long_recording_is_enough_for_a_limit_that_it_breaks_often() {
     );
     let record = format!("{} record -q -o one.mcap -- ./loop 20 40 400", cargo_bin!("taut").display());
     assert!(folder.sh(&record).status.success());
-    let held = ["gate", "--budgets", "--candidate", "one.mcap"];
+    let held = ["gate", "--limits", "--candidate", "one.mcap"];
     let said = folder.json(&held);
-    assert_eq!((&said["trials"], &said["budgets"][0]["messages"]["bursts"]), (&1.into(), &1.into()), "{said}");
-    folder.taut(&held).code(1).stdout(predicate::str::starts_with("OVER BUDGET: loop: missed deadlines 100.00 %"));
+    assert_eq!((&said["trials"], &said["limits"][0]["messages"]["bursts"]), (&1.into(), &1.into()), "{said}");
+    folder.taut(&held).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: loop: missed deadlines 100.00 %"));
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn the_history_names_the_revision() {
 fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
     let folder = Folder::new();
     folder.build(20);
-    let run = ["--a", "./loop 20 40", "--b", "./loop 20 120", "--pairs", "18", "--quiet", "--no-probe"];
+    let run = ["--a", "./loop 20 40", "--b", "./loop 20 120", "--pairs", "18", "--quiet", "--no-wakeup"];
     let kept = ["--keep", "runs", "--save", "trials", "--json", "gate.json"];
     folder.taut(&[&["gate"], &run[..], &kept].concat()).code(1);
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
@@ -427,11 +427,11 @@ fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
     assert_eq!(json["points"], serde_json::json!(["loop.read", "loop.planned", "loop.written"]));
     let runs = std::fs::read_dir(folder.path("runs")).unwrap().count();
     assert!((2 * json["pairs"].as_u64().unwrap() as usize..=36).contains(&runs), "{runs} of at most 18 pairs");
-    let again = folder.json(&["diff", "runs/0000-a.mcap", "runs/0000-b.mcap"]);
+    let again = folder.json(&["compare", "runs/0000-a.mcap", "runs/0000-b.mcap"]);
     assert_eq!(again["pairs"], 1);
     let stored = ["gate", "--baseline", "trials/baseline.jsonl", "--candidate", "trials/candidate.jsonl", "--quiet"];
     assert_eq!(folder.json(&stored)["verdict"], "worse");
-    let now = ["gate", "--baseline", "trials/baseline.jsonl", "--b", "./loop 20 120", "--quiet", "--no-probe"];
+    let now = ["gate", "--baseline", "trials/baseline.jsonl", "--b", "./loop 20 120", "--quiet", "--no-wakeup"];
     let said = folder.json(&now);
     let notes = said["notes"].to_string();
     assert!(notes.contains("A and B ran one after the other"), "{said}");
@@ -450,40 +450,52 @@ fn two_programs_run_in_turns_and_what_they_left_can_be_read_again() {
 fn a_control_runs_first_and_gives_the_noise_floor() {
     let folder = Folder::new();
     folder.build(20);
-    let run =
-        ["--a", "./loop", "--b", "./loop", "--pairs", "8", "--control", "4", "--quiet", "--no-probe", "--keep", "runs"];
+    let run = [
+        "--a",
+        "./loop",
+        "--b",
+        "./loop",
+        "--pairs",
+        "8",
+        "--control",
+        "4",
+        "--quiet",
+        "--no-wakeup",
+        "--keep",
+        "runs",
+    ];
     let said = folder.json(&[&["gate"], &run[..]].concat());
     assert_ne!(said["verdict"], "worse", "{said}");
     assert!(said["decides"][0]["noise_floor"].as_f64().unwrap() > 0.0, "{said}");
     let runs = std::fs::read_dir(folder.path("runs")).unwrap().count();
     assert!(runs > 2 * 4 + 2, "{runs}");
     assert!(folder.path("runs/0000-a2.mcap").exists() && folder.path("runs/0004-b.mcap").exists());
-    for useless in [&["--baseline", "a.jsonl", "--b", "./loop"][..], &["--budgets", "--b", "./loop"]] {
+    for useless in [&["--baseline", "a.jsonl", "--b", "./loop"][..], &["--limits", "--b", "./loop"]] {
         let said = [&["gate", "--control", "4"], useless].concat();
         folder.taut(&said).code(2).stderr(predicate::str::contains("--control"));
     }
 }
 
 #[test]
-fn a_program_runs_against_budgets_until_they_are_kept_or_broken() {
+fn a_program_runs_against_limits_until_they_are_kept_or_broken() {
     let folder = Folder::new();
     folder.build(20);
-    let budget = |max_ms: &str| {
+    let limit = |max_ms: &str| {
         let points = "[\"loop.read\", \"loop.planned\", \"loop.written\"]";
         let hop = "hop = \"loop.planned → loop.written\"\nfigure = \"own.p50\"";
         let text =
-            format!("[[chain]]\nname = \"loop\"\npoints = {points}\n[[chain.budget]]\n{hop}\nmax_ms = {max_ms}\n");
+            format!("[[chain]]\nname = \"loop\"\npoints = {points}\n[[chain.limit]]\n{hop}\nmax_ms = {max_ms}\n");
         folder.write("taut.toml", &text);
     };
-    let run = ["gate", "--budgets", "--b", "./loop", "--quiet", "--no-probe"];
-    budget("1000");
+    let run = ["gate", "--limits", "--b", "./loop", "--quiet", "--no-wakeup"];
+    limit("1000");
     let kept = folder.json(&run);
     assert_eq!((&kept["verdict"], &kept["trials"]), (&"kept".into(), &10.into()), "stops when it is sure: {kept}");
-    budget("0.000001");
+    limit("0.000001");
     folder
         .taut(&run)
         .code(1)
-        .stdout(predicate::str::starts_with("OVER BUDGET: loop: loop.planned → loop.written, own p50"));
+        .stdout(predicate::str::starts_with("OVER THE LIMIT: loop: loop.planned → loop.written, own p50"));
 }
 
 #[test]
@@ -492,7 +504,7 @@ fn an_interrupted_gate_leaves_nothing_behind() {
     folder.commit(20, 20);
     let pid = folder.path("pid");
     let stays = format!("echo $$ > {}; exec sleep 1000", pid.display());
-    let revisions = ["gate", "--quiet", "--no-probe", "--revisions", "HEAD~1..HEAD"];
+    let revisions = ["gate", "--quiet", "--no-wakeup", "--revisions", "HEAD~1..HEAD"];
     let building = [&revisions[..], &["--run", "./loop", "--build", &stays]].concat();
     assert_eq!(folder.interrupted(&building, libc::SIGINT), "taut: interrupted: no verdict\n");
     let running = [&revisions[..], &["--run", &stays]].concat();
@@ -537,7 +549,7 @@ fn a_run_that_hangs_returns_early_or_stamps_nothing_has_failed() {
     let gate = [
         "gate",
         "--quiet",
-        "--no-probe",
+        "--no-wakeup",
         "--depth",
         "sched",
         "--duration",
@@ -577,10 +589,7 @@ fn stored_runs_that_crashed_have_failed() {
     assert!(said["headline"].as_str().unwrap().contains("signal 11 (SIGSEGV)"), "{said}");
     let points = "points = [\"loop.read\", \"loop.written\"]";
     folder.write("taut.toml", &format!("[[chain]]\nname = \"loop\"\n{points}\ndropped_max_percent = 50\n"));
-    folder
-        .taut(&["gate", "--budgets", "--candidate", "bad/1.mcap"])
-        .code(1)
-        .stdout(predicate::str::contains("SIGSEGV"));
+    folder.taut(&["gate", "--limits", "--candidate", "bad/1.mcap"]).code(1).stdout(predicate::str::contains("SIGSEGV"));
     // What never stamped is bad input.
     folder.taut(&["gate", "--baseline", "good", "--candidate", "bad/2.mcap"]).code(2);
 }
@@ -600,7 +609,7 @@ fn no_trial_leaves_a_program_running() {
         assert!(left.is_empty(), "{left:?} of {runs} run on");
         std::fs::remove_file(folder.path("pids")).unwrap();
     };
-    let gate = ["gate", "--quiet", "--no-probe", "--duration", "0.5", "--pairs", "2"];
+    let gate = ["gate", "--quiet", "--no-wakeup", "--duration", "0.5", "--pairs", "2"];
     for command in ["true; ./stays", "true; ./stays deaf; true", "setsid ./stays & wait"] {
         folder.taut(&[&gate[..], &["--a", command, "--b", command]].concat()).success();
         gone(4);
@@ -610,7 +619,7 @@ fn no_trial_leaves_a_program_running() {
     let said = folder.json(&[
         "gate",
         "--quiet",
-        "--no-probe",
+        "--no-wakeup",
         "--pairs",
         "2",
         "--duration",
@@ -648,7 +657,7 @@ fn two_revisions_are_built_run_and_removed() {
     let folder = Folder::new();
     folder.commit(20, 80);
     let arguments = ["gate", "--revisions", "HEAD~1..HEAD", "--build", "sh build.sh", "--run", "./loop"];
-    let more = ["--pairs", "18", "--quiet", "--no-probe", "--json", "gate.json"];
+    let more = ["--pairs", "18", "--quiet", "--no-wakeup", "--json", "gate.json"];
     folder.taut(&[&arguments[..], &more].concat()).code(1);
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
     assert_eq!((&json["verdict"], &json["hop"]), (&"worse".into(), &"loop.read → loop.planned".into()), "{json}");

@@ -153,7 +153,7 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
     folder.write(
         "taut.toml",
         &format!(
-            "[[chain]]\nname = {chain}\npoints = [{from}, {to}]\ndropped_max_percent = 1\n[[chain.budget]]\nhop = {hop}\n\
+            "[[chain]]\nname = {chain}\npoints = [{from}, {to}]\ndropped_max_percent = 1\n[[chain.limit]]\nhop = {hop}\n\
              figure = \"own.p50\"\nmax_ms = 0.05\n"
         ),
     );
@@ -190,7 +190,7 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
         check(&["explain", "a.mcap"], form, true);
     }
     for form in ["terminal", "json", "junit", "markdown"] {
-        check(&["gate", "--budgets", "--candidate", "a.mcap"], form, true);
+        check(&["gate", "--limits", "--candidate", "a.mcap"], form, true);
     }
     for form in ["terminal", "json", "html", "junit", "markdown"] {
         check(&["gate", "--baseline", "a.mcap", "--candidate", "b.mcap"], form, true);
@@ -198,7 +198,7 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
     for form in ["terminal", "json"] {
         check(&["doctor"], form, false);
     }
-    check(&["log", "a.mcap"], "json", false);
+    check(&["telemetry", "a.mcap"], "json", false);
     println!("{seen:?}");
     let (code, table, said) = folder.taut(&["export", "csv", "a.mcap", "-o", "-"]);
     assert_eq!(code, Some(0), "{said}");
@@ -325,24 +325,24 @@ fn no_name_of_another_subject_leaves_its_place() {
         terminal(&format!("stderr of {subject}"), &said);
         assert!(!out.is_empty(), "{subject}: {code:?} {said}");
         // Of an interval log with one file the tags are not named.
-        let is_named = arguments[0] != "probe";
+        let is_named = arguments[0] != "wakeup";
         let has_names = ["HYPERLINK", "evil", "SUM", "alert"].iter().any(|part| out.contains(part));
         assert!(has_names || !is_named, "{subject}: {out}");
         match form {
             "terminal" => terminal(&subject, &out),
             "markdown" => markdown(&subject, &out),
-            "html" => html(&subject, &out, if arguments[0] == "diff" { 0 } else { 2 }),
+            "html" => html(&subject, &out, 2),
             _ => json(&subject, &out),
         }
     };
     for form in ["terminal", "markdown", "json", "html"] {
-        check(&["diff", "a.mcap", "b.mcap"], form);
+        check(&["compare", "a.mcap", "b.mcap"], form);
     }
     // An interval log, whose tags are the names.
     let (code, _, said) = folder.taut(&["export", "hlog", "a.mcap", "-o", "a.hlog"]);
     assert_eq!(code, Some(0), "{said}");
     for form in ["terminal", "json", "html"] {
-        check(&["probe", "--read", "a.hlog"], form);
+        check(&["wakeup", "--read", "a.hlog"], form);
     }
     let (code, _, said) = folder.taut(&["import", "hlog", "a.hlog", "-o", "hlog.mcap"]);
     assert_eq!(code, Some(0), "{said}");
@@ -353,17 +353,17 @@ fn no_name_of_another_subject_leaves_its_place() {
     let (code, _, said) = folder.taut(&["export", "foxglove", "a.mcap", "-o", "channels.mcap"]);
     assert_eq!(code, Some(0), "{said}");
     for form in ["terminal", "json"] {
-        check(&["log", "channels.mcap"], form);
+        check(&["telemetry", "channels.mcap"], form);
     }
-    let (code, out, said) = folder.taut(&["log", "channels.mcap", "--layouts"]);
+    let (code, out, said) = folder.taut(&["telemetry", "channels.mcap", "--layouts"]);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{said}");
-    terminal("log --layouts", &said);
+    terminal("telemetry --layouts", &said);
     let layout = |ending: &str| std::fs::read_to_string(folder.0.path().join(format!("channels.{ending}"))).unwrap();
     json("a layout for Foxglove", &layout("foxglove.json"));
     let xml = layout("plotjuggler.xml");
     assert!(xml.contains("HYPERLINK") && !xml.contains("<script") && !xml.contains("<img"), "{xml}");
     // A budget's own words.
-    let preset = folder.taut(&["budget", "--preset", "rs485-3500us", "--format", "toml"]).1;
+    let preset = folder.taut(&["bus", "budget", "--preset", "rs485-3500us", "--format", "toml"]).1;
     for name in TRICKS {
         let mut table: toml::Table = preset.parse().unwrap();
         for key in ["title", "about"] {
@@ -376,19 +376,19 @@ fn no_name_of_another_subject_leaves_its_place() {
             term.insert("note".to_owned(), format!("alert {name}").into());
         }
         folder.write("budget.toml", &table.to_string());
-        let form = |form| ["budget", "budget.toml", "--samples", "1000", "--format", form];
+        let form = |form| ["bus", "budget", "budget.toml", "--samples", "1000", "--format", form];
         // "-" is the same stdout.
         let (_, named, said) = folder.taut(&[&form("terminal")[..], &["-o", "-"]].concat());
-        terminal("budget -o -", &said);
+        terminal("bus budget -o -", &said);
         assert_eq!(named, folder.taut(&form("terminal")).1);
         for (form, words) in ["terminal", "json", "html"].map(|name| (name, form(name))) {
             let (code, out, said) = folder.taut(&words);
             assert_eq!(code, Some(0), "{said}");
             match form {
                 // Wrapped, as the doctor's.
-                "terminal" => no_control("budget", &out),
-                "html" => html("budget", &out, 2),
-                _ => json("budget", &out),
+                "terminal" => no_control("bus budget", &out),
+                "html" => html("bus budget", &out, 2),
+                _ => json("bus budget", &out),
             }
         }
     }
@@ -510,14 +510,14 @@ fn no_name_of_a_file_leaves_its_place() {
         "export perfetto",
         "export parquet",
         "export foxglove",
-        "flame -o flame.svg",
-        "log",
-        "log --layouts",
+        "flamegraph -o flame.svg",
+        "telemetry",
+        "telemetry --layouts",
         "recover",
         "fleet report",
-        "gate --budgets --candidate",
+        "gate --limits --candidate",
         "lab check",
-        "budget",
+        "bus budget",
     ] {
         let mut words: Vec<&str> = command.split(' ').collect();
         words.push(name);

@@ -1,4 +1,4 @@
-//! `taut import` and `taut log` as processes: what is no log is one line and no file.
+//! `taut import` and `taut telemetry` as processes: what is no log is one line and no file.
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
@@ -33,12 +33,12 @@ fn a_log_is_imported_and_read_back() {
     let said = predicate::str::contains("wrote robot.mcap: 3 messages of 1 channels, 2.0 s");
     taut(&folder, &["import", "mjlib", "robot.log"]).assert().success().stderr(said);
     let second = r#"{"topic":"/imu","time_s":1.0,"sequence":2,"value":{"x":1.0}}"#;
-    taut(&folder, &["log", "robot.mcap", "--channel", "/imu", "--from", "0.5", "--to", "1.5"])
+    taut(&folder, &["telemetry", "robot.mcap", "--channel", "/imu", "--from", "0.5", "--to", "1.5"])
         .assert()
         .success()
         .stdout(format!("{second}\n"));
-    taut(&folder, &["log", "robot.mcap", "--at", "1.9"]).assert().success().stdout(format!("{second}\n"));
-    taut(&folder, &["log", "robot.mcap", "--layouts"]).assert().success();
+    taut(&folder, &["telemetry", "robot.mcap", "--at", "1.9"]).assert().success().stdout(format!("{second}\n"));
+    taut(&folder, &["telemetry", "robot.mcap", "--layouts"]).assert().success();
     assert!(folder.path().join("robot.foxglove.json").exists() && folder.path().join("robot.plotjuggler.xml").exists());
 }
 
@@ -47,7 +47,8 @@ fn a_stretch_of_time_without_messages_says_so() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("robot.log"), log()).unwrap();
     taut(&folder, &["import", "mjlib", "robot.log"]).assert().success();
-    let imu = |times: &[&str]| taut(&folder, &[&["log", "robot.mcap", "--channel", "/imu"], times].concat()).assert();
+    let imu =
+        |times: &[&str]| taut(&folder, &[&["telemetry", "robot.mcap", "--channel", "/imu"], times].concat()).assert();
     let one =
         |text: &'static str| predicate::str::contains(text).and(predicate::function(|e: &str| e.lines().count() == 1));
     for (from, to) in [("5", "1"), ("1", "1")] {
@@ -76,7 +77,7 @@ fn what_goes_to_stdout_is_whole_and_makes_no_file_of_that_name() {
     for of in [&["export", "foxglove", "robot.mcap"][..], &["recover", "robot.mcap"]] {
         std::fs::write(folder.path().join("again.mcap"), to_stdout(of)).unwrap();
         let same = predicate::str::contains(r#""sequence":2,"value":{"x":1.0}"#);
-        taut(&folder, &["log", "again.mcap", "--at", "1.9"]).assert().success().stdout(same);
+        taut(&folder, &["telemetry", "again.mcap", "--at", "1.9"]).assert().success().stdout(same);
     }
     for form in ["csv", "perfetto", "hlog"] {
         to_stdout(&["export", form, "robot.mcap"]);
@@ -124,7 +125,7 @@ fn what_is_no_log_is_one_line_and_no_file() {
     };
     taut(&folder, &["import", "mjlib", "robot.log"]).assert().code(2).stderr(line("robot.log: is no mjlib log"));
     taut(&folder, &["import", "mjlib", "missing.log"]).assert().code(2).stderr(line("missing.log"));
-    taut(&folder, &["log", "robot.log"]).assert().code(2).stderr(line("is not a recording"));
+    taut(&folder, &["telemetry", "robot.log"]).assert().code(2).stderr(line("is not a recording"));
     assert!(!folder.path().join("robot.mcap").exists());
 }
 
@@ -315,10 +316,10 @@ fn a_layout_of_a_bag_says_how_to_get_channels() {
     std::fs::write(folder.path().join("bag.mcap"), bag()).unwrap();
     taut(&folder, &["import", "rosbag2", "bag.mcap", "-o", "run.mcap"]).assert().success();
     let said = predicate::str::contains("run.mcap: has no telemetry to lay out; `taut export foxglove` adds channels");
-    taut(&folder, &["log", "run.mcap", "--layouts"]).assert().code(2).stdout("").stderr(said);
+    taut(&folder, &["telemetry", "run.mcap", "--layouts"]).assert().code(2).stdout("").stderr(said);
     // Which it does.
     taut(&folder, &["export", "foxglove", "run.mcap", "-o", "with.mcap"]).assert().success();
-    taut(&folder, &["log", "with.mcap", "--layouts"]).assert().success();
+    taut(&folder, &["telemetry", "with.mcap", "--layouts"]).assert().success();
     let layout = std::fs::read_to_string(folder.path().join("with.foxglove.json")).unwrap();
     assert!(layout.contains("/period/") && layout.contains(".duration_us"), "{layout}");
 }

@@ -132,7 +132,7 @@ fn a_lab_is_checked_run_and_compared() {
     let result = folder.json(&["run", "lab.toml", "-o", "out"]);
     assert_eq!(
         (&result["schema_version"], &result["kind"], &result["baseline"]),
-        (&1.into(), &"lab".into(), &"none".into())
+        (&2.into(), &"lab".into(), &"none".into())
     );
     for scenario in result["scenarios"].as_array().unwrap() {
         assert_eq!(scenario["success"]["k"], 6, "{scenario:#}");

@@ -73,11 +73,12 @@ fn recordings_of_every_format_say_what_they_said() {
         is["chains"] = chains;
         held(&format!("format-{version}.json"), &is);
         // Kernel events and locks are not only counted.
-        let (code, out, said) = taut(&["explain", &run, "--suspect", "lock:map_lock", "--worst", "1"], &released(""));
+        let (code, out, said) =
+            taut(&["explain", &run, "--hypothesis", "lock:map_lock", "--worst", "1"], &released(""));
         assert!(code == 0 && out.contains("map_lock") && out.contains(" contributes "), "{run}: {out}{said}");
-        let (code, out, said) = taut(&["log", &run, "--channel", "/telemetry/arm", "--last", "1"], &released(""));
+        let (code, out, said) = taut(&["telemetry", &run, "--channel", "/telemetry/arm", "--last", "1"], &released(""));
         assert!(code == 0 && out.contains("\"position\":2.49"), "{run}: {out}{said}");
-        let (code, out, said) = taut(&["flame", &run, "-o", "-"], &released(""));
+        let (code, out, said) = taut(&["flamegraph", &run, "-o", "-"], &released(""));
         assert!(code == 0 && out.contains("<svg"), "{run}: {said}");
     }
 }
@@ -129,7 +130,7 @@ fn the_same_trace_imported_today_says_the_same() {
 
 #[test]
 fn a_probes_log_says_what_it_said() {
-    let is = json(&["probe", "--read", "probe-1.hlog", "--format", "json"]);
+    let is = json(&["wakeup", "--read", "probe-1.hlog", "--format", "json"]);
     held("probe-1.json", &only(&is, &["schema_version", "kind", "variants"]));
 }
 
@@ -154,7 +155,7 @@ fn a_recording_of_a_format_to_come_is_refused_by_its_number() {
     assert!(at.len() >= 2, "the format is said twice before the first chunk");
     at.into_iter().for_each(|at| changed[at..at + new.len()].copy_from_slice(&new));
     std::fs::write(folder.path().join("run.mcap"), changed).unwrap();
-    for command in ["report", "explain", "log", "recover", "flame"] {
+    for command in ["report", "explain", "telemetry", "recover", "flamegraph"] {
         let (code, out, said) = taut(&[command, "run.mcap"], folder.path());
         assert_eq!((code, out.as_str()), (2, ""), "{command}");
         assert!(

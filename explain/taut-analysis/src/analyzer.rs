@@ -251,16 +251,16 @@ fn explain_all(
     if let Some(sink) = sink {
         rows::of_threads(walker.timelines, context.objects, sink);
     }
-    // A suspect may be at home in one chain only; one that no chain knows is a mistake.
-    for word in wanted.suspects.iter().chain(wanted.without.iter().flatten()) {
-        let is_it = |error: &Error| matches!(error, Error::UnknownSuspect { suspect, .. } if suspect == word);
+    // A factor may exist in one chain only; one that no chain has is a mistake.
+    for word in wanted.hypotheses.iter().chain(wanted.without.iter().flatten()) {
+        let is_it = |error: &Error| matches!(error, Error::UnknownFactor { factor, .. } if factor == word);
         if refused.iter().filter(|error| is_it(error)).count() == chains.len()
             && let Some(at) = refused.iter().position(is_it)
         {
             return Err(refused.swap_remove(at));
         }
     }
-    let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.budget.id == *id));
+    let explained = |id: &u64| chains.iter().any(|c| c.explained.paths.iter().any(|p| p.time.id == *id));
     match wanted.messages.iter().find(|id| !explained(id)) {
         Some(id) => Err(Error::UnknownMessage { id: *id }),
         None => Ok(()),

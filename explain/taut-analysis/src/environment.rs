@@ -104,15 +104,15 @@ impl Environment {
     /// Seconds in which a CPU was slowed down, with the latency then and else.
     fn slowed(&self, start_ns: u64, ways: &[(u64, u64)]) -> Option<String> {
         let slow = |(name, all): (&String, &Vec<(u64, f64)>)| {
-            let usual = median(all)?;
+            let typical = median(all)?;
             let (at, (time_ns, khz)) =
-                all.iter().enumerate().find(|(_, (_, khz))| *khz < SLOW_SHARE * usual && usual > 0.0)?;
+                all.iter().enumerate().find(|(_, (_, khz))| *khz < SLOW_SHARE * typical && typical > 0.0)?;
             let until_ns =
-                all[at..].iter().find(|(_, khz)| *khz >= SLOW_SHARE * usual).map_or(u64::MAX, |(time, _)| *time);
-            Some((*time_ns, until_ns, name.trim_end_matches(".frequency_khz").to_owned(), *khz, usual))
+                all[at..].iter().find(|(_, khz)| *khz >= SLOW_SHARE * typical).map_or(u64::MAX, |(time, _)| *time);
+            Some((*time_ns, until_ns, name.trim_end_matches(".frequency_khz").to_owned(), *khz, typical))
         };
         let of_cpus = self.samples.iter().filter(|(name, _)| name.ends_with(".frequency_khz"));
-        let (from_ns, until_ns, cpu, khz, usual) = of_cpus.filter_map(slow).min_by_key(|(from, ..)| *from)?;
+        let (from_ns, until_ns, cpu, khz, typical) = of_cpus.filter_map(slow).min_by_key(|(from, ..)| *from)?;
         let hottest = self.samples.iter().filter(|(name, _)| name.ends_with(".temperature_c"));
         let hottest = hottest.flat_map(|(_, all)| all).filter(|(time, _)| (from_ns..until_ns).contains(time));
         let hottest = hottest.map(|(_, celsius)| *celsius).max_by(f64::total_cmp);
@@ -120,7 +120,7 @@ impl Environment {
         let mut sentence = format!(
             "{cpu} ran at {:.2} instead of {:.2} GHz from {:.0} s on{at}",
             khz / 1e6,
-            usual / 1e6,
+            typical / 1e6,
             from_ns.saturating_sub(start_ns) as f64 / 1e9
         );
         let is_then = |(start, _): &&(u64, u64)| (from_ns..until_ns).contains(&(start + start_ns));

@@ -10,11 +10,11 @@ pub enum Error {
          started by `taut record` (or with TAUT_SESSION set)?"
     )]
     Empty,
-    /// `--suspect` names nothing that the recording knows.
-    #[error("suspect {suspect:?} is unknown; {hint}")]
-    UnknownSuspect {
+    /// `--hypothesis` names nothing that the recording knows.
+    #[error("{factor:?} is unknown; {hint}")]
+    UnknownFactor {
         /// As given.
-        suspect: String,
+        factor: String,
         /// What can be named.
         hint: String,
     },

@@ -1,5 +1,5 @@
-//! Whose time it was: walks the critical path of every message of a chain, sums it up, and asks what the
-//! tail has that the usual messages have not.
+//! Causes of a chain's latency: walks the critical path of every message, sums it up, and compares the tail with typical
+//! messages.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -9,12 +9,12 @@ use taut_stats::Distribution;
 use taut_timelines::{ThreadState, Timelines};
 
 use crate::{
-    advice,
     context::Context,
     error::Error,
     explained::{
-        Budget, BudgetPiece, Cause, CauseShare, Culprit, Explained, Lane, MessagePath, PathPiece, Selected, State,
+        Cause, CauseShare, Explained, Lane, MessagePath, MessageTime, Party, PathPiece, Selected, State, TimePiece,
     },
+    hypotheses,
     kind::Kind,
     ledger::{self, Ledger},
     line::Line,
@@ -23,10 +23,11 @@ use crate::{
     options::{Above, Wanted},
     passage::Passage,
     queues::Queues,
+    recommendations,
     replay::Replay,
     result::Chain,
     rows::{RowSink, Teller},
-    sides, suspects,
+    sides,
     walk::{Behind, Piece, Walker},
 };
 
@@ -34,7 +35,7 @@ use crate::{
 const LEARNED_FROM: usize = 200;
 
 /// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
-/// events and marks, with one line that says so. Returns the suspects that this chain does not know.
+/// events and marks, with one line that says so. Returns an error for each hypothesis about a factor that this chain does not have.
 #[expect(clippy::too_many_arguments, reason = "what is looked at, what is looked with, and who is told")]
 pub(crate) fn explain(
     chain: &mut Chain,
@@ -114,7 +115,7 @@ pub(crate) fn explain(
         causes: causes(&ledger, walker),
         by_cause: by_cause(&ledger),
         hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, walker, line.points.len() - 1) },
-        culprits: culprits(&ledger, walker),
+        responsible: responsible(&ledger, walker),
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
     };
@@ -124,10 +125,10 @@ pub(crate) fn explain(
         |tid| walker.server(tid),
         std::mem::take(&mut queues.closed),
     );
-    let refused = suspects::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
-    explained.recommendations = advice::recommend(&explained, chain);
-    if wanted.budgets {
-        explained.budgets = ledger.rows.iter().map(|row| budget(row, &ledger, walker, context)).collect();
+    let refused = hypotheses::judge(&mut explained, chain, &ledger, replay.as_ref(), walker, wanted);
+    explained.recommendations = recommendations::recommend(&explained, chain);
+    if wanted.all {
+        explained.times = ledger.rows.iter().map(|row| message_time(row, &ledger, walker, context)).collect();
     }
     walker.verbose = true;
     explained.paths = chosen(&ledger, wanted)
@@ -135,7 +136,7 @@ pub(crate) fn explain(
         .filter_map(|at| {
             let passage = Passage::of(through[at], &columns)?;
             let divided = kept.pieces.remove(&at);
-            Some(path(&passage, divided, budget(&ledger.rows[at], &ledger, walker, context), walker, context))
+            Some(path(&passage, divided, message_time(&ledger.rows[at], &ledger, walker, context), walker, context))
         })
         .collect();
     chain.explained = explained;
@@ -246,7 +247,7 @@ fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
         detail: walker.names.text(line.group.1).to_owned(),
         tail_share: groups.share(line),
         time_ns: line.time_ns,
-        usual_ns: line.usual_ns,
+        typical_ns: line.typical_ns,
     };
     groups.lines.iter().map(line).collect()
 }
@@ -259,7 +260,7 @@ fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
         detail: String::new(),
         tail_share: details.lines.iter().filter(|d| d.group.0 == line.group).map(|d| details.share(d)).sum(),
         time_ns: line.time_ns,
-        usual_ns: line.usual_ns,
+        typical_ns: line.typical_ns,
         messages: line.messages,
     };
     let mut all: Vec<CauseShare> = ledger.groups(|kind| kind.cause).lines.iter().map(line).collect();
@@ -278,43 +279,41 @@ fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare
             detail: walker.names.text(detail).to_owned(),
             tail_share: groups.share(line),
             time_ns: line.time_ns,
-            usual_ns: line.usual_ns,
+            typical_ns: line.typical_ns,
         });
     }
     shares
 }
 
 /// Threads, processes, locks and interrupts that took time from the tail.
-fn culprits(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Culprit> {
-    let mut culprits: HashMap<(&'static str, String), Culprit> = HashMap::default();
+fn responsible(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Party> {
+    let mut responsible: HashMap<(&'static str, String), Party> = HashMap::default();
     for at in &ledger.tail {
         let row = &ledger.rows[*at];
         let mut touched: Vec<(&'static str, String)> = Vec::new();
         for (number, ns) in &row.amounts {
             let kind = &ledger.kinds[*number as usize];
             for (what, name) in parties(kind, walker, row.start_ns) {
-                let culprit = culprits.entry((what, name.clone())).or_default();
-                culprit.time_ns += ns;
-                if !culprit.causes.contains(&kind.cause) {
-                    culprit.causes.push(kind.cause);
+                let party = responsible.entry((what, name.clone())).or_default();
+                party.time_ns += ns;
+                if !party.causes.contains(&kind.cause) {
+                    party.causes.push(kind.cause);
                 }
                 if !touched.contains(&(what, name.clone())) {
-                    culprit.messages += 1;
+                    party.messages += 1;
                     touched.push((what, name));
                 }
             }
         }
     }
-    let mut all: Vec<Culprit> = culprits
-        .into_iter()
-        .map(|((kind, name), culprit)| Culprit { kind: kind.to_owned(), name, ..culprit })
-        .collect();
+    let mut all: Vec<Party> =
+        responsible.into_iter().map(|((kind, name), party)| Party { kind: kind.to_owned(), name, ..party }).collect();
     all.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| (&a.kind, &a.name).cmp(&(&b.kind, &b.name))));
     all.truncate(20);
     all
 }
 
-/// Who took a piece's time.
+/// The party responsible for a piece.
 fn parties(kind: &Kind, walker: &Walker<'_>, time_ns: u64) -> Vec<(&'static str, String)> {
     let mut parties = Vec::new();
     match kind.cause {
@@ -344,7 +343,7 @@ fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
     by_total
 }
 
-fn budget(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context<'_>) -> Budget {
+fn message_time(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context<'_>) -> MessageTime {
     let mut sums: HashMap<(Cause, u32), u64> = HashMap::default();
     for (number, ns) in &row.amounts {
         let kind = &ledger.kinds[*number as usize];
@@ -352,12 +351,12 @@ fn budget(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Con
     }
     let mut pieces: Vec<((Cause, u32), u64)> = sums.into_iter().collect();
     pieces.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), *key));
-    let piece = |((cause, detail), ns): ((Cause, u32), u64)| BudgetPiece {
+    let piece = |((cause, detail), ns): ((Cause, u32), u64)| TimePiece {
         cause,
         detail: walker.names.text(detail).to_owned(),
         ns,
     };
-    Budget {
+    MessageTime {
         id: row.id,
         start_ns: row.start_ns.saturating_sub(context.start_ns),
         total_ns: row.total_ns,
@@ -369,7 +368,7 @@ fn budget(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Con
 fn path(
     passage: &Passage,
     divided: Option<Vec<(u16, Piece)>>,
-    budget: Budget,
+    time: MessageTime,
     walker: &mut Walker<'_>,
     context: &Context<'_>,
 ) -> MessagePath {
@@ -410,7 +409,7 @@ fn path(
         }),
     };
     MessagePath {
-        budget,
+        time,
         passes: passage.passes.iter().map(|(column, pass)| (*column, since(pass.time_ns))).collect(),
         path,
         lanes: tids.iter().map(lane).collect(),

@@ -3,12 +3,12 @@
 
 use taut_stats::Distribution;
 
-/// What a stretch of time was spent on. The words are those of reports and of `--suspect`.
+/// What a stretch of time was spent on. The words are those of reports and of `--hypothesis`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cause {
     /// The thread computed.
-    Work,
+    Cpu,
     /// The thread was on the CPU inside a system call.
     Syscall,
     /// The kernel brought in a page; a major fault waits for a disk.
@@ -39,7 +39,7 @@ pub enum Cause {
     Stopped,
     /// The whole virtual machine was held up.
     Hypervisor,
-    /// The recording does not say.
+    /// The recording does not show it.
     #[default]
     Unknown,
 }
@@ -49,15 +49,15 @@ impl Cause {
     pub const ALL: [Cause; 17] = {
         use Cause::*;
         [
-            Work, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued,
-            Disk, Stopped, Hypervisor, Unknown,
+            Cpu, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued, Disk,
+            Stopped, Hypervisor, Unknown,
         ]
     };
 
-    /// The word in reports, files and `--suspect`.
+    /// The word in reports, files and `--hypothesis`.
     pub fn word(self) -> &'static str {
         match self {
-            Cause::Work => "work",
+            Cause::Cpu => "cpu",
             Cause::Syscall => "syscall",
             Cause::PageFault => "page_fault",
             Cause::Irq => "irq",
@@ -83,7 +83,7 @@ impl Cause {
     }
 }
 
-/// Whose time it was, in one chain.
+/// The causes of one chain's latency.
 #[derive(Clone, Debug, Default)]
 pub struct Explained {
     /// Messages whose way from the first to the last point was explained, start-up apart.
@@ -105,16 +105,16 @@ pub struct Explained {
     /// The same for each hop, in the order of the chain's hops; all shares of all hops sum to 1.
     /// Empty when the recording holds nothing that tells causes.
     pub hops: Vec<Vec<CauseShare>>,
-    /// Who stole the tail's time, most first.
-    pub culprits: Vec<Culprit>,
-    /// Judged unasked: every registered lock and every cause with time in the tail; then those asked for.
-    pub verdicts: Vec<Verdict>,
+    /// Threads, processes, locks and interrupts that the tail's time went to, most first.
+    pub responsible: Vec<Party>,
+    /// Every registered lock and every cause with time in the tail; then those that the user named.
+    pub hypotheses: Vec<Hypothesis>,
     /// Predictions, most gain first.
-    pub what_if: Vec<WhatIf>,
+    pub predictions: Vec<Prediction>,
     /// What to do, most gain first.
     pub recommendations: Vec<Recommendation>,
     /// Every explained message in order of its start; only when asked for.
-    pub budgets: Vec<Budget>,
+    pub times: Vec<MessageTime>,
     /// Every explained message's time by hop, the program's apart from the machine's; only when asked for.
     pub sides: Option<Sides>,
     /// The worst messages, worst first, with their path; then those asked for.
@@ -161,19 +161,19 @@ pub struct CauseShare {
     pub cause: Cause,
     /// Which lock, thread, descriptor …; empty when the cause says it all.
     pub detail: String,
-    /// Of the time by which the tail's messages exceed usual ones, the share spent so (0..1).
+    /// Of the time by which the tail's messages exceed typical ones, the share spent so (0..1).
     pub tail_share: f64,
     /// Time spent so in the tail's messages altogether.
     pub time_ns: u64,
-    /// Time spent so in the usual message (mean over the middle fifth of the messages).
-    pub usual_ns: u64,
+    /// Time spent so in the typical message (mean over the middle fifth of the messages).
+    pub typical_ns: u64,
     /// Explained messages that spent any time so.
     pub messages: u64,
 }
 
 /// A party that took time from the tail's messages.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Culprit {
+pub struct Party {
     /// "thread", "process", "lock" or "irq".
     pub kind: String,
     /// E.g. "python3/1234", "sdk_lock", "softirq NET_RX".
@@ -211,16 +211,16 @@ impl Contribution {
 
 /// The result for one hypothesis.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
+pub struct Hypothesis {
     /// "lock:sdk_lock", "gil", "hop:a → b", "process:NAME", "irq" …
-    pub suspect: String,
+    pub hypothesis: String,
     /// Whether it contributes to what the explained messages exceed the typical ones by.
     pub result: Contribution,
     /// What would decide an undecided one; else empty.
     pub decided_by: String,
     /// Whether it was named by the user.
     pub is_asked: bool,
-    /// Time that each message lost to the suspect; messages that lost none count as 0.
+    /// Time that each message lost to it; messages that lost none count as 0.
     pub wait: Distribution,
     /// Messages that lost any time to it.
     pub touched: u64,
@@ -228,14 +228,14 @@ pub struct Verdict {
     pub tail_share: f64,
     /// 95 % interval of that share, by resampling the bursts of explained messages.
     pub tail_share_interval: (f64, f64),
-    /// What a colleague would say.
+    /// In words.
     pub sentence: String,
 }
 
 /// The chain without a cause: a prediction.
 #[derive(Clone, Debug, Default)]
-pub struct WhatIf {
-    /// The cause, as a suspect: "gil", "lock:sdk_lock", "preempted" …
+pub struct Prediction {
+    /// The factor: "gil", "lock:sdk_lock", "preempted" …
     pub without: String,
     /// Predicted quantiles; `None` where the messages cannot carry them.
     pub p50_ns: Option<u64>,
@@ -271,7 +271,7 @@ pub struct Predicted {
 /// What to do about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recommendation {
-    /// The cause it is against, as in [`WhatIf::without`].
+    /// The cause it is against, as in [`Prediction::without`].
     pub against: String,
     /// What was seen.
     pub evidence: String,
@@ -285,7 +285,7 @@ pub struct Recommendation {
 
 /// What one message's time was spent on.
 #[derive(Clone, Debug, Default)]
-pub struct Budget {
+pub struct MessageTime {
     /// Message id.
     pub id: u64,
     /// When it passed the first point.
@@ -293,12 +293,12 @@ pub struct Budget {
     /// First to last point; the sum of `pieces`.
     pub total_ns: u64,
     /// Largest first.
-    pub pieces: Vec<BudgetPiece>,
+    pub pieces: Vec<TimePiece>,
 }
 
-/// One line of a budget.
+/// One cause of a message's time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BudgetPiece {
+pub struct TimePiece {
     /// The cause.
     pub cause: Cause,
     /// As in [`CauseShare::detail`].
@@ -307,8 +307,8 @@ pub struct BudgetPiece {
     pub ns: u64,
 }
 
-/// What messages spent in each hop, the program's own time apart from the machine's: who waits behind strangers, is
-/// interrupted, throttled or woken late suffers the machine; everything else is the program's.
+/// What messages spent in each hop, the program's own time apart from the machine's: preemption by
+/// other programs, interrupts, throttling and wakeup latency are the machine's; everything else is the program's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sides {
     /// Hops of the chain.
@@ -332,7 +332,7 @@ pub struct Sides {
 pub struct Spent {
     /// Altogether.
     pub total_ns: u64,
-    /// Of it, the machine's doing; the rest is the program's own.
+    /// Of it, the machine's part; the rest is the program's own.
     pub machine_ns: u64,
     /// Of the program's own, on a CPU: work, system calls, page faults.
     pub work_ns: u64,
@@ -345,7 +345,7 @@ pub struct SideShare {
     pub hop: usize,
     /// The cause.
     pub cause: Cause,
-    /// Whose doing it was.
+    /// Whether it is the machine's part.
     pub is_machine: bool,
     /// Sum over all messages.
     pub time_ns: u64,
@@ -354,8 +354,8 @@ pub struct SideShare {
 /// A message's critical path, and what the threads on it did.
 #[derive(Clone, Debug, Default)]
 pub struct MessagePath {
-    /// Its budget.
-    pub budget: Budget,
+    /// Its time by cause.
+    pub time: MessageTime,
     /// Moments at which it passed the chain's points: (index of the point, moment).
     pub passes: Vec<(usize, u64)>,
     /// The path in order of time, without gaps and overlaps.
@@ -373,7 +373,7 @@ pub struct PathPiece {
     pub to_ns: u64,
     /// Index of the hop.
     pub hop: usize,
-    /// Index in [`MessagePath::lanes`] of the thread whose time it was.
+    /// Index in [`MessagePath::lanes`] of the thread that it is on.
     pub lane: usize,
     /// The cause.
     pub cause: Cause,
@@ -381,7 +381,7 @@ pub struct PathPiece {
     pub detail: String,
     /// The message that the thread was busy with, or had been late by, where this one waited for it.
     pub behind: Option<u64>,
-    /// Who is to blame, as "comm/tid": holder, who ran instead, awaited peer; "" is nobody known.
+    /// The responsible thread as "comm/tid": lock holder, preempting thread, awaited peer; "" where it is unknown.
     pub by: String,
     /// Everything else that is known: holder, system call, who ran instead, what the holder did.
     pub note: String,

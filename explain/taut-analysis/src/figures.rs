@@ -92,6 +92,7 @@ pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context<'_>) -> 
     table.rows.iter().for_each(|(message, passes)| account.add(message, passes));
     Chain {
         name: line.name.clone(),
+        source: line.points.first().map_or_else(Default::default, |point| context.points.source(*point)),
         declared: line.declared,
         deadline_ns: line.deadline_ns,
         missed,
@@ -216,14 +217,14 @@ fn points(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<Point> {
         let mut sorted_jitter = jitter.clone();
         sorted_jitter.sort_unstable();
         let active_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
-        let longest_usual = median.saturating_mul(GAP.0) / GAP.1;
+        let longest_typical = median.saturating_mul(GAP.0) / GAP.1;
         let gap = |(from, ns): (&u64, &u64)| Gap {
             from_ns: from.saturating_sub(context.start_ns),
             ns: *ns,
             missing: ((*ns as f64 / median.max(1) as f64).round() as u64).saturating_sub(1),
         };
         let mut gaps: Vec<Gap> =
-            times.iter().zip(&periods).filter(|(_, period)| **period > longest_usual).map(gap).collect();
+            times.iter().zip(&periods).filter(|(_, period)| **period > longest_typical).map(gap).collect();
         let (number, missing) = (gaps.len() as u64, gaps.iter().map(|gap| gap.missing).sum());
         gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.ns), gap.from_ns));
         gaps.truncate(GAPS_MOST);

@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
     /// Mean of each kind over the middle fifth of the rows by total.
-    pub usual: Vec<f64>,
+    pub typical: Vec<f64>,
     /// Indices of the rows in the tail.
     pub tail: Vec<usize>,
 }
@@ -58,20 +58,20 @@ impl Ledger {
     pub fn close(&mut self, limit_ns: Option<u64>) {
         let mut by_total: Vec<usize> = (0..self.rows.len()).collect();
         by_total.sort_by_key(|at| self.rows[*at].total_ns);
-        // A cause that hits a third of the messages must not look usual.
+        // A cause that hits a third of the messages must not look typical.
         let cut = by_total.len() * 2 / 5;
         let middle = &by_total[cut..by_total.len() - cut];
-        self.usual = vec![0.0; self.kinds.len()];
+        self.typical = vec![0.0; self.kinds.len()];
         for (kind, ns) in middle.iter().flat_map(|at| &self.rows[*at].amounts) {
-            self.usual[*kind as usize] += *ns as f64 / middle.len() as f64;
+            self.typical[*kind as usize] += *ns as f64 / middle.len() as f64;
         }
         let is_late = |at: &usize| limit_ns.is_some_and(|limit| self.rows[*at].total_ns > limit);
         self.tail = (0..self.rows.len()).filter(is_late).collect();
     }
 
-    /// Time of the usual message in the kinds that `of` picks.
-    pub fn usual_ns(&self, of: impl Fn(&Kind) -> bool) -> f64 {
-        self.kinds.iter().zip(&self.usual).filter(|(kind, _)| of(kind)).map(|(_, ns)| ns).sum()
+    /// Time of the typical message in the kinds that `of` picks.
+    pub fn typical_ns(&self, of: impl Fn(&Kind) -> bool) -> f64 {
+        self.kinds.iter().zip(&self.typical).filter(|(kind, _)| of(kind)).map(|(_, ns)| ns).sum()
     }
 
     /// Each row's time in the kinds that `of` picks.
@@ -81,7 +81,7 @@ impl Ledger {
         self.rows.iter().map(amount).collect()
     }
 
-    /// Sums of the tail by group, and by how much each tail message exceeds the usual one in each.
+    /// Sums of the tail by group, and by how much each tail message exceeds the typical one in each.
     pub fn groups<G: Copy + Eq + std::hash::Hash + Ord>(&self, group: impl Fn(&Kind) -> G) -> Groups<G> {
         self.groups_of(&self.tail, group)
     }
@@ -93,9 +93,9 @@ impl Ledger {
         group: impl Fn(&Kind) -> G,
     ) -> Groups<G> {
         let of: Vec<G> = self.kinds.iter().map(group).collect();
-        let mut usual: HashMap<G, f64> = HashMap::default();
-        for (group, ns) in of.iter().zip(&self.usual) {
-            *usual.entry(*group).or_default() += ns;
+        let mut typical: HashMap<G, f64> = HashMap::default();
+        for (group, ns) in of.iter().zip(&self.typical) {
+            *typical.entry(*group).or_default() += ns;
         }
         let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
         let mut lines: HashMap<G, Line<G>> = HashMap::default();
@@ -108,10 +108,10 @@ impl Ledger {
             for amounts in amounts.chunk_by(|one, next| one.0 == next.0) {
                 let group = amounts[0].0;
                 let ns: u64 = amounts.iter().map(|(_, ns)| ns).sum();
-                let beyond = (ns as f64 - usual[&group]).max(0.0);
-                let usual_ns = usual[&group] as u64;
+                let beyond = (ns as f64 - typical[&group]).max(0.0);
+                let typical_ns = typical[&group] as u64;
                 let line =
-                    lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, usual_ns, messages: 0 });
+                    lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, typical_ns, messages: 0 });
                 line.time_ns += ns;
                 line.messages += u64::from(ns > 0);
                 line.excess_ns += beyond;
@@ -137,9 +137,9 @@ pub(crate) struct Groups<G> {
 pub(crate) struct Line<G> {
     pub group: G,
     pub time_ns: u64,
-    /// By how much the tail's messages exceed the usual one, none counted negative.
+    /// By how much the tail's messages exceed the typical one, none counted negative.
     pub excess_ns: f64,
-    pub usual_ns: u64,
+    pub typical_ns: u64,
     /// Messages of the tail with any of it.
     pub messages: u64,
 }
@@ -166,14 +166,14 @@ mod tests {
         let mut ledger = Ledger::default();
         for id in 0..100 {
             let late = if id < 3 { 50 } else { 0 };
-            let pieces = [piece(0, 100, Cause::Work), piece(100, 100 + late, Cause::Lock)];
+            let pieces = [piece(0, 100, Cause::Cpu), piece(100, 100 + late, Cause::Lock)];
             let pieces = pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns).collect();
             ledger.add(id, id, 100 + late, Divided { pieces, ..Divided::default() });
         }
         ledger.close(Some(120));
         let groups = ledger.groups(|kind| kind.cause);
-        let shares: Vec<_> = groups.lines.iter().map(|l| (l.group, groups.share(l), l.time_ns, l.usual_ns)).collect();
-        assert_eq!(shares, [(Cause::Lock, 1.0, 150, 0), (Cause::Work, 0.0, 300, 100)]);
+        let shares: Vec<_> = groups.lines.iter().map(|l| (l.group, groups.share(l), l.time_ns, l.typical_ns)).collect();
+        assert_eq!(shares, [(Cause::Lock, 1.0, 150, 0), (Cause::Cpu, 0.0, 300, 100)]);
         assert_eq!(groups.excess, [50.0; 3]);
     }
 }

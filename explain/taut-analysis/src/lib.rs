@@ -4,17 +4,18 @@
 //! messages (`messages`). It finds the line that most messages of a chain follow (`line`), and works out its figures
 //! (`figures`, `startup`, `outcomes`). Then what the time was spent on: each message's critical path is walked on the
 //! timelines of threads and CPUs (`walk`) and summed up (`ledger`), and the tail is compared with typical messages
-//! (`explain`, `suspects`, `advice`). `docs/analysis.md` and `docs/causes.md` say how in words.
+//! (`explain`, `hypotheses`, `recommendations`). `docs/analysis.md` and `docs/causes.md` say how in words.
 
-mod advice;
 mod analyzer;
 mod context;
 mod environment;
 mod error;
 mod explain;
 mod explained;
+mod factor;
 mod figures;
 mod histograms;
+mod hypotheses;
 mod kind;
 mod ledger;
 mod line;
@@ -27,6 +28,7 @@ mod outcomes;
 mod passage;
 mod predictions;
 mod queues;
+mod recommendations;
 mod replay;
 mod resample;
 mod result;
@@ -36,8 +38,6 @@ mod signals;
 mod stacks;
 mod starts;
 mod startup;
-mod suspect;
-mod suspects;
 mod telemetry;
 mod wakeups;
 mod walk;
@@ -51,5 +51,6 @@ pub use result::*;
 pub use rows::{CauseRow, HopRow, MessageRow, Row, RowSink, StateRow};
 pub use signals::{Signal, Tracking};
 pub use stacks::{Profile, Stacks};
+pub use taut_points::SourceKind;
 pub use telemetry::{Gaps, Telemetry};
 pub use wakeups::{late_wakeups, probe_chain};

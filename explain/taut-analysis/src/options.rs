@@ -8,7 +8,7 @@ pub struct Config {
     /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
     /// missing, and are no mistake where nobody is there.
     pub followed: Vec<DeclaredChain>,
-    /// What to explain beyond the usual.
+    /// What to explain beyond the default.
     pub explain: Wanted,
 }
 
@@ -22,15 +22,15 @@ pub struct Wanted {
     /// Every message that took at least so long comes with its path besides.
     pub from_ns: Option<u64>,
     /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
-    pub suspects: Vec<String>,
-    /// What to predict the chain without besides, each with one or several words as in `suspects`.
+    pub hypotheses: Vec<String>,
+    /// What to predict the chain without besides, each with one or several words as in `hypotheses`.
     pub without: Vec<Vec<String>>,
     /// Which messages are explained; without it, those that missed the deadline, or else the tail.
     pub above: Option<Above>,
     /// Instead of the declared chains' deadlines, end to end.
     pub deadline_ns: Option<u64>,
-    /// Whether every message's budget is wanted.
-    pub budgets: bool,
+    /// Whether every message's time by cause is wanted.
+    pub all: bool,
     /// Whether every message's time is wanted, the program's apart from the machine's.
     pub sides: bool,
     /// Whether only rows are wanted, and nothing is explained.
@@ -43,11 +43,11 @@ impl Default for Wanted {
             worst: 10,
             messages: Vec::new(),
             from_ns: None,
-            suspects: Vec::new(),
+            hypotheses: Vec::new(),
             without: Vec::new(),
             above: None,
             deadline_ns: None,
-            budgets: false,
+            all: false,
             sides: false,
             only_rows: false,
         }

@@ -7,7 +7,7 @@ use taut_stats::Distribution;
 use crate::{context::Context, line::Line, messages::Message, result::Outcomes};
 
 /// A message without an outcome is in flight if it was seen this short before the end of the
-/// recording, or within ten times the slowest usual way through, whichever is longer.
+/// recording, or within ten times the slowest typical way through, whichever is longer.
 const IN_FLIGHT_NS: u64 = 100_000_000;
 
 /// How a message ended.
@@ -53,8 +53,8 @@ impl<'a> Fates<'a> {
             begun_ns.push((*point, behind.min(first_ns.get(point).copied().unwrap_or(u64::MAX))));
         }
         begun_ns.reverse();
-        let usual_ns = [end_to_end, whole_life].into_iter().find_map(Distribution::highest_to_p99);
-        let in_flight_ns = IN_FLIGHT_NS.max(usual_ns.map_or(0, |(_, ns)| ns).saturating_mul(10));
+        let typical_ns = [end_to_end, whole_life].into_iter().find_map(Distribution::highest_to_p99);
+        let in_flight_ns = IN_FLIGHT_NS.max(typical_ns.map_or(0, |(_, ns)| ns).saturating_mul(10));
         Fates {
             context,
             has_outcomes: rows.iter().any(|(message, _)| message.outcome.is_some()),

@@ -4,12 +4,12 @@
 use taut_stats::{Distribution, rank};
 
 use crate::{
-    Cause, Chain, Predicted, WhatIf,
+    Cause, Chain, Predicted, Prediction,
+    factor::Factor,
     kind::Kind,
     ledger::Ledger,
     replay::{Removal, Replay},
     resample::Blocks,
-    suspect::Suspect,
     walk::Walker,
 };
 
@@ -66,14 +66,14 @@ impl<'a> Predictor<'a> {
 
     /// The chain with the time of all these brought down: to nothing, or to the typical where it is part of the job. What a
     /// cause draws with it goes in the same proportion: the wait to run after a wait, the interrupts of a computation.
-    pub fn without(&self, all: &[&Suspect]) -> WhatIf {
+    pub fn without(&self, all: &[&Factor]) -> Prediction {
         // Load and hops are what is left of a message's way, not what a thread did: they are taken off as they are.
-        let is_direct = all.iter().any(|s| matches!(s, Suspect::Cause(Cause::Queued) | Suspect::Hop(..)));
+        let is_direct = all.iter().any(|s| matches!(s, Factor::Cause(Cause::Queued) | Factor::Hop(..)));
         let replay = self.replay.filter(|_| !is_direct);
         let parts: Vec<Part> = self.ledger.kinds.iter().map(|kind| self.part(all, kind)).collect();
         let kept: Vec<f64> = (0..all.len())
             .map(|nth| match all[nth].is_part_of_the_job() {
-                true => self.usual_ns(&parts, nth, replay.is_some()),
+                true => self.typical_ns(&parts, nth, replay.is_some()),
                 false => 0.0,
             })
             .collect();
@@ -95,18 +95,18 @@ impl<'a> Predictor<'a> {
                 self.totals.iter().zip(&removed).map(|(total, removed)| total.saturating_sub(sum(removed))).collect()
             }
         };
-        self.what_if(all, left, replay.is_some(), kept.iter().any(|kept| *kept >= 1.0))
+        self.predictions(all, left, replay.is_some(), kept.iter().any(|kept| *kept >= 1.0))
     }
 
-    fn part(&self, all: &[&Suspect], kind: &Kind) -> Part {
+    fn part(&self, all: &[&Factor], kind: &Kind) -> Part {
         let (objects, names) = (self.walker.objects, &*self.walker.names);
-        let own = all.iter().position(|suspect| suspect.owns(kind, objects, names)).map(Part::Own);
-        let drawn = || all.iter().position(|suspect| suspect.draws(kind, names)).map(Part::Drawn);
+        let own = all.iter().position(|factor| factor.owns(kind, objects, names)).map(Part::Own);
+        let drawn = || all.iter().position(|factor| factor.draws(kind, names)).map(Part::Drawn);
         own.or_else(drawn).unwrap_or(Part::None)
     }
 
-    fn usual_ns(&self, parts: &[Part], nth: usize, own_only: bool) -> f64 {
-        let kinds = self.ledger.kinds.iter().zip(&self.ledger.usual).zip(parts);
+    fn typical_ns(&self, parts: &[Part], nth: usize, own_only: bool) -> f64 {
+        let kinds = self.ledger.kinds.iter().zip(&self.ledger.typical).zip(parts);
         let is = |kind: &Kind, part: &Part| *part == Part::Own(nth) && !(own_only && kind.queued);
         kinds.filter(|((kind, _), part)| is(kind, part)).map(|((_, ns), _)| ns).sum()
     }
@@ -144,7 +144,7 @@ impl<'a> Predictor<'a> {
         removed
     }
 
-    fn what_if(&self, all: &[&Suspect], left: Vec<u64>, is_replayed: bool, keeps: bool) -> WhatIf {
+    fn predictions(&self, all: &[&Factor], left: Vec<u64>, is_replayed: bool, keeps: bool) -> Prediction {
         let mut sorted = left.clone();
         sorted.sort_unstable();
         let distribution = Distribution::of(&left, &sorted);
@@ -160,7 +160,7 @@ impl<'a> Predictor<'a> {
         };
         let at = |values: &[u64]| self.quantile.and_then(|q| rank(values, q)).unwrap_or(0);
         let (was, is) = (at(&self.sorted), at(&sorted));
-        let words: Vec<String> = all.iter().map(|suspect| suspect.word()).collect();
+        let words: Vec<String> = all.iter().map(|factor| factor.word()).collect();
         let what = words.join(" and ");
         let alone = match is_replayed {
             true => {
@@ -168,7 +168,7 @@ impl<'a> Predictor<'a> {
             }
             false => "; what waited behind it or interrupted it goes with it, and nothing else takes its place",
         };
-        WhatIf {
+        Prediction {
             p50_ns: distribution.p50_ns,
             p99_ns: distribution.p99_ns,
             quantiles: QUANTILES.into_iter().filter(is_shown).filter_map(predicted).collect(),

@@ -98,7 +98,7 @@ pub(crate) struct Divided {
 /// Causes that every message may have some of; only what exceeds the typical makes a backlog.
 fn is_ordinary(cause: Cause) -> bool {
     use Cause::*;
-    matches!(cause, Work | Syscall | Io | Sleep | PageFault | Disk | Wakeup | Irq | TimerSlack)
+    matches!(cause, Cpu | Syscall | Io | Sleep | PageFault | Disk | Wakeup | Irq | TimerSlack)
 }
 
 /// Whether the message waits for the thread that has to take it, and not for a turn on its CPU.
@@ -138,7 +138,7 @@ impl Queues {
                 }
                 if from.is_handed_to(to) && pieces.iter().all(|piece| piece.behind.is_none()) {
                     let handles = |cause: Cause| sums[1][cause as usize];
-                    lead.entry(to.tid).or_default().push(handles(Cause::Work) + handles(Cause::Syscall));
+                    lead.entry(to.tid).or_default().push(handles(Cause::Cpu) + handles(Cause::Syscall));
                 }
                 own.entry((hop, false)).or_default().push(sums[0]);
                 own.entry((hop, true)).or_default().push(sums[1]);

@@ -1,6 +1,7 @@
 //! The result of an analysis, as plain data in the user's words. All times in
 //! nanoseconds unless the name says otherwise.
 
+use taut_points::SourceKind;
 use taut_recording::{Ending, Info};
 use taut_stats::Distribution;
 
@@ -97,6 +98,8 @@ pub struct Trips {
 pub struct Chain {
     /// "first.point → last.point", or the name declared in taut.toml.
     pub name: String,
+    /// Where its points are from.
+    pub source: SourceKind,
     /// True when declared in taut.toml, false when inferred.
     pub declared: bool,
     /// Deadline of taut.toml, end to end.
@@ -123,7 +126,7 @@ pub struct Chain {
     pub branches: Vec<Branch>,
     /// End-to-end latency over time, for plots: (start of message in ns since the recording's start, latency ns); all messages that completed, start-up included.
     pub series: Vec<(u64, u64)>,
-    /// Whose time it was.
+    /// The causes of its latency.
     pub explained: crate::Explained,
 }
 
@@ -173,7 +176,7 @@ pub struct LateStart {
     /// How much later the first stamp was.
     pub late_ns: u64,
     /// What that time was spent on, largest first.
-    pub pieces: Vec<crate::BudgetPiece>,
+    pub pieces: Vec<crate::TimePiece>,
 }
 
 /// A stretch in which a steady stream was silent.

@@ -109,9 +109,9 @@ pub struct CauseRow<'a> {
     pub cause: Cause,
     /// Which lock, descriptor, interrupt ….
     pub detail: &'a str,
-    /// Whose time it was, "comm/tid".
+    /// The thread on the path, "comm/tid".
     pub thread: &'a str,
-    /// Who is to blame: holder, who ran instead, awaited peer.
+    /// The responsible thread: lock holder, preempting thread, or awaited peer.
     pub by: &'a str,
 }
 

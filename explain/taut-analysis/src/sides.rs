@@ -96,7 +96,7 @@ impl Collector {
                 let spent = &mut row[usize::from(number)];
                 spent.total_ns += length;
                 spent.machine_ns += machine;
-                let is_work = matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault);
+                let is_work = matches!(piece.cause, Cause::Cpu | Cause::Syscall | Cause::PageFault);
                 if is_work && piece.behind.is_none() {
                     spent.work_ns += length - machine;
                 }

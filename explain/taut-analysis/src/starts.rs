@@ -8,7 +8,7 @@ use taut_stats::Distribution;
 use taut_timelines::{Call, SAME_CLOCK_NS, Timeline};
 
 use crate::{
-    BudgetPiece, Cause, LateStart, Starts,
+    Cause, LateStart, Starts, TimePiece,
     context::Context,
     line::Line,
     messages::Messages,
@@ -83,7 +83,7 @@ fn intended(timeline: &Timeline, since_ns: u64, until_ns: u64) -> Option<u64> {
 }
 
 /// What the time from the intended start on was spent on, largest first.
-fn pieces(pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<BudgetPiece> {
+fn pieces(pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<TimePiece> {
     let from = Moment::of(pass.tid, intended_ns);
     let mut sums: Vec<((Cause, u32), u64)> = Vec::new();
     for piece in walker.alone(from, pass.time_ns) {
@@ -94,6 +94,6 @@ fn pieces(pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<Budget
         }
     }
     sums.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), *key));
-    let piece = |((cause, detail), ns)| BudgetPiece { cause, detail: walker.names.text(detail).to_owned(), ns };
+    let piece = |((cause, detail), ns)| TimePiece { cause, detail: walker.names.text(detail).to_owned(), ns };
     sums.into_iter().map(piece).collect()
 }

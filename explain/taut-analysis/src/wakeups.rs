@@ -1,9 +1,9 @@
-//! Late wakes of a recorded probe, taken apart: the paths of its messages in the words of those who ask why a thread
+//! Late wakes of a recorded probe, taken apart: the paths of its messages in the words of those name ask why a thread
 //! woke late.
 
 use std::collections::BTreeMap;
 
-use taut_probe::{CPU_SHIFT, ExplainedWakeups, Guilty, LateWake, POINTS, Part};
+use taut_probe::{CPU_SHIFT, ExplainedWakeups, LateWake, POINTS, Part, ResponsibleParty};
 
 use crate::{Analysis, Cause, Chain, PathPiece};
 
@@ -26,7 +26,7 @@ pub(crate) fn is_probe(chain: &Chain) -> bool {
 }
 
 /// What a probe beside a program says of the program's tails, a sentence for each chain: whether its late messages met
-/// stalls of the machine, more often than its usual ones.
+/// stalls of the machine, more often than its typical ones.
 pub(crate) fn beside(chains: &[Chain]) -> Vec<String> {
     let Some(probe) = chains.iter().find(|chain| is_probe(chain)) else { return Vec::new() };
     if chains.len() == 1 {
@@ -57,16 +57,16 @@ pub(crate) fn beside(chains: &[Chain]) -> Vec<String> {
         let (limit, median) = (chain.explained.tail_limit_ns, chain.end_to_end.distribution.p50_ns);
         let (Some(median), true) = (median, chain.explained.tail_messages > 0) else { continue };
         let tail: Vec<_> = chain.series.iter().filter(|message| message.1 > limit).collect();
-        let usual: Vec<_> = chain.series.iter().filter(|message| message.1 <= median).collect();
+        let typical: Vec<_> = chain.series.iter().filter(|message| message.1 <= median).collect();
         let met = |messages: &[&(u64, u64)]| messages.iter().filter(|message| meets(message)).count();
         sentences.push(format!(
-            "{}: {} of the {} late messages, and {} of the {} usual ones, met a stall of the machine (a wake of the \
+            "{}: {} of the {} late messages, and {} of the {} typical ones, met a stall of the machine (a wake of the \
              probe {} late or later)",
             chain.name,
             met(&tail),
             tail.len(),
-            met(&usual),
-            usual.len(),
+            met(&typical),
+            typical.len(),
             us(Some(STALL_NS)),
         ));
     }
@@ -77,31 +77,35 @@ pub(crate) fn beside(chains: &[Chain]) -> Vec<String> {
 /// asked for: [`crate::Wanted::from_ns`].
 pub fn late_wakeups(analysis: &Analysis, threshold_ns: u64) -> Option<ExplainedWakeups> {
     let chain = probe_chain(analysis)?;
-    let mut late: Vec<_> = chain.explained.paths.iter().filter(|p| p.budget.total_ns >= threshold_ns).collect();
-    late.sort_by_key(|path| std::cmp::Reverse(path.budget.total_ns));
-    let (mut parts, mut culprits) = (BTreeMap::new(), BTreeMap::new());
+    let mut late: Vec<_> = chain.explained.paths.iter().filter(|p| p.time.total_ns >= threshold_ns).collect();
+    late.sort_by_key(|path| std::cmp::Reverse(path.time.total_ns));
+    let (mut parts, mut responsible) = (BTreeMap::new(), BTreeMap::new());
     for path in &late {
         let mut seen: Vec<&'static str> = Vec::new();
-        let mut blamed: Vec<(&'static str, String)> = Vec::new();
+        let mut counted: Vec<(&'static str, String)> = Vec::new();
         for piece in &path.path {
             let (what, ns) = (word(piece), piece.to_ns - piece.from_ns);
             let part: &mut Part = parts.entry(what).or_default();
             part.ns += ns;
             part.wakes += u64::from(!seen.contains(&what));
             seen.push(what);
-            if let Some(who) = blame(piece) {
-                let guilty: &mut Guilty = culprits.entry(who.clone()).or_default();
-                guilty.ns += ns;
-                guilty.wakes += u64::from(!blamed.contains(&who));
-                blamed.push(who);
+            if let Some(name) = responsible_for(piece) {
+                let party: &mut ResponsibleParty = responsible.entry(name.clone()).or_default();
+                party.ns += ns;
+                party.wakes += u64::from(!counted.contains(&name));
+                counted.push(name);
             }
         }
     }
     let mut parts: Vec<Part> = parts.into_iter().map(|(what, part)| Part { what: what.into(), ..part }).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
-    let named = |((kind, name), guilty): ((&str, String), Guilty)| Guilty { kind: kind.into(), name, ..guilty };
-    let mut culprits: Vec<Guilty> = culprits.into_iter().map(named).collect();
-    culprits.sort_by_key(|guilty| std::cmp::Reverse(guilty.ns));
+    let named = |((kind, name), party): ((&str, String), ResponsibleParty)| ResponsibleParty {
+        kind: kind.into(),
+        name,
+        ..party
+    };
+    let mut responsible: Vec<ResponsibleParty> = responsible.into_iter().map(named).collect();
+    responsible.sort_by_key(|party| std::cmp::Reverse(party.ns));
     Some(ExplainedWakeups {
         threshold_ns,
         late: late.len() as u64,
@@ -109,12 +113,12 @@ pub fn late_wakeups(analysis: &Analysis, threshold_ns: u64) -> Option<ExplainedW
         lost_kernel_events: analysis.totals.lost_kernel_events,
         tier: analysis.info.tier.word().to_owned(),
         parts,
-        culprits,
+        responsible,
         worst: late.iter().take(SHOWN).map(|path| shown(path)).collect(),
     })
 }
 
-/// What a piece of a wake's path is to somebody who waits for a wake.
+/// What a piece of a wake's path is to somebody name waits for a wake.
 fn word(piece: &PathPiece) -> &'static str {
     match piece.cause {
         // The probe's clock and the kernel's agree to that.
@@ -125,13 +129,13 @@ fn word(piece: &PathPiece) -> &'static str {
         Cause::Irq => "interrupt",
         Cause::Wakeup if piece.by.is_empty() => "leaving idle",
         Cause::Wakeup | Cause::Preempted => "run queue",
-        Cause::Syscall | Cause::Work => "return to user",
+        Cause::Syscall | Cause::Cpu => "return to user",
         Cause::PageFault => "page fault",
         other => other.word(),
     }
 }
 
-fn blame(piece: &PathPiece) -> Option<(&'static str, String)> {
+fn responsible_for(piece: &PathPiece) -> Option<(&'static str, String)> {
     match piece.cause {
         Cause::Irq => Some(("irq", piece.detail.clone())),
         _ if !piece.by.is_empty() => Some(("thread", piece.by.clone())),
@@ -141,13 +145,13 @@ fn blame(piece: &PathPiece) -> Option<(&'static str, String)> {
 
 fn shown(path: &crate::MessagePath) -> LateWake {
     let part = |piece: &PathPiece| {
-        let who = [&piece.by, &piece.note, &piece.detail].into_iter().find(|text| !text.is_empty());
-        (word(piece).to_owned(), who.cloned().unwrap_or_default(), piece.to_ns - piece.from_ns)
+        let name = [&piece.by, &piece.note, &piece.detail].into_iter().find(|text| !text.is_empty());
+        (word(piece).to_owned(), name.cloned().unwrap_or_default(), piece.to_ns - piece.from_ns)
     };
     LateWake {
-        due_ns: path.budget.start_ns,
-        cpu: u32::try_from(path.budget.id >> CPU_SHIFT).ok(),
-        late_ns: path.budget.total_ns,
+        due_ns: path.time.start_ns,
+        cpu: u32::try_from(path.time.id >> CPU_SHIFT).ok(),
+        late_ns: path.time.total_ns,
         parts: path.path.iter().map(part).collect(),
     }
 }

@@ -33,11 +33,11 @@ pub(crate) struct Piece {
     pub from_ns: u64,
     pub to_ns: u64,
     pub cause: Cause,
-    /// Whose time it was.
+    /// The thread on the path.
     pub tid: i32,
     /// Number of the detail in [`Names`]; 0 is none.
     pub detail: u32,
-    /// Who is to blame: holder, who ran instead, awaited peer; 0 is nobody known.
+    /// The responsible thread: lock holder, preempting thread, or awaited peer; 0 where it is unknown.
     pub other: i32,
     /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after; an interruption
     /// to what it interrupted.
@@ -356,7 +356,7 @@ impl Walker<'_> {
             } else if let Some(call) = in_call {
                 (Cause::Syscall, call.id.name())
             } else {
-                (Cause::Work, String::new())
+                (Cause::Cpu, String::new())
             };
             let detail = self.of_thread(detail, tid, now, hop);
             match pieces.last_mut() {
@@ -633,7 +633,7 @@ impl Walker<'_> {
         Some(pieces.map(piece).collect())
     }
 
-    /// Who ended the wait. In a hard interrupt the current thread is an innocent; in a softirq it is the sender, if it
+    /// Who ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
     /// is in a sending call: the loopback delivers in its context.
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };
@@ -919,7 +919,7 @@ fn with_interrupted(mut pieces: Vec<Piece>) -> Vec<Piece> {
         let known = doing.iter().position(|(tid, _)| *tid == piece.tid);
         if matches!(piece.cause, Cause::Irq | Cause::Preempted | Cause::Throttled | Cause::Hypervisor) {
             piece.after = piece.after.or(known.map(|at| doing[at].1));
-        } else if matches!(piece.cause, Cause::Work | Cause::Syscall | Cause::PageFault) {
+        } else if matches!(piece.cause, Cause::Cpu | Cause::Syscall | Cause::PageFault) {
             let now = (piece.tid, (piece.cause, piece.detail));
             match known {
                 Some(at) => doing[at] = now,

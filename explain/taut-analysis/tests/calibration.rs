@@ -43,7 +43,7 @@ fn intervals_of_predictions_hold_the_truth_as_often_as_they_say() {
         let (_, truth) = recorded(load, 1000 + seed, false);
         let wanted = Wanted { worst: 0, without: vec![vec!["lock:0x1010".into()]], ..Wanted::default() };
         let explained = &scene.analyse(wanted).chains[0].explained;
-        let found = explained.what_if.iter().find(|w| w.without == "lock:0x1010").unwrap();
+        let found = explained.predictions.iter().find(|w| w.without == "lock:0x1010").unwrap();
         for predicted in &found.quantiles {
             let truth = (quantile(&truth, predicted.quantile) * US as f64) as u64;
             let (low, high) = predicted.interval_ns;

@@ -15,7 +15,7 @@ fn share(explained: &Explained, cause: Cause) -> f64 {
 fn predicts(scene: &Scene, without: &str, truth: &[u64], what: &str) {
     let wanted = Wanted { without: vec![vec![without.into()]], ..Wanted::default() };
     let explained = scene.analyse(wanted).chains[0].explained.clone();
-    let found = explained.what_if.iter().find(|w| w.without == without).unwrap();
+    let found = explained.predictions.iter().find(|w| w.without == without).unwrap();
     assert!(found.is_replayed);
     for predicted in &found.quantiles {
         let truth = quantile(truth, predicted.quantile);
@@ -40,7 +40,7 @@ fn what_queues_behind_a_lock_is_the_locks() {
     let (scene, _) = run(&arrivals, |_, now| Service { work: 200, lock_until: held(now), ..Service::default() });
     let explained = scene.explained();
     assert!(share(&explained, Cause::Lock) > 0.97, "{:?}", explained.by_cause);
-    let result = |word: &str| explained.verdicts.iter().find(|v| v.suspect == word).map(|v| v.result);
+    let result = |word: &str| explained.hypotheses.iter().find(|v| v.hypothesis == word).map(|v| v.result);
     assert_eq!(result("lock:0x1010"), Some(Contribution::Contributes));
     assert_ne!(result("queued"), Some(Contribution::Contributes));
     assert_eq!(explained.recommendations[0].against, "lock:0x1010");
@@ -60,14 +60,14 @@ fn the_chain_of_messages_is_shown() {
     let messages = vec![301, 302, 304];
     let analysis = scene.analyse(Wanted { worst: 0, messages, ..Wanted::default() });
     let paths = &analysis.chains[0].explained.paths;
-    let of = |id: u64| paths.iter().find(|p| p.budget.id == id).unwrap();
-    let lock = |id: u64| of(id).budget.pieces.iter().filter(|p| p.cause == Cause::Lock).map(|p| p.ns / US).sum::<u64>();
+    let of = |id: u64| paths.iter().find(|p| p.time.id == id).unwrap();
+    let lock = |id: u64| of(id).time.pieces.iter().filter(|p| p.cause == Cause::Lock).map(|p| p.ns / US).sum::<u64>();
     // 302 waits while 301 waits for the lock; 304 comes later and waits for what that left behind.
     // It comes to the lock after half of its work.
     assert!((2290..=2310).contains(&lock(301)), "{}", lock(301));
     assert!(of(302).path.iter().any(|p| p.cause == Cause::Lock && p.behind == Some(301)), "{:?}", of(302).path);
     assert!(of(304).path.iter().any(|p| p.cause == Cause::Lock && p.behind == Some(301)), "{:?}", of(304).path);
-    let own = of(304).budget.total_ns / US - lock(304);
+    let own = of(304).time.total_ns / US - lock(304);
     assert!((380..=480).contains(&own), "without the lock it takes what every message takes: {own}");
 }
 
@@ -92,9 +92,9 @@ fn longer_work_of_some_messages_is_work_and_not_load() {
     let with = |at: usize, _| Service { work: if at % 50 == 49 { 8000 } else { 300 }, ..Service::default() };
     let (scene, _) = run(&arrivals, with);
     let explained = scene.explained();
-    assert!(share(&explained, Cause::Work) > 0.9, "{:?}", explained.by_cause);
+    assert!(share(&explained, Cause::Cpu) > 0.9, "{:?}", explained.by_cause);
     let (_, without) = run(&arrivals, |_, _| Service { work: 300, ..Service::default() });
-    predicts(&scene, "work", &without, "longer work");
+    predicts(&scene, "cpu", &without, "longer work");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_thread_that_stamps_later_was_not_busy_for_that() {
     scene.stamp(SERVER, 950, 1, "taken");
     scene.switch(1, 2000, SERVER, S, 0).switch(0, 2000, SOURCE, S, 0);
     let explained = scene.explained();
-    let path = &explained.paths.iter().find(|p| p.budget.id == 1).unwrap().path;
+    let path = &explained.paths.iter().find(|p| p.time.id == 1).unwrap().path;
     assert!(path.iter().all(|piece| piece.cause != Cause::Queued && piece.behind.is_none()), "{path:?}");
 }
 
@@ -133,7 +133,7 @@ fn with_a_deadline_all_that_missed_it_are_explained() {
     let explained = &analysis.chains[0].explained;
     let missed = latencies.iter().filter(|latency| **latency > 2000).count() as u64;
     assert_eq!((explained.selected, explained.tail_messages), (Selected::Missed, missed));
-    assert!(explained.what_if.iter().any(|w| w.without == "lock:0x1010" && w.missed == Some(0)));
+    assert!(explained.predictions.iter().any(|w| w.without == "lock:0x1010" && w.missed == Some(0)));
     // A deadline that every message meets explains the tail.
     let analysis = scene.analyse(Wanted { deadline_ns: Some(2_000_000_000), ..Wanted::default() });
     assert!(matches!(analysis.chains[0].explained.selected, Selected::Tail(_)));

@@ -37,7 +37,7 @@ fn paths(analysis: &Analysis) -> Paths {
             |p: &taut_analysis::PathPiece| (start_ns + p.from_ns, start_ns + p.to_ns, p.cause, p.behind.is_some());
         path.path.iter().map(piece).collect()
     };
-    analysis.chains.iter().flat_map(|c| &c.explained.paths).map(|path| (path.budget.id, pieces(path))).collect()
+    analysis.chains.iter().flat_map(|c| &c.explained.paths).map(|path| (path.time.id, pieces(path))).collect()
 }
 
 /// What a message owes to a backlog depends on what earlier ones took beyond the typical, and so on events long before: one

@@ -171,7 +171,7 @@ fn a_backlog_on_a_shared_cpu_is_what_made_it() {
     let hog: f64 = by_hog.map(|share| share.tail_share).sum();
     assert!(hog > 0.95, "{:?}", explained.causes);
     assert!(share(&explained, Cause::Queued) < 0.05, "{:?}", explained.by_cause);
-    let found = explained.what_if.iter().find(|w| w.without == "thread:hog").unwrap();
+    let found = explained.predictions.iter().find(|w| w.without == "thread:hog").unwrap();
     for predicted in &found.quantiles {
         let truth = quantile(&without, predicted.quantile);
         let error = predicted.after_ns as f64 / 1e3 - truth;
@@ -198,7 +198,7 @@ fn a_run_without_nothing_is_what_was_recorded() {
     let arrivals: Vec<u64> = (0..2000).map(|at| 1000 + at * 500 + (at * 7919) % 200).collect();
     let (scene, _) = pipeline(&arrivals, 120, 6000);
     let explained = explained(&scene, "irq");
-    let found = explained.what_if.iter().find(|w| w.without == "irq").unwrap();
+    let found = explained.predictions.iter().find(|w| w.without == "irq").unwrap();
     assert!(found.is_replayed && !found.quantiles.is_empty());
     for Predicted { quantile, before_ns, after_ns, .. } in found.quantiles.iter().copied() {
         assert!(before_ns.abs_diff(after_ns) <= 10 * US, "p{quantile}: {before_ns} {after_ns}");

@@ -40,7 +40,7 @@ pub struct Following {
     pub turn: Duration,
     /// Whether to begin with the last seconds; else with the recording's first.
     pub is_late: bool,
-    /// Whether it is wanted whose time the tail was: a third of the work.
+    /// Whether the tail's causes are wanted: a third of the work.
     pub has_tail: bool,
     /// Whether nobody wants the file: what is read of it gives its room back.
     pub eat: bool,

@@ -91,7 +91,7 @@ pub struct Chain {
     pub total: Figures,
     /// Turn by turn, of the last seconds: when it ended, how long it was, what it brought.
     pub recent: VecDeque<(u64, u64, Figures)>,
-    /// Whose time the tail of the last turn's messages was.
+    /// Causes of the tail of the last turn's messages.
     pub explained: Explained,
 }
 

@@ -237,7 +237,7 @@ fn kernel_events_say_whose_time_it_was_and_what_threads_did() {
     let state = stream.state();
     let hop = &state.chains[0].total.hops[0];
     let sum = |cause| hop.causes.get(&cause).map_or(0, taut_live::Spread::sum_ns);
-    assert_eq!((sum(Cause::Preempted), sum(Cause::Work)), (100 * 400_000, 100 * 600_000));
+    assert_eq!((sum(Cause::Preempted), sum(Cause::Cpu)), (100 * 400_000, 100 * 600_000));
     assert_eq!(hop.causes[&Cause::Preempted].count(), 100, "once a message");
     let [thread] = &state.threads[..] else { panic!("{:?}", state.threads) };
     assert_eq!(thread.name, "robot/7");

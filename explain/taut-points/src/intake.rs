@@ -142,7 +142,11 @@ impl Intake {
             realtime_offset_ns: i128::from(info.start_realtime_ns) - i128::from(info.start_monotonic_ns),
             until_ns: ending_ns.unwrap_or(0).max(timelines.end_ns),
         };
-        self.sources.iter_mut().for_each(|source| source.link(&scene, &mut linked));
+        for source in &mut self.sources {
+            let last = linked.last_point();
+            linked.points.behind(last, source.kind());
+            source.link(&scene, &mut linked);
+        }
         drop(self.sources);
         let holes: Vec<Hole> = self.holes.iter().map(|hole| since_last_pass(*hole, &linked.passes)).collect();
         let stretches = taut_timelines::ascending(holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect());

@@ -4,6 +4,8 @@ use std::fmt;
 
 use foldhash::HashMap;
 
+use crate::source_kind::SourceKind;
+
 /// A message passed a point, was due there, or ended for a reason. Compact: ten million of them must fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
@@ -95,12 +97,14 @@ impl fmt::Debug for PointId {
 #[derive(Debug, Default)]
 pub struct Points {
     names: HashMap<PointId, String>,
+    /// Points behind this number, up to the next one's, are of this source.
+    sources: Vec<(u32, SourceKind)>,
 }
 
 impl Points {
     /// With the recording's table of names.
     pub fn new(names: impl IntoIterator<Item = (u32, String)>) -> Points {
-        Points { names: names.into_iter().map(|(id, name)| (PointId(id), name)).collect() }
+        Points { names: names.into_iter().map(|(id, name)| (PointId(id), name)).collect(), sources: Vec::new() }
     }
 
     /// The point's name, or its number where it has none.
@@ -122,6 +126,19 @@ impl Points {
     pub(crate) fn last(&self, passes: &[Pass]) -> u32 {
         let passed = passes.iter().map(|pass| pass.point.number()).max();
         self.names.keys().map(|point| point.number()).chain(passed).max().unwrap_or(0)
+    }
+
+    /// Which source the point is of. Those of the recording's table of names are of stamps.
+    pub fn source(&self, point: PointId) -> SourceKind {
+        let of = self.sources.iter().rev().find(|(last, _)| point.number() > *last);
+        of.map_or(SourceKind::Stamps, |(_, kind)| *kind)
+    }
+
+    /// What is added behind this number is of this source.
+    pub(crate) fn behind(&mut self, last: u32, kind: SourceKind) {
+        if kind != SourceKind::Stamps {
+            self.sources.push((last, kind));
+        }
     }
 
     /// Names a point.

@@ -2,10 +2,13 @@
 
 use taut_recording::Record;
 
-use crate::{linked::Linked, scene::Scene};
+use crate::{linked::Linked, scene::Scene, source_kind::SourceKind};
 
 /// Turns raw events of one kind into points that messages pass.
 pub trait Source: Send {
+    /// Which one it is.
+    fn kind(&self) -> SourceKind;
+
     /// Takes a record; every record of a recording, in the order of its file.
     fn record(&mut self, record: &Record);
 

@@ -9,6 +9,7 @@ use crate::{
     point::{Pass, PointId},
     scene::Scene,
     source::Source,
+    source_kind::SourceKind,
     span::Mark,
 };
 
@@ -48,6 +49,10 @@ struct RawValue {
 }
 
 impl Source for Stamps {
+    fn kind(&self) -> SourceKind {
+        SourceKind::Stamps
+    }
+
     fn record(&mut self, record: &Record) {
         if let Record::Stamps(batch) = record {
             self.take(batch);

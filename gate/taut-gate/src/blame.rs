@@ -84,7 +84,7 @@ fn hop(pairs: &[&(Trial, Trial)], at: usize) -> HopChange {
         from: hop.from.clone(),
         to: hop.to.clone(),
         own: sum(&|s| !s.is_machine),
-        work: sum(&|s| !s.is_machine && matches!(s.cause.as_str(), "work" | "syscall" | "page_fault")),
+        work: sum(&|s| !s.is_machine && matches!(s.cause.as_str(), "cpu" | "syscall" | "page_fault")),
         waits: sum(&|s| !s.is_machine && is_wait_for_others(&s.cause)),
         machine: sum(&|s| s.is_machine),
         causes,

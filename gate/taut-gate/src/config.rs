@@ -7,7 +7,7 @@
 //! deadline_ms = 20
 //! missed_max_percent = 0.1
 //!
-//! [[chain.budget]]
+//! [[chain.limit]]
 //! hop = "orch.cb_enter → follower.command_applied"
 //! figure = "own.p99"
 //! max_ms = 2
@@ -20,7 +20,7 @@
 use serde::Deserialize;
 use taut_analysis::{Config, DeclaredChain};
 
-use crate::{Budget, BudgetFigure, Settings, Vote};
+use crate::{Limit, LimitFigure, Settings, Vote};
 
 /// What is wrong with the file, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -51,12 +51,12 @@ struct Chain {
     missed_max_percent: Option<f64>,
     dropped_max_percent: Option<f64>,
     #[serde(default)]
-    budget: Vec<HopBudget>,
+    limit: Vec<HopLimit>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HopBudget {
+struct HopLimit {
     hop: Option<String>,
     figure: String,
     max_ms: f64,
@@ -84,7 +84,7 @@ pub struct Gating {
     /// Whether the file says from which effect on a change counts.
     pub has_minimum_effect: bool,
     /// What the chains may cost.
-    pub budgets: Vec<Budget>,
+    pub limits: Vec<Limit>,
 }
 
 /// The configuration in a file's text.
@@ -97,12 +97,12 @@ pub fn parse(text: &str) -> Result<Gating> {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
         wrong!("line {line}: {}", error.message())
     })?;
-    let budgets = file.chain.iter().map(budgets_of).collect::<Result<Vec<_>>>()?.concat();
+    let limits = file.chain.iter().map(limits_of).collect::<Result<Vec<_>>>()?.concat();
     let chains: Vec<DeclaredChain> = file.chain.into_iter().map(declared).collect::<Result<_>>()?;
     let has_minimum_effect = file.gate.minimum_effect_percent.is_some() || file.gate.minimum_effect_us.is_some();
     let settings = settings(file.gate)?;
     let analysis = Config { chains, ..Config::default() };
-    Ok(Gating { analysis, settings, has_minimum_effect, budgets })
+    Ok(Gating { analysis, settings, has_minimum_effect, limits })
 }
 
 fn settings(gate: Gate) -> Result<Settings> {
@@ -130,39 +130,39 @@ fn settings(gate: Gate) -> Result<Settings> {
     Ok(settings)
 }
 
-fn budgets_of(chain: &Chain) -> Result<Vec<Budget>> {
-    let mut budgets = Vec::new();
+fn limits_of(chain: &Chain) -> Result<Vec<Limit>> {
+    let mut limits = Vec::new();
     let of = name_of(chain);
     for (name, percent, figure) in [
-        ("missed_max_percent", chain.missed_max_percent, BudgetFigure::Missed),
-        ("dropped_max_percent", chain.dropped_max_percent, BudgetFigure::Dropped),
+        ("missed_max_percent", chain.missed_max_percent, LimitFigure::Missed),
+        ("dropped_max_percent", chain.dropped_max_percent, LimitFigure::Dropped),
     ] {
         match percent {
             Some(percent) if !(0.0..=100.0).contains(&percent) => {
                 return Err(wrong!("{name} = {percent} is not from 0 to 100"));
             }
-            Some(percent) => budgets.push(Budget { chain: of.clone(), hop: None, figure, limit: percent / 100.0 }),
+            Some(percent) => limits.push(Limit { chain: of.clone(), hop: None, figure, value: percent / 100.0 }),
             None => {}
         }
     }
     if chain.missed_max_percent.is_some() && chain.deadline_ms.is_none() {
         return Err(wrong!("missed_max_percent needs deadline_ms"));
     }
-    for budget in &chain.budget {
-        if !(budget.max_ms > 0.0 && budget.max_ms < 1e9) {
-            return Err(wrong!("budget {:?}: max_ms = {} is not a positive time", budget.figure, budget.max_ms));
+    for limit in &chain.limit {
+        if !(limit.max_ms > 0.0 && limit.max_ms < 1e9) {
+            return Err(wrong!("limit {:?}: max_ms = {} is not a positive time", limit.figure, limit.max_ms));
         }
-        let figure = figure(&budget.figure)?;
-        budgets.push(Budget { chain: of.clone(), hop: budget.hop.clone(), figure, limit: budget.max_ms * 1e6 });
+        let figure = figure(&limit.figure)?;
+        limits.push(Limit { chain: of.clone(), hop: limit.hop.clone(), figure, value: limit.max_ms * 1e6 });
     }
-    Ok(budgets)
+    Ok(limits)
 }
 
 /// "own.p99": as a metric without its scope.
-fn figure(text: &str) -> Result<BudgetFigure> {
-    let unknown = || format!("budget: figure = {text:?}; write SIDE.FIGURE as in own.p99, total.p50, work.mean");
+fn figure(text: &str) -> Result<LimitFigure> {
+    let unknown = || format!("limit: figure = {text:?}; write SIDE.FIGURE as in own.p99, total.p50, work.mean");
     match format!("chain.{text}").parse::<Vote>().map_err(|error| wrong!("{}: {error}", unknown()))? {
-        Vote::Time(_, side, statistic) if !statistic.is_share() => Ok(BudgetFigure::Time(side, statistic)),
+        Vote::Time(_, side, statistic) if !statistic.is_share() => Ok(LimitFigure::Time(side, statistic)),
         _ => Err(ConfigError(unknown())),
     }
 }
@@ -200,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_has_budgets_and_a_gate_its_metrics() {
-        let text = "[[chain]]\npoints = ['a', 'b']\ndeadline_ms = 2\nmissed_max_percent = 0.1\n[[chain.budget]]\nhop = 'a → b'\nfigure = 'own.p99'\nmax_ms = 1.5\n[gate]\nmetrics = ['chain.own.p99', 'dropped']\nminimum_effect_percent = 3\n";
+    fn a_chain_has_limits_and_a_gate_its_metrics() {
+        let text = "[[chain]]\npoints = ['a', 'b']\ndeadline_ms = 2\nmissed_max_percent = 0.1\n[[chain.limit]]\nhop = 'a → b'\nfigure = 'own.p99'\nmax_ms = 1.5\n[gate]\nmetrics = ['chain.own.p99', 'dropped']\nminimum_effect_percent = 3\n";
         let config = parse(text).unwrap();
-        let budgets = config.budgets;
-        assert_eq!((budgets[0].chain.as_str(), budgets.len(), budgets[1].limit), ("a → b", 2, 1.5e6));
+        let limits = config.limits;
+        assert_eq!((limits[0].chain.as_str(), limits.len(), limits[1].value), ("a → b", 2, 1.5e6));
         assert_eq!(config.settings.votes[0].to_string(), "chain.own.p99");
         assert!((config.settings.minimum_effect.relative - 0.03).abs() < 1e-9 && config.has_minimum_effect);
     }
@@ -218,7 +218,7 @@ mod tests {
             ("[gate]\nmetrics = ['p50']", "is no metric; write missed, dropped, or SCOPE.SIDE.FIGURE"),
             ("[gate]\nminimum_effect_percent = -1", "minimum_effect_percent = -1 is not from 0 up"),
             ("[[chain]]\npoints = ['a', 'b']\nmissed_max_percent = 1", "needs deadline_ms"),
-            ("[[chain]]\npoints = ['a', 'b']\n[[chain.budget]]\nfigure = 'p9'\nmax_ms = 1", "write SIDE.FIGURE"),
+            ("[[chain]]\npoints = ['a', 'b']\n[[chain.limit]]\nfigure = 'p9'\nmax_ms = 1", "write SIDE.FIGURE"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -42,8 +42,8 @@ pub enum Error {
         /// How to write one.
         hint: &'static str,
     },
-    /// A budget for a hop that is not there.
-    #[error("the budget of {hop:?}: the chain {chain:?} has no such hop; it has {known}")]
+    /// A limit for a hop that is not there.
+    #[error("the limit of {hop:?}: the chain {chain:?} has no such hop; it has {known}")]
     NoHop {
         /// As given.
         hop: String,

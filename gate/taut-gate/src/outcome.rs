@@ -3,7 +3,7 @@
 use serde::Serialize;
 use taut_stats::compare::{Finding, Verdict};
 
-use crate::{Failures, HopChange, Plot, Subject, Void, Vote};
+use crate::{Ballot, Failures, HopChange, Plot, Subject, Void, Vote};
 
 /// What a gate came to. A is the baseline, B the candidate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,26 +42,6 @@ pub struct Outcome {
     pub unknown: f64,
     /// Distributions over all trials: A's whole way, B's, the same without the machine's part.
     pub plots: [Plot; 4],
-}
-
-/// A figure that voted, or of the start-up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ballot {
-    /// What it is a figure of.
-    #[serde(flatten)]
-    pub subject: Subject,
-    /// What became of it.
-    #[serde(flatten)]
-    pub finding: Finding,
-    /// Worse, but the machine got worse with it: nobody can say that it was the program.
-    pub excused: bool,
-}
-
-impl Ballot {
-    /// Worse, and nothing excuses it.
-    pub fn is_worse(&self) -> bool {
-        self.finding.verdict == Verdict::Worse && !self.excused
-    }
 }
 
 /// A figure that does not vote.

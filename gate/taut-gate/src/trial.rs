@@ -5,7 +5,7 @@ use signal_hook::low_level::signal_name;
 use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
 use taut_stats::Bursts;
 
-use crate::{Budget, BudgetFigure, Error, Figures, Plot, Side, Times};
+use crate::{Error, Figures, Limit, LimitFigure, Plot, Side, Times};
 
 /// Stamps and kernel events of which a trial may lose this share.
 const LOST_MAX: f64 = 0.001;
@@ -20,7 +20,7 @@ pub struct Wanted {
     /// The chain to judge; the one with the most messages if none is named.
     pub chain: Option<String>,
     /// Messages beyond these are counted, as far as they limit the chain.
-    pub limits: Vec<Budget>,
+    pub limits: Vec<Limit>,
     /// A machine that stalled for a larger share of the trial makes it void; see [`Beside::stalled`].
     pub stalled_max: f64,
 }
@@ -99,7 +99,7 @@ pub struct Trial {
     pub plot_own: Plot,
     /// For each wanted limit that can be held against single messages: those beyond it by all of their time, and by the program's own.
     #[serde(skip)]
-    pub beyond: Vec<(Budget, [Bursts; 2])>,
+    pub beyond: Vec<(Limit, [Bursts; 2])>,
     /// Why this trial says nothing.
     pub void: Option<Void>,
 }
@@ -367,14 +367,14 @@ fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a
 }
 
 /// Messages beyond a limit; `None` where it is another chain's, or of what has no time.
-fn beyond(chain: &Chain, sides: &Sides, limit: &Budget) -> Option<[Bursts; 2]> {
+fn beyond(chain: &Chain, sides: &Sides, limit: &Limit) -> Option<[Bursts; 2]> {
     let (side, most_ns) = match limit.figure {
-        BudgetFigure::Missed => (Side::Total, chain.deadline_ns? as f64),
-        BudgetFigure::Time(side, statistic) => {
+        LimitFigure::Missed => (Side::Total, chain.deadline_ns? as f64),
+        LimitFigure::Time(side, statistic) => {
             statistic.beyond()?;
-            (side, limit.limit)
+            (side, limit.value)
         }
-        BudgetFigure::Dropped => return None,
+        LimitFigure::Dropped => return None,
     };
     let hops = match &limit.hop {
         None => 0..sides.hops,

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Statistic, Times, Trial};
+use crate::{Error, Side, Statistic, Trial};
 
 /// A declared metric: "hops.own.p50", "chain.total.p99", "missed", "dropped".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,43 +26,6 @@ pub enum Scope {
     Chain,
     /// Every hop by itself.
     Hops,
-}
-
-/// Of whose time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Side {
-    /// All of it.
-    Total,
-    /// The program's.
-    Own,
-    /// The program's on a CPU.
-    Work,
-    /// The machine's.
-    Machine,
-}
-
-impl Side {
-    const ALL: [Side; 4] = [Side::Total, Side::Own, Side::Work, Side::Machine];
-
-    /// The word in reports and in `--metric`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Side::Total => "total",
-            Side::Own => "own",
-            Side::Work => "work",
-            Side::Machine => "machine",
-        }
-    }
-
-    fn of(self, times: &Times) -> &crate::Figures {
-        match self {
-            Side::Total => &times.total,
-            Side::Own => &times.own,
-            Side::Work => &times.work,
-            Side::Machine => &times.machine,
-        }
-    }
 }
 
 impl FromStr for Vote {

@@ -29,7 +29,7 @@ fn a_tenth_more_work_in_one_hop_is_worse_and_the_hop_is_named() {
         let outcome = verdict(&with_work(work_ns));
         assert_eq!((outcome.verdict, outcome.blamed), (Verdict::Worse, Some(hop)), "{work_ns:?}");
         let change = &outcome.hops[hop];
-        assert_eq!(change.causes.iter().find(|cause| !cause.is_machine).unwrap().cause, "work");
+        assert_eq!(change.causes.iter().find(|cause| !cause.is_machine).unwrap().cause, "cpu");
         let grown = work_ns[hop] * 0.1 / 1.1;
         assert!((change.own.change_ns / (1.05 * grown) - 1.0).abs() < 0.1, "{change:?}");
         assert!(outcome.fresh >= 6);

@@ -1,5 +1,5 @@
 //! Memory of the collector over 10⁸ wakes of a simulated clock, more than a day at 1 kHz. Prints what is resident after the
-//! first hundredth and at the end; `bench/probe/memory.py` reads it.
+//! first hundredth and at the end; `bench/wakeup/memory.py` reads it.
 
 use taut_probe::{Collector, Woken};
 

@@ -161,8 +161,8 @@ pub struct ExplainedWakeups {
     pub tier: String,
     /// What the lateness of all late wakes was, largest first.
     pub parts: Vec<Part>,
-    /// Who is to blame, largest first.
-    pub culprits: Vec<Guilty>,
+    /// Threads, processes and interrupts that the time went to, most first.
+    pub responsible: Vec<ResponsibleParty>,
     /// The latest wakes, latest first.
     pub worst: Vec<LateWake>,
 }
@@ -180,7 +180,7 @@ pub struct Part {
 
 /// Somebody who made wakes late.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Guilty {
+pub struct ResponsibleParty {
     /// "thread", "process", "irq".
     pub kind: String,
     /// E.g. "hog/1234", "softirq NET_RX".

@@ -21,7 +21,8 @@ pub use collector::Collector;
 pub use compared::{Compared, compared};
 pub use error::Error;
 pub use findings::{
-    CpuSeries, ExplainedWakeups, Findings, Guilty, LateWake, Part, Series, SlackFit, Stalls, Throttling, Turn, Variant,
+    CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls, Throttling,
+    Turn, Variant,
 };
 pub use governor::governors;
 pub use load::{Load, Work};

@@ -102,7 +102,7 @@ pub struct Settings {
     pub interval: Duration,
     /// How to wait.
     pub wake: Wake,
-    /// Timer slack of the threads; `None` leaves the usual 50 µs. Real-time policies have none.
+    /// Timer slack of the threads; `None` leaves the default 50 µs. Real-time policies have none.
     pub slack: Option<Duration>,
     /// Hold /dev/cpu_dma_latency at so many µs, which keeps CPUs out of deeper idle states; `None`: do not touch it.
     pub dma_latency_us: Option<i32>,
@@ -181,7 +181,7 @@ impl Settings {
         let slack = match self.slack {
             _ if self.policy.is_real_time() => "0 ns (real-time)".into(),
             Some(slack) => length(slack),
-            None => "as usual".into(),
+            None => "default".into(),
         };
         [
             ("cpus", if cpus.is_empty() { "not pinned".to_owned() } else { cpus.join(",") }),

@@ -9,7 +9,7 @@ pub const USUAL_NS: u64 = 50_000;
 /// select, poll and their kin take no more than this (`MAX_SLACK` in fs/select.c).
 const SELECT_MAX_NS: u64 = 100_000_000;
 
-/// The slack of one sleep. `own` is the thread's, `None` for the usual one; `nice` its nice value.
+/// The slack of one sleep. `own` is the thread's, `None` for the default; `nice` its nice value.
 ///
 /// Linux: hrtimers of real-time threads have none, timerfds never have any; `select`, `poll` and `epoll_wait` with a
 /// time-out take 0.1 % of it, niced ones 0.5 % (`__estimate_accuracy`, fs/select.c), but at least the thread's own.

@@ -28,7 +28,7 @@ pub type HlogWriter<'a, W> = IntervalLogWriter<'a, 'a, W, V2DeflateSerializer>;
 #[derive(Debug, Error)]
 pub enum HlogError {
     /// Neither a comment nor an interval.
-    #[error("line {line} is not of an HdrHistogram interval log; write one with `taut probe --hlog FILE`")]
+    #[error("line {line} is not of an HdrHistogram interval log; write one with `taut wakeup --hlog FILE`")]
     Line {
         /// Counted from 1.
         line: usize,

@@ -11,7 +11,7 @@ mod sketch;
 
 pub use bursts::Bursts;
 pub use curves::{histogram, percentile_curve};
-pub use distribution::{Distribution, rank};
+pub use distribution::{Distribution, Estimate, Estimates, QUANTILES, rank};
 pub use exponential::Exponential;
 pub use hdrhistogram::Histogram;
 pub use modes::modes;

@@ -151,6 +151,8 @@ impl Sketch {
             max_ns: self.max(),
             mean_ns: self.mean(),
             sd_ns: self.sd(),
+            // Bursts are known by level only.
+            estimates: Default::default(),
         }
     }
 

@@ -16,7 +16,7 @@ from taut.fleet.engines import NoFleet
 from taut.fleet.expressions import BEYOND, PLACE, QUANTILES
 from taut.fleet.intervals import Change, change
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Row = dict[str, Any]
 # Of a report: as many of the worst robots are named.
 NAMED = 5
@@ -87,7 +87,7 @@ def of_what_can_be_read(
 
 
 class Fleet:
-    """Histogram rows of many robots, and the usual questions about them."""
+    """Histogram rows of many robots, and common questions about them."""
 
     def __init__(self, rows: ir.Table, about: Row, chain: str | None = None, revision: str | None = None) -> None:
         self.rows = rows

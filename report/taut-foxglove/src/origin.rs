@@ -26,7 +26,7 @@ impl Origins {
         }
         match values(header::ORIGIN).find(|origin| !self.is_allowed(origin)) {
             Some(origin) => Err(format!(
-                "pages of {origin:?} are not allowed; taut log --live --allow-origin {origin} lets them in"
+                "pages of {origin:?} are not allowed; taut telemetry --live --allow-origin {origin} lets them in"
             )),
             None => Ok(()),
         }

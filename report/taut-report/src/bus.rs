@@ -145,7 +145,7 @@ pub fn bus_json<T: Transport, C: Clock>(
         state: servos.contains(&(reply.bus, reply.servo)).then(|| state(&QueryResult::parse(&reply.frame))),
     };
     value(Form::Once(Once {
-        schema_version: 1,
+        schema_version: crate::SCHEMA_VERSION,
         kind: "bus",
         sent: outcome.sent,
         expected: outcome.expected,
@@ -175,7 +175,7 @@ pub fn bus_cycles_json<T: Transport, C: Clock>(
     let (expected, missing) = statistics.replies();
     let phases = statistics.distributions();
     value(Form::Cycles(Cycles {
-        schema_version: 1,
+        schema_version: crate::SCHEMA_VERSION,
         kind: "bus-cycles",
         addresses: addresses.iter().map(Address::to_string).collect(),
         cycles: statistics.cycles(),

@@ -1,10 +1,10 @@
-//! Causes in the terminal: whose time the tail is, verdicts, what-ifs, advice, and single messages on
+//! Causes in the terminal: causes of the tail, hypotheses, predictions, recommendations, and single messages on
 //! their thread lanes.
 
 use comfy_table::CellAlignment;
 use taut_analysis::{
-    Cause, CauseShare, Chain, Contribution, Culprit, Explained, MessagePath, Mode, Recommendation, Selected, State,
-    Verdict, WhatIf,
+    Cause, CauseShare, Chain, Contribution, Explained, Hypothesis, MessagePath, Mode, Party, Prediction,
+    Recommendation, Selected, State,
 };
 
 use crate::{
@@ -29,15 +29,15 @@ const LINES_MAX: usize = 8;
 pub struct Asked<'a> {
     /// Messages to draw on their lanes; the worst one when empty.
     pub messages: &'a [u64],
-    /// Suspects were named: their verdicts are the answer, all else is how it came about.
-    pub suspects: bool,
+    /// Hypotheses were named: their results are the answer, all else is how it came about.
+    pub hypotheses: bool,
 }
 
 /// What `taut explain` prints.
 pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(named.name));
     out.extend(crate::headline::failure(named.analysis).map(|sentence| format!("\n{sentence}\n")));
-    let is_asked = asked.suspects || !asked.messages.is_empty();
+    let is_asked = asked.hypotheses || !asked.messages.is_empty();
     let (told, listed) = if is_asked {
         (named.analysis.chains.iter().collect(), Vec::new())
     } else {
@@ -45,10 +45,10 @@ pub fn explanation(named: Named<'_>, asked: Asked<'_>, style: Style) -> String {
     };
     for chain in told {
         out += &format!("\n{}\n", style.bold(&chain.name));
-        if asked.suspects {
-            out += &format!("\n{}", verdicts(&chain.explained, style));
+        if asked.hypotheses {
+            out += &format!("\n{}", hypotheses(&chain.explained, style));
         }
-        out += &section(chain, style, if asked.suspects { Form::WithoutVerdicts } else { Form::Whole });
+        out += &section(chain, style, if asked.hypotheses { Form::WithoutHypotheses } else { Form::Whole });
         out += &messages(chain, asked, style);
     }
     out += &short_chains(&listed, style);
@@ -66,16 +66,16 @@ pub(crate) fn summary(chain: &Chain, style: Style) -> String {
 /// How much of a chain's explanation is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// No culprits, and only the first three pieces of advice.
+    /// No responsible parties, and only the first three recommendations.
     Short,
     Whole,
     /// They stand above.
-    WithoutVerdicts,
+    WithoutHypotheses,
 }
 
 /// The messages that are drawn on lanes: those asked for, else the worst.
 pub(crate) fn drawn<'a>(explained: &'a Explained, asked: Asked<'_>) -> Vec<&'a MessagePath> {
-    let is_asked = |path: &&MessagePath| asked.messages.contains(&path.budget.id);
+    let is_asked = |path: &&MessagePath| asked.messages.contains(&path.time.id);
     let paths: Vec<_> = explained.paths.iter().filter(|path| is_seen(path)).collect();
     if asked.messages.is_empty() {
         paths.into_iter().take(1).collect()
@@ -89,7 +89,7 @@ fn is_seen(path: &MessagePath) -> bool {
     path.path.iter().any(|piece| piece.cause != Cause::Unknown)
 }
 
-/// One sentence: whose time the tail is.
+/// One sentence: the tail's causes.
 pub(crate) fn sentence(explained: &Explained) -> String {
     let limit = words::duration(explained.tail_limit_ns);
     let messages = words::quantity(explained.tail_messages, "message");
@@ -105,14 +105,12 @@ pub(crate) fn sentence(explained: &Explained) -> String {
     let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
     match sums.first() {
         None | Some((Cause::Unknown, _)) => {
-            format!(
-                "what {tail} waited for is mostly unknown: only kernel events show it (the full tier of taut record)"
-            )
+            format!("the cause of {tail} is mostly unknown: only kernel events show it (the full tier of taut record)")
         }
         Some(_) => {
             let parts = sums.iter().take(3).filter(|(_, share)| *share >= 0.01);
             let parts: Vec<String> = parts.map(|(c, s)| format!("{} {:.0} %", c.word(), 100.0 * s)).collect();
-            format!("what {tail} have and usual ones have not: {}", parts.join(", "))
+            format!("excess of {tail} over typical messages, by cause: {}", parts.join(", "))
         }
     }
 }
@@ -131,7 +129,7 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
             name.chars().take(42).collect(),
             format!("{} {:>3.0} %", bar(row.share), 100.0 * row.share),
             words::sum_of_milliseconds(row.time_ns),
-            words::sum_of_milliseconds(row.usual_ns),
+            words::sum_of_milliseconds(row.typical_ns),
             row.messages.map_or(String::new(), words::count),
         ]);
     }
@@ -144,25 +142,25 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
     for mode in &explained.modes {
         out += &format!("\n  {}\n", wrap(&self::mode(mode), 96).replace('\n', "\n  "));
     }
-    if form != Form::Short && !explained.culprits.is_empty() {
-        let mut culprits = table(&["who took it", "ms", "messages", "how"]);
-        for culprit in explained.culprits.iter().filter(|c| !is_said(c, explained)).take(LINES_MAX) {
-            let how: Vec<&str> = culprit.causes.iter().map(|cause| cause.word()).collect();
-            culprits.add_row([
-                format!("{} {}", culprit.kind, culprit.name).chars().take(44).collect(),
-                words::sum_of_milliseconds(culprit.time_ns),
-                words::count(culprit.messages),
+    if form != Form::Short && !explained.responsible.is_empty() {
+        let mut responsible = table(&["responsible", "ms", "messages", "how"]);
+        for party in explained.responsible.iter().filter(|c| !is_said(c, explained)).take(LINES_MAX) {
+            let how: Vec<&str> = party.causes.iter().map(|cause| cause.word()).collect();
+            responsible.add_row([
+                format!("{} {}", party.kind, party.name).chars().take(44).collect(),
+                words::sum_of_milliseconds(party.time_ns),
+                words::count(party.messages),
                 how.join(", ").chars().take(30).collect(),
             ]);
         }
-        out += &format!("\n{}", indent(&culprits));
+        out += &format!("\n{}", indent(&responsible));
     }
-    if form != Form::WithoutVerdicts {
-        out += &format!("\n{}", verdicts(explained, style));
+    if form != Form::WithoutHypotheses {
+        out += &format!("\n{}", hypotheses(explained, style));
     }
-    if !explained.what_if.is_empty() {
+    if !explained.predictions.is_empty() {
         let of = gain_of(explained);
-        let mut what_if = table(&[
+        let mut shown = table(&[
             "predicted, ms",
             "p50",
             "p95",
@@ -171,10 +169,10 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
             &format!("change of {of}"),
         ]);
         for row in predictions(explained) {
-            what_if.add_row(row.map(|text| text.chars().take(28).collect::<String>()));
+            shown.add_row(row.map(|text| text.chars().take(28).collect::<String>()));
         }
-        out += &format!("\n{}", indent(&what_if));
-        let replayed = explained.what_if.iter().any(|found| found.is_replayed);
+        out += &format!("\n{}", indent(&shown));
+        let replayed = explained.predictions.iter().any(|found| found.is_replayed);
         let assumed = match replayed {
             true => {
                 "the recorded messages run again without the cause: what queued behind it moves up; nothing takes its place"
@@ -187,22 +185,21 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
         out += "\n";
     }
     let most = if form == Form::Short { 3 } else { usize::MAX };
-    for (at, advice) in explained.recommendations.iter().take(most).enumerate() {
-        let text = format!("{}. {}", at + 1, self::advice(advice));
+    for (at, recommendation) in explained.recommendations.iter().take(most).enumerate() {
+        let text = format!("{}. {}", at + 1, self::recommendation(recommendation));
         out += &format!("  {}\n", wrap(&text, 96).replace('\n', "\n     "));
     }
     out
 }
 
 /// Whether a process is its only culpable thread over again.
-fn is_said(culprit: &Culprit, explained: &Explained) -> bool {
-    let same =
-        |other: &Culprit| other.kind == "thread" && other.name == culprit.name && other.time_ns == culprit.time_ns;
-    culprit.kind == "process" && explained.culprits.iter().any(same)
+fn is_said(party: &Party, explained: &Explained) -> bool {
+    let same = |other: &Party| other.kind == "thread" && other.name == party.name && other.time_ns == party.time_ns;
+    party.kind == "process" && explained.responsible.iter().any(same)
 }
 
 /// The results for hypotheses, a line or two each; those that contribute stand out.
-fn verdicts(explained: &Explained, style: Style) -> String {
+fn hypotheses(explained: &Explained, style: Style) -> String {
     let one = |sentence: String| {
         let text = wrap(&sentence, 92).replace('\n', "\n      ");
         format!("  {}\n", if sentence.contains(" contributes ") { style.bold(&text) } else { text })
@@ -213,13 +210,15 @@ fn verdicts(explained: &Explained, style: Style) -> String {
 /// A sentence for each hypothesis that contributes, is undecided, or was named by the user, and for each lock; one for all
 /// the others together.
 pub(crate) fn results(explained: &Explained) -> Vec<String> {
-    let is_short = |verdict: &&Verdict| {
-        verdict.result == Contribution::DoesNotContribute && !verdict.is_asked && !verdict.suspect.starts_with("lock:")
+    let is_short = |hypothesis: &&Hypothesis| {
+        hypothesis.result == Contribution::DoesNotContribute
+            && !hypothesis.is_asked
+            && !hypothesis.hypothesis.starts_with("lock:")
     };
-    let (short, long): (Vec<&Verdict>, Vec<&Verdict>) = explained.verdicts.iter().partition(is_short);
-    let mut sentences: Vec<String> = long.iter().map(|verdict| verdict.sentence.clone()).collect();
+    let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
+    let mut sentences: Vec<String> = long.iter().map(|hypothesis| hypothesis.sentence.clone()).collect();
     if !short.is_empty() {
-        let names: Vec<&str> = short.iter().map(|verdict| verdict.suspect.as_str()).collect();
+        let names: Vec<&str> = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str()).collect();
         sentences.push(format!("below 5 % of the excess each, by the upper bound: {}", names.join(", ")));
     }
     sentences
@@ -233,7 +232,7 @@ pub(crate) struct CauseRow {
     pub share: f64,
     pub time_ns: u64,
     /// What as many typical messages spend so.
-    pub usual_ns: u64,
+    pub typical_ns: u64,
     /// Explained messages affected; `None` for sums over several causes.
     pub messages: Option<u64>,
 }
@@ -245,7 +244,7 @@ pub(crate) fn grouped(explained: &Explained) -> Vec<CauseRow> {
         is_party,
         share: share.tail_share,
         time_ns: share.time_ns,
-        usual_ns: share.usual_ns * explained.tail_messages,
+        typical_ns: share.typical_ns * explained.tail_messages,
         messages: Some(share.messages),
     };
     let sum = |name: &str, all: &[&CauseShare]| CauseRow {
@@ -253,7 +252,7 @@ pub(crate) fn grouped(explained: &Explained) -> Vec<CauseRow> {
         is_party: false,
         share: all.iter().map(|share| share.tail_share).sum(),
         time_ns: all.iter().map(|share| share.time_ns).sum(),
-        usual_ns: all.iter().map(|share| share.usual_ns * explained.tail_messages).sum(),
+        typical_ns: all.iter().map(|share| share.typical_ns * explained.tail_messages).sum(),
         messages: None,
     };
     let mut rows = Vec::new();
@@ -335,29 +334,29 @@ pub(crate) fn mode(mode: &Mode) -> String {
 }
 
 /// "gil is 61 % of the excess: …: give the loop … (−55 % of p99 predicted)".
-pub(crate) fn advice(advice: &Recommendation) -> String {
-    let gain = match advice.gain {
+pub(crate) fn recommendation(recommendation: &Recommendation) -> String {
+    let gain = match recommendation.gain {
         gain if gain.abs() < 0.005 => String::new(),
         gain => format!(" ({} predicted)", words::change(gain)),
     };
-    format!("{}: {}{gain}", advice.evidence, advice.remedy)
+    format!("{}: {}{gain}", recommendation.evidence, recommendation.remedy)
 }
 
 /// The quantile that predictions show the change of.
 pub(crate) fn gain_of(explained: &Explained) -> String {
-    explained.what_if.iter().find_map(|found| found.gain_quantile).map_or("–".into(), words::quantile)
+    explained.predictions.iter().find_map(|found| found.gain_quantile).map_or("–".into(), words::quantile)
 }
 
 /// What predictions say, a row each: first as measured, then without each cause.
 pub(crate) fn predictions(explained: &Explained) -> Vec<[String; 6]> {
-    let at = |found: &WhatIf, q: f64| found.quantiles.iter().find(|of| of.quantile == q).copied();
+    let at = |found: &Prediction, q: f64| found.quantiles.iter().find(|of| of.quantile == q).copied();
     let ms = |ns: Option<u64>| words::milliseconds(ns);
     let mut rows = Vec::new();
-    if let Some(first) = explained.what_if.first() {
+    if let Some(first) = explained.predictions.first() {
         let before = |q| ms(at(first, q).map(|of| of.before_ns));
         rows.push(["as measured".into(), before(0.5), before(0.95), before(0.99), String::new(), String::new()]);
     }
-    for found in &explained.what_if {
+    for found in &explained.predictions {
         let after = |q| ms(at(found, q).map(|of| of.after_ns));
         let interval = found.gain_quantile.and_then(|q| at(found, q)).map(|of| of.interval_ns);
         let interval = interval.map_or("–".into(), |(low, high)| format!("{} – {}", ms(Some(low)), ms(Some(high))));
@@ -367,7 +366,7 @@ pub(crate) fn predictions(explained: &Explained) -> Vec<[String; 6]> {
     rows
 }
 
-/// A budget for each message that comes with its path; then some of them on lanes.
+/// The time by cause of each message that comes with its path; then some of them on lanes.
 fn messages(chain: &Chain, asked: Asked<'_>, style: Style) -> String {
     let paths = &chain.explained.paths;
     if !paths.iter().any(is_seen) {
@@ -375,7 +374,7 @@ fn messages(chain: &Chain, asked: Asked<'_>, style: Style) -> String {
     }
     let mut out = format!("\n  {}\n", style.bold("Messages, worst first: µs and share of the message"));
     for path in paths {
-        out += &budget(path);
+        out += &message_time(path);
     }
     for path in drawn(&chain.explained, asked) {
         out += &lanes(chain, path, style);
@@ -384,11 +383,11 @@ fn messages(chain: &Chain, asked: Asked<'_>, style: Style) -> String {
 }
 
 /// "   1734  11.0 ms  gil 8000 73 % · work 2600 24 %".
-fn budget(path: &MessagePath) -> String {
-    let budget = &path.budget;
-    let total = budget.total_ns.max(1) as f64;
+fn message_time(path: &MessagePath) -> String {
+    let time = &path.time;
+    let total = time.total_ns.max(1) as f64;
     let mut sums: Vec<(Cause, u64)> = Vec::new();
-    for piece in &budget.pieces {
+    for piece in &time.pieces {
         match sums.iter_mut().find(|(cause, _)| *cause == piece.cause) {
             Some((_, ns)) => *ns += piece.ns,
             None => sums.push((piece.cause, piece.ns)),
@@ -398,7 +397,7 @@ fn budget(path: &MessagePath) -> String {
     let part = |(cause, ns): &(Cause, u64)| {
         format!("{} {:.0} {:.0} %", cause.word(), *ns as f64 / 1e3, 100.0 * *ns as f64 / total)
     };
-    let mut line = format!("{:>10} {:>8}  ", budget.id, words::duration(budget.total_ns));
+    let mut line = format!("{:>10} {:>8}  ", time.id, words::duration(time.total_ns));
     for (at, sum) in sums.iter().take(5).enumerate() {
         let part = format!("{}{}", if at == 0 { "" } else { " · " }, part(sum));
         // Whole parts only: the smallest are left out, never cut in two.
@@ -412,11 +411,9 @@ fn budget(path: &MessagePath) -> String {
 
 /// The message's path: which thread's time it was, and the pieces in words.
 pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
-    let (start, total) = (path.budget.start_ns, path.budget.total_ns.max(1));
-    let mut out = format!(
-        "\n  {}\n",
-        style.bold(&format!("Message {}: {}", path.budget.id, words::duration(path.budget.total_ns)))
-    );
+    let (start, total) = (path.time.start_ns, path.time.total_ns.max(1));
+    let mut out =
+        format!("\n  {}\n", style.bold(&format!("Message {}: {}", path.time.id, words::duration(path.time.total_ns))));
     let cell = |ns: u64| ((ns.saturating_sub(start)) as u128 * LANE_WIDTH as u128 / total as u128) as usize;
     for (at, lane) in path.lanes.iter().enumerate() {
         let mut cells = vec![(' ', None); LANE_WIDTH];
@@ -492,7 +489,7 @@ fn mark(state: State) -> char {
 /// One letter, so that lanes are read without colour.
 fn letter(cause: Cause) -> char {
     match cause {
-        Cause::Work => 'w',
+        Cause::Cpu => 'c',
         Cause::Syscall => 's',
         Cause::PageFault => 'F',
         Cause::Irq => 'i',
@@ -528,7 +525,7 @@ mod tests {
     fn it_fits_100_columns() {
         let mut analysis = sample::teleop();
         analysis.chains[0].explained.causes[0].detail = "x".repeat(300);
-        analysis.chains[0].explained.what_if[0].without = "lock:".repeat(30);
+        analysis.chains[0].explained.predictions[0].without = "lock:".repeat(30);
         analysis.chains[0].explained.paths[0].path[1].note = "long words ".repeat(30);
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, Asked::default(), Style::default());
         for line in text.lines() {
@@ -537,12 +534,12 @@ mod tests {
     }
 
     #[test]
-    fn suspects_are_judged_first_and_once() {
+    fn hypotheses_come_first_and_once() {
         let analysis = sample::teleop();
-        let asked = Asked { suspects: true, ..Asked::default() };
+        let asked = Asked { hypotheses: true, ..Asked::default() };
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, asked, Style::default());
         let at = |what: &str| text.find(what).unwrap();
-        assert!(at("gil contributes") < at("What the 9") && text.matches("gil contributes").count() == 1);
+        assert!(at("gil contributes") < at("Excess of the 9") && text.matches("gil contributes").count() == 1);
     }
 
     #[test]
@@ -551,7 +548,7 @@ mod tests {
         let paths = &mut analysis.chains[0].explained.paths;
         for id in [7, 8] {
             paths.push(paths[0].clone());
-            paths.last_mut().unwrap().budget.id = id;
+            paths.last_mut().unwrap().time.id = id;
         }
         let asked = Asked { messages: &[7, 8], ..Asked::default() };
         let text = explanation(Named { name: "run.mcap", analysis: &analysis }, asked, Style::default());

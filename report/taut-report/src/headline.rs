@@ -103,17 +103,20 @@ fn without_chains(analysis: &Analysis) -> String {
             },
         );
     }
-    // By how many of its usual periods.
+    // By how many of its typical periods.
     text.extend(silent(analysis).map(|sentence| format!(" {sentence}")));
     let channels = channels.iter().map(|channel| (&channel.period, &channel.topic));
     let points = analysis.points.iter().map(|point| (&point.period, &point.name));
     let longest = channels.chain(points).filter_map(|(period, name)| {
-        let (usual, longest) = (period.p50_ns?, period.max_ns?);
-        Some((longest as f64 / usual.max(1) as f64, usual, longest, name))
+        let (typical, longest) = (period.p50_ns?, period.max_ns?);
+        Some((longest as f64 / typical.max(1) as f64, typical, longest, name))
     });
-    if let Some((_, usual, longest, name)) = longest.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        text +=
-            &format!(" The longest silence was {} on {name}, where {} is usual.", duration(longest), duration(usual));
+    if let Some((_, typical, longest, name)) = longest.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        text += &format!(
+            " The longest silence was {} on {name}, where {} is typical.",
+            duration(longest),
+            duration(typical)
+        );
     }
     text
 }
@@ -209,13 +212,13 @@ mod tests {
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. 1 channel of \
              telemetry brought 23 997 messages in 60.3 s; 3 lost. At camera.frame 3 messages are missing in the 133 ms from \
              12.400 s on; 5 in all 4 gaps. The longest silence was \
-             12.5 ms on /telemetry/leg, where 2.50 ms is usual."
+             12.5 ms on /telemetry/leg, where 2.50 ms is typical."
         );
         analysis.telemetry.clear();
         assert_eq!(
             headline(&analysis).replace('\u{202f}', " "),
             "Nothing was stamped. 1 distribution without messages: 2 000 values, up to 173 ms in thread 0. At \
-             camera.frame 3 messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is usual."
+             camera.frame 3 messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps. The longest silence was 133 ms on camera.frame, where 33.3 ms is typical."
         );
     }
 

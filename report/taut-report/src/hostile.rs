@@ -43,7 +43,7 @@ const NAMES: &[&str] = &[
     "revision",
     "scenario",
     "sentence",
-    "suspect",
+    "hypothesis",
     "thread",
     "title",
     "to",
@@ -162,9 +162,9 @@ fn hostile_analysis() -> taut_analysis::Analysis {
             dropped.into_iter().map(|(reason, n)| (format!("{TRICKS}{reason}{HOSTILE}"), n)).collect();
         let explained = &mut chain.explained;
         explained.causes.iter_mut().for_each(|cause| name(&mut cause.detail));
-        explained.verdicts.iter_mut().for_each(|verdict| name(&mut verdict.sentence));
+        explained.hypotheses.iter_mut().for_each(|hypothesis| name(&mut hypothesis.sentence));
         explained
-            .what_if
+            .predictions
             .iter_mut()
             .for_each(|found| [&mut found.without, &mut found.assumption].into_iter().for_each(name));
         explained
@@ -174,7 +174,7 @@ fn hostile_analysis() -> taut_analysis::Analysis {
         for path in &mut explained.paths {
             path.lanes.iter_mut().for_each(|lane| name(&mut lane.thread));
             path.path.iter_mut().for_each(|piece| name(&mut piece.detail));
-            path.budget.pieces.iter_mut().for_each(|piece| name(&mut piece.detail));
+            path.time.pieces.iter_mut().for_each(|piece| name(&mut piece.detail));
         }
     }
     analysis.points.iter_mut().for_each(|point| name(&mut point.name));

@@ -22,10 +22,15 @@ const SIGNAL_BUCKETS: usize = 1_500;
 const SIGNAL_CHARTS_MAX: usize = 12;
 
 /// Where the report of one recording has the kernel's command line.
-const COMMAND_LINE: &str = "/recording/host/facts/kernel_command_line";
+const COMMAND_LINE: &str = "/recording/hosts/0/facts/kernel_command_line";
 
 /// The page of one or several recordings.
 pub fn html(recordings: &[Named<'_>]) -> String {
+    page_of(recordings, "", "")
+}
+
+/// The same, with markup that has a style of its own below it.
+pub(crate) fn page_of(recordings: &[Named<'_>], style: &str, markup: &str) -> String {
     let reports = recordings.iter().map(|named| {
         let mut page = json(std::slice::from_ref(named));
         if let Some(serde_json::Value::String(line)) = page.pointer_mut(COMMAND_LINE) {
@@ -51,7 +56,7 @@ pub fn html(recordings: &[Named<'_>]) -> String {
     });
     let pages: Vec<serde_json::Value> = comparison.into_iter().chain(reports).collect();
     let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
-    page(&names, "report", &pages.into())
+    page_with(&names, "report", &pages.into(), style, markup)
 }
 
 /// Of the kernel's command line, the words that bear on timing. The others name disks, consoles and networks, and a page is
@@ -111,6 +116,10 @@ fn exact_ids(worst: &mut serde_json::Value) {
 
 /// A page of data that the front end draws; `verb` of the command shows the same without it.
 pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String {
+    page_with(title, verb, data, "", "")
+}
+
+fn page_with(title: &str, verb: &str, data: &serde_json::Value, style: &str, markup: &str) -> String {
     // "</script>" inside a string must not end the element.
     let data = data.to_string().replace('<', "\\u003c");
     let title = escape(title);
@@ -118,7 +127,7 @@ pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String 
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main id=\"report\"></main>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main id=\"report\">{markup}</main>\n\
          <noscript>This page draws itself with JavaScript; `taut {verb}` in a terminal does without.</noscript>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
@@ -220,7 +229,7 @@ mod tests {
     #[test]
     fn an_id_beyond_what_a_double_holds_is_exact() {
         let mut analysis = sample::teleop();
-        analysis.chains[0].explained.paths[0].budget.id = u64::MAX - 1;
+        analysis.chains[0].explained.paths[0].time.id = u64::MAX - 1;
         let page = html(&[Named { name: "run.mcap", analysis: &analysis }]);
         assert!(page.contains("\"id\":\"18446744073709551614\""));
     }

@@ -1,5 +1,4 @@
-//! The JSON form: serialisable twins of the analysis result, made here at the edge so
-//! that the result may change without breaking scripts. The schema is documented in
+//! The JSON form of a report. The schema is documented in
 //! `docs/report.schema.json`, generated from these types.
 
 use std::collections::BTreeMap;
@@ -11,8 +10,8 @@ use taut_stats::Distribution;
 
 use crate::{Named, json_explained as explained};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Of every JSON form; raised when a field is renamed, removed, or changes its meaning.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One recording gives one object; several give `{ "schema_version", "comparison", "reports": [ … ] }`.
 pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
@@ -22,6 +21,7 @@ pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
         [one] => value(one),
         many => serde_json::json!({
             "schema_version": SCHEMA_VERSION,
+            "kind": "compare",
             "comparison": crate::comparison_json(recordings),
             "reports": many.iter().map(value).collect::<Vec<_>>(),
         }),
@@ -37,6 +37,8 @@ pub fn schema() -> serde_json::Value {
 struct Report {
     /// Version of this schema.
     schema_version: u32,
+    /// "report".
+    kind: &'static str,
     /// The recording's file, as named on the command line.
     name: String,
     /// One sentence: what a busy reader needs.
@@ -54,7 +56,7 @@ struct Report {
     points: Vec<Point>,
     /// Distributions that came without messages, by name.
     histograms: Vec<Histogram>,
-    /// Sampled stacks, which `taut flame` draws; null where there are none.
+    /// Sampled stacks, which `taut flamegraph` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
     damage: Vec<String>,
@@ -81,7 +83,7 @@ struct Tracking {
     max: f64,
 }
 
-/// What came of a channel; `taut log` reads the values.
+/// What came of a channel; `taut telemetry` reads the values.
 #[derive(Serialize, JsonSchema)]
 struct Telemetry {
     topic: String,
@@ -144,7 +146,8 @@ struct Recording {
     directory: String,
     git_revision: String,
     taut_version: String,
-    host: Host,
+    /// The machines that were recorded.
+    hosts: Vec<Host>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -178,6 +181,8 @@ struct Host {
 #[derive(Serialize, JsonSchema)]
 struct Chain {
     name: String,
+    /// Where its points are from: "stamps" or "ros".
+    source: &'static str,
     declared: bool,
     deadline_ns: Option<u64>,
     missed: Option<u64>,
@@ -200,12 +205,12 @@ struct Chain {
     by_cause: Vec<explained::CauseShare>,
     /// Modes of the distribution above the main one, in order of time.
     modes: Vec<explained::Mode>,
-    /// Who took the tail's time, most first.
-    culprits: Vec<explained::Culprit>,
-    /// Registered locks, causes with a share of the tail, and suspects that were asked for.
-    verdicts: Vec<explained::Verdict>,
+    /// Threads, processes, locks and interrupts that the tail's time went to, most first.
+    responsible: Vec<explained::Party>,
+    /// Registered locks, causes with a share of the tail, and those named by the user.
+    hypotheses: Vec<explained::Hypothesis>,
     /// Most gain first.
-    what_if: Vec<explained::WhatIf>,
+    predictions: Vec<explained::Prediction>,
     /// Most gain first.
     recommendations: Vec<explained::Recommendation>,
     /// The worst messages, worst first, then those asked for; `taut explain` only.
@@ -229,7 +234,13 @@ pub struct Figures {
     pub max_ns: Option<u64>,
     pub mean_ns: Option<f64>,
     pub sd_ns: Option<f64>,
+    /// Quantiles that are null above, where three to nine bursts lie beyond them: [low, value, high] by field name, with
+    /// the bounds of a 95 % interval; high is null where the data have no upper bound.
+    pub estimates: BTreeMap<&'static str, (u64, u64, Option<u64>)>,
 }
+
+/// In the order of `taut_stats::QUANTILES`.
+const QUANTILE_FIELDS: [&str; 5] = ["p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns"];
 
 #[derive(Serialize, JsonSchema)]
 struct Delay {
@@ -336,7 +347,7 @@ struct LateStart {
     intended_ns: u64,
     late_ns: u64,
     /// What that time was spent on, largest first.
-    budget: Vec<explained::BudgetPiece>,
+    causes: Vec<explained::TimePiece>,
 }
 
 /// applied + in_flight + sum(dropped) + lost + unexplained = messages.
@@ -371,6 +382,7 @@ fn report(named: &Named<'_>) -> Report {
     let analysis = named.analysis;
     Report {
         schema_version: SCHEMA_VERSION,
+        kind: "report",
         name: named.name.to_owned(),
         headline: crate::headline(analysis),
         recording: recording(analysis),
@@ -419,19 +431,20 @@ fn recording(analysis: &found::Analysis) -> Recording {
         directory: info.directory.clone(),
         git_revision: info.git_revision.clone(),
         taut_version: info.taut_version.clone(),
-        host: Host {
+        hosts: vec![Host {
             name: info.host.clone(),
             kernel: info.kernel.clone(),
             cpu: info.cpu.clone(),
             cpus: info.cpus,
             facts: info.facts.iter().cloned().collect(),
-        },
+        }],
     }
 }
 
 fn chain(chain: &found::Chain) -> Chain {
     Chain {
         name: chain.name.clone(),
+        source: chain.source.word(),
         declared: chain.declared,
         deadline_ns: chain.deadline_ns,
         missed: chain.missed,
@@ -458,18 +471,21 @@ fn chain(chain: &found::Chain) -> Chain {
         causes: explained::causes(&chain.explained.causes),
         by_cause: explained::causes(&chain.explained.by_cause),
         modes: explained::modes(&chain.explained.modes),
-        culprits: explained::culprits(&chain.explained.culprits),
-        verdicts: explained::verdicts(&chain.explained.verdicts),
-        what_if: explained::what_if(&chain.explained.what_if),
+        responsible: explained::responsible(&chain.explained.responsible),
+        hypotheses: explained::hypotheses(&chain.explained.hypotheses),
+        predictions: explained::predictions(&chain.explained.predictions),
         recommendations: explained::recommendations(&chain.explained.recommendations),
         worst: chain.explained.paths.iter().map(explained::path).collect(),
-        all: chain.explained.budgets.iter().map(explained::message).collect(),
+        all: chain.explained.times.iter().map(explained::message).collect(),
     }
 }
 
 pub fn figures(d: &Distribution) -> Figures {
-    let Distribution { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns } = *d;
-    Figures { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns }
+    let Distribution { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns, estimates } = *d;
+    let estimated = QUANTILE_FIELDS.into_iter().zip(estimates);
+    let estimates =
+        estimated.filter_map(|(name, found)| found.map(|of| (name, (of.low_ns, of.value_ns, of.high_ns)))).collect();
+    Figures { n, min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, mean_ns, sd_ns, estimates }
 }
 
 fn delay(delay: &found::Delay) -> Delay {
@@ -538,7 +554,7 @@ fn point(point: &found::Point) -> Point {
 
 fn late_start(late: &found::LateStart) -> LateStart {
     let found::LateStart { id, intended_ns, late_ns, ref pieces } = *late;
-    LateStart { id, intended_ns, late_ns, budget: explained::pieces(pieces) }
+    LateStart { id, intended_ns, late_ns, causes: explained::pieces(pieces) }
 }
 
 fn gap(gap: &found::Gap) -> Gap {
@@ -607,20 +623,27 @@ mod tests {
             "/recording/lost_kernel_events",
             "/recording/tier",
             "/recording/clock_error_ns",
-            "/recording/host",
+            "/recording/hosts/0/name",
             "/chains/0/name",
             "/chains/0/messages",
             "/chains/0/end_to_end/p999_ns",
+            "/chains/0/end_to_end/estimates",
             "/chains/0/hops/0/from",
             "/chains/0/hops/0/to",
             "/chains/0/hops/0/p50_ns",
             "/chains/0/hops/0/pdv_p99_ns",
             "/chains/0/hops/0/tail_share",
             "/chains/0/causes/0/tail_share",
-            "/chains/0/verdicts/0/contended",
-            "/chains/0/verdicts/0/wait/p99_ns",
-            "/chains/0/verdicts/0/sentence",
-            "/chains/0/what_if/0/p99_ns",
+            "/chains/0/source",
+            "/chains/0/hypotheses/0/hypothesis",
+            "/chains/0/hypotheses/0/result",
+            "/chains/0/hypotheses/0/tail_share",
+            "/chains/0/hypotheses/0/interval",
+            "/chains/0/hypotheses/0/wait/p99_ns",
+            "/chains/0/hypotheses/0/sentence",
+            "/chains/0/predictions/0/without",
+            "/chains/0/predictions/0/p99_ns",
+            "/chains/0/predictions/0/interval",
             "/chains/0/outcomes/applied",
             "/chains/0/outcomes/in_flight",
             "/chains/0/outcomes/dropped/validator_timing_bug",

@@ -1,4 +1,4 @@
-//! The JSON form of an explanation: twins of `taut_analysis::Explained`.
+//! The JSON form of an explanation.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,20 +6,20 @@ use taut_analysis as found;
 
 use crate::json::{Figures, figures};
 
-/// What the tail's messages spent their time on beyond the usual message.
+/// What the tail's messages spent their time on beyond the typical message.
 #[derive(Serialize, JsonSchema)]
 pub struct CauseShare {
-    /// work, syscall, page_fault, irq, preempted, wakeup, throttled, lock, gil, io, sleep, timer_slack, queued, disk,
+    /// cpu, syscall, page_fault, irq, preempted, wakeup, throttled, lock, gil, io, sleep, timer_slack, queued, disk,
     /// stopped, hypervisor or unknown.
     pub cause: &'static str,
     /// Which lock, thread, descriptor …; empty when the cause says it all.
     pub detail: String,
-    /// Share of the tail's excess over the usual message (0..1).
+    /// Share of the tail's excess over the typical message (0..1).
     pub tail_share: f64,
     /// Time spent so in the tail's messages altogether.
     pub time_ns: u64,
-    /// Time spent so in the usual message.
-    pub usual_ns: u64,
+    /// Time spent so in the typical message.
+    pub typical_ns: u64,
     /// Explained messages that spent any time so.
     pub messages: u64,
 }
@@ -64,7 +64,7 @@ pub struct ModeCause {
 
 /// A party that took time from the tail's messages.
 #[derive(Serialize, JsonSchema)]
-pub struct Culprit {
+pub struct Party {
     /// "thread", "process", "lock" or "irq".
     pub kind: String,
     pub name: String,
@@ -75,10 +75,9 @@ pub struct Culprit {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Verdict {
-    pub suspect: String,
-    /// Whether it contributes: result is "contributes".
-    pub contended: bool,
+pub struct Hypothesis {
+    /// "lock:sdk_lock", "gil", "hop:a → b", "process:NAME", "irq" …
+    pub hypothesis: String,
     /// "contributes": the lower bound of the share is at least 5 %; "does_not_contribute": the upper bound is below;
     /// "undecided": the interval holds 5 %, or the recording does not show it.
     pub result: &'static str,
@@ -87,20 +86,22 @@ pub struct Verdict {
     /// Time that each message lost to it.
     pub wait: Figures,
     /// Messages that lost any.
-    pub touched: u64,
+    pub messages: u64,
+    /// Share of the tail's excess over the typical message (0..1).
     pub tail_share: f64,
     /// 95 % interval of the share.
-    pub tail_share_low: f64,
-    pub tail_share_high: f64,
+    pub interval: (f64, f64),
     pub sentence: String,
 }
 
 /// A prediction.
 #[derive(Serialize, JsonSchema)]
-pub struct WhatIf {
+pub struct Prediction {
     pub without: String,
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,
+    /// 95 % interval of the p99 of another recording of this length, made without the cause; null where p99 is.
+    pub interval: Option<(u64, u64)>,
     /// p50, p95 and p99 before and after, as far as messages lie beyond them.
     pub quantiles: Vec<Predicted>,
     /// Quantile that gain is of.
@@ -123,8 +124,7 @@ pub struct Predicted {
     /// As predicted.
     pub after_ns: u64,
     /// 95 % interval of the quantile of another recording of this length, made without the cause.
-    pub low_ns: u64,
-    pub high_ns: u64,
+    pub interval: (u64, u64),
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -143,14 +143,15 @@ pub struct Message {
     /// Since the recording's start.
     pub start_ns: u64,
     pub total_ns: u64,
-    pub budget: Vec<BudgetPiece>,
+    /// What that time was spent on, largest first.
+    pub causes: Vec<TimePiece>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct BudgetPiece {
+pub struct TimePiece {
     pub cause: &'static str,
     pub detail: String,
-    pub ns: u64,
+    pub time_ns: u64,
 }
 
 /// One of the worst messages with its critical path.
@@ -227,49 +228,48 @@ pub fn causes(found: &[found::CauseShare]) -> Vec<CauseShare> {
         detail: share.detail.clone(),
         tail_share: share.tail_share,
         time_ns: share.time_ns,
-        usual_ns: share.usual_ns,
+        typical_ns: share.typical_ns,
         messages: share.messages,
     };
     found.iter().map(one).collect()
 }
 
-pub fn culprits(found: &[found::Culprit]) -> Vec<Culprit> {
-    let one = |culprit: &found::Culprit| Culprit {
-        kind: culprit.kind.clone(),
-        name: culprit.name.clone(),
-        time_ns: culprit.time_ns,
-        messages: culprit.messages,
-        causes: culprit.causes.iter().map(|cause| cause.word()).collect(),
+pub fn responsible(found: &[found::Party]) -> Vec<Party> {
+    let one = |party: &found::Party| Party {
+        kind: party.kind.clone(),
+        name: party.name.clone(),
+        time_ns: party.time_ns,
+        messages: party.messages,
+        causes: party.causes.iter().map(|cause| cause.word()).collect(),
     };
     found.iter().map(one).collect()
 }
 
-pub fn verdicts(found: &[found::Verdict]) -> Vec<Verdict> {
-    let one = |verdict: &found::Verdict| Verdict {
-        suspect: verdict.suspect.clone(),
-        contended: verdict.result == found::Contribution::Contributes,
-        result: verdict.result.word(),
-        decided_by: verdict.decided_by.clone(),
-        wait: figures(&verdict.wait),
-        touched: verdict.touched,
-        tail_share: verdict.tail_share,
-        tail_share_low: verdict.tail_share_interval.0,
-        tail_share_high: verdict.tail_share_interval.1,
-        sentence: verdict.sentence.clone(),
+pub fn hypotheses(found: &[found::Hypothesis]) -> Vec<Hypothesis> {
+    let one = |hypothesis: &found::Hypothesis| Hypothesis {
+        hypothesis: hypothesis.hypothesis.clone(),
+        result: hypothesis.result.word(),
+        decided_by: hypothesis.decided_by.clone(),
+        wait: figures(&hypothesis.wait),
+        messages: hypothesis.touched,
+        tail_share: hypothesis.tail_share,
+        interval: hypothesis.tail_share_interval,
+        sentence: hypothesis.sentence.clone(),
     };
     found.iter().map(one).collect()
 }
 
 fn predicted(found: &found::Predicted) -> Predicted {
-    let found::Predicted { quantile, before_ns, after_ns, interval_ns: (low_ns, high_ns) } = *found;
-    Predicted { quantile, before_ns, after_ns, low_ns, high_ns }
+    let found::Predicted { quantile, before_ns, after_ns, interval_ns: interval } = *found;
+    Predicted { quantile, before_ns, after_ns, interval }
 }
 
-pub fn what_if(found: &[found::WhatIf]) -> Vec<WhatIf> {
-    let one = |found: &found::WhatIf| WhatIf {
+pub fn predictions(found: &[found::Prediction]) -> Vec<Prediction> {
+    let one = |found: &found::Prediction| Prediction {
         without: found.without.clone(),
         p50_ns: found.p50_ns,
         p99_ns: found.p99_ns,
+        interval: found.quantiles.iter().find(|of| of.quantile == 0.99).map(|of| of.interval_ns),
         quantiles: found.quantiles.iter().map(predicted).collect(),
         gain_quantile: found.gain_quantile,
         gain: found.gain,
@@ -291,17 +291,17 @@ pub fn recommendations(found: &[found::Recommendation]) -> Vec<Recommendation> {
     found.iter().map(one).collect()
 }
 
-pub fn pieces(found: &[found::BudgetPiece]) -> Vec<BudgetPiece> {
-    let piece = |piece: &found::BudgetPiece| BudgetPiece {
+pub fn pieces(found: &[found::TimePiece]) -> Vec<TimePiece> {
+    let piece = |piece: &found::TimePiece| TimePiece {
         cause: piece.cause.word(),
         detail: piece.detail.clone(),
-        ns: piece.ns,
+        time_ns: piece.ns,
     };
     found.iter().map(piece).collect()
 }
 
-pub fn message(budget: &found::Budget) -> Message {
-    Message { id: budget.id, start_ns: budget.start_ns, total_ns: budget.total_ns, budget: pieces(&budget.pieces) }
+pub fn message(time: &found::MessageTime) -> Message {
+    Message { id: time.id, start_ns: time.start_ns, total_ns: time.total_ns, causes: pieces(&time.pieces) }
 }
 
 pub fn path(found: &found::MessagePath) -> Path {
@@ -320,7 +320,7 @@ pub fn path(found: &found::MessagePath) -> Path {
         states: lane.states.iter().map(|(from, to, state)| (*from, *to, state.word())).collect(),
     };
     Path {
-        message: message(&found.budget),
+        message: message(&found.time),
         passes: found.passes.clone(),
         path: found.path.iter().map(piece).collect(),
         lanes: found.lanes.iter().map(lane).collect(),

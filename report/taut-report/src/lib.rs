@@ -34,16 +34,19 @@ mod sample;
 pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
 pub use bus::{bus_cycles_json, bus_json};
 pub use causes::{Asked, explanation};
-pub use compare::{comparison_json, comparison_markdown, comparison_schema, comparison_terminal};
+pub use compare::{
+    TwoShown, comparison_json, comparison_markdown, comparison_schema, comparison_terminal, two_html, two_json,
+    two_markdown, two_terminal,
+};
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
 };
 pub use fleet::{fleet_html, fleet_json, fleet_terminal};
 pub use gate::{
-    BudgetsShown, GateShown, HistoryShown, Terms, budgets_json, budgets_junit, budgets_markdown, budgets_terminal,
-    gate_headline, gate_html, gate_json, gate_junit, gate_markdown, gate_terminal, history_html, history_json,
-    history_terminal,
+    GateShown, HistoryShown, LimitsShown, Terms, gate_headline, gate_html, gate_json, gate_junit, gate_markdown,
+    gate_terminal, history_html, history_json, history_terminal, limits_json, limits_junit, limits_markdown,
+    limits_terminal,
 };
 pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
 pub use headline::headline;

@@ -1,4 +1,4 @@
-//! The JSON forms of `taut log`. The schema is documented in `docs/schemas/log.schema.json`, generated from these types.
+//! The JSON forms of `taut telemetry`. The schema is documented in `docs/schemas/telemetry.schema.json`, generated from these types.
 
 use std::io::{Read, Seek};
 
@@ -50,7 +50,7 @@ pub fn log_channels_json<R: Read + Seek>(log: &Log<R>) -> serde_json::Value {
         bytes: log.bytes_of(channel.number),
     };
     let channels = Channels {
-        schema_version: 1,
+        schema_version: crate::SCHEMA_VERSION,
         duration_s: (span.end - span.start) as f64 / 1e9,
         channels: log.channels().into_iter().map(channel).collect(),
     };
@@ -84,6 +84,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        crate::json::assert_documented(&schemars::schema_for!(Form).to_value(), "schemas/log.schema.json");
+        crate::json::assert_documented(&schemars::schema_for!(Form).to_value(), "schemas/telemetry.schema.json");
     }
 }

@@ -1,6 +1,6 @@
 //! The Markdown form, to paste in a pull request.
 
-use taut_analysis::{Analysis, BudgetPiece, Cause, Chain, Explained, Histogram, Hop, Point};
+use taut_analysis::{Analysis, Cause, Chain, Explained, Histogram, Hop, Point, TimePiece};
 use taut_stats::Distribution;
 
 use crate::{
@@ -97,7 +97,7 @@ fn telemetry(analysis: &Analysis) -> String {
     out + "\n"
 }
 
-/// The explanation of one recording: causes, verdicts, predictions, advice, and messages.
+/// The explanation of one recording: causes, hypotheses, predictions, recommendations, and messages.
 pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
     let mut out = format!("### taut explain: {}\n", code(named.name));
     out.extend(crate::headline::failure(named.analysis).map(|sentence| format!("\n{sentence}\n")));
@@ -105,7 +105,7 @@ pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
         let explained = &chain.explained;
         out += &format!("\n**{}** ({} messages)\n", cell(&chain.name), words::count(chain.messages));
         out += &causes(explained);
-        out += &what_if(chain);
+        out += &predictions(chain);
         out += &messages(explained);
         for path in drawn(explained, asked) {
             out += &format!("\n```text{}```\n", lanes(chain, path, Style::default()).replace("```", "'''"));
@@ -118,8 +118,8 @@ pub fn markdown_explanation(named: Named<'_>, asked: Asked<'_>) -> String {
     out
 }
 
-fn what_if(chain: &Chain) -> String {
-    if chain.explained.what_if.is_empty() {
+fn predictions(chain: &Chain) -> String {
+    if chain.explained.predictions.is_empty() {
         return String::new();
     }
     let rows = crate::causes::predictions(&chain.explained);
@@ -128,7 +128,8 @@ fn what_if(chain: &Chain) -> String {
         "\n| predicted, ms | p50 | p95 | p99 | 95 % interval of {of} | change of {of} | assuming that |\n\
          |---|--:|--:|--:|--:|--:|---|\n"
     );
-    let assumptions = std::iter::once("").chain(chain.explained.what_if.iter().map(|found| found.assumption.as_str()));
+    let assumptions =
+        std::iter::once("").chain(chain.explained.predictions.iter().map(|found| found.assumption.as_str()));
     for (row, assumption) in rows.iter().zip(assumptions) {
         out += &format!(
             "| {} | {} |\n",
@@ -145,13 +146,13 @@ fn messages(explained: &Explained) -> String {
         return String::new();
     }
     let mut out = "\n| message | ms | spent on |\n|--:|--:|---|\n".to_owned();
-    for budget in explained.paths.iter().map(|path| &path.budget) {
-        let part = |piece: &BudgetPiece| {
-            let share = words::percent(piece.ns as f64 / budget.total_ns.max(1) as f64);
+    for time in explained.paths.iter().map(|path| &path.time) {
+        let part = |piece: &TimePiece| {
+            let share = words::percent(piece.ns as f64 / time.total_ns.max(1) as f64);
             format!("{} {} {share}", piece.cause.word(), cell(&piece.detail)).replace("  ", " ")
         };
-        let parts: Vec<String> = budget.pieces.iter().take(4).map(part).collect();
-        out += &format!("| {} | {} | {} |\n", budget.id, words::milliseconds(Some(budget.total_ns)), parts.join(", "));
+        let parts: Vec<String> = time.pieces.iter().take(4).map(part).collect();
+        out += &format!("| {} | {} | {} |\n", time.id, words::milliseconds(Some(time.total_ns)), parts.join(", "));
     }
     out
 }
@@ -188,7 +189,7 @@ fn section(chain: &Chain) -> String {
     out
 }
 
-/// Whose time the tail is: shares, verdicts and what to do, a line each.
+/// The causes of the tail: shares, hypotheses and recommendations, a line each.
 fn causes(explained: &Explained) -> String {
     let mut out = format!("\n{}\n", cell(&crate::headline::capital(&crate::causes::sentence(explained))));
     if explained.causes.iter().all(|share| share.cause == Cause::Unknown) {
@@ -202,14 +203,14 @@ fn causes(explained: &Explained) -> String {
         out += &format!("| {indent}{} | {} | {time} | {messages} |\n", cell(&row.name), words::percent(row.share));
     }
     out += "\n";
-    for verdict in crate::causes::results(explained) {
-        out += &format!("- {}\n", cell(&verdict));
+    for hypothesis in crate::causes::results(explained) {
+        out += &format!("- {}\n", cell(&hypothesis));
     }
     for mode in &explained.modes {
         out += &format!("- {}\n", cell(&crate::causes::mode(mode)));
     }
-    for advice in explained.recommendations.iter().take(3) {
-        out += &format!("- {}\n", cell(&crate::causes::advice(advice)));
+    for recommendation in explained.recommendations.iter().take(3) {
+        out += &format!("- {}\n", cell(&crate::causes::recommendation(recommendation)));
     }
     out
 }

@@ -2,7 +2,7 @@
 
 use taut_analysis::*;
 use taut_recording::{Ending, Info, Tier};
-use taut_stats::Distribution;
+use taut_stats::{Distribution, Estimate};
 
 /// Five points, four hops, 3021 messages of which 869 reach the arm.
 pub fn teleop() -> Analysis {
@@ -31,6 +31,7 @@ pub fn teleop() -> Analysis {
             max_ns: Some(max),
             mean_ns: Some(p50 as f64 * 1.3),
             sd_ns: Some(p50 as f64),
+            estimates: [None, None, None, None, Some(Estimate { low_ns: p99, value_ns: max - 1, high_ns: None })],
         },
         histogram: [(0, 1, 21), (1, 2, 261), (2, 5, 386), (5, 10, 161), (10, 20, 40)]
             .map(|(from, to, count)| Bin { from_ns: from * 1_000_000, to_ns: to * 1_000_000, count })
@@ -237,7 +238,7 @@ pub fn edges() -> Analysis {
         let points = ["begin", "end"].map(|end| format!("{name}.{end}"));
         let mut explained = explained();
         explained.causes[0].detail = name.clone();
-        explained.culprits[0].name = name.clone();
+        explained.responsible[0].name = name.clone();
         explained.paths[0].lanes[0].thread = name.clone();
         explained.paths[0].path[1].note = name.clone();
         Chain {
@@ -256,22 +257,22 @@ pub fn edges() -> Analysis {
     Analysis { chains: cases.into_iter().map(chain).collect(), ..teleop() }
 }
 
-/// Two causes of weight, an innocent lock, and one message with its path.
+/// Two causes of weight, a lock that does not contribute, and one message with its path.
 fn explained() -> Explained {
-    let share = |cause, detail: &str, tail_share, time_ns, usual_ns| CauseShare {
+    let share = |cause, detail: &str, tail_share, time_ns, typical_ns| CauseShare {
         cause,
         detail: detail.into(),
         tail_share,
         time_ns,
-        usual_ns,
+        typical_ns,
         messages: 9,
     };
     let gil = share(Cause::Gil, "held by python/4243", 0.61, 52_000_000, 120_000);
     let wakeup = share(Cause::Wakeup, "by python/4243", 0.27, 23_000_000, 60_000);
-    let work = share(Cause::Work, "", 0.12, 19_000_000, 900_000);
+    let work = share(Cause::Cpu, "", 0.12, 19_000_000, 900_000);
     let wait = Distribution { n: 868, min_ns: Some(0), p50_ns: Some(300), p99_ns: Some(2_100), ..Default::default() };
-    let verdict = |suspect: &str, result, tail_share: f64, sentence: &str| Verdict {
-        suspect: suspect.into(),
+    let hypothesis = |name: &str, result, tail_share: f64, sentence: &str| Hypothesis {
+        hypothesis: name.into(),
         result,
         decided_by: String::new(),
         is_asked: false,
@@ -292,24 +293,24 @@ fn explained() -> Explained {
         behind: None,
         by: String::new(),
     };
-    let budget = Budget {
+    let time = MessageTime {
         id: 1734,
         start_ns: 1_000_000,
         total_ns: 11_000_000,
         pieces: vec![
-            BudgetPiece { cause: Cause::Gil, detail: gil.detail.clone(), ns: 8_000_000 },
-            BudgetPiece { cause: Cause::Work, detail: String::new(), ns: 2_600_000 },
-            BudgetPiece { cause: Cause::Wakeup, detail: wakeup.detail.clone(), ns: 400_000 },
+            TimePiece { cause: Cause::Gil, detail: gil.detail.clone(), ns: 8_000_000 },
+            TimePiece { cause: Cause::Cpu, detail: String::new(), ns: 2_600_000 },
+            TimePiece { cause: Cause::Wakeup, detail: wakeup.detail.clone(), ns: 400_000 },
         ],
     };
     let path = MessagePath {
         passes: [1, 2, 10, 11, 12].into_iter().enumerate().map(|(at, ms)| (at, ms * 1_000_000)).collect(),
         path: vec![
-            piece(1000, 2000, 0, 0, Cause::Work, "", ""),
+            piece(1000, 2000, 0, 0, Cause::Cpu, "", ""),
             piece(2000, 10_000, 1, 1, Cause::Gil, "held by python/4243", "python/4243 ran 98 % of it, in map update"),
             piece(10_000, 10_400, 2, 1, Cause::Wakeup, "by python/4243", "on its CPU ran python/4243 400 µs"),
-            piece(10_400, 11_000, 2, 1, Cause::Work, "", ""),
-            piece(11_000, 12_000, 3, 1, Cause::Work, "", ""),
+            piece(10_400, 11_000, 2, 1, Cause::Cpu, "", ""),
+            piece(11_000, 12_000, 3, 1, Cause::Cpu, "", ""),
         ],
         lanes: vec![
             Lane { thread: "python/4242".into(), states: vec![(900_000, 12_000_000, State::Running)] },
@@ -322,7 +323,7 @@ fn explained() -> Explained {
                 ],
             },
         ],
-        budget: budget.clone(),
+        time: time.clone(),
     };
     Explained {
         messages: 868,
@@ -343,29 +344,29 @@ fn explained() -> Explained {
             share: 0.016,
             causes: vec![(Cause::Gil, "held by python/4243".into(), 0.97)],
         }],
-        culprits: vec![Culprit {
+        responsible: vec![Party {
             kind: "thread".into(),
             name: "python/4243".into(),
             time_ns: 75_000_000,
             messages: 9,
             causes: vec![Cause::Gil, Cause::Wakeup],
         }],
-        verdicts: vec![
-            verdict(
+        hypotheses: vec![
+            hypothesis(
                 "gil",
                 Contribution::Contributes,
                 0.61,
                 "gil contributes 61 % of the excess, 95 % interval 49 to 73; 868 of 868 messages spent time on it",
             ),
-            verdict(
+            hypothesis(
                 "lock:sdk_lock",
                 Contribution::DoesNotContribute,
                 0.0,
                 "lock:sdk_lock does not contribute: 0 % of the excess, 95 % interval 0 to 0",
             ),
-            verdict("irq", Contribution::DoesNotContribute, 0.001, "irq does not contribute: 0 % of the excess"),
+            hypothesis("irq", Contribution::DoesNotContribute, 0.001, "irq does not contribute: 0 % of the excess"),
         ],
-        what_if: vec![WhatIf {
+        predictions: vec![Prediction {
             without: "gil".into(),
             p50_ns: Some(2_310_000),
             p99_ns: Some(4_900_000),
@@ -390,7 +391,7 @@ fn explained() -> Explained {
             gain: 0.55,
             verify: "record again with the change and compare".into(),
         }],
-        budgets: Vec::new(),
+        times: Vec::new(),
         paths: vec![path],
         sides: None,
     }

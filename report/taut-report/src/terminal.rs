@@ -43,7 +43,7 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     }
     if analysis.profile.is_some() {
         let run = words::shell(&[named.name.to_owned()]);
-        out += &format!("\n{} taut flame {run} -o flame.svg\n", style.dim("where CPU time went:"));
+        out += &format!("\n{} taut flamegraph {run} -o flame.svg\n", style.dim("where CPU time went:"));
     }
     if !analysis.notes.is_empty() {
         out += "\n";
@@ -185,7 +185,7 @@ fn signals(analysis: &Analysis, style: Style) -> String {
     out
 }
 
-/// What came of each channel, and what did not; the values themselves are for `taut log`.
+/// What came of each channel, and what did not; the values themselves are for `taut telemetry`.
 fn telemetry(named: Named<'_>, style: Style) -> String {
     let head = ["channel (ms)", "values", "messages", "rate, Hz", "period p50", "p99", "max", "missing"];
     let mut table = table(&head);
@@ -196,7 +196,7 @@ fn telemetry(named: Named<'_>, style: Style) -> String {
         row.push(words::missing(t));
         table.add_row(row);
     }
-    let values = format!("taut log {} --channel TOPIC", words::shell(&[named.name.to_owned()]));
+    let values = format!("taut telemetry {} --channel TOPIC", words::shell(&[named.name.to_owned()]));
     format!("\n{}\n\n{}\n  The values: {values}\n", style.bold("Telemetry"), indent(&table))
 }
 
@@ -364,7 +364,7 @@ impl Style {
     pub(crate) fn cause(self, letter: char, cause: Option<Cause>) -> String {
         use Cause::*;
         let background = match cause {
-            None | Some(Work | Syscall) => return letter.to_string(),
+            None | Some(Cpu | Syscall) => return letter.to_string(),
             Some(Lock | Gil) => 45,
             Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
             Some(Wakeup | TimerSlack | PageFault) => 43,

@@ -216,9 +216,9 @@ mod tests {
             Row::Hop(hop),
             cause(hop, Cause::Io, 500),
             Row::Hop(second),
-            cause(second, Cause::Work, 300),
+            cause(second, Cause::Cpu, 300),
             cause(second, Cause::Lock, 400),
-            cause(second, Cause::Work, 300),
+            cause(second, Cause::Cpu, 300),
         ]
     }
 
@@ -249,12 +249,12 @@ mod tests {
             row(0, "", "", 1_500),
             row(0, "", "io", 500),
             row(0, "", "lock", 400),
-            row(0, "", "work", 600),
+            row(0, "", "cpu", 600),
             row(1, "a → b", "", 500),
             row(1, "a → b", "io", 500),
             row(2, "b → c", "", 1_000),
             row(2, "b → c", "lock", 400),
-            row(2, "b → c", "work", 600),
+            row(2, "b → c", "cpu", 600),
         ];
         assert_eq!((told(&table), left_out), (expected.to_vec(), 0));
         assert!(table.columns.iter().all(|column| column.rows() == 9));

@@ -124,11 +124,11 @@ impl Default for Tables {
                     duration("how long it takes; the stretches of a hop sum to its duration"),
                     column("cause", &text, "what the time was spent on, a word of causes.md"),
                     column("detail", &text, "which lock, descriptor, interrupt …; null where the cause says it all"),
-                    column("thread", &text, "whose time it was, comm/tid"),
+                    column("thread", &text, "the thread on the path, comm/tid"),
                     column(
                         "by",
                         &text,
-                        "who is to blame: holder, who ran instead, awaited peer; null if nobody is known",
+                        "the responsible thread: lock holder, preempting thread, or awaited peer; null where it is unknown",
                     ),
                     startup(),
                 ]),

@@ -8,7 +8,7 @@ use ratatui::{
     crossterm::event::{KeyCode, KeyEvent, KeyModifiers},
     style::{Color, Modifier},
 };
-use taut_analysis::{Cause, CauseShare, Culprit, Explained};
+use taut_analysis::{Cause, CauseShare, Explained, Party};
 use taut_live::{Chain, Figures, Guard, Hop, Lost, Spread, State, Thread};
 use taut_recording::{Info, Tier};
 use taut_top::{Action, Focus, Page, View, draw};
@@ -58,8 +58,8 @@ fn state() -> State {
         ..CauseShare::default()
     };
     let hops = vec![
-        hop(0, &[(Cause::Work, 900), (Cause::Syscall, 100)]),
-        hop(6_000_000, &[(Cause::Preempted, 700), (Cause::Work, 300)]),
+        hop(0, &[(Cause::Cpu, 900), (Cause::Syscall, 100)]),
+        hop(6_000_000, &[(Cause::Preempted, 700), (Cause::Cpu, 300)]),
         hop(0, &[(Cause::Io, 1000)]),
     ];
     let points = ["leader.read", "map.converted", "follower.received", "follower.applied"];
@@ -74,7 +74,7 @@ fn state() -> State {
             vec![share(Cause::Preempted, "", 0.8), share(Cause::Lock, "sdk_lock", 0.19)],
             Vec::new(),
         ],
-        culprits: vec![Culprit { kind: "thread".into(), name: "stress-ng/977".into(), ..Culprit::default() }],
+        responsible: vec![Party { kind: "thread".into(), name: "stress-ng/977".into(), ..Party::default() }],
         ..Explained::default()
     };
     let imu = chain("imu.read → imu.used", &["imu.read", "imu.used"], vec![hop(0, &[])], &[("applied", 800)]);
@@ -208,7 +208,7 @@ fn no_name_leaves_its_cells() {
         let explained = &mut chain.explained;
         let shares = explained.causes.iter_mut().chain(explained.hops.iter_mut().flatten());
         shares.for_each(|share| share.detail.push_str(NAME));
-        explained.culprits.iter_mut().for_each(|culprit| culprit.name.push_str(NAME));
+        explained.responsible.iter_mut().for_each(|party| party.name.push_str(NAME));
     }
     state.threads.iter_mut().for_each(|thread| thread.name.insert_str(0, NAME));
     state.keeping = Some((format!("/{NAME}.mcap").into(), 0));

@@ -1,4 +1,4 @@
-// What the page of a budget is given: its JSON form (docs/budget.schema.json).
+// What the page of a budget is given: its JSON form (docs/schemas/bus_budget.schema.json).
 
 import type { Figures, Ns } from "./data";
 
@@ -13,14 +13,14 @@ export interface Lane {
 }
 export interface Phase {
   phase: string; n: number | null; mean_us: number | null; p50_us: number | null; p99_us: number | null;
-  model_us: number; usual_us: number | null; tail_us: number | null;
+  model_us: number; typical_us: number | null; tail_us: number | null;
 }
 export interface Residual {
-  term: string; phase: string; model_us: number; measured_us: number | null; usual_us: number | null; tail_us: number | null;
+  term: string; phase: string; model_us: number; measured_us: number | null; typical_us: number | null; tail_us: number | null;
   alone: boolean; needed_each_us: number | null;
 }
 export interface Budget {
-  kind: "budget"; name: string; command: string; title: string; about: string; headline: string; honesty: string[];
+  kind: "bus_budget"; name: string; command: string; title: string; about: string; headline: string; honesty: string[];
   published: { sentence: string } | null; target_hz: number | null; servos: number;
   cycle: {
     mean_us: number; rate_hz: number; drawn: Figures; histogram: [from: Ns, to: Ns, count: number][]; sentence: string;

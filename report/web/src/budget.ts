@@ -12,7 +12,7 @@ export function budgetPage(budget: Budget): HTMLElement {
   const worthless = budget.sensitivity.filter((row) => !worth.includes(row)).map((row) => row.key);
   return h("div", { class: "report" },
     h("header", {},
-      h("p", { class: "kicker" }, h("b", {}, "taut budget"), ` ${about.filter((part) => part).join(" · ")}`),
+      h("p", { class: "kicker" }, h("b", {}, "taut bus budget"), ` ${about.filter((part) => part).join(" · ")}`),
       h("p", { class: "headline" }, budget.title),
       h("p", { class: "subline" }, h("strong", {}, budget.headline)),
       budget.about !== "" && h("p", { class: "subline quiet" }, budget.about),
@@ -25,7 +25,7 @@ export function budgetPage(budget: Budget): HTMLElement {
       section("What each figure is worth", worthTable(worth),
         worthless.length > 0 && h("p", { class: "aside" }, `Changes nothing now, while another resource decides: ${worthless.join(", ")}.`)),
       budget.solved && section(`What ${hertz(budget.solved.target_hz)} allows, one figure at a time`,
-        h("ul", { class: "verdicts" }, ...budget.solved.answers.map((answer) => h("li", {}, answer.sentence)))),
+        h("ul", { class: "results" }, ...budget.solved.answers.map((answer) => h("li", {}, answer.sentence)))),
       budget.against && section("Against the recording", h("p", {}, budget.against.sentence), phaseTable([...budget.against.phases, budget.against.cycle]), residualTable(budget.against.terms, budget.terms)),
       section("Work it out again", h("pre", {}, `${budget.command}\n`))));
 }
@@ -130,14 +130,14 @@ function worthTable(rows: Budget["sensitivity"]): HTMLElement {
 }
 
 function phaseTable(rows: Phase[]): HTMLElement {
-  return table("Phases of the host's cycle, in µs; usual: measured median less the model; slow: what slow cycles add to the mean", ["phase", "n", "p50", "p99", "mean", "model", "usual", "slow"],
-    rows.map((row) => [row.phase, row.n === null ? "not stamped" : f.count(row.n), us(row.p50_us), us(row.p99_us), us(row.mean_us), us(row.model_us), signed(row.usual_us), signed(row.tail_us)]));
+  return table("Phases of the host's cycle, in µs; typical: measured median less the model; slow: what slow cycles add to the mean", ["phase", "n", "p50", "p99", "mean", "model", "typical", "slow"],
+    rows.map((row) => [row.phase, row.n === null ? "not stamped" : f.count(row.n), us(row.p50_us), us(row.p99_us), us(row.mean_us), us(row.model_us), signed(row.typical_us), signed(row.tail_us)]));
 }
 
 function residualTable(rows: Residual[], terms: Term[]): HTMLElement {
   const each = (name: string): number => terms.find((term) => term.name === name)?.each_us ?? 0;
-  return table("Terms, in µs. A phase's residual is shown at each of its terms, with what that term would have to cost each time to explain the usual part alone",
-    ["term", "phase", "model", "measured", "usual", "slow", "", "if it alone, each"],
-    rows.map((row) => [row.term, row.phase, us(row.model_us), us(row.measured_us), signed(row.usual_us), signed(row.tail_us), row.alone ? "alone" : "",
+  return table("Terms, in µs. A phase's residual is shown at each of its terms, with what that term would have to cost each time to explain the typical part alone",
+    ["term", "phase", "model", "measured", "typical", "slow", "", "if it alone, each"],
+    rows.map((row) => [row.term, row.phase, us(row.model_us), us(row.measured_us), signed(row.typical_us), signed(row.tail_us), row.alone ? "alone" : "",
       row.needed_each_us === null ? "–" : `${us(each(row.term))} → ${us(row.needed_each_us)}`]));
 }

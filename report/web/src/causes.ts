@@ -1,12 +1,12 @@
-// Whose time it was: cause shares of the tail, who took it, verdicts, what-ifs, advice.
+// Cause shares of the tail, responsible parties, hypotheses, predictions, recommendations.
 
 import type { CauseShare, Chain } from "./data";
 import { bar, h, table } from "./dom";
 import * as f from "./format";
 
-/** Causes of one colour: the thread's own doing, what others took, locks, the way to the CPU, waits. */
+/** Causes of one colour: the thread's own time, what others took, locks, the way to the CPU, waits. */
 const families: Record<string, string> = {
-  work: "own", syscall: "own", preempted: "taken", throttled: "taken", stopped: "taken", hypervisor: "taken", irq: "taken",
+  cpu: "own", syscall: "own", preempted: "taken", throttled: "taken", stopped: "taken", hypervisor: "taken", irq: "taken",
   lock: "lock", gil: "lock", wakeup: "way", timer_slack: "way", page_fault: "way",
   io: "wait", sleep: "wait", disk: "wait", queued: "wait", unknown: "unknown",
 };
@@ -44,8 +44,8 @@ function sentence(chain: Chain): string {
   const tail = selected === "deadline" ? `the ${f.count(messages)} messages that missed the deadline of ${f.duration(limit_ns)}`
     : quantile === null ? `the ${f.count(messages)} messages above ${f.duration(limit_ns)}`
     : `the ${f.count(messages)} messages above ${f.quantile(quantile)} (${f.duration(limit_ns)})`;
-  if (parts[0] === undefined || parts[0].cause === "unknown") return `What ${tail} waited for is mostly unknown: only kernel events show it (the full tier of taut record).`;
-  return `What ${tail} have and usual ones have not: ${parts.map((share) => `${share.cause} ${f.percent(share.tail_share)}`).join(", ")}.`;
+  if (parts[0] === undefined || parts[0].cause === "unknown") return `The cause of ${tail} is mostly unknown: only kernel events show it (the full tier of taut record).`;
+  return `Excess of ${tail} over typical messages, by cause: ${parts.map((share) => `${share.cause} ${f.percent(share.tail_share)}`).join(", ")}.`;
 }
 
 export function causeSection(chain: Chain): HTMLElement {
@@ -55,20 +55,20 @@ export function causeSection(chain: Chain): HTMLElement {
     kind === "cause" ? h("span", {}, h("span", { class: `dot c-${family(share.cause)}`, "aria-hidden": "true" }), name)
       : h("span", { class: kind }, name),
     h("span", { class: "with-bar" }, bar(share.tail_share, "tail"), f.percent(share.tail_share)),
-    f.milliseconds(share.time_ns), f.milliseconds((share.usual_ns * chain.tail.messages) as CauseShare["usual_ns"]),
+    f.milliseconds(share.time_ns), f.milliseconds((share.typical_ns * chain.tail.messages) as CauseShare["typical_ns"]),
     kind === "sum" ? "" : f.count(share.messages),
   ];
   const sum = (shares: CauseShare[]): CauseShare => shares.reduce((all, share) => ({
     ...all, tail_share: all.tail_share + share.tail_share, time_ns: (all.time_ns + share.time_ns) as CauseShare["time_ns"],
-    usual_ns: (all.usual_ns + share.usual_ns) as CauseShare["usual_ns"],
-  }), { cause: "", detail: "", tail_share: 0, time_ns: 0, usual_ns: 0, messages: 0 } as unknown as CauseShare);
+    typical_ns: (all.typical_ns + share.typical_ns) as CauseShare["typical_ns"],
+  }), { cause: "", detail: "", tail_share: 0, time_ns: 0, typical_ns: 0, messages: 0 } as unknown as CauseShare);
   const isShown = (share: CauseShare): boolean => share.tail_share >= 0.01;
   const rows = chain.by_cause.filter(isShown).flatMap((cause) => {
     const parties = chain.causes.filter((share) => share.cause === cause.cause);
     if (parties.length === 1) return [row(named(parties[0] ?? cause), cause, "cause")];
     const shown = parties.filter(isShown).slice(0, 6);
     const rest = parties.filter((share) => !shown.includes(share));
-    return [row(cause.cause, cause, "cause"), ...shown.map((share) => row(share.detail || "without a party", share, "party")),
+    return [row(cause.cause, cause, "cause"), ...shown.map((share) => row(share.detail || "no party", share, "party")),
       ...(shown.length > 0 && rest.length > 0 ? [row(`${rest.length} others`, { ...sum(rest) }, "sum")] : [])];
   });
   const others = chain.by_cause.filter((share) => !isShown(share));
@@ -77,9 +77,9 @@ export function causeSection(chain: Chain): HTMLElement {
   return h("div", {},
     h("p", { class: "tail-sentence" }, sentence(chain)),
     stack(chain.by_cause),
-    table("What the explained messages spent their time on beyond typical ones", ["cause", "share of the excess", "in them (ms)", "typical (ms)", "messages"], rows),
+    table("Excess latency of the explained messages by cause, compared with typical messages", ["cause", "share of the excess", "in them (ms)", "typical (ms)", "messages"], rows),
     chain.tail.selected === "deadline" ? "" : h("p", { class: "quiet" }, `Messages of up to ${f.duration(chain.tail.limit_ns)} were not examined.`),
-    modes(chain), hopStacks(chain), culpritTable(chain), verdictList(chain), whatIf(chain), advice(chain));
+    modes(chain), hopStacks(chain), partyTable(chain), hypothesisList(chain), predictionTable(chain), recommendationList(chain));
 }
 
 /** Messages that stand apart above the main mode of the distribution. */
@@ -87,7 +87,7 @@ function modes(chain: Chain): HTMLElement | string {
   if (chain.modes.length === 0) return "";
   const causes = (mode: Chain["modes"][number]): string =>
     mode.causes.map((c) => `${c.cause}${c.detail ? ` ${c.detail}` : ""} ${f.percent(c.share)}`).join(", ");
-  return table("Modes of their own above the main one", ["messages", "share", "median (ms)", "from (ms)", "to (ms)", "what they have beyond typical ones"],
+  return table("Modes of their own above the main one", ["messages", "share", "median (ms)", "from (ms)", "to (ms)", "excess over typical ones, by cause"],
     chain.modes.map((m) => [f.count(m.messages), f.percent(m.share), f.milliseconds(m.p50_ns), f.milliseconds(m.from_ns), f.milliseconds(m.to_ns), causes(m)]));
 }
 
@@ -104,48 +104,48 @@ function hopStacks(chain: Chain): HTMLElement | string {
     rows.map((row) => [row.name, f.percent(row.share), stack(row.causes, row.share / widest)]));
 }
 
-function culpritTable(chain: Chain): HTMLElement | string {
-  // A process that is its only culpable thread over again is not said twice.
-  const threads = chain.culprits.filter((c) => c.kind === "thread");
-  const shown = chain.culprits.filter((c) => c.kind !== "process" || !threads.some((t) => t.name === c.name && t.time_ns === c.time_ns));
+function partyTable(chain: Chain): HTMLElement | string {
+  // A process with one responsible thread is listed once.
+  const threads = chain.responsible.filter((c) => c.kind === "thread");
+  const shown = chain.responsible.filter((c) => c.kind !== "process" || !threads.some((t) => t.name === c.name && t.time_ns === c.time_ns));
   if (shown.length === 0) return "";
-  return table("Who took the tail's time", ["who", "ms", "messages of the tail", "how"],
+  return table("Responsible for the tail's time", ["responsible", "ms", "messages of the tail", "causes"],
     shown.slice(0, 8).map((c) => [`${c.kind} ${c.name}`, f.milliseconds(c.time_ns), f.count(c.messages), c.causes.join(", ")]));
 }
 
-const RESULTS = { contributes: ["guilty", "contributes"], does_not_contribute: ["cleared", "does not contribute"], undecided: ["undecided", "undecided"] } as const;
+const RESULTS = { contributes: ["bad", "contributes"], does_not_contribute: ["good", "does not contribute"], undecided: ["undecided", "undecided"] } as const;
 
-function verdictList(chain: Chain): HTMLElement | string {
-  if (chain.verdicts.length === 0) return "";
-  return h("div", {}, h("h3", {}, "Hypotheses"), h("ul", { class: "verdicts" }, ...chain.verdicts.map((v) =>
+function hypothesisList(chain: Chain): HTMLElement | string {
+  if (chain.hypotheses.length === 0) return "";
+  return h("div", {}, h("h3", {}, "Hypotheses"), h("ul", { class: "results" }, ...chain.hypotheses.map((v) =>
     h("li", {}, h("span", { class: `badge ${RESULTS[v.result][0]}` }, RESULTS[v.result][1]), ` ${v.sentence}`))));
 }
 
 /** Measured against predicted, with the interval of the quantile that the change is of. */
-function whatIf(chain: Chain): HTMLElement | string {
-  const first = chain.what_if[0];
+function predictionTable(chain: Chain): HTMLElement | string {
+  const first = chain.predictions[0];
   if (first === undefined) return "";
   const quantile = first.gain_quantile ?? 0.99;
   const at = (w: typeof first, q: number): typeof first.quantiles[number] | undefined => w.quantiles.find((p) => p.quantile === q);
-  const most = Math.max(1, ...chain.what_if.flatMap((w) => w.quantiles.flatMap((p) => [p.before_ns, p.high_ns])));
+  const most = Math.max(1, ...chain.predictions.flatMap((w) => w.quantiles.flatMap((p) => [p.before_ns, p.interval[1]])));
   const range = (from: number, to: number): HTMLElement => h("span", { class: "range", "aria-hidden": "true" },
     h("span", { style: `left:${((100 * from) / most).toFixed(1)}%;width:${Math.max(0.8, (100 * (to - from)) / most).toFixed(1)}%` }));
   const ms = (ns: Chain["deadline_ns"] | undefined): string => f.milliseconds(ns ?? null);
   const shown = [0.5, 0.95, 0.99];
   const measured = at(first, quantile)?.before_ns ?? 0;
   const rows = [["as measured", ...shown.map((q) => ms(at(first, q)?.before_ns)), "", "", range(measured, measured)],
-    ...chain.what_if.map((w) => {
+    ...chain.predictions.map((w) => {
       const p = at(w, quantile);
       return [h("span", { title: w.assumption }, `without ${w.without}`), ...shown.map((q) => ms(at(w, q)?.after_ns)),
-        p ? `${ms(p.low_ns)} – ${ms(p.high_ns)}` : "–", f.change(w.gain), p ? range(p.low_ns, p.high_ns) : ""];
+        p ? `${ms(p.interval[0])} – ${ms(p.interval[1])}` : "–", f.change(w.gain), p ? range(p.interval[0], p.interval[1]) : ""];
     })];
   const name = f.quantile(quantile);
-  const how = chain.what_if.some((w) => w.replayed) ? "the recorded messages run again without the cause, and what queued behind it moves up" : "each assumes that nothing else takes the cause's place";
+  const how = chain.predictions.some((w) => w.replayed) ? "the recorded messages run again without the cause, and what queued behind it moves up" : "each assumes that nothing else takes the cause's place";
   return table(`Predicted: ${how} (bar: the interval of ${name})`, ["ms", "p50", "p95", "p99", `95 % interval of ${name}`, `change of ${name}`, ""], rows);
 }
 
-function advice(chain: Chain): HTMLElement | string {
+function recommendationList(chain: Chain): HTMLElement | string {
   if (chain.recommendations.length === 0) return "";
-  return h("div", {}, h("h3", {}, "What to do"), h("ol", { class: "advice" }, ...chain.recommendations.map((r) =>
+  return h("div", {}, h("h3", {}, "Recommendations"), h("ol", { class: "recommendations" }, ...chain.recommendations.map((r) =>
     h("li", {}, h("strong", {}, `${r.evidence}. `), Math.abs(r.gain) < 0.005 ? `${r.remedy}. ` : `${r.remedy} (${f.change(r.gain)} predicted). `, h("span", { class: "quiet" }, `To verify: ${r.verify}.`)))));
 }

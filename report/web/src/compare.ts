@@ -39,7 +39,7 @@ function article(data: Comparison, compared: Compared, runs: Run[]): HTMLElement
     h("h1", { class: "chain" }, compared.name),
     section("How late", delays(compared, name), plots),
     section("Where the messages ended", ends(data, compared, name)),
-    compared.causes.length > 0 && section("Whose time it was", causes(compared, name)));
+    compared.causes.length > 0 && section("Causes", causes(compared, name)));
 }
 
 function delays(compared: Compared, name: (side: Side) => string): HTMLElement {
@@ -77,7 +77,7 @@ function ends(data: Comparison, compared: Compared, name: (side: Side) => string
 function causes(compared: Compared, name: (side: Side) => string): HTMLElement {
   const shares = (at: number): CauseShare[] => compared.causes.map(({ cause, of }) => {
     const side = of[at];
-    return { cause, detail: "", tail_share: side?.tail_share ?? 0, time_ns: side?.per_message_ns ?? (0 as CauseShare["time_ns"]), usual_ns: 0 as CauseShare["usual_ns"], messages: 0 };
+    return { cause, detail: "", tail_share: side?.tail_share ?? 0, time_ns: side?.per_message_ns ?? (0 as CauseShare["time_ns"]), typical_ns: 0 as CauseShare["typical_ns"], messages: 0 };
   });
   const total = (at: number): number => compared.causes.reduce((sum, { of }) => sum + (of[at]?.per_message_ns ?? 0), 0);
   const most = Math.max(1, ...compared.runs.map((_, at) => total(at)));

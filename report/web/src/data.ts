@@ -7,6 +7,8 @@ export interface Figures {
   n: number;
   min_ns: Ns | null; p50_ns: Ns | null; p90_ns: Ns | null; p95_ns: Ns | null;
   p99_ns: Ns | null; p999_ns: Ns | null; max_ns: Ns | null;
+  /** Of those that are null: [low, value, high] by name. */
+  estimates: Record<string, [low: Ns, value: Ns, high: Ns | null]>;
 }
 export interface Delay extends Figures {
   histogram: [from: Ns, to: Ns, count: number][];
@@ -30,12 +32,15 @@ export interface Outcomes {
   applied: number; in_flight: number; dropped: Record<string, number>; lost: number; unexplained: number; double: number;
   last_seen: { point: string; reason: string; messages: number }[];
 }
-export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; usual_ns: Ns; messages: number }
-export interface Culprit { kind: string; name: string; time_ns: Ns; messages: number; causes: string[] }
-export interface Verdict { suspect: string; contended: boolean; result: "contributes" | "does_not_contribute" | "undecided"; wait: Figures; touched: number; tail_share: number; sentence: string }
-export interface Predicted { quantile: number; before_ns: Ns; after_ns: Ns; low_ns: Ns; high_ns: Ns }
-export interface WhatIf {
-  without: string; p50_ns: Ns | null; p99_ns: Ns | null; quantiles: Predicted[]; gain_quantile: number | null; gain: number;
+export interface CauseShare { cause: string; detail: string; tail_share: number; time_ns: Ns; typical_ns: Ns; messages: number }
+export interface Party { kind: string; name: string; time_ns: Ns; messages: number; causes: string[] }
+export interface Hypothesis {
+  hypothesis: string; result: "contributes" | "does_not_contribute" | "undecided"; wait: Figures; messages: number; tail_share: number;
+  interval: [low: number, high: number]; sentence: string;
+}
+export interface Predicted { quantile: number; before_ns: Ns; after_ns: Ns; interval: [low: Ns, high: Ns] }
+export interface Prediction {
+  without: string; p50_ns: Ns | null; p99_ns: Ns | null; interval: [low: Ns, high: Ns] | null; quantiles: Predicted[]; gain_quantile: number | null; gain: number;
   replayed: boolean; assumption: string;
 }
 export interface Mode {
@@ -45,20 +50,20 @@ export interface Recommendation { against: string; evidence: string; remedy: str
 /** One of the worst messages; moments are ns since the recording's start. */
 export interface MessagePath {
   /** Text where a number would not be exact. */
-  id: number | string; start_ns: number; total_ns: Ns; budget: { cause: string; detail: string; ns: Ns }[];
+  id: number | string; start_ns: number; total_ns: Ns; causes: { cause: string; detail: string; time_ns: Ns }[];
   passes: [point: number, ns: number][];
   path: { from_ns: number; to_ns: number; hop: number; lane: number; cause: string; detail: string; note: string }[];
   lanes: { thread: string; states: [from: number, to: number, state: string][] }[];
 }
 export interface Chain {
-  name: string; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
+  name: string; source: "stamps" | "ros"; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
   end_to_end: Delay; whole_life: Delay; hops: Hop[]; points: Point[];
   startup: { messages: number; until_ns: Ns; max_ns: Ns; sentence: string } | null;
   outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
   /** (start in µs, latency in ns) */
   series: [startUs: number, latency: Ns][];
   tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns; selected: "tail" | "deadline" | "above" | "none" };
-  causes: CauseShare[]; by_cause: CauseShare[]; modes: Mode[]; culprits: Culprit[]; verdicts: Verdict[]; what_if: WhatIf[]; recommendations: Recommendation[];
+  causes: CauseShare[]; by_cause: CauseShare[]; modes: Mode[]; responsible: Party[]; hypotheses: Hypothesis[]; predictions: Prediction[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
 export interface Signal {
@@ -74,7 +79,7 @@ export interface Telemetry {
 /** The picture, and what it is made of in words. */
 export interface Profile { samples: number; lost_samples: number; svg: string; sentence: string }
 export interface Report {
-  name: string; headline: string; chains: Chain[];
+  kind: "report"; name: string; headline: string; chains: Chain[];
   signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
   telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[];
   recording: {
@@ -83,6 +88,6 @@ export interface Report {
     file_bytes: number; tier: string; tier_reason: string; kernel_source: string; clock_error_ns: number | null;
     start_realtime_ns: number; finished: boolean; exit_code: number | null; recorder_cpu_ns: number | null;
     command: string[]; directory: string; git_revision: string; taut_version: string;
-    host: { name: string; kernel: string; cpu: string; cpus: number; facts: Record<string, string> };
+    hosts: { name: string; kernel: string; cpu: string; cpus: number; facts: Record<string, string> }[];
   };
 }

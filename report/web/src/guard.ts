@@ -91,7 +91,7 @@ function overview(replay: GuardReplay): HTMLElement {
 function why(run: GuardRun): HTMLElement {
   const rest = trips(run) - Math.min(TOLD, run.trips.length);
   return h("div", {}, h("h3", {}, run.name),
-    h("ul", { class: "verdicts" }, ...run.trips.slice(0, TOLD).map((trip) => h("li", {}, trip.sentence))),
+    h("ul", { class: "results" }, ...run.trips.slice(0, TOLD).map((trip) => h("li", {}, trip.sentence))),
     rest > 0 && h("p", { class: "aside" }, `… and ${f.count(rest)} more.`));
 }
 

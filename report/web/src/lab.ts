@@ -186,7 +186,7 @@ function scoreTable(lab: Lab): HTMLElement {
 }
 
 function troubles(all: { who: string; one: Misfortune }[]): HTMLElement | false {
-  return all.length > 0 && section("What went wrong", h("ul", { class: "verdicts" }, ...all.map(({ who, one }) =>
+  return all.length > 0 && section("What went wrong", h("ul", { class: "results" }, ...all.map(({ who, one }) =>
     h("li", {}, h("strong", {}, `${who}: ${one.trials} × ${one.status}. `), one.reason, one.logs !== "" && h("span", { class: "quiet" }, ` (${one.logs})`)))));
 }
 

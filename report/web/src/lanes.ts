@@ -21,9 +21,9 @@ export function worstMessages(chain: Chain): HTMLElement | string {
   const stage = h("div", { class: "stage" });
   const list = h("ol", { class: "worst", role: "listbox", tabindex: "0", "aria-label": "Worst messages; up and down choose one" });
   const options = paths.map((path) => {
-    const most = path.budget[0];
+    const most = path.causes[0];
     const option = h("li", { role: "option" }, h("b", {}, `${path.id}`), ` ${f.duration(path.total_ns)} `,
-      h("span", { class: "quiet" }, most ? `${most.cause} ${f.percent(most.ns / Math.max(1, path.total_ns))}` : ""));
+      h("span", { class: "quiet" }, most ? `${most.cause} ${f.percent(most.time_ns / Math.max(1, path.total_ns))}` : ""));
     list.append(option);
     return option;
   });
@@ -154,7 +154,7 @@ function lanes(chain: Chain, message: MessagePath): HTMLElement {
   const share = (ns: number): string => f.percent(ns / Math.max(1, message.total_ns));
   return h("figure", {},
     h("h3", {}, `Message ${message.id}: ${f.duration(message.total_ns)}`),
-    h("p", { class: "finding" }, message.budget.slice(0, 4).map((b) => `${b.cause}${b.detail ? ` ${b.detail}` : ""} ${share(b.ns)}`).join(", ")),
+    h("p", { class: "finding" }, message.causes.slice(0, 4).map((b) => `${b.cause}${b.detail ? ` ${b.detail}` : ""} ${share(b.time_ns)}`).join(", ")),
     box, live,
     table("its critical path", ["at (µs)", "µs", "cause", "thread", "hop", ""], message.path.map((p) => [
       ((p.from_ns - start) / 1e3).toFixed(1), ((p.to_ns - p.from_ns) / 1e3).toFixed(1), p.cause, message.lanes[p.lane]?.thread ?? "", hopName(p.hop),

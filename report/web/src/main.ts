@@ -34,14 +34,14 @@ function chainSections(chain: Chain): HTMLElement {
     h("h1", { class: "chain" }, chain.name),
     section("How late", delayTable(chain), deadline, started, plots),
     section("Which hop", hopTable(chain), branches),
-    section("Whose time it was", causeSection(chain), worstMessages(chain)),
+    section("Causes", causeSection(chain), worstMessages(chain)),
     section("Where the messages ended", outcomeFunnel(chain)),
     section("Rate and period", pointTable(chain.points)));
 }
 
 /** How the recording came to be; of one that was imported, its source has another name. */
-function origin({ name, recording: { command, host } }: Report): string {
-  if (host.facts.imported_from !== undefined) return "";
+function origin({ name, recording: { command, hosts } }: Report): string {
+  if (hosts[0]?.facts.imported_from !== undefined) return "";
   return `taut record -o ${f.shell([name])}${command.length > 0 ? ` -- ${f.shell(command)}` : " --pid PID"}\n`;
 }
 
@@ -65,12 +65,13 @@ function page(report: Report, at: number): HTMLElement {
 
 const root = document.getElementById("report");
 const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Probe | Budget | Lab | Broken | GuardReplay)[];
-const reports = pages.filter((data): data is Report => !("kind" in data));
-root?.append(...pages.map((data) => {
-  if (!("kind" in data)) return page(data, reports.indexOf(data));
+const reports = pages.filter((data): data is Report => data.kind === "report");
+// Markup that is there already comes last.
+root?.prepend(...pages.map((data) => {
   switch (data.kind) {
+    case "report": return page(data, reports.indexOf(data));
     case "comparison": return comparisonPage(data, reports);
-    case "budget": return budgetPage(data);
+    case "bus_budget": return budgetPage(data);
     case "guard": return guardPage(data);
     case "lab": case "lab-sweep": return labPage(data);
     case "lab-break": return breakPage(data);

@@ -1,4 +1,4 @@
-// What a probe's page is given: the JSON form (docs/probe.schema.json) and what its series are.
+// What a probe's page is given: the JSON form (docs/schemas/wakeup.schema.json) and what its series are.
 
 import type { Figures, Ns } from "./data";
 
@@ -19,11 +19,11 @@ export interface SlackFit { way: string; wake: string; sleep_ns: Ns; p50_ns: Ns 
 export interface Explained {
   threshold_ns: Ns; late: number; recorded: number; lost_kernel_events: number; tier: string; sentence: string;
   parts: { what: string; ns: Ns; wakes: number }[];
-  culprits: { kind: string; name: string; ns: Ns; wakes: number }[];
+  responsible: { kind: string; name: string; ns: Ns; wakes: number }[];
   worst: { due_ns: number; cpu: number | null; late_ns: Ns; parts: { what: string; who: string; ns: Ns }[] }[];
 }
 export interface Probe {
-  kind: "probe"; headline: string; machine: Record<string, string>; started_s: number; measured_s: number; notes: string[];
+  kind: "wakeup"; headline: string; machine: Record<string, string>; started_s: number; measured_s: number; notes: string[];
   variants: Variant[]; slack: SlackFit[]; explained: Explained | null;
   stalls: { sentence: string } | null; throttling: { sentence: string; gaps_ns: Ns[] } | null;
   /** What wakeups and cycles are. */

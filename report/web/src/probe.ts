@@ -15,7 +15,7 @@ export function probePage(probe: Probe): HTMLElement {
   const itself = probe.variants.filter((variant) => variant.interval_ns > 0);
   return h("div", { class: "report" },
     h("header", {},
-      h("p", { class: "kicker" }, h("b", {}, "taut probe"), ` ${about}`),
+      h("p", { class: "kicker" }, h("b", {}, "taut wakeup"), ` ${about}`),
       ...headline(probe.headline),
       probe.notes.length > 0 && h("ul", { class: "notes" }, ...probe.notes.map((text) => h("li", {}, text)))),
     h("article", {},
@@ -54,7 +54,7 @@ function latenessTable(variants: Variant[]): HTMLElement {
 function normality(variants: Variant[]): HTMLElement | string {
   const said = variants.filter((variant) => variant.normality !== null);
   if (said.length === 0) return "";
-  return section("Not a bell curve", h("ul", { class: "verdicts" }, ...said.map((variant) =>
+  return section("Not a bell curve", h("ul", { class: "results" }, ...said.map((variant) =>
     h("li", {}, variant.label && h("strong", {}, `${variant.label}. `), variant.normality ?? ""))));
 }
 
@@ -94,8 +94,8 @@ function explained(found: Explained): HTMLElement {
     found.parts.length > 0 && stack(found.parts),
     found.parts.length > 0 && table("What the lateness of all late wakes was", ["what", "share", "ms", "wakes"],
       found.parts.map((part) => [dot(part.what), share(part.ns, ""), f.milliseconds(part.ns), f.count(part.wakes)])),
-    found.culprits.length > 0 && table("Who took it", ["who", "share", "ms", "wakes"],
-      found.culprits.slice(0, 12).map((c) => [who(c), share(c.ns, "tail"), f.milliseconds(c.ns), f.count(c.wakes)])),
+    found.responsible.length > 0 && table("Responsible", ["thread, process or interrupt", "share", "ms", "wakes"],
+      found.responsible.slice(0, 12).map((c) => [who(c), share(c.ns, "tail"), f.milliseconds(c.ns), f.count(c.wakes)])),
     found.worst.length > 0 && h("h3", {}, "The latest wakes"),
     found.worst.length > 0 && h("ol", { class: "late" }, ...found.worst.slice(0, 20).map((wake) => h("li", {},
       h("strong", {}, f.duration(wake.late_ns)), ` at ${(wake.due_ns / 1e9).toFixed(3)} s${wake.cpu === null ? "" : ` on ${cpuName(wake.cpu)}`}`,
@@ -108,7 +108,7 @@ function itselfTable(variants: Variant[]): HTMLElement {
     return used.map((state) => `${state.name.replace(/^\d+ /, "")} ${f.duration(state.ns)} in ${f.count(state.entered)} sleeps`).join(", ") || "not visible";
   };
   return table("What it took, and what the machine showed meanwhile", ["", "own CPU", "page faults", "wakes lost", "clock", "idle states"],
-    variants.map((v) => [v.label || "probe", f.percent(v.own_cpu), f.count(v.page_faults), f.count(v.all.lost),
+    variants.map((v) => [v.label || "wakeup", f.percent(v.own_cpu), f.count(v.page_faults), f.count(v.all.lost),
       v.frequency_khz === null ? "not visible" : `${f.count(v.frequency_khz / 1e3)}\u202fMHz`, idle(v)]));
 }
 

@@ -1,4 +1,4 @@
-// Where CPU time went: the flame graph that `taut flame` draws, in the page and to keep.
+// Where CPU time went: the flame graph that `taut flamegraph` draws, in the page and to keep.
 
 import type { Profile } from "./data";
 import { h } from "./dom";

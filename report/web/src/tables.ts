@@ -75,7 +75,8 @@ export function measured(report: Report): HTMLElement {
   const r = report.recording;
   const lost = (n: number, isEstimate: boolean): string =>
     n > 0 ? `${isEstimate ? "about " : ""}${f.count(n)} lost` : isEstimate ? "some lost" : "none lost";
-  const imported = r.host.facts.imported_from !== undefined;
+  const host = r.hosts[0];
+  const imported = host?.facts.imported_from !== undefined;
   const facts: [string, string][] = [
     ["Command", f.shell(r.command)],
     // What was imported may know no time of day.
@@ -86,8 +87,8 @@ export function measured(report: Report): HTMLElement {
     ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
     ["Clock", imported ? "" : r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
     [imported ? "Recording" : "Recorder", imported ? f.bytes(r.file_bytes) : (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],
-    ["Host", r.host.cpus === 0 ? "" : `${r.host.name}, ${r.host.cpus} × ${r.host.cpu}`], ["Kernel", r.host.kernel],
-    ...Object.entries(r.host.facts).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
+    ["Host", host === undefined || host.cpus === 0 ? "" : `${host.name}, ${host.cpus} × ${host.cpu}`], ["Kernel", host?.kernel ?? ""],
+    ...Object.entries(host?.facts ?? {}).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
     ["Git revision", r.git_revision], ["taut", r.taut_version],
   ];
   return h("dl", {}, ...facts.filter(([, value]) => value !== "").flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));

@@ -12,7 +12,7 @@ export function telemetrySection(report: Report): HTMLElement | null {
   ]);
   return section("Telemetry",
     table("Channels; the time from one message to the next in ms", ["channel", "type", "values", "messages", "rate (Hz)", "period p50", "p99", "max", "missing", "as encoded"], rows),
-    h("p", { class: "aside" }, "The values: ", h("code", {}, `taut log ${f.shell([report.name])} --channel TOPIC`), "; layouts for Foxglove and PlotJuggler: ",
+    h("p", { class: "aside" }, "The values: ", h("code", {}, `taut telemetry ${f.shell([report.name])} --channel TOPIC`), "; layouts for Foxglove and PlotJuggler: ",
       h("code", { style: "white-space:nowrap" }, "--layouts"), "."));
 }
 

@@ -35,8 +35,8 @@ test("every run has its series, and a switch for it", async () => {
 
 test("trips are told with their proof", async () => {
   const { page } = await opened();
-  assert.match(await page.locator(".verdicts").first().textContent(), /OVERSPEED: the measured speed, 1\.\d\d of the limit\. .* by samples that came at/);
-  assert.match(await page.locator(".verdicts").nth(1).textContent(), /False: the true speed was below the limit\./);
+  assert.match(await page.locator(".results").first().textContent(), /OVERSPEED: the measured speed, 1\.\d\d of the limit\. .* by samples that came at/);
+  assert.match(await page.locator(".results").nth(1).textContent(), /False: the true speed was below the limit\./);
 });
 
 test("nothing is wider than a narrow page", async () => {

@@ -31,7 +31,7 @@ test("every status that occurred has its column, and no other", async () => {
   const head = await page.locator("section:has(h2:text-is('How the trials ended')) thead th").allTextContents();
   assert.deepEqual(head.slice(0, 3), ["scenario", "success", "planning_failed"]);
   assert.ok(!head.includes("execution_failed") && !head.includes("timeout"));
-  assert.match(await page.locator(".verdicts").textContent(), /flood: 2 × planning_failed\. no plan/);
+  assert.match(await page.locator(".results").textContent(), /flood: 2 × planning_failed\. no plan/);
 });
 
 test("the differences to the baseline have a dot for each round, a band, and a line of no difference", async () => {

@@ -1,4 +1,4 @@
-// `taut log --live` through the client that Foxglove's own protocol package has: what is logged arrives, whole and in order,
+// `taut telemetry --live` through the client that Foxglove's own protocol package has: what is logged arrives, whole and in order,
 // while it is recorded; and who comes too late, or is too slow, is told.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -63,7 +63,7 @@ async function record(name, each) {
 
 // Starts it; the address is known once it listens.
 async function live(run) {
-  const server = start(["log", run, "--live", "127.0.0.1:0"], ["ignore", "ignore", "pipe"]);
+  const server = start(["telemetry", run, "--live", "127.0.0.1:0"], ["ignore", "ignore", "pipe"]);
   server.said = "";
   server.address = await new Promise((resolve, reject) => {
     server.stderr.setEncoding("utf8").on("data", (text) => {

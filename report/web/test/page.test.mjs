@@ -70,7 +70,7 @@ test("every chart has a name, a finding and its data as a table", async () => {
 
 test("causes are told in words, and the worst messages can be chosen and walked by keyboard", async () => {
   const { page } = await light();
-  const section = page.locator("section", { has: page.getByRole("heading", { name: "Whose time it was" }) }).first();
+  const section = page.locator("section", { has: page.getByRole("heading", { name: "Causes" }) }).first();
   assert.match(await section.locator(".tail-sentence").textContent(), /above p\d+/);
   assert.ok((await section.locator(".stack").first().getAttribute("aria-label")).includes("%"));
   for (const stack of await section.locator(".stack").all()) {
@@ -170,7 +170,7 @@ test("two recordings stand side by side, then each by itself", async () => {
   try {
     const first = page.locator(".report").first();
     assert.match(await first.locator(".headline").textContent(), /source.*right/);
-    assert.deepEqual(await first.locator("h2").allTextContents(), ["How late", "Where the messages ended", "Whose time it was"]);
+    assert.deepEqual(await first.locator("h2").allTextContents(), ["How late", "Where the messages ended", "Causes"]);
     const ends = first.locator("table", { hasText: "How the messages of each recording ended" });
     assert.deepEqual(await ends.locator("thead th").allTextContents(), ["", "source", "right"]);
     assert.match(await ends.locator("tr", { hasText: "in silence" }).textContent(), /2.101.*0 \(0/s);

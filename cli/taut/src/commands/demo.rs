@@ -7,7 +7,7 @@ use taut_recording::Shown;
 
 use crate::{exit::Done, time};
 
-/// Record a robot that comes with taut, report, and say what to ask next.
+/// Record a robot that comes with taut, and report.
 ///
 /// The robots are simulated, their control loops are not: real processes, sockets and locks. They need packages that
 /// taut does not: pip install 'taut[demo]'.

@@ -1,20 +1,24 @@
-//! `taut explain`: whose time it was, message by message.
+//! `taut explain`: the causes of latency, message by message.
 
-use std::{io::IsTerminal, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use taut_analysis::{Above, Chain, Wanted};
 use taut_recording::Shown;
 use taut_report::{Asked, Named};
 
-use super::report::analyse;
-use crate::{config, exit::Done, output, time};
+use crate::{
+    analyse::analyse,
+    config,
+    exit::Done,
+    format::{self, Format},
+    output, time,
+};
 
-/// Say whose time it was: causes of the tail, verdicts on suspects, what-ifs, and the worst messages' paths.
+/// Explain the tail: its causes, hypotheses, predictions, and the paths of the worst messages.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --suspect lock:sdk_lock --suspect gil\n  taut explain run.mcap --deadline 20ms\n  taut explain run.mcap --above p95 --without lock:sdk_lock,preempted\n  taut explain run.mcap --all --format json -o run.json"
+    after_help = "Examples:\n  taut explain run.mcap\n  taut explain run.mcap --message 1734\n  taut explain run.mcap --hypothesis lock:sdk_lock --hypothesis gil\n  taut explain run.mcap --deadline 20ms\n  taut explain run.mcap --above p95 --without lock:sdk_lock,preempted\n  taut explain run.mcap --all --format json -o run.json"
 )]
 pub struct Args {
     /// A recording made by `taut record`.
@@ -26,10 +30,10 @@ pub struct Args {
     /// Show this message on its thread lanes; may be given again.
     #[arg(long, value_name = "ID")]
     message: Vec<u64>,
-    /// Judge a suspect: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME; may be given again.
-    #[arg(long, value_name = "SUSPECT")]
-    suspect: Vec<String>,
-    /// Predict the chain without a cause or several at once, written as for --suspect: lock:NAME,preempted; may be given
+    /// Test whether this contributes: a cause (gil, irq, …), lock:NAME, hop:NAME, process:NAME, thread:NAME; may be given again.
+    #[arg(long, value_name = "CAUSE")]
+    hypothesis: Vec<String>,
+    /// Predict the chain without a cause or several at once, written as for --hypothesis: lock:NAME,preempted; may be given
     /// again.
     #[arg(long, value_name = "CAUSES", value_parser = causes)]
     without: Vec<Causes>,
@@ -42,11 +46,11 @@ pub struct Args {
     /// Only this chain, by its name or the beginning of it.
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// With --format json: every message's budget.
+    /// With --format json: the time of every message, by cause.
     #[arg(long)]
     all: bool,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -54,18 +58,6 @@ pub struct Args {
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables that fit 100 columns.
-    Terminal,
-    /// For scripts; the schema is versioned and documented.
-    Json,
-    /// To paste in a pull request.
-    Markdown,
-    /// One self-contained page: the report, with the messages asked for.
-    Html,
 }
 
 /// Words of `--without`.
@@ -103,37 +95,35 @@ pub fn run(args: &Args) -> Result<Done> {
     if args.all && args.format != Format::Json {
         bail!("--all lists every message for scripts: add --format json");
     }
-    if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
-        bail!("an HTML page is not for a terminal: add -o explained.html");
-    }
+    args.format.check_place(args.output.as_deref(), "-o explained.html")?;
     let mut config = config::load(args.config.as_deref())?;
     config.explain = Wanted {
         // The messages asked for stand for themselves.
         worst: args.worst.unwrap_or(if args.message.is_empty() { WORST } else { 0 }),
         messages: args.message.clone(),
-        suspects: args.suspect.clone(),
+        hypotheses: args.hypothesis.clone(),
         without: args.without.iter().map(|causes| causes.0.clone()).collect(),
         above: args.above,
         deadline_ns: args.deadline.map(nanoseconds),
-        budgets: args.all,
+        all: args.all,
         ..Wanted::default()
     };
     let name = args.recording.shown();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
     if let Some(chain) = &args.chain {
         analysis.chains = chosen(std::mem::take(&mut analysis.chains), chain).with_context(|| name.clone())?;
-        let is_there = |id: &u64| analysis.chains[0].explained.paths.iter().any(|path| path.budget.id == *id);
+        let is_there = |id: &u64| analysis.chains[0].explained.paths.iter().any(|path| path.time.id == *id);
         if let Some(id) = args.message.iter().find(|id| !is_there(id)) {
             bail!("{name}: message {id} did not pass chain {:?}; leave --chain out", analysis.chains[0].name);
         }
     }
     let named = Named { name: &name, analysis: &analysis };
-    let asked = Asked { messages: &args.message, suspects: !args.suspect.is_empty() && args.worst.is_none() };
+    let asked = Asked { messages: &args.message, hypotheses: !args.hypothesis.is_empty() && args.worst.is_none() };
     let text = match args.format {
         Format::Html => taut_report::html(&[named]),
         Format::Json => format!("{:#}\n", taut_report::json(&[named])),
         Format::Markdown => taut_report::markdown_explanation(named, asked),
-        Format::Terminal => taut_report::explanation(named, asked, output::style(args.output.as_deref())),
+        _ => taut_report::explanation(named, asked, output::style(args.output.as_deref())),
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {

@@ -19,7 +19,7 @@ use taut_report::{
 };
 use taut_tables::{ROWS_A_GROUP, Tables};
 
-use super::flame::profile;
+use super::flamegraph::profile;
 use crate::{config, exit::Done, input, output};
 
 /// Write a recording in the form of another tool.
@@ -197,7 +197,7 @@ fn foxglove(args: &FileArgs) -> Result<Done> {
     })?;
     let next = match to == Path::new("-") {
         true => String::new(),
-        false => format!("\ntaut: next: taut log {} --layouts", words::shell(&[to.shown()])),
+        false => format!("\ntaut: next: taut telemetry {} --layouts", words::shell(&[to.shown()])),
     };
     say!(
         "wrote {}: the recording and {} of latencies{}{next}",

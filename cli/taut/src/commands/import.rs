@@ -20,7 +20,7 @@ use crate::{exit::Done, output};
 /// Every value comes over; what of the file is damaged is left out and named (exit code 5).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut report run.mcap\n  \
-                        taut import mjlib robot.log\n  taut log robot.mcap")]
+                        taut import mjlib robot.log\n  taut telemetry robot.mcap")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -43,7 +43,7 @@ enum Kind {
     },
     /// A trace in Chrome's JSON, as Perfetto and VizTracer write it, too: flows become messages, slices distributions.
     Chrome(FileArgs),
-    /// An HdrHistogram interval log, as `taut probe --hlog` writes it, too: a distribution for each tag.
+    /// An HdrHistogram interval log, as `taut wakeup --hlog` writes it, too: a distribution for each tag.
     Hlog {
         #[command(flatten)]
         file: FileArgs,

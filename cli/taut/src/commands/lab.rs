@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_lab::{Event, Grid, Kind, Lab, Order, Status};
@@ -16,6 +15,7 @@ use taut_report::words;
 
 use crate::{
     exit::{self, Done, Interrupted},
+    format::{self, Format},
     output, stop,
 };
 
@@ -91,23 +91,11 @@ struct Run {
     #[arg(long, hide = true)]
     round: Option<u32>,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html, Format::Csv]))]
     format: Format,
     /// No progress.
     #[arg(short, long)]
     quiet: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables that fit 100 columns.
-    Terminal,
-    /// For scripts; the schema is versioned and documented.
-    Json,
-    /// One self-contained page.
-    Html,
-    /// A row a trial, with its metrics; not of a search.
-    Csv,
 }
 
 /// Checks, runs or breaks; prints.
@@ -163,8 +151,8 @@ fn repeat(args: &Run, kind: Kind) -> Result<Done> {
     written(args, &|format| match format {
         Format::Json => format!("{:#}\n", json()),
         Format::Html => taut_report::lab_html(&shown, json(), &results, &ran.trials),
-        Format::Terminal => taut_report::lab_terminal(&shown, &results, output::style(None)),
         Format::Csv => taut_report::lab_csv(&ran.trials),
+        _ => taut_report::lab_terminal(&shown, &results, output::style(None)),
     })
 }
 
@@ -198,16 +186,13 @@ fn break_it(args: &Run) -> Result<Done> {
     written(args, &|format| match format {
         Format::Json => format!("{:#}\n", json()),
         Format::Html => taut_report::lab_break_html(&shown, json()),
-        Format::Terminal | Format::Csv => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
+        _ => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
     })
 }
 
 /// Said before the trials, not after them.
 fn not_on_a_terminal(args: &Run) -> Result<()> {
-    if args.format == Format::Html && std::io::stdout().is_terminal() {
-        bail!("an HTML page is not for a terminal: add > lab.html");
-    }
-    Ok(())
+    args.format.check_place(None, "> lab.html")
 }
 
 fn written(args: &Run, render: &dyn Fn(Format) -> String) -> Result<Done> {

@@ -24,7 +24,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// Between two looks for the file of a recorder that was just started.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Look on: chains, hops, causes and threads of a running session, live.
+/// Show chains, hops, causes and threads of a running recording, live.
 ///
 /// Follows the file of the recorder that runs. Where there is none, --pid records the process meanwhile and keeps nothing.
 #[derive(clap::Args)]

@@ -49,9 +49,9 @@ pub struct PhaseResidual {
 /// Measured mean less the model's, in two parts that ask for different remedies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Residual {
-    /// Measured median less the model's mean, µs: what the usual cycle has beyond the model, and a better model would
+    /// Measured median less the model's mean, µs: what the typical cycle has beyond the model, and a better model would
     /// have too.
-    pub usual_us: f64,
+    pub typical_us: f64,
     /// Measured mean less the median, µs: what slow cycles add to the mean. No budget explains it; causes do.
     pub tail_us: f64,
 }
@@ -69,20 +69,20 @@ pub struct TermResidual {
     pub residual: Option<Residual>,
     /// Whether the residual is this term's alone: by its own points, or as the only term of its phase.
     pub alone: bool,
-    /// What the term would have to cost each time to explain the usual residual alone, µs; only for fixed times.
+    /// What the term would have to cost each time to explain the typical residual alone, µs; only for fixed times.
     pub needed_each_us: Option<f64>,
 }
 
 impl Residual {
     fn of(measured: &MeasuredPhase, model_us: f64) -> Residual {
         // Without a median the mean is the best there is.
-        let usual_us = measured.p50_us.unwrap_or(measured.mean_us);
-        Residual { usual_us: usual_us - model_us, tail_us: measured.mean_us - usual_us }
+        let typical_us = measured.p50_us.unwrap_or(measured.mean_us);
+        Residual { typical_us: typical_us - model_us, tail_us: measured.mean_us - typical_us }
     }
 
     /// Both parts: measured mean less the model's, µs. Only means add up: the phases' sum to the cycle's.
     pub fn total_us(&self) -> f64 {
-        self.usual_us + self.tail_us
+        self.typical_us + self.tail_us
     }
 }
 
@@ -132,7 +132,8 @@ fn whole(rows: &[PhaseResidual]) -> PhaseResidual {
     let n = stamped().map(|(_, measured)| measured.n).min().unwrap_or(0);
     let measured = MeasuredPhase { phase: "cycle".into(), n, mean_us, p50_us: None, p99_us: None };
     let parts = || rows.iter().filter_map(|row| row.residual);
-    let residual = Residual { usual_us: parts().map(|r| r.usual_us).sum(), tail_us: parts().map(|r| r.tail_us).sum() };
+    let residual =
+        Residual { typical_us: parts().map(|r| r.typical_us).sum(), tail_us: parts().map(|r| r.tail_us).sum() };
     PhaseResidual { phase: "cycle".into(), model_us, residual: Some(residual), measured: Some(measured) }
 }
 
@@ -154,7 +155,7 @@ fn term(
     };
     let alone = alone && residual.is_some();
     let fixed = matches!(term.price, Price::Us(_)) && cost.count > 0;
-    let needed = residual.map(|residual| cost.each_us + residual.usual_us / f64::from(cost.count.max(1)));
+    let needed = residual.map(|residual| cost.each_us + residual.typical_us / f64::from(cost.count.max(1)));
     TermResidual {
         term: cost.term,
         model_us: cost.total_us,
@@ -235,9 +236,9 @@ mod tests {
     fn slow_cycles_are_told_from_what_every_cycle_has() {
         let send = MeasuredPhase { p50_us: Some(34.0), ..measured("send", 90.0) };
         let found = compared(&[send, measured("receive", 90.0)], &[]).unwrap();
-        // The model says 30: the usual cycle has 4 more, and slow ones bring the mean another 56 up.
-        assert_eq!(found.phases[0].residual, Some(Residual { usual_us: 4.0, tail_us: 56.0 }));
-        assert_eq!(found.cycle.residual, Some(Residual { usual_us: 14.0, tail_us: 56.0 }));
+        // The model says 30: the typical cycle has 4 more, and slow ones bring the mean another 56 up.
+        assert_eq!(found.phases[0].residual, Some(Residual { typical_us: 4.0, tail_us: 56.0 }));
+        assert_eq!(found.cycle.residual, Some(Residual { typical_us: 14.0, tail_us: 56.0 }));
         assert_eq!(found.terms.iter().find(|row| row.term == 0).unwrap().needed_each_us, Some(6.0));
     }
 

@@ -4,9 +4,9 @@ use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::{
     file::Budget,
-    forecast::{Sampling, cycle},
     jitter::Sampler,
     load::{Lane, Load},
+    sampling::{Sampling, cycle},
     term::Price,
 };
 use crate::wire::canfd::{Id, stuff_bits};

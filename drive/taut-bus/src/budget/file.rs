@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{
-    error::Error,
-    read,
-    term::{Origin, Payload, Term},
-};
+use super::term::{Origin, Payload, Term};
 use crate::wire::{canfd::CanFd, rs485::Rs485, spi::Spi};
 
 /// What one control cycle consists of.
@@ -94,14 +90,6 @@ pub(crate) const SERVOS_MAX: u32 = 1024;
 pub(crate) const PAYLOAD_MAX: u32 = 4096;
 
 impl Budget {
-    /// Reads a budget, with keys changed first: ("servos.count", "6"), ("term.servo turn-around.us", "75").
-    ///
-    /// # Errors
-    /// What is not TOML, not a key, or not possible, with its remedy.
-    pub fn parse(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
-        read::read(text, changes)
-    }
-
     /// The period of the target rate, µs.
     pub fn period_us(&self) -> Option<f64> {
         self.target_hz.map(|hz| 1e6 / hz)

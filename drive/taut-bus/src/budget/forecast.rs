@@ -6,16 +6,8 @@ use super::{
     draw::{draw, nanoseconds},
     file::Budget,
     load::{Lane, Load, lanes},
+    sampling::{Sampling, cycle},
 };
-
-/// How the Monte-Carlo draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
-    /// Cycles to draw.
-    pub cycles: u32,
-    /// The same seed draws the same cycles, on every machine.
-    pub seed: u64,
-}
 
 /// What a budget comes to.
 #[derive(Clone, Debug)]
@@ -128,19 +120,6 @@ pub(crate) fn mean_cycle_us(budget: &Budget) -> f64 {
     let lanes = lanes(budget);
     let busy: Vec<f64> = lanes.iter().map(Lane::busy_us).collect();
     cycle(&lanes, &busy)
-}
-
-/// Serial lanes add up, and the longest of the parallel ones.
-pub(super) fn cycle(lanes: &[Lane], busy: &[f64]) -> f64 {
-    let (mut serial, mut parallel) = (0.0, 0.0_f64);
-    for (lane, us) in lanes.iter().zip(busy) {
-        if lane.parallel {
-            parallel = parallel.max(*us);
-        } else {
-            serial += us;
-        }
-    }
-    serial + parallel
 }
 
 pub(crate) fn critical(lanes: &[Lane], busy: &[f64]) -> Option<usize> {

@@ -10,8 +10,8 @@ use taut_stats::Distribution;
 use super::{
     draw::nanoseconds,
     file::Budget,
-    forecast::Sampling,
     load::layout,
+    sampling::Sampling,
     term::{Price, Stage},
 };
 use crate::wire::{

@@ -18,6 +18,16 @@ use crate::wire::{
     spi::Spi,
 };
 
+impl Budget {
+    /// Reads a budget, with keys changed first: ("servos.count", "6"), ("term.servo turn-around.us", "75").
+    ///
+    /// # Errors
+    /// What is not TOML, not a key, or not possible, with its remedy.
+    pub fn parse(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
+        read(text, changes)
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -80,7 +90,7 @@ fn one() -> u32 {
 }
 
 /// Reads a budget, with keys changed first.
-pub(super) fn read(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
+fn read(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
     // As it stands first, so that a mistake in it has its line.
     let file: File = toml::from_str(text).map_err(|error| told(&error, text))?;
     if changes.is_empty() {

@@ -4,9 +4,10 @@ use super::{
     draw::{draw, nanoseconds},
     error::Error,
     file::{Budget, PAYLOAD_MAX, SERVOS_MAX},
-    forecast::{Sampling, mean_cycle_us},
+    forecast::mean_cycle_us,
     knob::{Knob, knobs},
     load::lanes,
+    sampling::Sampling,
 };
 
 /// What is asked.

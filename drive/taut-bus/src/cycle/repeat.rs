@@ -14,7 +14,7 @@ use super::{
 use crate::transport::Transport;
 
 static WAIT: Point = Point::new("bus.wait");
-/// How many servos the cycle asks: a value, once a run. `taut budget --against` holds it against the budget's.
+/// How many servos the cycle asks: a value, once a run. `taut bus budget --against` holds it against the budget's.
 static SERVOS: Point = Point::new("bus.servos");
 
 /// When cycles are due.
@@ -104,7 +104,7 @@ pub trait Controller {
     fn after(&mut self, _cycle: &Cycle, _states: &States) {}
 }
 
-/// Runs cycles until the schedule or the controller ends. The phases are stamped as `docs/budget.md` names them.
+/// Runs cycles until the schedule or the controller ends. The phases are stamped as `docs/bus-budget.md` names them.
 ///
 /// A cycle that takes longer than the period makes the next ones late or skips them; the schedule stays where it is, so that
 /// lateness is against the intended start.

@@ -136,7 +136,7 @@ impl Scene {
     }
 
     pub fn explained(&self) -> Explained {
-        let wanted = Wanted { budgets: true, ..Wanted::default() };
+        let wanted = Wanted { all: true, ..Wanted::default() };
         self.analyse(wanted).chains[0].explained.clone()
     }
 

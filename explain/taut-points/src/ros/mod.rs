@@ -15,7 +15,7 @@ mod system;
 use taut_recording::{Record, RosObject};
 
 use self::{events::Events, flow::Flow, system::System};
-use crate::{linked::Linked, scene::Scene, source::Source};
+use crate::{linked::Linked, scene::Scene, source::Source, source_kind::SourceKind};
 
 /// A trace of noise must not fill the memory with objects.
 const MOST_OBJECTS: usize = 1 << 20;
@@ -30,6 +30,10 @@ pub struct Ros {
 }
 
 impl Source for Ros {
+    fn kind(&self) -> SourceKind {
+        SourceKind::Ros
+    }
+
     fn record(&mut self, record: &Record) {
         match record {
             Record::Ros(batch) => self.events.take(batch),

@@ -58,7 +58,7 @@ impl Made {
         let sum = |hop: usize, of: fn(&Spent) -> u64| spent.iter().skip(hop).step_by(3).map(of).sum();
         let shares = (0..3).flat_map(|hop| {
             [
-                SideShare { hop, cause: Cause::Work, is_machine: false, time_ns: sum(hop, |s| s.work_ns) },
+                SideShare { hop, cause: Cause::Cpu, is_machine: false, time_ns: sum(hop, |s| s.work_ns) },
                 SideShare { hop, cause: Cause::Preempted, is_machine: true, time_ns: sum(hop, |s| s.machine_ns) },
             ]
         });

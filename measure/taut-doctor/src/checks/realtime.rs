@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         good: "none taken: before 6.12 sched_rt_runtime_us -1, since then a fair server runtime of 0",
         why: "a FIFO loop that computes long is stopped for 50 ms; since 6.12 writing -1 does not prevent it",
-        remedy: "keep the loop below 90 % of its CPU; taut probe --throttle shows what this kernel does",
+        remedy: "keep the loop below 90 % of its CPU; taut wakeup --throttle shows what this kernel does",
         undo: "",
         effect: Effect::Tail,
         reboot: false,
@@ -90,7 +90,7 @@ fn fair_server(machine: &Machine<'_>, (major, minor): (u32, u32)) -> Look {
         let text = machine.maybe(&path).ok_or_else(|| {
             not_visible(format!(
                 "Linux {major}.{minor} has a fair server (50 ms of each s unless set); its files are hidden: \
-                 taut probe --throttle tells"
+                 taut wakeup --throttle tells"
             ))
         })?;
         let ns: u64 = number(&path, &text)?;

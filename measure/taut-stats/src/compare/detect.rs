@@ -5,8 +5,9 @@ use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::Serialize;
 
 use super::{
-    InvalidReason, Metric, Pair, Plan, Scale, Shift, SignedRank, fewest_pairs,
-    judge::{check, complete},
+    InvalidReason, Metric, Pair, Plan, Scale, Shift, SignedRank,
+    complete::{check, complete},
+    fewest_pairs,
     shift::standard_normal,
     signed_rank::walsh_averages,
 };

@@ -2,7 +2,9 @@
 
 use super::{
     Figures, Finding, Interval, InvalidReason, Judgement, LookAlpha, Metric, Next, Pair, Plan, Rule, Shift, Verdict,
-    detect::more_pairs, holm, typical,
+    complete::{check, complete},
+    detect::more_pairs,
+    holm, typical,
 };
 
 /// Nothing may hint at a change beyond the minimum effect where it is called none: a one-sided p-value, by itself, below this is a hint.
@@ -69,27 +71,6 @@ pub(super) fn together(findings: Vec<Finding>, pairs: usize, next: Next) -> Judg
 
 fn invalid(reason: InvalidReason) -> Finding {
     Finding { verdict: Verdict::Invalid { reason }, figures: None, accusation: None }
-}
-
-/// Whether a metric's pairs are fit to be judged.
-pub(super) fn check(metric: &Metric) -> Result<(), InvalidReason> {
-    let pairs = metric.pairs.len();
-    let void = metric.pairs.iter().filter(|pair| pair.is_none()).count();
-    let odd = metric.pairs.iter().flatten().filter(|pair| !metric.rule.scale.difference(**pair).is_finite()).count();
-    match () {
-        () if void == pairs => Err(InvalidReason::NoPairs),
-        () if odd > 0 => Err(InvalidReason::NotComparable { pairs: odd }),
-        () if void * 5 > pairs => Err(InvalidReason::TooManyVoid { void, pairs }),
-        () => Ok(()),
-    }
-}
-
-/// The pairs that every metric has, metric by metric.
-pub(super) fn complete(metrics: &[&Metric]) -> Vec<Vec<Pair>> {
-    let rows = metrics.iter().map(|m| m.pairs.len()).min().unwrap_or(0);
-    let is_complete = |row: &usize| metrics.iter().all(|m| m.pairs[*row].is_some());
-    let rows: Vec<usize> = (0..rows).filter(is_complete).collect();
-    metrics.iter().map(|m| rows.iter().filter_map(|row| m.pairs[*row]).collect()).collect()
 }
 
 /// Judges complete columns at given levels.

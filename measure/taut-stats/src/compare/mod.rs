@@ -6,13 +6,16 @@
 //! [`confirm`] an accusation with. [`noise_floor`] judges the program against itself first.
 
 mod changes;
+mod complete;
 mod confirm;
 mod detect;
 mod flips;
 mod holm;
+mod interval;
 mod judge;
 mod looks;
 mod margin;
+mod metric;
 mod order;
 mod pair;
 mod shift;
@@ -24,12 +27,14 @@ pub use changes::{ChangePoint, FEWEST as FEWEST_BETWEEN_CHANGES, change_points};
 pub use confirm::confirm;
 pub use detect::{NoiseFloor, noise_floor, smallest_detectable};
 pub use holm::holm;
+pub use interval::Interval;
 pub use judge::judge;
 pub use looks::{LookAlpha, Plan, Spending};
 pub use margin::{Margin, Rule, Scale};
+pub use metric::Metric;
 pub use order::{BLOCK, Order, pair_order};
-pub use pair::{Metric, Pair, Quantile};
+pub use pair::{Pair, Quantile};
 pub use shift::Shift;
 pub use signed_rank::{SignedRank, fewest_pairs};
 pub use typical::{Typical, fewest_trials, serial_p, typical};
-pub use verdict::{Figures, Finding, Interval, InvalidReason, Judgement, Next, Verdict};
+pub use verdict::{Figures, Finding, InvalidReason, Judgement, Next, Verdict};

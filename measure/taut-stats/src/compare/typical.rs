@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal};
 
-use super::{shift::median_of_sorted, verdict::Interval};
+use super::{interval::Interval, shift::median_of_sorted};
 
 /// The median over trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{LookAlpha, Typical};
+use super::{Interval, LookAlpha, Typical};
 
 /// One of five, for a metric or for all together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -89,17 +89,6 @@ pub enum InvalidReason {
     /// A and B did not run on the same kind of machine.
     #[error("A and B ran on different machines: run both on one")]
     OtherMachine,
-}
-
-/// Bounds, with the confidence that they really have.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-    /// At least what was asked for: discrete tests cannot meet it exactly.
-    pub confidence: f64,
 }
 
 /// The figures behind a verdict. Changes are 0.1 for +10 % on the ratio scale, else in the metric's unit.

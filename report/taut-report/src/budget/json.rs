@@ -1,5 +1,5 @@
 //! The JSON form of a budget: serialisable twins, made here at the edge so that the model may change without breaking
-//! scripts. The schema is documented in `docs/budget.schema.json`, generated from these types.
+//! scripts. The schema is documented in `docs/schemas/bus_budget.schema.json`, generated from these types.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,7 @@ use taut_bus::budget as model;
 use super::{Budgeted, figures, sentences};
 use crate::json::{Figures, figures as distribution};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
-/// What `taut budget --format json` prints.
+/// What `taut bus budget --format json` prints.
 pub fn budget_json(shown: &Budgeted<'_>) -> serde_json::Value {
     serde_json::to_value(budget(shown)).unwrap_or_default()
 }
@@ -22,7 +19,7 @@ pub fn budget_json(shown: &Budgeted<'_>) -> serde_json::Value {
 struct Budget {
     /// Version of this schema.
     schema_version: u32,
-    /// "budget".
+    /// "bus_budget".
     kind: &'static str,
     /// The file or preset.
     name: String,
@@ -219,7 +216,7 @@ struct Phase {
     /// Measured mean less the model's: the sum of the two below.
     residual_us: Option<f64>,
     /// Measured median less the model's mean.
-    usual_us: Option<f64>,
+    typical_us: Option<f64>,
     /// What slow cycles add to the mean.
     tail_us: Option<f64>,
 }
@@ -233,21 +230,21 @@ struct Residual {
     measured_us: Option<f64>,
     /// Its own, or its phase's.
     residual_us: Option<f64>,
-    /// Of it, in the usual cycle.
-    usual_us: Option<f64>,
+    /// Of it, in the typical cycle.
+    typical_us: Option<f64>,
     /// Of it, from slow cycles.
     tail_us: Option<f64>,
     /// Whether it shares the residual with no other term.
     alone: bool,
-    /// What it would have to cost each time to explain the usual residual alone.
+    /// What it would have to cost each time to explain the typical residual alone.
     needed_each_us: Option<f64>,
 }
 
 fn budget(shown: &Budgeted<'_>) -> Budget {
     let (budget, forecast) = (shown.budget, shown.forecast);
     Budget {
-        schema_version: SCHEMA_VERSION,
-        kind: "budget",
+        schema_version: crate::SCHEMA_VERSION,
+        kind: "bus_budget",
         name: shown.name.to_owned(),
         command: shown.command.to_owned(),
         title: budget.title.clone(),
@@ -416,7 +413,7 @@ fn phase(row: &model::PhaseResidual) -> Phase {
         p99_us: measured.and_then(|m| m.p99_us),
         model_us: row.model_us,
         residual_us: row.residual.map(|residual| residual.total_us()),
-        usual_us: row.residual.map(|residual| residual.usual_us),
+        typical_us: row.residual.map(|residual| residual.typical_us),
         tail_us: row.residual.map(|residual| residual.tail_us),
     }
 }
@@ -429,7 +426,7 @@ fn residual(budget: &model::Budget, row: &model::TermResidual) -> Residual {
         model_us: row.model_us,
         measured_us: row.measured.as_ref().map(|m| m.mean_us),
         residual_us: row.residual.map(|residual| residual.total_us()),
-        usual_us: row.residual.map(|residual| residual.usual_us),
+        typical_us: row.residual.map(|residual| residual.typical_us),
         tail_us: row.residual.map(|residual| residual.tail_us),
         alone: row.alone,
         needed_each_us: row.needed_each_us,
@@ -445,7 +442,7 @@ mod tests {
     fn scripts_may_rely_on_these_names() {
         sample::with_answers(|shown| {
             let value = budget_json(shown);
-            assert_eq!((value["schema_version"].as_u64(), value["kind"].as_str()), (Some(1), Some("budget")));
+            assert_eq!((value["schema_version"].as_u64(), value["kind"].as_str()), (Some(2), Some("bus_budget")));
             for pointer in [
                 "/cycle/mean_us",
                 "/cycle/rate_hz",
@@ -480,6 +477,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        assert_documented(&schemars::schema_for!(Budget).to_value(), "budget.schema.json");
+        assert_documented(&schemars::schema_for!(Budget).to_value(), "schemas/bus_budget.schema.json");
     }
 }

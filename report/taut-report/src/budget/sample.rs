@@ -10,7 +10,7 @@ const SAMPLING: Sampling = Sampling { cycles: 20_000, seed: 1 };
 pub(crate) fn with(name: &str, show: impl Fn(&Budgeted<'_>)) {
     let budget = preset(name).unwrap().budget(&[]).unwrap();
     let (forecast, gradients) = (forecast(&budget, SAMPLING), sensitivity(&budget));
-    let command = format!("taut budget --preset {name}");
+    let command = format!("taut bus budget --preset {name}");
     show(&Budgeted {
         name,
         command: &command,
@@ -40,7 +40,7 @@ pub(crate) fn with_answers(show: impl Fn(&Budgeted<'_>)) {
     let comparison = compare(&budget, &forecast, &phases, &[]).unwrap();
     show(&Budgeted {
         name: "rs485-150hz",
-        command: "taut budget --preset rs485-150hz --set target_hz=200 --target-hz 200 --against run.mcap",
+        command: "taut bus budget --preset rs485-150hz --set target_hz=200 --target-hz 200 --against run.mcap",
         budget: &budget,
         forecast: &forecast,
         polled: None,

@@ -15,8 +15,8 @@ pub(super) const HIDDEN: &str =
 pub(super) const SLACK: &str =
     "slack: how much more work, on average, before the period (without a target: the cycle) grows.";
 /// Beneath the residuals of terms.
-pub(super) const RESIDUAL: &str = "usual: measured median less the model; slow: what slow cycles add to the mean. A phase's \
-    residual is shown at each of its terms, with what that term would have to cost each time to explain the usual part \
+pub(super) const RESIDUAL: &str = "typical: measured median less the model; slow: what slow cycles add to the mean. A phase's \
+    residual is shown at each of its terms, with what that term would have to cost each time to explain the typical part \
     alone; \"alone\" marks terms that no other shares it with.";
 
 /// What a busy reader needs.
@@ -189,16 +189,16 @@ pub(super) fn against(run: &str, comparison: &Comparison) -> String {
         names => format!(" Not stamped, and left out on both sides: {}.", names.join(", ")),
     };
     let parts = || comparison.phases.iter().filter_map(|row| Some((row.phase.as_str(), row.residual?)));
-    let usual = most(parts().map(|(phase, residual)| (phase, residual.usual_us)));
+    let typical = most(parts().map(|(phase, residual)| (phase, residual.typical_us)));
     let tail = most(parts().map(|(phase, residual)| (phase, residual.tail_us)));
     format!(
-        "{run}: {} cycles took {} on average where the model says {}. Of the {} µs between them, {} are in the usual \
-         cycle{usual}; {} come from slow cycles{tail}, whose causes `taut explain {run}` tells.{missing}",
+        "{run}: {} cycles took {} on average where the model says {}. Of the {} µs between them, {} are in the typical \
+         cycle{typical}; {} come from slow cycles{tail}, whose causes `taut explain {run}` tells.{missing}",
         count(measured.n),
         duration((measured.mean_us * 1e3).round() as u64),
         time(cycle.model_us),
         signed(residual.total_us()),
-        signed(residual.usual_us),
+        signed(residual.typical_us),
         signed(residual.tail_us),
     )
 }

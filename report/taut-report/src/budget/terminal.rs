@@ -21,7 +21,7 @@ const GRADIENTS_MAX: usize = 12;
 /// Below this a figure is worth nothing, µs.
 const WORTH_US: f64 = 0.005;
 
-/// What `taut budget` prints.
+/// What `taut bus budget` prints.
 pub fn budget_terminal(shown: &Budgeted<'_>, style: Style) -> String {
     let budget = shown.budget;
     let mut out = format!("{}\n", style.bold(&wrap(&budget.title, WIDTH)));
@@ -163,7 +163,7 @@ fn rest(worth: &[&Gradient], worthless: &[&Gradient]) -> String {
 }
 
 fn phases(shown: &Budgeted<'_>) -> Table {
-    let mut table = table(&["phase (µs)", "n", "p50", "p99", "mean", "model", "usual", "slow"]);
+    let mut table = table(&["phase (µs)", "n", "p50", "p99", "mean", "model", "typical", "slow"]);
     let Some((_, comparison)) = shown.against else { return table };
     for row in comparison.phases.iter().chain([&comparison.cycle]) {
         let quantile = |us: Option<f64>| us.map_or("–".into(), column);
@@ -175,7 +175,7 @@ fn phases(shown: &Budgeted<'_>) -> Table {
             quantile(measured.and_then(|m| m.p99_us)),
             quantile(measured.map(|m| m.mean_us)),
             column(row.model_us),
-            row.residual.map_or("–".into(), |residual| signed(residual.usual_us)),
+            row.residual.map_or("–".into(), |residual| signed(residual.typical_us)),
             row.residual.map_or("–".into(), |residual| signed(residual.tail_us)),
         ]);
     }
@@ -183,23 +183,23 @@ fn phases(shown: &Budgeted<'_>) -> Table {
 }
 
 fn residuals(shown: &Budgeted<'_>) -> Table {
-    let mut table = table(&["µs", "phase", "model", "median", "usual", "slow", "", "if it alone, each"]);
+    let mut table = table(&["µs", "phase", "model", "median", "typical", "slow", "", "if it alone, each"]);
     left(&mut table, 1..2);
     left(&mut table, 6..7);
     let Some((_, comparison)) = shown.against else { return table };
     for row in &comparison.terms {
         let term = &shown.budget.terms[row.term];
         let cost = shown.forecast.costs.iter().find(|cost| cost.term == row.term);
-        let usual = match (row.residual, cost) {
+        let typical = match (row.residual, cost) {
             (None, Some(cost)) if cost.hidden => "hidden".into(),
-            (residual, _) => residual.map_or("–".into(), |residual| signed(residual.usual_us)),
+            (residual, _) => residual.map_or("–".into(), |residual| signed(residual.typical_us)),
         };
         table.add_row([
             wrap(&term.name, 26),
             term.phase.clone(),
             column(row.model_us),
             row.measured.as_ref().and_then(|measured| measured.p50_us).map_or("–".into(), column),
-            usual,
+            typical,
             row.residual.map_or("–".into(), |residual| signed(residual.tail_us)),
             if row.alone { "alone".into() } else { String::new() },
             sentences::needed(row, cost.map_or(0.0, |cost| cost.each_us)),

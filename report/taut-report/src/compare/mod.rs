@@ -4,6 +4,7 @@
 mod json;
 mod markdown;
 mod terminal;
+mod two;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::{Named, json as single, words};
 pub use json::{comparison_json, comparison_schema};
 pub use markdown::comparison_markdown;
 pub use terminal::comparison_terminal;
+pub use two::{TwoShown, two_html, two_json, two_markdown, two_terminal};
 
 /// What a comparison does not show, and where to find it.
 const ONE_RUN_EACH: &str =
@@ -94,7 +96,7 @@ struct CauseRow {
 
 #[derive(Clone, Copy, Default, Serialize, JsonSchema)]
 struct CauseSide {
-    /// Of what the tail's messages have beyond the usual one.
+    /// Of the excess of the tail's messages over the typical one.
     tail_share: f64,
     /// Of each of the tail's messages, on average.
     per_message_ns: u64,

@@ -38,7 +38,7 @@ pub fn doctor_checks_json() -> Value {
             "reboot": check.reboot,
         })
     };
-    json!({ "schema_version": 1, "kind": "doctor-checks", "checks": checks().map(check).collect::<Vec<_>>() })
+    json!({ "schema_version": crate::SCHEMA_VERSION, "kind": "doctor-checks", "checks": checks().map(check).collect::<Vec<_>>() })
 }
 
 /// The same for docs/doctor.md, a table for each subject.

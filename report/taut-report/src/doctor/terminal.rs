@@ -138,7 +138,7 @@ fn next(diagnosis: &Diagnosis) -> String {
         text += &format!(" More to see with {}.", more.join(", "));
     }
     let tail = diagnosis.findings.iter().filter(|f| f.state == State::Bad && f.effect == Effect::Tail).count();
-    if tail > 0 { text } else { format!("{text} What the machine does in spite of it: taut probe.") }
+    if tail > 0 { text } else { format!("{text} What the machine does in spite of it: taut wakeup.") }
 }
 
 impl Style {

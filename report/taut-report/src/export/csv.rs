@@ -36,7 +36,7 @@ fn rows(out: &mut dyn Write, chain: &Chain, message: &MessagePath, start_ns: u64
         let spent: Vec<String> = spent.iter().map(ToString::to_string).collect();
         let fields = [
             escaped(&chain.name, Form::Csv),
-            message.budget.id.to_string(),
+            message.time.id.to_string(),
             point.to_string(),
             escaped(name(before), Form::Csv),
             escaped(name(point), Form::Csv),
@@ -51,7 +51,7 @@ fn rows(out: &mut dyn Write, chain: &Chain, message: &MessagePath, start_ns: u64
 
 #[cfg(test)]
 mod tests {
-    use taut_analysis::{Budget, PathPiece, Point, Totals};
+    use taut_analysis::{MessageTime, PathPiece, Point, Totals};
 
     use super::*;
 
@@ -62,9 +62,9 @@ mod tests {
         let mut chain = Chain { name: "arm".to_owned(), ..Chain::default() };
         chain.points = names.map(|name| Point { name: name.to_owned(), ..Point::default() }).into();
         chain.explained.paths = vec![MessagePath {
-            budget: Budget { id: 9, ..Budget::default() },
+            time: MessageTime { id: 9, ..MessageTime::default() },
             passes: vec![(0, 5), (1, 50), (2, 70)],
-            path: vec![piece(0, 5, 40, Cause::Work), piece(0, 40, 50, Cause::Gil)],
+            path: vec![piece(0, 5, 40, Cause::Cpu), piece(0, 40, 50, Cause::Gil)],
             ..MessagePath::default()
         }];
         let totals = Totals { start_monotonic_ns: 1000, ..Totals::default() };
@@ -73,7 +73,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let rows: Vec<&str> = text.lines().collect();
         assert!(
-            rows[0].starts_with("chain,message,hop,from,to,start_ns,duration_ns,work_ns,syscall_ns,"),
+            rows[0].starts_with("chain,message,hop,from,to,start_ns,duration_ns,cpu_ns,syscall_ns,"),
             "{}",
             rows[0]
         );

@@ -152,7 +152,7 @@ impl<W: Write> Perfetto<W> {
         let of_chain = self.track(&chain.name, None, 0)?;
         let mut rows: Vec<Vec<Row>> = chain.hops.iter().map(|_| Vec::new()).collect();
         let mut messages: Vec<&MessagePath> = chain.explained.paths.iter().collect();
-        messages.sort_by_key(|message| message.budget.start_ns);
+        messages.sort_by_key(|message| message.time.start_ns);
         for message in messages {
             self.flows += 1;
             for (nth, pair) in message.passes.windows(2).enumerate() {
@@ -258,7 +258,7 @@ fn hop_arguments(message: &MessagePath, hop: usize) -> Vec<Annotation> {
     for piece in message.path.iter().filter(|piece| piece.hop == hop) {
         *causes.entry(piece.cause.word()).or_default() += piece.to_ns - piece.from_ns;
     }
-    let id = Annotation::number("message", message.budget.id);
+    let id = Annotation::number("message", message.time.id);
     let causes = causes.into_iter().map(|(cause, ns)| Annotation::number(&format!("{cause}_ns"), ns));
     std::iter::once(id).chain(causes).collect()
 }
@@ -518,7 +518,7 @@ mod tests {
         let names = ["read", "plan", "write"];
         let piece = |hop, from_ns, to_ns, cause| PathPiece { hop, from_ns, to_ns, cause, ..PathPiece::default() };
         let message = |id, passes: &[(usize, u64)], path: &[PathPiece]| MessagePath {
-            budget: taut_analysis::Budget { id, start_ns: passes[0].1, ..Default::default() },
+            time: taut_analysis::MessageTime { id, start_ns: passes[0].1, ..Default::default() },
             passes: passes.to_vec(),
             path: path.to_vec(),
             ..MessagePath::default()
@@ -529,7 +529,7 @@ mod tests {
             hops: vec![Hop::default(), Hop::default()],
             ..Chain::default()
         };
-        let whole = [piece(0, 0, 40, Cause::Work), piece(0, 40, 50, Cause::Gil), piece(1, 50, 70, Cause::Io)];
+        let whole = [piece(0, 0, 40, Cause::Cpu), piece(0, 40, 50, Cause::Gil), piece(1, 50, 70, Cause::Io)];
         chain.explained.paths = vec![
             message(2, &[(0, 10), (2, 90)], &[piece(1, 10, 90, Cause::Unknown)]),
             message(1, &[(0, 0), (1, 50), (2, 70)], &whole),
@@ -563,7 +563,7 @@ mod tests {
         let slice = |name: &str, from, to, flows: &[u64]| (name.to_owned(), from, to, flows.to_vec());
         let expected = [
             slice("read → plan", 1000, 1050, &[1]),
-            slice("work", 1000, 1040, &[]),
+            slice("cpu", 1000, 1040, &[]),
             slice("gil", 1040, 1050, &[]),
             slice("plan → write", 1050, 1070, &[1]),
             slice("io", 1050, 1070, &[]),
@@ -573,7 +573,7 @@ mod tests {
         assert_eq!(slices(&packets), expected);
         let first = packets.iter().find_map(|packet| packet.track_event.as_ref()).unwrap();
         let said: Vec<_> = first.debug_annotations.iter().map(|a| (a.name.clone().unwrap(), a.uint_value)).collect();
-        assert_eq!(said, [("message", 1), ("gil_ns", 10), ("work_ns", 40)].map(|(n, v)| (n.to_owned(), Some(v))));
+        assert_eq!(said, [("message", 1), ("cpu_ns", 40), ("gil_ns", 10)].map(|(n, v)| (n.to_owned(), Some(v))));
     }
 
     #[test]

@@ -7,13 +7,10 @@ use taut_history as found;
 
 use super::history::{self, HistoryShown};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
 /// What `taut gate --history --format json` prints.
 pub fn history_json(shown: &HistoryShown<'_>) -> serde_json::Value {
     let json = History {
-        schema_version: SCHEMA_VERSION,
+        schema_version: crate::SCHEMA_VERSION,
         kind: "history",
         headline: history::headline(shown),
         revisions: shown.revisions,

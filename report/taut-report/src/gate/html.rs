@@ -15,6 +15,15 @@ th.cause { padding-left: 18px !important; color: var(--quiet); }
 
 /// A self-contained page.
 pub fn gate_html(shown: &GateShown<'_>) -> String {
+    document(&format!("gate {} against {}", shown.b, shown.a), &body(shown))
+}
+
+/// What changed, for a page of something else: its style, and the markup.
+pub(crate) fn changes_markup(shown: &GateShown<'_>) -> (String, String) {
+    (format!("{}{OWN_STYLE}", crate::svg::STYLE), body(shown))
+}
+
+fn body(shown: &GateShown<'_>) -> String {
     let mut body = format!("<p class=\"kicker\"><b>taut</b> {}</p>\n", escape(&rows::about(shown)));
     body += &format!("<p class=\"headline\">{}</p>\n", escape(&sentences::headline(shown)));
     body += &format!(
@@ -52,7 +61,7 @@ pub fn gate_html(shown: &GateShown<'_>) -> String {
     if !described.is_empty() {
         body += &format!("<h2>What does not decide</h2>\n{}", figures(&described, &rows::HEADER[..6]));
     }
-    document(&format!("gate {} against {}", shown.b, shown.a), &body)
+    body
 }
 
 /// A page of finished markup.

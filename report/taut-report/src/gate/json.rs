@@ -8,10 +8,7 @@ use taut_stats::compare::{Figures, Finding, Verdict};
 
 use super::{GateShown, sentences};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
-/// What `taut gate --format json` and `taut diff --format json` print. `kind` is "gate" or "diff".
+/// What `taut gate --format json` and `taut compare --format json` print. `kind` is "gate" or "compare".
 pub fn gate_json(shown: &GateShown<'_>, kind: &'static str) -> serde_json::Value {
     serde_json::to_value(gate(shown, kind)).unwrap_or_default()
 }
@@ -20,7 +17,7 @@ pub fn gate_json(shown: &GateShown<'_>, kind: &'static str) -> serde_json::Value
 struct Gate {
     /// Version of this schema.
     schema_version: u32,
-    /// "gate" or "diff".
+    /// "gate" or "compare".
     kind: &'static str,
     /// "worse", "better", "no relevant difference", "not enough evidence", "invalid": on the program.
     verdict: &'static str,
@@ -198,7 +195,7 @@ fn gate(shown: &GateShown<'_>, kind: &'static str) -> Gate {
     let [a_total, b_total, a_own, b_own] = &outcome.plots;
     let bins = |plot: &Plot| plot.bins().collect();
     Gate {
-        schema_version: SCHEMA_VERSION,
+        schema_version: crate::SCHEMA_VERSION,
         kind,
         verdict: sentences::word(&outcome.verdict),
         headline: sentences::headline(shown),

@@ -1,10 +1,10 @@
 //! The JUnit form of a gate: a test case for each figure that decides, and one for the verdict.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use taut_gate::BudgetVerdict;
+use taut_gate::LimitResult;
 use taut_stats::compare::Verdict;
 
-use super::{BudgetsShown, GateShown, budgets, rows, sentences};
+use super::{GateShown, LimitsShown, limits, rows, sentences};
 
 /// JUnit XML, as the test reports of GitLab, Jenkins and GitHub actions read it.
 pub fn gate_junit(shown: &GateShown<'_>) -> String {
@@ -31,16 +31,16 @@ pub fn gate_junit(shown: &GateShown<'_>) -> String {
     written(suite)
 }
 
-/// The same of budgets.
-pub fn budgets_junit(shown: &BudgetsShown<'_>) -> String {
+/// The same of limits.
+pub fn limits_junit(shown: &LimitsShown<'_>) -> String {
     let mut suite = TestSuite::new("taut gate");
-    if let Some(failed) = budgets::failures(shown) {
+    if let Some(failed) = limits::failures(shown) {
         suite.add_test_case(case("failed runs", Some(NonSuccessKind::Failure), false, &failed));
     }
-    for finding in &shown.budgeted.findings {
-        let (name, text) = (budgets::name(finding), budgets::sentence(finding));
-        let is_open = matches!(finding.verdict, BudgetVerdict::Open | BudgetVerdict::Silent);
-        let fails = finding.verdict == BudgetVerdict::Broken || is_open;
+    for finding in &shown.outcome.findings {
+        let (name, text) = (limits::name(finding), limits::sentence(finding));
+        let is_open = matches!(finding.verdict, LimitResult::Open | LimitResult::Silent);
+        let fails = finding.verdict == LimitResult::Broken || is_open;
         suite.add_test_case(case(&name, fails.then_some(NonSuccessKind::Failure), is_open, &text));
     }
     written(suite)

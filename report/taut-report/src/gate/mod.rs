@@ -1,13 +1,13 @@
 //! A gate's outcome and a comparison for people: terminal, Markdown, JSON, JUnit, HTML. Nothing is worked out here; what is said
 //! of the figures is said once (`sentences`, `rows`), and shown by all forms.
 
-mod budgets;
-mod budgets_json;
 mod history;
 mod history_json;
 mod html;
 mod json;
 mod junit;
+mod limits;
+mod limits_json;
 mod markdown;
 mod plot;
 mod rows;
@@ -17,13 +17,14 @@ mod terminal;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use budgets::{BudgetsShown, budgets_markdown, budgets_terminal};
-pub use budgets_json::budgets_json;
 pub use history::{HistoryShown, history_html, history_terminal};
 pub use history_json::history_json;
+pub(crate) use html::changes_markup;
 pub use html::gate_html;
 pub use json::gate_json;
-pub use junit::{budgets_junit, gate_junit};
+pub use junit::{gate_junit, limits_junit};
+pub use limits::{LimitsShown, limits_markdown, limits_terminal};
+pub use limits_json::limits_json;
 pub use markdown::gate_markdown;
 pub use sentences::headline as gate_headline;
 pub use terminal::gate_terminal;

@@ -140,7 +140,7 @@ fn accused_ballots(outcome: &Outcome) -> String {
     let Some(first) = of_hop.or(worse.first()) else { return "nobody knows where".into() };
     let figures = first.finding.figures.as_ref();
     let what = figures.map_or(String::new(), |figures| format!(" {}", change_with_bounds(first.subject, figures)));
-    let cause = outcome.blamed.and_then(|hop| cause(outcome, hop)).map_or(String::new(), |c| format!(", by its {c}"));
+    let cause = outcome.blamed.and_then(|hop| cause(outcome, hop)).map_or(String::new(), |c| format!(", by {c}"));
     let others = match worse.len() {
         1 => String::new(),
         n => format!("; worse too: {}", words::quantity(n as u64 - 1, "other figure")),

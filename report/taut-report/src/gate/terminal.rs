@@ -10,7 +10,7 @@ const WIDTH: usize = 98;
 /// Columns of a figure's name.
 const NAME: usize = 40;
 
-/// What `taut gate` and `taut diff` print.
+/// What `taut gate` and `taut compare` print.
 pub fn gate_terminal(shown: &GateShown<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(&wrap(&sentences::headline(shown), WIDTH)));
     out += &format!("{}\n", style.dim(&wrap(&format!("A: {}", shown.a), WIDTH)));

@@ -8,9 +8,6 @@ use taut_replay as found;
 
 use super::{GuardShown, sentences};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
 /// What `taut guard replay --format json` prints.
 pub fn guard_json(shown: &GuardShown<'_>) -> serde_json::Value {
     serde_json::to_value(replay(shown)).unwrap_or_default()
@@ -151,7 +148,7 @@ fn replay(shown: &GuardShown<'_>) -> Replay {
     let r = shown.replay;
     let seconds = |at_ns: u64| at_ns.saturating_sub(r.start_ns) as f64 * 1e-9;
     Replay {
-        schema_version: SCHEMA_VERSION,
+        schema_version: crate::SCHEMA_VERSION,
         kind: "guard",
         headline: sentences::headline(r),
         run: shown.run.to_owned(),

@@ -10,9 +10,6 @@ use taut_lab::{Broken, Grid, Results};
 
 use super::{LabShown, words};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
 /// What `taut lab run --format json` prints.
 pub fn lab_json(shown: &LabShown<'_>, results: &Results) -> Value {
     document(shown, "lab", words::headline(results), results)
@@ -71,7 +68,7 @@ struct Point {
 
 fn document<Body: Serialize>(shown: &LabShown<'_>, kind: &'static str, headline: String, body: &Body) -> Value {
     let document = Document {
-        schema_version: SCHEMA_VERSION,
+        schema_version: crate::SCHEMA_VERSION,
         kind,
         file: shown.file.display().to_string(),
         folder: shown.folder.display().to_string(),

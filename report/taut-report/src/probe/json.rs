@@ -1,5 +1,5 @@
 //! The JSON form of a probe: serialisable twins of the findings, made here at the edge so that the findings may change
-//! without breaking scripts. The schema is documented in `docs/probe.schema.json`, generated from these types.
+//! without breaking scripts. The schema is documented in `docs/schemas/wakeup.schema.json`, generated from these types.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,7 @@ use taut_probe as found;
 use super::{headline, sentences};
 use crate::json::{Figures, figures};
 
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 1;
-
-/// What `taut probe --format json` prints.
+/// What `taut wakeup --format json` prints.
 pub fn probe_json(findings: &found::Findings) -> serde_json::Value {
     serde_json::to_value(probe(findings)).unwrap_or_default()
 }
@@ -22,7 +19,7 @@ pub fn probe_json(findings: &found::Findings) -> serde_json::Value {
 struct Probe {
     /// Version of this schema.
     schema_version: u32,
-    /// "probe".
+    /// "wakeup".
     kind: &'static str,
     /// What a busy reader needs.
     headline: String,
@@ -215,7 +212,7 @@ struct Explained {
     /// Largest first.
     parts: Vec<Part>,
     /// Largest first.
-    culprits: Vec<Guilty>,
+    responsible: Vec<ResponsibleParty>,
     /// Latest first.
     worst: Vec<LateWake>,
 }
@@ -229,7 +226,7 @@ struct Part {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Guilty {
+struct ResponsibleParty {
     /// "thread", "process", "irq".
     kind: String,
     name: String,
@@ -258,8 +255,8 @@ struct Piece {
 
 fn probe(findings: &found::Findings) -> Probe {
     Probe {
-        schema_version: SCHEMA_VERSION,
-        kind: "probe",
+        schema_version: crate::SCHEMA_VERSION,
+        kind: "wakeup",
         headline: headline::headline(findings),
         machine: findings.machine.clone(),
         started_s: findings.started_s,
@@ -369,9 +366,9 @@ fn slack_fit(way: String, fit: &found::SlackFit) -> SlackFit {
 
 fn explained(found: &found::ExplainedWakeups) -> Explained {
     let part = |part: &found::Part| Part { what: part.what.clone(), ns: part.ns, wakes: part.wakes };
-    let guilty = |found: &found::Guilty| {
-        let found::Guilty { kind, name, ns, wakes } = found.clone();
-        Guilty { kind, name, ns, wakes }
+    let party = |found: &found::ResponsibleParty| {
+        let found::ResponsibleParty { kind, name, ns, wakes } = found.clone();
+        ResponsibleParty { kind, name, ns, wakes }
     };
     let piece = |(what, who, ns): &(String, String, u64)| Piece { what: what.clone(), who: who.clone(), ns: *ns };
     let late_wake = |wake: &found::LateWake| LateWake {
@@ -388,7 +385,7 @@ fn explained(found: &found::ExplainedWakeups) -> Explained {
         tier: found.tier.clone(),
         sentence: sentences::explained(found),
         parts: found.parts.iter().map(part).collect(),
-        culprits: found.culprits.iter().map(guilty).collect(),
+        responsible: found.responsible.iter().map(party).collect(),
         worst: found.worst.iter().map(late_wake).collect(),
     }
 }
@@ -431,7 +428,7 @@ mod tests {
         ] {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }
-        assert_eq!(value["kind"], "probe");
+        assert_eq!(value["kind"], "wakeup");
         assert_eq!(probe_json(&sample::sweep())["slack"].as_array().unwrap().len(), 15);
     }
 
@@ -449,6 +446,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        assert_documented(&schemars::schema_for!(Probe).to_value(), "probe.schema.json");
+        assert_documented(&schemars::schema_for!(Probe).to_value(), "schemas/wakeup.schema.json");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use taut_probe::{
-    Collector, CpuSeries, ExplainedWakeups, Findings, Guilty, LateWake, Part, Series, SlackFit, Stalls, Throttling,
-    Turn, Variant, Woken,
+    Collector, CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls,
+    Throttling, Turn, Variant, Woken,
 };
 
 /// A variant from the lateness of its wakes in ns, one series for each CPU.
@@ -111,7 +111,7 @@ fn machine() -> BTreeMap<String, String> {
         ("preemption", "dynamic, mode not visible"),
         ("virtual machine", "yes"),
         ("governor", "not visible"),
-        ("command", "taut probe --vary wake=nanosleep,timerfd --explain --throttle"),
+        ("command", "taut wakeup --vary wake=nanosleep,timerfd --explain --throttle"),
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into()
@@ -133,9 +133,9 @@ fn explained() -> ExplainedWakeups {
             part("interrupt", 6_000, 34),
             part("return to user", 2_000, 34),
         ],
-        culprits: vec![
-            Guilty { kind: "thread".into(), name: "hog/1234".into(), ns: 20_000 * US, wakes: 11 },
-            Guilty { kind: "irq".into(), name: "softirq NET_RX".into(), ns: 4_100 * US, wakes: 6 },
+        responsible: vec![
+            ResponsibleParty { kind: "thread".into(), name: "hog/1234".into(), ns: 20_000 * US, wakes: 11 },
+            ResponsibleParty { kind: "irq".into(), name: "softirq NET_RX".into(), ns: 4_100 * US, wakes: 6 },
         ],
         worst: vec![
             LateWake {

@@ -206,10 +206,10 @@ pub(super) fn explained(found: &ExplainedWakeups) -> String {
     if !shares.is_empty() {
         text += &format!(" Their lateness was {}.", shares.join(", "));
     }
-    if let Some(guilty) = found.culprits.first() {
-        let share = percent(guilty.ns as f64 / all_ns.max(1) as f64);
-        let who = named(&guilty.kind, &guilty.name);
-        text += &format!(" Nobody took more than {who}: {share} of it, in {}.", quantity(guilty.wakes, "wake"));
+    if let Some(party) = found.responsible.first() {
+        let share = percent(party.ns as f64 / all_ns.max(1) as f64);
+        let who = named(&party.kind, &party.name);
+        text += &format!(" The largest part, {share}, went to {who}, in {}.", quantity(party.wakes, "wake"));
     }
     if found.lost_kernel_events > 0 {
         text += &format!(
@@ -363,12 +363,12 @@ mod tests {
     }
 
     #[test]
-    fn late_wakes_have_shares_and_somebody_to_blame() {
+    fn late_wakes_have_shares_and_a_responsible_party() {
         let text = plain(&explained(&sample::two_ways().explained.unwrap()));
         assert_eq!(
             text,
             "34 of 20 000 recorded wakes came 300 µs late or later. Their lateness was timer late 61.3 %, run queue 28.0 %, \
-             interrupt 8.0 %, return to user 2.7 %. Nobody took more than thread hog/1234: 26.7 % of it, in 11 wakes."
+             interrupt 8.0 %, return to user 2.7 %. The largest part, 26.7 %, went to thread hog/1234, in 11 wakes."
         );
         let none = ExplainedWakeups { threshold_ns: 100_000, recorded: 5, lost_kernel_events: 2, ..Default::default() };
         let text = explained(&none);

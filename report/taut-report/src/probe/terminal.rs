@@ -14,10 +14,10 @@ use crate::{
 const WIDTH: usize = 98;
 /// Longest piece of a variant's name; the shorter ones where the figures are long.
 const NAME_WIDTHS: [usize; 3] = [26, 20, 10];
-/// Late wakes shown one by one, and culprits.
+/// Late wakes shown one by one, and responsible parties.
 const LINES_MAX: usize = 8;
 
-/// What `taut probe` prints.
+/// What `taut wakeup` prints.
 pub fn probe_terminal(findings: &Findings, style: Style) -> String {
     let mut out = format!("{}\n\n", style.dim(&wrap(&measured(findings), WIDTH)));
     out += &format!("{}\n\n", style.bold(&wrap(&headline::headline(findings), WIDTH)));
@@ -164,18 +164,18 @@ fn explained(found: &ExplainedWakeups) -> String {
         }
         out += &format!("\n{}", indent(&parts));
     }
-    if !found.culprits.is_empty() {
-        let mut culprits = table(&["who took it", "share", "ms", "wakes"]);
-        for guilty in found.culprits.iter().take(LINES_MAX) {
-            let who = sentences::named(&guilty.kind, &guilty.name);
-            culprits.add_row([
+    if !found.responsible.is_empty() {
+        let mut responsible = table(&["responsible", "share", "ms", "wakes"]);
+        for party in found.responsible.iter().take(LINES_MAX) {
+            let who = sentences::named(&party.kind, &party.name);
+            responsible.add_row([
                 who,
-                percent(share(guilty.ns)),
-                words::milliseconds(Some(guilty.ns)),
-                count(guilty.wakes),
+                percent(share(party.ns)),
+                words::milliseconds(Some(party.ns)),
+                count(party.wakes),
             ]);
         }
-        out += &format!("\n{}", indent(&culprits));
+        out += &format!("\n{}", indent(&responsible));
     }
     if !found.worst.is_empty() {
         out += "\n  The latest:\n";
@@ -265,7 +265,7 @@ mod tests {
         findings.variants[0].label = format!("load={} policy=fifo", "x".repeat(80));
         findings.notes.push("many words ".repeat(40));
         findings.machine.insert("cpu".into(), "AMD EPYC 9R14 ".repeat(9));
-        findings.explained.as_mut().unwrap().culprits[0].name = "a long thread's name ".repeat(3);
+        findings.explained.as_mut().unwrap().responsible[0].name = "a long thread's name ".repeat(3);
         let slow = (0..20_000).map(|at| if at % 50 == 0 { 9_000_000_000 } else { 90_000_000 + at }).collect();
         findings.variants.push(sample::variant("slow", &[], 1_000_000, vec![slow]));
         for text in [plain(&findings), plain(&sample::sweep()), plain(&sample::edges())] {

@@ -200,8 +200,8 @@ fn tail(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
             Span::raw(beside),
         ]));
     }
-    for culprit in explained.culprits.iter().take((area.height as usize).saturating_sub(lines.len())) {
-        lines.push(Line::from(cut(&format!("by {} {}", culprit.kind, culprit.name), width)));
+    for party in explained.responsible.iter().take((area.height as usize).saturating_sub(lines.len())) {
+        lines.push(Line::from(cut(&format!("by {} {}", party.kind, party.name), width)));
     }
     lines
 }

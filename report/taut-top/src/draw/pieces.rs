@@ -114,7 +114,7 @@ pub fn cause_bar(shares: &[(Cause, f64)], length: usize, view: &View) -> Vec<Spa
 /// What is the program's own doing is green and blue, what others did is warm.
 pub fn colour(cause: Cause) -> Color {
     match cause {
-        Cause::Work => Color::Green,
+        Cause::Cpu => Color::Green,
         Cause::Syscall | Cause::Io | Cause::Disk => Color::Blue,
         Cause::Sleep | Cause::TimerSlack => Color::Cyan,
         Cause::Lock | Cause::Gil | Cause::Queued => Color::Magenta,

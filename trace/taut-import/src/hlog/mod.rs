@@ -1,4 +1,4 @@
-//! HdrHistogram's interval logs, as its own tools and `taut probe --hlog` write them: a histogram an interval, by tag.
+//! HdrHistogram's interval logs, as its own tools and `taut wakeup --hlog` write them: a histogram an interval, by tag.
 //! They become a distribution a tag, and a signal of each interval's largest value.
 
 mod encoding;
@@ -97,7 +97,7 @@ impl Format for Log {
             Some(Err(_)) if number == 1 => Err(Error::Foreign {
                 kind: "HdrHistogram interval log",
                 why: "its first line is neither a comment nor an interval".to_owned(),
-                writer: "HistogramLogWriter or `taut probe --hlog`",
+                writer: "HistogramLogWriter or `taut wakeup --hlog`",
             }
             .into()),
             Some(Err(_)) => Err(Trouble::Damage("is neither a comment nor an interval".to_owned())),

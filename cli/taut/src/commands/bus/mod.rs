@@ -1,5 +1,6 @@
 //! `taut bus`: frames to servo buses and back; once, or in a cycle at a rate; or simulated servos for others to drive.
 
+mod budget;
 mod rate;
 mod serve;
 mod show;
@@ -7,7 +8,6 @@ mod show;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use moteus_protocol::{
     command::{PositionCommand, PositionFormat},
     query::QueryFormat,
@@ -17,17 +17,25 @@ use taut_bus::{
     transport::{Address, Frame, Transport, ids},
 };
 
-use crate::{exit::Done, output, time};
+use crate::{
+    exit::Done,
+    format::{self, Format},
+    output, time,
+};
 
-/// Write frames to servo buses, read replies and attitude, once or at a rate; or serve simulated servos.
+/// Drive servo buses: write frames, read replies and attitude, once or at a rate; serve simulated servos; budget a cycle.
 ///
 /// All of it happens in one cycle over all buses: commands round-robin, the inertial unit while replies queue, then the
 /// replies. Buses are numbered from 1 in the order given (docs/bus.md).
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut bus sim:1-3 --query 1,1-3\n  taut bus fdcanusb:/dev/ttyACM0 --write-can 1,8001,100400110f,r --read-att\n  taut bus sim:1-3 sim:4-6 sim:7-9 sim:10-12 --hold 1,1-3 --hold 2,4-6 --hold 3,7-9 --hold 4,10-12 --rate 1000\n  taut record -o run.mcap -- taut bus sim:1-3 --hold 1,1-3 --rate 500 --duration 5\n  taut bus sim:1-3 --serve"
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  taut bus sim:1-3 --query 1,1-3\n  taut bus fdcanusb:/dev/ttyACM0 --write-can 1,8001,100400110f,r --read-att\n  taut bus sim:1-3 sim:4-6 sim:7-9 sim:10-12 --hold 1,1-3 --hold 2,4-6 --hold 3,7-9 --hold 4,10-12 --rate 1000\n  taut record -o run.mcap -- taut bus sim:1-3 --hold 1,1-3 --rate 500 --duration 5\n  taut bus sim:1-3 --serve\n  taut bus budget --preset pi3hat"
 )]
 pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Buses: sim:1-3 (simulated servos of these ids), fdcanusb:/dev/ttyACM0, udp:HOST:PORT, socketcan:can0.
     #[arg(value_name = "BUS", required = true)]
     buses: Vec<Address>,
@@ -77,16 +85,13 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", requires = "serve")]
     udp: Option<String>,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json]))]
     format: Format,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Terminal,
-    /// For scripts; the schema is versioned and documented.
-    Json,
+#[derive(clap::Subcommand)]
+enum Verb {
+    Budget(Box<budget::Args>),
 }
 
 type Buses = Engine<Box<dyn Transport + Send>, Monotonic>;
@@ -102,6 +107,9 @@ struct Asked {
 
 /// Opens the buses and does what is asked.
 pub fn run(args: &Args) -> Result<Done> {
+    if let Some(Verb::Budget(args)) = &args.verb {
+        return budget::run(args);
+    }
     if args.serve {
         return serve::run(&args.buses, args.udp.as_deref());
     }
@@ -118,8 +126,8 @@ pub fn run(args: &Args) -> Result<Done> {
             let (statistics, ended) = rate::run(&mut engine, asked, hz, args.duration)?;
             done = ended;
             match args.format {
-                Format::Terminal => show::statistics(&statistics, &args.buses, &engine),
                 Format::Json => show::statistics_json(&statistics, &args.buses, &engine),
+                _ => show::statistics(&statistics, &args.buses, &engine),
             }
         }
         None => {
@@ -127,8 +135,8 @@ pub fn run(args: &Args) -> Result<Done> {
             let request = Request { commands: &asked.commands, look: &asked.look, attitude: asked.attitude };
             let outcome = engine.cycle(0, &request);
             match args.format {
-                Format::Terminal => show::once(&outcome, &asked.servos, &engine),
                 Format::Json => show::once_json(&outcome, &asked.servos, &engine),
+                _ => show::once(&outcome, &asked.servos, &engine),
             }
         }
     };

@@ -1,4 +1,4 @@
-//! `taut doctor`: what this machine is set to that a loop feels, and what to change.
+//! `taut doctor`: the settings of this machine that affect a periodic loop, and what to change.
 
 mod measure;
 mod subject;
@@ -6,13 +6,16 @@ mod subject;
 use std::{io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use taut_doctor::{Diagnosis, Root, State, examine};
 use taut_recording::Shown;
 
-use crate::{exit::Done, output, time};
+use crate::{
+    exit::Done,
+    format::{self, Format},
+    output, time,
+};
 
-/// Say what this machine is set to that a periodic loop feels, and what to change. Reads only; needs no root.
+/// Check the settings that affect a periodic loop, and suggest changes. Reads only; needs no root.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
@@ -34,14 +37,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "measure")]
     strict: bool,
     /// Print the remedies as a shell script, with the lines that take them back; runs nothing.
-    #[arg(long, conflicts_with_all = ["format", "json", "measure"])]
+    #[arg(long, conflicts_with_all = ["format", "measure"])]
     fix: bool,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json]))]
     format: Format,
-    /// Short for --format json.
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -71,14 +71,6 @@ pub struct Args {
     machine: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Grouped by subject, worst first; fits 100 columns.
-    Terminal,
-    /// For scripts; the schema is versioned and documented.
-    Json,
-}
-
 /// Reads, examines, prints; measures if asked to.
 pub fn run(args: &Args) -> Result<Done> {
     if args.list {
@@ -105,7 +97,7 @@ pub fn run(args: &Args) -> Result<Done> {
 }
 
 fn is_json(args: &Args) -> bool {
-    args.json || args.format == Format::Json
+    args.format == Format::Json
 }
 
 fn list(args: &Args) -> String {

@@ -17,7 +17,11 @@ use taut_report::{
     fleet_html, fleet_json, fleet_terminal, words,
 };
 
-use crate::{exit::Done, output};
+use crate::{
+    exit::Done,
+    format::{self, Format},
+    output,
+};
 
 /// Loads the package, or says in one line how to get it.
 const START: &str = "
@@ -119,7 +123,7 @@ struct Asked {
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
     format: Format,
     /// Write to a file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -155,16 +159,6 @@ enum Period {
     Day,
     Week,
     Month,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables that fit 100 columns.
-    Terminal,
-    /// For scripts; docs/schemas/fleet.schema.json has the fields.
-    Json,
-    /// One self-contained page with plots.
-    Html,
 }
 
 pub fn report(args: &Report) -> Result<Done> {
@@ -220,9 +214,9 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
     let answer = Answer::read(&answer).with_context(another_version)?;
     let path = asked.output.as_deref();
     let text = match asked.format {
-        Format::Terminal => fleet_terminal(&answer, output::style(path)),
         Format::Json => format!("{:#}\n", fleet_json(&answer)),
         Format::Html => fleet_html(&answer),
+        _ => fleet_terminal(&answer, output::style(path)),
     };
     output::write(&text, path)?;
     if let Some(path) = path {

@@ -9,7 +9,7 @@ use clap::Subcommand;
 
 use crate::exit::Done;
 
-/// Which robots are late, with which revision, at which hop, for which cause: over a whole fleet.
+/// Compare many robots: latency by robot, revision, hop, cause and time.
 ///
 /// `add` writes a run's histograms into a folder; the others ask the folders of all robots, brought together.
 #[derive(clap::Args)]

@@ -43,7 +43,7 @@ pub struct Runs {
     /// Of the order of trials, and of the programs.
     pub seed: u64,
     /// Probe the machine beside the program.
-    pub probe: bool,
+    pub wakeup: bool,
     /// Which kernel events.
     pub depth: String,
     /// Keep the recordings here.
@@ -316,8 +316,8 @@ impl Live {
         let mut taut = Command::new(std::env::current_exe().context("this program")?);
         taut.args(["record", "--quiet", "--ignore-loss", "--depth", &self.runs.depth, "--output"])
             .arg(std::path::absolute(path)?);
-        if self.runs.probe {
-            taut.arg("--probe");
+        if self.runs.wakeup {
+            taut.arg("--wakeup");
         }
         if let Some(duration) = duration {
             let [duration, start] = [duration, START].map(|time| time.as_secs_f64().to_string());

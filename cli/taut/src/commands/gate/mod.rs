@@ -15,9 +15,9 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use taut_gate::{Budget, Gated, Most, Phase, Settings, Trial, Vote, budgets, config::Gating, gate, noise};
+use taut_gate::{Gated, Limit, Most, Phase, Settings, Trial, Vote, config::Gating, gate, judge_limits, noise};
 use taut_recording::Shown;
-use taut_report::{BudgetsShown, GateShown, Terms};
+use taut_report::{GateShown, LimitsShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
 use crate::{config, exit::Done, time};
@@ -26,20 +26,20 @@ use live::{Live, Program, Runs};
 use stored::Reader;
 use written::Outputs;
 
-/// Looks of a gate against budgets, in trials.
-const BUDGET_LOOKS: [usize; 4] = [10, 16, 28, 48];
+/// Looks of a gate against limits, in trials.
+const LIMIT_LOOKS: [usize; 4] = [10, 16, 28, 48];
 /// Trials that a revision adds to the history when nothing is compared.
 const HISTORY_TRIALS: usize = 10;
 /// Between two sessions, a change of a time below this is what sessions differ by anyway.
 const BETWEEN_SESSIONS: f64 = 0.1;
 
-/// Say whether a change made it worse: the program, not the machine.
+/// Decide whether a change made the program worse, the machine's part set aside.
 ///
 /// Three ways: two commands (or two git revisions) in turns on this machine, stored trials against stored trials, and trials against
-/// the budgets of taut.toml. Stops as soon as it is sure. An accusation must hold on fresh pairs before it fails anything.
+/// the limits of taut.toml. Stops as soon as it is sure. A change for the worse must hold on fresh pairs before it fails anything.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --budgets --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
+    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --limits --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
 )]
 pub struct Args {
     /// Run this as the baseline, in turns with --b.
@@ -66,9 +66,9 @@ pub struct Args {
     /// Stored trials as the candidate.
     #[arg(long, value_name = "RUN|SET", num_args = 1..)]
     candidate: Vec<PathBuf>,
-    /// Hold --b or --candidate against the budgets of taut.toml.
+    /// Hold --b or --candidate against the limits of taut.toml.
     #[arg(long, conflicts_with_all = ["a", "baseline", "revisions"])]
-    budgets: bool,
+    limits: bool,
 
     /// Stop each run so long after its first stamp [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
@@ -76,18 +76,18 @@ pub struct Args {
     /// Have a verdict within this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
-    /// Run at most so many pairs; of the first 60 % an accusation may come [default: 40, and fresh ones to confirm].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with = "budgets")]
+    /// Run at most so many pairs; the first 60 % may find it worse [default: 40, and fresh ones to confirm].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with = "limits")]
     pairs: Option<u16>,
     /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
-    #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "budgets"])]
+    #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "limits"])]
     control: usize,
     /// Draws the order within pairs, in balanced blocks; TAUT_GATE_SEED in the environment of both runs of a pair is the same [default: random, and printed].
     #[arg(long)]
     seed: Option<u64>,
-    /// Do not probe the machine beside the program.
+    /// Do not measure wakeup latency beside the program.
     #[arg(long)]
-    no_probe: bool,
+    no_wakeup: bool,
     /// Which kernel events to record.
     #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
@@ -95,11 +95,11 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// Save the trials in this folder, for a later --baseline.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "budgets")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
     save: Option<PathBuf>,
 
     /// Keep the figures of the candidate in this folder (Parquet), and say which revision changed them. Alone: only say.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "budgets")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "limits")]
     history: Option<PathBuf>,
     /// The candidate's name in the history [default: what git describe says where it ran].
     #[arg(long, value_name = "NAME", requires = "history")]
@@ -114,7 +114,7 @@ pub struct Args {
     /// A change below this many per cent is no news [default: 3; 10 between stored sets].
     #[arg(long, value_name = "PERCENT")]
     minimum_effect: Option<f64>,
-    /// Chains, budgets and metrics; ./taut.toml is used when it exists.
+    /// Chains, limits and metrics; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     /// What no verdict means: "fail" makes it exit code 4.
@@ -154,12 +154,12 @@ pub fn run(args: &Args) -> Result<Done> {
         gating.settings = gating.settings.within(usize::from(pairs));
     }
     let reader = Reader::new(&gating.analysis, args.chain.clone());
-    let compares = args.budgets || args.revisions.is_some() || args.a.is_some() || !args.baseline.is_empty();
+    let compares = args.limits || args.revisions.is_some() || args.a.is_some() || !args.baseline.is_empty();
     if let (Some(folder), false) = (&args.history, compares) {
         return history_alone(args, &gating, reader, folder);
     }
-    if args.budgets {
-        return against_budgets(args, &gating, reader);
+    if args.limits {
+        return against_limits(args, &gating, reader);
     }
     if let Some(range) = &args.revisions {
         let interrupt = Interrupt::listen()?;
@@ -182,7 +182,7 @@ pub fn run(args: &Args) -> Result<Done> {
         _ if !args.baseline.is_empty() && !args.candidate.is_empty() => stored_sets(args, &gating, &reader),
         _ => bail!(
             "nothing to compare: give --a and --b, or --revisions and --run, or --baseline with --candidate or --b, or \
-             --budgets with --b or --candidate"
+             --limits with --b or --candidate"
         ),
     }
 }
@@ -319,27 +319,27 @@ fn history_alone(args: &Args, gating: &Gating, reader: Reader, folder: &Path) ->
     Ok(Done::Fine)
 }
 
-fn against_budgets(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> {
-    let is_wanted = |limit: &&Budget| args.chain.as_ref().is_none_or(|chain| limit.chain == *chain);
-    let limits: Vec<Budget> = gating.budgets.iter().filter(is_wanted).cloned().collect();
+fn against_limits(args: &Args, gating: &Gating, reader: Reader) -> Result<Done> {
+    let is_wanted = |limit: &&Limit| args.chain.as_ref().is_none_or(|chain| limit.chain == *chain);
+    let limits: Vec<Limit> = gating.limits.iter().filter(is_wanted).cloned().collect();
     if limits.is_empty() {
         let of = args.chain.as_ref().map_or(String::new(), |chain| format!(" for the chain {chain:?}"));
         bail!(
-            "--budgets: taut.toml has none{of}; give a [[chain]] missed_max_percent, dropped_max_percent or [[chain.budget]]"
+            "--limits: taut.toml has none{of}; give a [[chain]] missed_max_percent, dropped_max_percent or [[chain.limit]]"
         );
     }
     let reader = reader.of_limits(&limits);
-    let (trials, budgeted, subject) = match (&args.b, args.candidate.is_empty()) {
+    let (trials, outcome, subject) = match (&args.b, args.candidate.is_empty()) {
         (Some(command), _) => {
-            let (trials, budgeted) = trials_for_budgets(args, reader, command, &limits)?;
-            (trials, budgeted, command.clone())
+            let (trials, outcome) = trials_for_limits(args, reader, command, &limits)?;
+            (trials, outcome, command.clone())
         }
         (None, false) => {
             let trials = reader.set(&args.candidate)?;
-            let budgeted = budgets(&limits, &trials, 1)?;
-            (trials, budgeted, names(&args.candidate))
+            let outcome = judge_limits(&limits, &trials, 1)?;
+            (trials, outcome, names(&args.candidate))
         }
-        (None, true) => bail!("--budgets: give --b COMMAND or --candidate RUN to hold against them"),
+        (None, true) => bail!("--limits: give --b COMMAND or --candidate RUN to hold against them"),
     };
     let mut notes: Vec<String> = Vec::new();
     for (name, why) in trials.iter().filter_map(|trial| Some((&trial.name, trial.void.as_ref()?))) {
@@ -348,28 +348,28 @@ fn against_budgets(args: &Args, gating: &Gating, reader: Reader) -> Result<Done>
             notes.push(note);
         }
     }
-    let shown = BudgetsShown { subject: &subject, budgeted: &budgeted, terms: args.terms(&notes) };
-    args.outputs.budgets(&shown)?;
-    Ok(match budgeted.verdict {
-        taut_gate::BudgetVerdict::Broken => Done::Against,
+    let shown = LimitsShown { subject: &subject, outcome: &outcome, terms: args.terms(&notes) };
+    args.outputs.judge_limits(&shown)?;
+    Ok(match outcome.verdict {
+        taut_gate::LimitResult::Broken => Done::Against,
         // Whoever sets a limit wants it held: that nobody can say is not that it is.
-        taut_gate::BudgetVerdict::Open | taut_gate::BudgetVerdict::Silent => Done::NotEnough,
+        taut_gate::LimitResult::Open | taut_gate::LimitResult::Silent => Done::NotEnough,
         _ => Done::Fine,
     })
 }
 
-fn trials_for_budgets(
+fn trials_for_limits(
     args: &Args,
     reader: Reader,
     command: &str,
-    limits: &[Budget],
-) -> Result<(Vec<Trial>, taut_gate::Budgeted)> {
+    limits: &[Limit],
+) -> Result<(Vec<Trial>, taut_gate::LimitsOutcome)> {
     let program = Program { side: "B", command: command.to_owned(), folder: None };
     let mut live = args.live(reader)?;
     let mut trials: Vec<Trial> = Vec::new();
-    let most = BUDGET_LOOKS[BUDGET_LOOKS.len() - 1];
+    let most = LIMIT_LOOKS[LIMIT_LOOKS.len() - 1];
     let mut runs = 0;
-    for look in BUDGET_LOOKS {
+    for look in LIMIT_LOOKS {
         let mut is_out = false;
         while runs < look && !is_out {
             match live.single(&program, most)? {
@@ -378,11 +378,11 @@ fn trials_for_budgets(
             }
             runs += 1;
         }
-        let budgeted = budgets(limits, &trials, BUDGET_LOOKS.len())?;
-        let is_settled = !matches!(budgeted.verdict, taut_gate::BudgetVerdict::Open);
+        let outcome = judge_limits(limits, &trials, LIMIT_LOOKS.len())?;
+        let is_settled = !matches!(outcome.verdict, taut_gate::LimitResult::Open);
         if is_settled || is_out || look == most {
             live.finish();
-            return Ok((trials, budgeted));
+            return Ok((trials, outcome));
         }
     }
     unreachable!("the last look returns")
@@ -449,7 +449,7 @@ impl Args {
             duration: self.duration,
             max_time: self.max_time,
             seed: self.seed.unwrap_or_else(random_seed),
-            probe: !self.no_probe,
+            wakeup: !self.no_wakeup,
             depth: self.depth.clone(),
             keep: self.keep.clone(),
             quiet: self.quiet,

@@ -6,11 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use taut_analysis::{Config, Wanted};
-use taut_gate::{Budget, Failure, Trial};
+use taut_analysis::{Analysis, Config, Wanted};
+use taut_gate::{Failure, Limit, Trial};
 use taut_recording::Shown;
 
-use crate::{commands::report::analyse, output};
+use crate::{analyse::analyse, output};
 
 /// Reads recordings as trials.
 #[derive(Clone, Debug)]
@@ -27,8 +27,18 @@ impl Reader {
         Reader { config: Config { explain, ..config.clone() }, wanted }
     }
 
+    /// How recordings are analysed.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// An analysis as a trial of the chain to judge.
+    pub fn trial_of(&self, name: &str, analysis: &Analysis) -> Result<Trial> {
+        Ok(Trial::of(name, analysis, &self.wanted)?)
+    }
+
     /// For limits: each recording becomes a trial of every chain that has any.
-    pub fn of_limits(mut self, limits: &[Budget]) -> Reader {
+    pub fn of_limits(mut self, limits: &[Limit]) -> Reader {
         self.wanted.limits = limits.to_vec();
         self
     }
@@ -96,12 +106,16 @@ impl Reader {
 /// # Errors
 /// It could not be read for another reason.
 pub fn without(name: &str, error: anyhow::Error) -> Result<Trial> {
-    let has_none = matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty))
-        || matches!(error.downcast_ref(), Some(taut_gate::Error::NoChain { .. } | taut_gate::Error::Empty { .. }));
-    if !has_none {
+    if !is_without(&error) {
         return Err(error);
     }
     Ok(Trial::failed(name, Failure { how: "it stamped no message of the chain".into(), said: Vec::new() }))
+}
+
+/// Whether a run has no stamps, or not the chain.
+pub fn is_without(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty))
+        || matches!(error.downcast_ref(), Some(taut_gate::Error::NoChain { .. } | taut_gate::Error::Empty { .. }))
 }
 
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::exit::Done;
 
-/// Hold a speed guard against a recorded stream.
+/// Test the speed guard on a recorded stream.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

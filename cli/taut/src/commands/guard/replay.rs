@@ -6,15 +6,18 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use taut_guard::Parameters;
 use taut_recording::Shown;
 use taut_replay::{Config, Mapping, Recorded, Stream, StreamBuilder, Truth, Tuned, choose, replay, tune, usual};
 use taut_report::GuardShown;
 
-use crate::{exit::Done, input, output};
+use crate::{
+    exit::Done,
+    format::{self, Format},
+    input, output,
+};
 
-/// Say what a speed guard would have done on a recorded stream: what would have tripped, when, and why.
+/// Replay a recorded stream through the speed guard: what would have tripped, when, and why.
 ///
 /// The stream is what taut.guard.record_frame wrote into a recording, or a channel of any MCAP file that guard.toml maps
 /// (docs/guard.md). Beside the taut guard stand the estimators of speed that people use. Exit code 1: the taut guard
@@ -44,28 +47,16 @@ pub struct Args {
     #[arg(long)]
     tune: bool,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
     format: Format,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables that fit 100 columns; with --tune the guard.toml alone.
-    Terminal,
-    /// One self-contained page: speed over time, every trip marked.
-    Html,
-    /// For scripts; the schema is versioned and documented.
-    Json,
-}
-
 /// Reads, replays, prints.
 pub fn run(args: &Args) -> Result<Done> {
-    if args.format == Format::Html && args.output.is_none() && std::io::stdout().is_terminal() {
-        bail!("an HTML page is not for a terminal: add -o replay.html");
-    }
+    args.format.check_place(args.output.as_deref(), "-o replay.html")?;
     let name = args.run.shown();
     let given = args.guard.as_deref().map(config).transpose()?;
     let truth = args.truth.as_deref().map(truth).transpose()?;
@@ -100,7 +91,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let text = match args.format {
         Format::Html => taut_report::guard_html(&shown),
         Format::Json => format!("{:#}\n", taut_report::guard_json(&shown)),
-        Format::Terminal => taut_report::guard_terminal(&shown, output::style(args.output.as_deref())),
+        _ => taut_report::guard_terminal(&shown, output::style(args.output.as_deref())),
     };
     let ours = &replay.runs[0];
     let tripped = ours.overspeed_trips + ours.stale_trips + ours.fault_trips > 0;

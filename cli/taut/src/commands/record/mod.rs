@@ -13,7 +13,7 @@ mod flight;
 mod metrics;
 pub mod ros2;
 
-use super::probe;
+use super::wakeup;
 use crate::{
     exit::{Done, IO_FAILED},
     output, time,
@@ -22,7 +22,7 @@ use crate::{
 /// Above the number of the signal that ended a command.
 const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 
-/// Run a command and record it: stamps of its whole process tree, and what the kernel saw.
+/// Run a command and record it: stamps of its whole process tree, and kernel events.
 ///
 /// The command's exit code is passed on: 0 becomes 5 where data was lost, and what --duration ends is fine. Failures of
 /// the recorder are 125 to 127. Ctrl-C reaches the command; the recording stays readable whatever ends it.
@@ -69,7 +69,7 @@ pub struct Args {
     /// environment].
     #[arg(long, value_name = "DIR")]
     session: Option<PathBuf>,
-    /// Also sample stacks, so many times a second of CPU time; `taut flame` draws them.
+    /// Also sample stacks, so many times a second of CPU time; `taut flamegraph` draws them.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     profile: Option<u32>,
     /// With --profile: stacks of every task of the machine.
@@ -78,9 +78,9 @@ pub struct Args {
     /// Do not preload libtaut_ros2.so into the command's processes where the environment is ROS 2's.
     #[arg(long, conflicts_with = "pid")]
     no_ros2: bool,
-    /// Probe the machine beside the program: a report then tells the machine's lateness from the program's.
+    /// Measure wakeup latency beside the program: a report then separates the machine's lateness from the program's.
     #[arg(long, conflicts_with = "pid")]
-    probe: bool,
+    wakeup: bool,
     #[command(flatten)]
     flight: flight::Wanted,
     #[command(flatten)]
@@ -179,7 +179,7 @@ fn done(args: &Args, recorded: &Recorded) -> Done {
 fn options(args: &Args) -> Result<Options> {
     let target = match (args.pid, args.command.is_empty()) {
         (Some(pid), true) => Target::Pid(pid),
-        (None, false) if args.probe => Target::Command(probe::beside(&args.command)?),
+        (None, false) if args.wakeup => Target::Command(wakeup::beside(&args.command)?),
         (None, false) => Target::Command(args.command.clone()),
         _ => bail!("nothing to record: add `-- COMMAND …` or `--pid PID`"),
     };
@@ -243,7 +243,7 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
         (None, false) => (args.output.shown(), next(ending, &output)),
     };
     let profiled = args.profile.filter(|_| watch.is_none());
-    let flame = profiled.map_or(String::new(), |_| format!(" · taut flame {output} -o flame.svg"));
+    let flame = profiled.map_or(String::new(), |_| format!(" · taut flamegraph {output} -o flame.svg"));
     for (n, what) in [
         (ending.lost_stamps, "stamps"),
         (ending.lost_telemetry, "telemetry messages"),

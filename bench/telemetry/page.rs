@@ -1,0 +1,152 @@
+//! The page `docs/telemetry-proof.md`.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::{
+    CONTENDERS, Turn,
+    signal::{RATE_HZ, VALUES},
+    sizes::Sizes,
+};
+
+/// The promise of a log: of one core.
+const MOST_SHARE: f64 = 0.02;
+/// What a second of the signals is.
+const RATE_BYTES: f64 = (VALUES * size_of::<f64>()) as f64 * RATE_HZ;
+/// The promise of the call in the loop.
+const MOST_CALL_NS: u64 = 250;
+
+pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rounds: usize) -> String {
+    let mut out = String::new();
+    let median = |of: &dyn Fn(&Turn) -> f64, at: usize| {
+        let mut all: Vec<f64> = turns[at].iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        (all[all.len() / 2], all[0], all[all.len() - 1])
+    };
+    let nothing = median(&|turn| turn.cpu_share * 100.0, 0).0;
+    let cpu_of = |at: usize| {
+        let reads = if at == 0 { 0.0 } else { nothing };
+        median(&move |turn: &Turn| turn.cpu_share * 100.0 - reads, at)
+    };
+    // Writing to a String does not fail.
+    let _ = write!(
+        out,
+        "# What a telemetry log costs\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in turns that begin with another way each \
+         round. 2000 doubles, 400 times a second: a third hardly change, a third are sensors of 12 bits with noise, a third are smooth.\n\n\
+         ## CPU\n\nOf one core, everything that logs: the calls, other threads, and for taut the recording process; not what the loop's thread spends \
+         between the calls, and not the bench's own reading of clocks, which \"nothing\" is. Median of the rounds, the smallest and the largest; the ratio is that of the medians.\n\n\
+         | way | % of a core | against taut | the call in the loop: p50 | p99 | p99.9 | largest | n | MB/s on disk |\n\
+         |---|---|---|---|---|---|---|---|---|\n"
+    );
+    let ours = cpu_of(1).0.max(1e-6);
+    for (at, (_, name)) in CONTENDERS.iter().enumerate() {
+        let (middle, least, most) = cpu_of(at);
+        let [p50, p99, p999, max] = [0, 1, 2, 3].map(|q| median(&move |turn: &Turn| turn.call_ns[q], at).0);
+        let _ = writeln!(
+            out,
+            "| {name} | {:.2} ({:.2} to {:.2}) | {:.1} | {} | {} | {} | {} | {} | {:.2} |",
+            middle,
+            least,
+            most,
+            middle / ours,
+            time(p50),
+            time(p99),
+            time(p999),
+            time(max),
+            turns[at].iter().map(|turn| turn.n).sum::<u64>(),
+            median(&|turn| turn.file_bytes as f64, at).0 / 1e6 / seconds,
+        );
+    }
+    let at = |kind: &str| CONTENDERS.iter().position(|(contender, _)| *contender == kind).expect("a contender");
+    let recorder = |kind: &str| median(&|turn| turn.recorder_share * 100.0, at(kind)).0;
+    let held = |kind: &str| {
+        let (median, _, most) = cpu_of(at(kind));
+        match (median <= MOST_SHARE * 100.0, most <= MOST_SHARE * 100.0) {
+            (true, true) => "held in every round".to_owned(),
+            (true, false) => format!("held by the median of the rounds, missed by the largest ({most:.2} %)"),
+            _ => "missed".to_owned(),
+        }
+    };
+    // Doubles of a run by the speed of its compressor, which the second row of the table below is.
+    let compression = RATE_BYTES / (sizes.compressors[1].2 * 1e6) * 100.0;
+    let _ = write!(
+        out,
+        "\nThe promise was at most {:.0} %: {}; without compression {}. taut's recording process alone: {:.2} %, without compression {:.2} %, \
+         for a program that logs nothing {:.2} %; compression at the speed below, of a processor that does nothing else, {compression:.2} %.\n\n\
+         ## The call in the loop, by size\n\nOne loop for each size, under `taut record`, {}, a thousand cycles a second, asleep until 150 µs before each. It writes, and copies \
+         as many bytes with `memcpy` to memory that was just used (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
+         struct cannot be logged for less than a copy; and two reads of the clock are in each figure, which stand alone under *nothing*.\n\n\
+         | values | bytes | n | write p50 | p99 | p99.9 | warm p50 | p99.9 | cold p50 | p99.9 | nothing p50 | p99.9 | p99.9 ≤ {MOST_CALL_NS} ns |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        MOST_SHARE * 100.0,
+        held("taut"),
+        held("stored"),
+        recorder("taut"),
+        recorder("stored"),
+        recorder("idle"),
+        if calls["is_realtime"] == true { "SCHED_FIFO" } else { "without priority" },
+    );
+    for row in calls["rows"].as_array().into_iter().flatten() {
+        let ns = |what: &str, at: usize| row[what][at].as_u64().unwrap_or(0);
+        let values = row["values"].as_u64().unwrap_or(0);
+        let verdict = match ["write", "cold", "nothing"].map(|what| ns(what, 2) <= MOST_CALL_NS) {
+            [true, ..] => "held",
+            [_, true, _] => "missed",
+            [_, _, true] => "missed; so does memcpy",
+            _ => "missed; so does nothing at all",
+        };
+        let _ = writeln!(
+            out,
+            "| {values} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {verdict} |",
+            values * 8,
+            row["n"],
+            ns("write", 0),
+            ns("write", 1),
+            ns("write", 2),
+            ns("warm", 0),
+            ns("warm", 2),
+            ns("cold", 0),
+            ns("cold", 2),
+            ns("nothing", 0),
+            ns("nothing", 2),
+        );
+    }
+    out.push_str("\nns. Lost: ");
+    let lost: Vec<String> = calls["rows"].as_array().into_iter().flatten().map(|row| row["lost"].to_string()).collect();
+    let _ = write!(
+        out,
+        "{} (by size).\n\n## Compression\n\nThe messages of the first table's recording, in chunks of 512 KiB; one thread, the best of three.\n\n\
+         | | ratio | in, MB/s | out, MB/s |\n|---|---|---|---|\n",
+        lost.join(", ")
+    );
+    for (name, ratio, fast_in, fast_out) in &sizes.compressors {
+        let _ = writeln!(out, "| {name} | {ratio:.2} | {fast_in:.0} | {fast_out:.0} |");
+    }
+    let _ = write!(
+        out,
+        "\n## Reading a part\n\nOf the same recording, {:.1} MB, with an index at its end.\n\n| | bytes read | ms |\n|---|---|---|\n",
+        sizes.file_bytes as f64 / 1e6
+    );
+    for (what, bytes, ms) in &sizes.reads {
+        let _ = writeln!(out, "| {what} | {bytes} | {ms:.2} |");
+    }
+    let _ = write!(out, "\n{}\n", machine());
+    out
+}
+
+fn time(ns: f64) -> String {
+    if ns < 10_000.0 { format!("{ns:.0} ns") } else { format!("{:.0} µs", ns / 1000.0) }
+}
+
+fn machine() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let cpus = std::thread::available_parallelism().map_or(0, |n| n.get());
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!(
+        "Machine: {}, {cpus} CPUs; load average at the end: {}.",
+        model.trim_start_matches([' ', '\t', ':']),
+        load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+    )
+}

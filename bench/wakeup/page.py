@@ -1,0 +1,40 @@
+"""What a section found, and all of it as `docs/wakeup-proof.md`."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bench.proof.page import Check, machine, verdicts
+
+
+@dataclass
+class Section:
+    title: str
+    # How it was measured, in Markdown.
+    text: str
+    # Tables and further paragraphs, in Markdown.
+    body: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n\n".join([f"## {self.title}", self.text, *self.body])
+
+
+def page(sections: Sequence[Section], command: str, minutes: float) -> str:
+    checks = [check for section in sections for check in section.checks]
+    parts = [
+        "# Proof: the probe against its peers",
+        f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
+        "Who measures takes turns: every comparison is within a round, the order changes with each round, and the round is the unit of "
+        "all statistics. Nothing is left out; rounds in which the whole machine stood still are counted. Intervals are 90 %.",
+        verdicts(checks),
+    ]
+    return "\n\n".join(parts + [str(section) for section in sections]) + "\n"
+
+
+def microseconds(ns: float | None) -> str:
+    """To a precision that somebody reads."""
+    if ns is None:
+        return "–"
+    us = ns / 1000
+    return f"{us:.1f}" if abs(us) < 100 else f"{us:,.0f}".replace(",", "\u202f")

@@ -1,0 +1,100 @@
+//! `taut compare`: what changed between two recordings, or two sets of trials, by hop and by cause.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use taut_analysis::Analysis;
+use taut_gate::{Most, config::Gating, noise};
+use taut_recording::Shown;
+use taut_report::{GateShown, Named, Terms, TwoShown};
+
+use super::gate::{
+    compare,
+    stored::{Reader, is_without},
+    written::Outputs,
+};
+use crate::{analyse::analyse, config, exit::Done};
+
+/// Compare two recordings: latency by hop and cause; separate the program's changes from the machine's.
+///
+/// Two recordings are described; a verdict needs trials, so give two sets.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut compare before.mcap after.mcap\n  taut compare trials/baseline.jsonl trials/candidate.jsonl\n  taut compare old-runs/ new-runs/ --format markdown"
+)]
+pub struct Args {
+    /// The baseline: a recording, a folder of recordings, or trials saved by `taut gate --save`.
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The candidate, likewise.
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// The chain to compare [default: the one with the most messages].
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
+    /// Chains and metrics; ./taut.toml is used when it exists.
+    #[arg(long, value_name = "TOML")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// Compares and prints; a verdict changes no exit code, that is what `taut gate` is for.
+pub fn run(args: &Args) -> Result<Done> {
+    let gating = config::load_gate(args.config.as_deref())?;
+    let is_recording = |path: &Path| !path.is_dir() && path.extension().is_none_or(|extension| extension != "jsonl");
+    if is_recording(&args.a) && is_recording(&args.b) {
+        let has_page = args.outputs.has_page();
+        let write = &mut |two: &TwoShown<'_>| args.outputs.two(two);
+        return recordings([&args.a, &args.b], &gating, args.chain.clone(), has_page, write);
+    }
+    let reader = Reader::new(&gating.analysis, args.chain.clone());
+    let (a, b) = (reader.set(std::slice::from_ref(&args.a))?, reader.set(std::slice::from_ref(&args.b))?);
+    let (gated, settings, notes) = compare(&gating, &a, &b)?;
+    let (pairs, most) = (gated.outcome.pairs, Most::of(gated.outcome.pairs));
+    let floor = if pairs > 1 { noise(&settings, &gated, &[], most) } else { Vec::new() };
+    let (a, b) = (args.a.shown(), args.b.shown());
+    let terms = Terms { notes: &notes, ..Terms::default() };
+    let outcome = &gated.outcome;
+    let shown = GateShown { a: &a, b: &b, outcome, noise: &floor, elapsed_s: None, seed: None, terms };
+    args.outputs.gate(&shown, "compare")?;
+    Ok(Done::Fine)
+}
+
+/// Two recordings: side by side, and what changed in the chain that both have. `taut report A B` shows the same.
+pub fn recordings(
+    paths: [&PathBuf; 2],
+    gating: &Gating,
+    chain: Option<String>,
+    has_page: bool,
+    write: &mut dyn FnMut(&TwoShown<'_>) -> Result<()>,
+) -> Result<Done> {
+    let is_named = chain.is_some();
+    let reader = Reader::new(&gating.analysis, chain);
+    let mut config = reader.config().clone();
+    // Only the page has room for whole paths.
+    config.explain.worst = if has_page { gating.analysis.explain.worst } else { 0 };
+    let read = |path: &PathBuf| -> Result<(String, Analysis)> {
+        Ok((path.shown(), analyse(path, &config).with_context(|| path.shown())?))
+    };
+    let [a, b] = [read(paths[0])?, read(paths[1])?];
+    let trials = reader.trial_of(&a.0, &a.1).and_then(|first| Ok([first, reader.trial_of(&b.0, &b.1)?]));
+    let (changed, without) = match trials {
+        Ok([a, b]) => (Some(compare(gating, &[a], &[b])?), String::new()),
+        // A chain that was asked for by name must be there.
+        Err(error) if !is_named && is_without(&error) => (None, format!("no hop is compared: {error}")),
+        Err(error) => return Err(error),
+    };
+    let changes = changed.as_ref().map(|(gated, _, notes)| GateShown {
+        a: &a.0,
+        b: &b.0,
+        outcome: &gated.outcome,
+        noise: &[],
+        elapsed_s: None,
+        seed: None,
+        terms: Terms { notes, ..Terms::default() },
+    });
+    let named = [&a, &b].map(|(name, analysis)| Named { name, analysis });
+    write(&TwoShown { recordings: named, changes, without: &without })?;
+    Ok(if a.1.has_loss() || b.1.has_loss() { Done::DataLost } else { Done::Fine })
+}

@@ -1,0 +1,239 @@
+//! `taut wakeup`: how late this machine wakes a thread.
+
+mod beside;
+mod explained;
+mod live;
+mod logs;
+mod plan;
+
+pub use beside::words as beside;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use taut_probe::{Findings, Policy, Wake, Work};
+use taut_recording::Shown;
+use taut_stats::hlog;
+
+use crate::{
+    exit::Done,
+    format::{self, Format},
+    output, stop, time,
+};
+
+/// Measure wakeup latency: how late this machine runs a thread after its timer expires.
+///
+/// Ways of waking, policies, intervals, loads can stand side by side: they take turns, so that a drift of the machine
+/// falls on all of them alike.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  taut wakeup\n  taut wakeup --policy fifo --interval 250us --duration 60s\n  taut wakeup --vary wake=nanosleep,timerfd --vary dma-latency=none,0\n  taut wakeup --sleep 100us,1ms,10ms,100ms,1s\n  taut wakeup --load cpu=4\n  taut wakeup --policy fifo --explain --above 200us\n  taut wakeup --duration 1d --hlog night.hlog\n  taut wakeup --read night.hlog --format html -o night.html"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    worker: Option<Worker>,
+    /// How long to probe each way, at least 25 of its cycles.
+    #[arg(long, default_value = "10s", value_parser = time::length, value_name = "TIME")]
+    duration: Duration,
+    /// Distance of the cycles.
+    #[arg(long, default_value = "1ms", value_parser = time::length, value_name = "TIME")]
+    interval: Duration,
+    /// CPUs to probe, a pinned thread on each, e.g. 1,3-5; "any" for one thread that is not pinned.
+    #[arg(long, default_value = "all", value_name = "LIST")]
+    cpus: String,
+    /// Scheduling policy of the probing threads: other, batch, fifo, rr, deadline.
+    #[arg(long, default_value = "other", value_name = "POLICY")]
+    policy: Policy,
+    /// Priority for fifo and rr.
+    #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=99), value_name = "N")]
+    priority: u32,
+    /// How to wait: nanosleep (absolute), relative, timerfd, epoll, select, condvar, spin.
+    #[arg(long, default_value = "nanosleep", value_name = "WAY")]
+    wake: Wake,
+    /// Timer slack of the threads [default: the kernel's 50us; real-time policies have none].
+    #[arg(long, value_parser = time::length, value_name = "TIME")]
+    slack: Option<Duration>,
+    /// Hold /dev/cpu_dma_latency at this time, so that CPUs stay out of deeper idle states.
+    #[arg(long, value_parser = time::moment, value_name = "TIME")]
+    dma_latency: Option<Duration>,
+    /// Do not lock memory.
+    #[arg(long)]
+    no_mlock: bool,
+    /// Probe several values of a setting in turn; may be given again. Keys: wake, policy, priority, interval, slack,
+    /// dma-latency, governor, load.
+    #[arg(long, value_name = "KEY=V1,V2…")]
+    vary: Vec<String>,
+    /// Sleep sweep: these lengths, each slept with clock_nanosleep, select and timerfd.
+    #[arg(long, value_delimiter = ',', value_parser = time::length, value_name = "T1,T2…", conflicts_with = "interval")]
+    sleep: Vec<Duration>,
+    /// Probe idle and under a load in turn: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
+    #[arg(long, value_name = "LOAD")]
+    load: Option<String>,
+    /// Probe the same thing twice in turn: what differs is this machine's noise.
+    #[arg(long, conflicts_with_all = ["vary", "sleep", "load"])]
+    aa: bool,
+    /// How often ways take turns [default: 10 when there are several].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Record kernel events, and explain every late wakeup (best as root; --load then loads all the time).
+    #[arg(long, conflicts_with_all = ["vary", "sleep", "aa"])]
+    explain: bool,
+    /// With --explain: the latency from which on a wakeup is explained.
+    #[arg(long, default_value = "100us", value_parser = time::length, value_name = "TIME", requires = "explain")]
+    above: Duration,
+    /// With --explain: keep the recording.
+    #[arg(long, value_name = "FILE", requires = "explain")]
+    record: Option<PathBuf>,
+    /// Insist on pinned probes on all CPUs at once: stalls that hit them together are the hypervisor's or the firmware's.
+    #[arg(long)]
+    pair: bool,
+    /// Test whether this kernel throttles a SCHED_FIFO thread that does not sleep.
+    #[arg(long)]
+    throttle: bool,
+    /// Write an HdrHistogram interval log, one line a second and CPU.
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
+    /// Show HdrHistogram interval logs instead of measuring.
+    #[arg(long, value_name = "HLOG", num_args = 1.., conflicts_with_all = ["vary", "sleep", "load", "aa", "explain", "pair", "throttle", "hlog"])]
+    read: Vec<PathBuf>,
+    /// Form of the result.
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
+    format: Format,
+    /// File to write instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// No live figures.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Between processes: leave the findings here.
+    #[arg(long, hide = true, value_name = "FILE")]
+    findings: Option<PathBuf>,
+}
+
+/// What is started of itself.
+#[derive(clap::Subcommand)]
+enum Worker {
+    /// Load of one kind until killed.
+    #[command(name = "load-worker", hide = true)]
+    Load {
+        /// cpu, memory, io or timer.
+        work: String,
+        /// Threads.
+        workers: u32,
+    },
+    /// Runs a command with a probe beside it; without one it is the probe.
+    #[command(name = "beside", hide = true)]
+    Beside {
+        /// The command.
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
+}
+
+impl Args {
+    /// Whether the exit code is that of a command.
+    pub fn becomes_a_command(&self) -> bool {
+        matches!(&self.worker, Some(Worker::Beside { command }) if !command.is_empty())
+    }
+}
+
+/// Measures, or reads logs; prints.
+pub fn run(args: &Args) -> Result<Done> {
+    match &args.worker {
+        Some(Worker::Load { work, workers }) => {
+            let work = Work::from_word(work).with_context(|| format!("{work}: no such load"))?;
+            work.go(*workers).context("load")?;
+            return Ok(Done::Fine);
+        }
+        Some(Worker::Beside { command }) => return beside::run(command),
+        None => {}
+    }
+    args.format.check_place(args.output.as_deref(), "-o wakeup.html")?;
+    let mut done = Done::Fine;
+    let findings = match (args.read.is_empty(), args.explain) {
+        (false, _) => logs::read(&args.read)?,
+        (true, false) => {
+            let (findings, ended) = measure(args)?;
+            done = ended;
+            findings
+        }
+        (true, true) => match explained::measure(args)? {
+            Ok((findings, ended)) => {
+                done = ended;
+                findings
+            }
+            Err(done) => return Ok(done),
+        },
+    };
+    if let Some(path) = &args.findings {
+        let text = serde_json::to_string(&findings).context("findings")?;
+        std::fs::write(path, text).with_context(|| path.shown())?;
+        return Ok(done);
+    }
+    let text = match args.format {
+        Format::Json => format!("{:#}\n", taut_report::probe_json(&findings)),
+        Format::Html => taut_report::probe_html(&findings),
+        _ => taut_report::probe_terminal(&findings, output::style(args.output.as_deref())),
+    };
+    output::write(&text, args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        say!("wrote {}", path.shown());
+    }
+    let lost = findings.variants.iter().any(|variant| variant.all.lost > 0);
+    Ok(if lost && done == Done::Fine { Done::DataLost } else { done })
+}
+
+/// Probes in this process.
+fn measure(args: &Args) -> Result<(Findings, Done)> {
+    let plan = plan::of(args)?;
+    let stop = stop::on(&[SIGINT, SIGTERM])?;
+    if let Some((_, settings)) = plan.variants.iter().find(|(_, settings)| settings.governor.is_some()) {
+        for command in taut_probe::governors(&settings.cpus) {
+            say!("taut: puts back after each turn, as you would after a kill: {command}");
+        }
+    }
+    let mut file = args.hlog.as_deref().map(logs::create).transpose()?;
+    let mut serializer = hlog::Serializer::new();
+    let mut log = match &mut file {
+        Some(file) => {
+            Some(hlog::begin(file, &mut serializer, SystemTime::now(), "Lateness of wakeups by taut wakeup")?)
+        }
+        None => None,
+    };
+    let live = live::Live::new(args.quiet);
+    let mut failed = None;
+    let found = taut_probe::run(&plan, &stop.flag, &mut |event| {
+        let logged = log.as_mut().map_or(Ok(()), |log| logs::take(log, &event));
+        failed = failed.take().or(logged.err());
+        live.show(&event);
+    });
+    live.clear();
+    let mut found = found?;
+    if let Some(error) = failed {
+        return Err(error).with_context(|| shown(args.hlog.as_deref()));
+    }
+    if args.throttle && stop.signal().is_none() {
+        found.throttling = Some(taut_probe::throttling(plan::first_cpu(args)?, THROTTLE_WATCHED)?);
+    }
+    found.machine.insert("command".into(), command());
+    Ok((found, stop.done()))
+}
+
+/// Real-time throttling gives others 50 ms of each second.
+const THROTTLE_WATCHED: Duration = Duration::from_secs(4);
+
+/// As it was typed.
+fn command() -> String {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    format!("taut {}", taut_report::words::shell(&words))
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map_or(String::new(), |path| path.shown())
+}

@@ -1,0 +1,282 @@
+//! Recommendations: a table of rules from cause to remedy, ranked by what the what-if expects of them.
+
+use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation};
+
+/// Unknown time below this share of the excess gets no recommendation.
+const SHARE_MIN: f64 = 0.05;
+/// A reason that drops less than this share of the messages is no finding.
+const DROPPED_MIN: f64 = 0.01;
+
+/// One rule.
+struct Rule {
+    cause: Cause,
+    /// The detail must contain this.
+    detail: &'static str,
+    remedy: &'static str,
+}
+
+const fn rule(cause: Cause, detail: &'static str, remedy: &'static str) -> Rule {
+    Rule { cause, detail, remedy }
+}
+
+/// The first rule that fits counts: special ones stand before general ones.
+const RULES: &[Rule] = &[
+    rule(
+        Cause::Gil,
+        "",
+        "give the loop a process of its own (multiprocessing, or one process per node); if that cannot be, move the \
+         holder's work into calls that release the GIL, or shorten sys.setswitchinterval",
+    ),
+    rule(
+        Cause::Lock,
+        "",
+        "hold the lock for less: copy the data under it and do the work, the I/O and the sleep outside; where one side \
+         must never wait, use a priority-inheritance mutex or a depth-1 mailbox",
+    ),
+    rule(
+        Cause::Preempted,
+        "",
+        "give the loop's thread a real-time priority (chrt -f 50) or a CPU of its own (taskset, cpuset, isolcpus), and \
+         move the thread that ran instead to another CPU",
+    ),
+    rule(
+        Cause::Wakeup,
+        "by ",
+        "give the loop's thread a real-time priority (chrt -f 50), so that it runs as soon as it is woken, or keep the \
+         thread that held its CPU off that CPU",
+    ),
+    rule(
+        Cause::Wakeup,
+        "",
+        "keep the CPU from deep idle states: hold /dev/cpu_dma_latency at 0, or boot with idle=poll on the loop's CPU",
+    ),
+    rule(
+        Cause::Throttled,
+        "",
+        "raise the cgroup's CPU quota (cpu.max) or its period's share, or take the loop out of the limited cgroup",
+    ),
+    rule(
+        Cause::Io,
+        "not recorded",
+        "record the peer too (start it under the same taut record): the time is spent in a process that this recording \
+         does not see",
+    ),
+    rule(
+        Cause::Io,
+        "",
+        "take the waiting out of the loop: a reader thread of its own, a time-out, or the newest value",
+    ),
+    rule(
+        Cause::Queued,
+        "",
+        "too much load: the thread is busy with what it does for every message; make that shorter, spread it over threads, send \
+         less often, or let only the newest message wait (a mailbox of depth 1)",
+    ),
+    rule(
+        Cause::TimerSlack,
+        "late",
+        "the timer interrupt came late: hold /dev/cpu_dma_latency at 0, and look for a busy host",
+    ),
+    rule(
+        Cause::TimerSlack,
+        "",
+        "set the thread's timer slack to 1 ns (prctl PR_SET_TIMERSLACK), or give it a real-time policy, which has none",
+    ),
+    rule(
+        Cause::Sleep,
+        "",
+        "wait for the event itself (a condition, a descriptor) instead of sleeping and looking again",
+    ),
+    rule(
+        Cause::PageFault,
+        "major",
+        "lock the process's memory (mlockall(MCL_CURRENT|MCL_FUTURE)) after reading every file and page once at start",
+    ),
+    rule(
+        Cause::PageFault,
+        "",
+        "touch the memory once at start and lock it (mlockall), and allocate nothing in the loop",
+    ),
+    rule(Cause::Disk, "", "write files from a thread of its own, and never fsync in the loop"),
+    rule(
+        Cause::Irq,
+        "",
+        "steer interrupts off the loop's CPU (/proc/irq/*/smp_affinity, rps_cpus of network devices, irqaffinity=)",
+    ),
+    rule(Cause::Stopped, "", "something stopped the process (SIGSTOP, a debugger, a frozen cgroup): find who sends it"),
+    rule(Cause::Hypervisor, "", "the host took the CPU away: pin the virtual CPUs, or measure on the machine itself"),
+    rule(Cause::Syscall, "", "make the call less often, or in another thread"),
+    rule(Cause::Cpu, " in ", "the awaited thread computes: make its work shorter, or do not wait for it"),
+    rule(Cause::Cpu, "", "the loop's own work is what is late: look at it with a CPU profiler (perf, py-spy)"),
+    rule(
+        Cause::Unknown,
+        "",
+        "record kernel events (taut record as root or with CAP_PERFMON) and look at the recording's notes for lost ones",
+    ),
+];
+
+/// What was dropped in numbers, most first; then one recommendation for each cause that contributes, most gain first.
+pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendation> {
+    let mut found: Vec<Recommendation> = Vec::new();
+    for share in &explained.causes {
+        let against = match share.cause {
+            Cause::Lock => format!("lock:{}", share.detail),
+            cause => cause.word().to_owned(),
+        };
+        let Some(rule) = RULES.iter().find(|r| r.cause == share.cause && share.detail.contains(r.detail)) else {
+            continue;
+        };
+        // The first detail of a cause is its largest: that decides the remedy.
+        if found.iter().any(|known| known.against == against) || !contributes(explained, share, &against) {
+            continue;
+        }
+        let gain = explained.predictions.iter().find(|w| w.without == against).map_or(0.0, |w| w.gain);
+        found.push(Recommendation {
+            evidence: evidence(share, &against, explained),
+            remedy: rule.remedy.to_owned(),
+            gain,
+            verify: format!(
+                "record again with the change and compare: the share of {against} must go, and p99 with it"
+            ),
+            against,
+        });
+    }
+    found.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    let mut all = dropped(chain);
+    all.append(&mut found);
+    all
+}
+
+/// Whether there is something to gain: by the result for the cause, or, where it cannot be judged (`unknown`), by its share.
+fn contributes(explained: &Explained, share: &CauseShare, against: &str) -> bool {
+    match explained.hypotheses.iter().find(|hypothesis| hypothesis.hypothesis == against) {
+        Some(hypothesis) => hypothesis.result == Contribution::Contributes,
+        None => {
+            share.cause == Cause::Unknown
+                && whole(explained, share.cause).map_or(0.0, |all| all.tail_share) >= SHARE_MIN
+        }
+    }
+}
+
+fn whole(explained: &Explained, cause: Cause) -> Option<&CauseShare> {
+    explained.by_cause.iter().find(|all| all.cause == cause)
+}
+
+/// The evidence is of all that the recommendation is against, as the prediction is.
+fn evidence(share: &CauseShare, against: &str, explained: &Explained) -> String {
+    let all = match share.cause {
+        Cause::Lock => share,
+        cause => whole(explained, cause).unwrap_or(share),
+    };
+    let most = match share.detail.is_empty() || share.cause == Cause::Lock {
+        true => String::new(),
+        false if share.tail_share > 0.95 * all.tail_share => format!(" ({})", share.detail),
+        false => format!(" ({:.0} % {})", 100.0 * share.tail_share, share.detail),
+    };
+    format!(
+        "{against}{most} is {:.0} % of the excess: {:.1} ms in {} of {} messages",
+        100.0 * all.tail_share,
+        all.time_ns as f64 / 1e6,
+        all.messages,
+        explained.tail_messages
+    )
+}
+
+/// Messages that never arrive are later than any.
+fn dropped(chain: &Chain) -> Vec<Recommendation> {
+    let weighty =
+        chain.outcomes.dropped.iter().filter(|(_, n)| *n as f64 >= DROPPED_MIN * chain.messages as f64 && *n > 0);
+    let one = |(reason, n): &(String, u64)| Recommendation {
+        against: format!("dropped:{reason}"),
+        evidence: format!(
+            "{:.1} % of the messages ({n} of {}) were dropped for {reason}",
+            100.0 * *n as f64 / chain.messages.max(1) as f64,
+            chain.messages
+        ),
+        remedy: "check whether the rule is meant to reject them, and what makes them so".into(),
+        gain: 0.0,
+        verify: format!("record again with the change and compare the messages dropped for {reason}"),
+    };
+    weighty.map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Hypothesis, Outcomes};
+
+    fn judged(causes: Vec<CauseShare>) -> Explained {
+        let hypothesis = |share: &CauseShare| Hypothesis {
+            hypothesis: match share.cause {
+                Cause::Lock => format!("lock:{}", share.detail),
+                cause => cause.word().into(),
+            },
+            result: if share.tail_share >= 0.05 { Contribution::Contributes } else { Contribution::DoesNotContribute },
+            ..Hypothesis::default()
+        };
+        let is_judged = |share: &&CauseShare| share.cause != Cause::Unknown;
+        let hypotheses = causes.iter().filter(is_judged).map(hypothesis).collect();
+        Explained { hypotheses, by_cause: causes.clone(), causes, tail_messages: 1, ..Explained::default() }
+    }
+
+    fn of(cause: Cause, detail: &str) -> Vec<Recommendation> {
+        let share = CauseShare { cause, detail: detail.into(), tail_share: 0.9, time_ns: 1, ..CauseShare::default() };
+        recommend(&judged(vec![share]), &Chain::default())
+    }
+
+    #[test]
+    fn every_cause_has_a_remedy() {
+        for cause in Cause::ALL {
+            assert_eq!(of(cause, "").len(), 1, "{}", cause.word());
+        }
+    }
+
+    #[test]
+    fn every_rule_can_be_reached() {
+        for (at, rule) in RULES.iter().enumerate() {
+            let found = of(rule.cause, rule.detail);
+            assert_eq!(found[0].remedy, rule.remedy, "rule {at} is hidden by an earlier one");
+        }
+    }
+
+    #[test]
+    fn what_gains_most_stands_first_and_what_does_not_contribute_nowhere() {
+        let share = |cause, tail_share| CauseShare { cause, tail_share, ..CauseShare::default() };
+        let predictions =
+            |without: &str, gain| crate::Prediction { without: without.into(), gain, ..Default::default() };
+        let explained = Explained {
+            predictions: vec![predictions("cpu", 0.1), predictions("gil", 0.4), predictions("irq", 0.9)],
+            ..judged(vec![share(Cause::Cpu, 0.5), share(Cause::Gil, 0.46), share(Cause::Irq, 0.04)])
+        };
+        let order: Vec<_> = recommend(&explained, &Chain::default()).into_iter().map(|r| (r.against, r.gain)).collect();
+        assert_eq!(order, [("gil".into(), 0.4), ("cpu".into(), 0.1)]);
+    }
+
+    #[test]
+    fn messages_that_a_rule_drops_come_first() {
+        let outcomes = Outcomes { dropped: vec![("timing".into(), 249), ("rare".into(), 1)], ..Outcomes::default() };
+        let chain = Chain { messages: 1000, outcomes, ..Chain::default() };
+        let gil = CauseShare { cause: Cause::Gil, tail_share: 0.9, ..CauseShare::default() };
+        let found = recommend(&judged(vec![gil]), &chain);
+        assert_eq!(found[0].evidence, "24.9 % of the messages (249 of 1000) were dropped for timing");
+        assert_eq!(found.iter().map(|r| r.against.as_str()).collect::<Vec<_>>(), ["dropped:timing", "gil"]);
+    }
+
+    #[test]
+    fn evidence_and_prediction_are_of_the_same_whole() {
+        let share = |detail: &str, tail_share| CauseShare {
+            cause: Cause::Gil,
+            detail: detail.into(),
+            tail_share,
+            time_ns: 1_000_000,
+            messages: 4,
+            ..CauseShare::default()
+        };
+        let mut explained = judged(vec![share("held by a", 0.3), share("held by b", 0.25)]);
+        explained.by_cause = vec![CauseShare { tail_share: 0.55, messages: 7, ..share("", 0.55) }];
+        explained.tail_messages = 9;
+        let found = recommend(&explained, &Chain::default());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence, "gil (30 % held by a) is 55 % of the excess: 1.0 ms in 7 of 9 messages");
+    }
+}

@@ -1,0 +1,21 @@
+//! Which source a point is of.
+
+/// Which source. It is reported; no stage behind the sources asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SourceKind {
+    /// Stamps of programs.
+    #[default]
+    Stamps,
+    /// ROS 2 events.
+    Ros,
+}
+
+impl SourceKind {
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            SourceKind::Stamps => "stamps",
+            SourceKind::Ros => "ros",
+        }
+    }
+}
