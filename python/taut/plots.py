@@ -34,6 +34,7 @@ CAUSES = {
     "lock": "#b07cc6",
     "gil": "#8a52a3",
     "queued": "#3d8b83",
+    "executor": "#357a73",
     "io": "#58a8a0",
     "sleep": "#9bcfc9",
     "disk": "#2a6660",

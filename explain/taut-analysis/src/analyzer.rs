@@ -124,6 +124,7 @@ impl Analyzer {
             futexes: &futexes,
             environment: &self.environment,
             spans: &linked.spans,
+            holds: &linked.holds,
             names: &mut names,
             receivers: Default::default(),
             shared: Default::default(),

@@ -33,6 +33,8 @@ pub enum Cause {
     TimerSlack,
     /// The thread that had to handle the message was busy with another one.
     Queued,
+    /// ROS 2: a callback was ready, and its executor was busy with another one.
+    Executor,
     /// Waited for a disk.
     Disk,
     /// Stopped by a signal or a debugger.
@@ -46,11 +48,11 @@ pub enum Cause {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Cause; 17] = {
+    pub const ALL: [Cause; 18] = {
         use Cause::*;
         [
-            Cpu, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued, Disk,
-            Stopped, Hypervisor, Unknown,
+            Cpu, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued,
+            Executor, Disk, Stopped, Hypervisor, Unknown,
         ]
     };
 
@@ -70,6 +72,7 @@ impl Cause {
             Cause::Sleep => "sleep",
             Cause::TimerSlack => "timer_slack",
             Cause::Queued => "queued",
+            Cause::Executor => "executor",
             Cause::Disk => "disk",
             Cause::Stopped => "stopped",
             Cause::Hypervisor => "hypervisor",

@@ -73,6 +73,12 @@ const RULES: &[Rule] = &[
          less often, or let only the newest message wait (a mailbox of depth 1)",
     ),
     rule(
+        Cause::Executor,
+        "",
+        "the callback was ready and its executor was busy: make the other callback shorter, or give one of them a callback group \
+         and a thread of its own (a multi-threaded executor, or an executor for that node)",
+    ),
+    rule(
         Cause::TimerSlack,
         "late",
         "the timer interrupt came late: hold /dev/cpu_dma_latency at 0, and look for a busy host",

@@ -127,7 +127,9 @@ fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: 
         // The slack is what the program asked for; what comes after it is not.
         Cause::TimerSlack if walker.names.text(piece.detail).starts_with(crate::walk::TIMER_LATE) => length,
         // A holder that was kept from running kept everybody waiting.
-        Cause::Lock | Cause::Gil | Cause::Io if piece.other != 0 && piece.other != piece.tid && depth > 0 => {
+        Cause::Lock | Cause::Gil | Cause::Io | Cause::Executor
+            if piece.other != 0 && (piece.other != piece.tid || piece.cause == Cause::Executor) && depth > 0 =>
+        {
             let start = Moment::of(piece.other, piece.from_ns);
             let holders = walker.alone(start, piece.to_ns);
             holders.iter().map(|piece| machine_ns(piece, walker, strangers, depth - 1)).sum()

@@ -64,7 +64,7 @@ pub(crate) fn of(line: &Line, messages: &Messages, context: &Context<'_>, walker
             id,
             intended_ns: intended_ns.saturating_sub(context.start_ns),
             late_ns: late[at],
-            pieces: pieces(pass, intended_ns, walker),
+            pieces: pieces(id, pass, intended_ns, walker),
         }
     });
     let worst = worst.collect();
@@ -83,10 +83,11 @@ fn intended(timeline: &Timeline, since_ns: u64, until_ns: u64) -> Option<u64> {
 }
 
 /// What the time from the intended start on was spent on, largest first.
-fn pieces(pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<TimePiece> {
+fn pieces(id: u64, pass: Moment, intended_ns: u64, walker: &mut Walker<'_>) -> Vec<TimePiece> {
     let from = Moment::of(pass.tid, intended_ns);
     let mut sums: Vec<((Cause, u32), u64)> = Vec::new();
-    for piece in walker.alone(from, pass.time_ns) {
+    let alone = walker.alone(from, pass.time_ns);
+    for piece in walker.held(id, alone, intended_ns, pass.time_ns) {
         let (key, ns) = ((piece.cause, piece.detail), piece.to_ns - piece.from_ns);
         match sums.iter_mut().find(|(known, _)| *known == key) {
             Some((_, sum)) => *sum += ns,

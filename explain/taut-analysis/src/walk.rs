@@ -6,7 +6,7 @@
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
 
 use foldhash::{HashMap, HashSet};
-use taut_points::{BusyWith, Spans};
+use taut_points::{BusyWith, Holds, Spans};
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
     ThreadState, Timeline, Timelines, call_at,
@@ -86,6 +86,7 @@ pub(crate) struct Walker<'a> {
     pub futexes: &'a Futexes,
     pub environment: &'a Environment,
     pub spans: &'a Spans,
+    pub holds: &'a Holds,
     pub names: &'a mut Names,
     /// Threads that stamp a message when they receive it, and handle it afterwards.
     pub receivers: HashSet<i32>,
@@ -158,9 +159,9 @@ impl Piece {
 }
 
 impl Walker<'_> {
-    /// Whether the recording holds neither kernel events nor spans: then every piece is unknown.
+    /// Whether the recording holds neither kernel events nor what sources know: then every piece is unknown.
     pub fn is_blind(&self) -> bool {
-        self.timelines.threads.is_empty() && self.spans.is_empty()
+        self.timelines.threads.is_empty() && self.spans.is_empty() && self.holds.is_empty()
     }
 
     /// What the time between two passes of the message `id` was spent on, in order of time.
@@ -195,6 +196,7 @@ impl Walker<'_> {
             }
         };
         let pieces = self.lock_marks(pieces);
+        let pieces = self.held(id, pieces, from.time_ns, to.time_ns);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
@@ -809,6 +811,28 @@ impl Walker<'_> {
                 _ => None,
             },
         }
+    }
+
+    /// What a message's source knows of why it could not go on stands above what threads did.
+    pub fn held(&mut self, id: u64, mut pieces: Vec<Piece>, from_ns: u64, to_ns: u64) -> Vec<Piece> {
+        let holds = self.holds;
+        for (hold, callback) in holds.within(id, from_ns, to_ns) {
+            let detail = self.names.of(&format!("busy with {callback}"));
+            let (names, verbose) = (&self.names, self.verbose);
+            overlay(&mut pieces, hold.from_ns, hold.to_ns, |from_ns, to_ns, old| {
+                let what = format!("{} {}", old.cause.word(), names.text(old.detail));
+                let is_known = verbose && old.cause != Cause::Unknown;
+                let note = if is_known { format!("its thread then: {}", what.trim_end()) } else { String::new() };
+                Some(Piece {
+                    cause: Cause::Executor,
+                    detail,
+                    other: hold.by,
+                    note,
+                    ..Piece::unknown(from_ns, to_ns, old.tid)
+                })
+            });
+        }
+        pieces
     }
 
     /// Between the marks "lock wait" and "lock acquired" of its thread, time is the lock's: a spinning wait

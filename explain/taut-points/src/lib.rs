@@ -5,6 +5,7 @@
 //! a module with that trait and a line in [`all`].
 
 mod clocks;
+mod hold;
 mod intake;
 mod linked;
 mod point;
@@ -17,9 +18,10 @@ mod span;
 mod stamps;
 
 pub use clocks::Clocks;
+pub use hold::{Hold, Holds};
 pub use intake::{Counts, Found, Intake, LossCount, architecture};
 pub use linked::{Linked, Value};
-pub use point::{Pass, PointId, Points};
+pub use point::{NO_THREAD, Pass, PointId, Points};
 pub use scene::Scene;
 pub use source::Source;
 pub use source_kind::SourceKind;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use taut_recording::Histogram;
 
 use crate::{
+    hold::Holds,
     point::{Pass, PointId, Points},
     span::Spans,
 };
@@ -18,6 +19,8 @@ pub struct Linked {
     pub passes: Vec<Pass>,
     /// What threads were busy with.
     pub spans: Spans,
+    /// Why messages could not go on.
+    pub holds: Holds,
     /// In any order.
     pub values: Vec<Value>,
     /// Distributions that a source derives.

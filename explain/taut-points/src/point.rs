@@ -15,9 +15,12 @@ pub struct Pass {
     pub time_ns: u64,
     /// The point, the moment at which it was due there, or the reason why it ended.
     pub point: PointId,
-    /// Host tid of the thread.
+    /// Host tid of the thread, or [`NO_THREAD`].
     pub thread: i32,
 }
+
+/// It is not known which thread it was.
+pub const NO_THREAD: i32 = taut_timelines::NO_THREAD;
 
 /// Number of a point, or of a reason why messages end. A point is of one chain only; equal names are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,7 +17,7 @@ pub use builder::{Builder, Loss};
 pub use calls::{Call, CallId};
 pub use cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, STALL};
 pub use futexes::{Futexes, GilWait};
-pub use objects::Objects;
+pub use objects::{NO_THREAD, Objects};
 pub use timeline::{
     FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, SystemCall, ThreadState, Timeline, Timer, ascending, call_at,
 };

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use foldhash::HashMap;
 use taut_recording::{Info, Object, ObjectKind, Thread};
 
+/// Stands for a thread that is not known.
+pub const NO_THREAD: i32 = -1;
+
 /// Collected from the recording's records, asked by tid, pid and address.
 #[derive(Default)]
 pub struct Objects {
@@ -106,8 +109,10 @@ impl Objects {
 
     /// "comm/tid" by the name it had then; "" of a thread that an import invented.
     pub fn name(&self, tid: i32, time_ns: u64) -> Cow<'_, str> {
-        if tid == 0 {
-            return "idle".into();
+        match tid {
+            0 => return "idle".into(),
+            NO_THREAD => return "".into(),
+            _ => {}
         }
         let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}").into() };
         let then = all.iter().rev().find(|named| named.thread.time_ns <= time_ns).unwrap_or(&all[0]);
@@ -118,9 +123,9 @@ impl Objects {
         }
     }
 
-    /// Whether it is a thread that an import invented: it has no name.
+    /// Whether it is a thread that an import invented, or that is not known: it has no name.
     pub fn is_invented(&self, tid: i32) -> bool {
-        self.invented != Invented::None && self.name(tid, u64::MAX).is_empty()
+        tid == NO_THREAD || self.invented != Invented::None && self.name(tid, u64::MAX).is_empty()
     }
 
     /// Of each process: the first known name of its first known thread.

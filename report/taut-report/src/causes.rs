@@ -502,6 +502,7 @@ fn letter(cause: Cause) -> char {
         Cause::Sleep => 'z',
         Cause::TimerSlack => 'Z',
         Cause::Queued => 'Q',
+        Cause::Executor => 'E',
         Cause::Disk => 'D',
         Cause::Stopped => 'S',
         Cause::Hypervisor => 'H',

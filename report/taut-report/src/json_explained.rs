@@ -9,7 +9,7 @@ use crate::json::{Figures, figures};
 /// What the tail's messages spent their time on beyond the typical message.
 #[derive(Serialize, JsonSchema)]
 pub struct CauseShare {
-    /// cpu, syscall, page_fault, irq, preempted, wakeup, throttled, lock, gil, io, sleep, timer_slack, queued, disk,
+    /// cpu, syscall, page_fault, irq, preempted, wakeup, throttled, lock, gil, io, sleep, timer_slack, queued, executor, disk,
     /// stopped, hypervisor or unknown.
     pub cause: &'static str,
     /// Which lock, thread, descriptor …; empty when the cause says it all.

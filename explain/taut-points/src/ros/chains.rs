@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 
-use super::system::{Of, System};
+use super::system::{Of, System, Topic, TopicKind};
 
 /// Chains that begin at one place, and all.
 const MOST_OF_ROOT: usize = 64;
@@ -41,8 +41,8 @@ pub(super) struct Hop {
     /// `None`: a publish outside callbacks.
     pub callback: Option<u32>,
     pub exit: Exit,
-    /// Nobody else has the executor; the message is taken; the callback begins; it publishes, or ends.
-    pub free: u32,
+    /// The middleware has the message; it is taken; the callback begins; it publishes, or ends.
+    pub receive: u32,
     pub take: u32,
     pub start: u32,
     pub out: u32,
@@ -130,12 +130,14 @@ impl Chains {
             let callback = *callback;
             let of = callback.map(|callback| &system.callbacks[callback as usize]);
             let name = of.map_or(String::new(), |of| of.name.clone());
-            let (mut free, mut take, mut start) = (0, 0, 0);
+            let (mut receive, mut take, mut start) = (0, 0, 0);
             if let (Entry::Taken, Some(of)) = (entry, of)
                 && let Of::Topic(topic, _) = of.of
             {
-                let topic = &system.topics[topic as usize];
-                free = self.point(format!("{} free for {topic}", of.node));
+                let Topic { name: topic, kind } = &system.topics[topic as usize];
+                if system.says_received && *kind == TopicKind::Messages {
+                    receive = self.point(format!("{} receive {topic}", of.node));
+                }
                 if !system.says_when.is_empty() {
                     take = self.point(format!("{} take {topic}", of.node));
                 }
@@ -146,7 +148,8 @@ impl Chains {
             let out = match exit {
                 Exit::Publish(publisher) => {
                     let publisher = &system.publishers[*publisher as usize];
-                    format!("{} publish {}", publisher.node, system.topics[publisher.topic as usize])
+                    let topic = &system.topics[publisher.topic as usize];
+                    format!("{} {} {}", publisher.node, topic.verb(), topic.name)
                 }
                 Exit::Kept | Exit::Done => format!("{name} end"),
             };
@@ -156,7 +159,7 @@ impl Chains {
             {
                 self.used_by.entry(callback).or_default().push((chain, at as u16));
             }
-            hops.push(Hop { callback, exit: *exit, free, take, start, out });
+            hops.push(Hop { callback, exit: *exit, receive, take, start, out });
         }
         let first = hops.first().map_or(0, |hop| if hop.start == 0 { hop.out } else { hop.start });
         let last = hops.last().map_or(0, |hop| hop.out);
@@ -167,7 +170,7 @@ impl Chains {
                 Exit::Publish(publisher) => Some(system.publishers[publisher as usize].topic),
                 _ => None,
             });
-            let by: Vec<&str> = publishes.map(|topic| system.topics[topic as usize].as_str()).collect();
+            let by: Vec<&str> = publishes.map(|topic| system.topics[topic as usize].name.as_str()).collect();
             self.names[last as usize - 1] += &format!(" by {}", by.join(", "));
         }
         let name = format!("{} → {}", self.names[first as usize - 1], self.names[last as usize - 1]);
@@ -218,6 +221,11 @@ impl Walk<'_> {
     fn publishes(&mut self, callback: u32, entry: Entry) -> bool {
         let mut goes_on = false;
         for publisher in &self.system.publishes[callback as usize] {
+            // What is kept goes into what a node publishes, and not into its calls and answers.
+            let topic = self.system.publishers[*publisher as usize].topic as usize;
+            if entry == Entry::Used && self.system.topics[topic].kind != TopicKind::Messages {
+                continue;
+            }
             goes_on |= self.publish(Some(callback), entry, *publisher);
         }
         goes_on

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use hdrhistogram::Histogram as Hdr;
 use taut_recording::{Histogram, RosEvent};
 
 use super::{
     chains::{Chains, Exit, Root},
     events::{Events, Row},
+    executors::Executors,
     queues::{self, By, Message, Publish, Queue},
-    system::{Of, System},
+    seen,
+    system::{Of, System, TopicKind},
 };
 use crate::{
+    hold::Hold,
     linked::{Linked, Value},
-    point::{Pass, PointId},
+    point::{NO_THREAD, Pass, PointId},
     scene::Scene,
 };
 
@@ -26,13 +29,28 @@ const IN_FLIGHT_NS: u64 = 100_000_000;
 const MOST_PLACES: usize = 1 << 16;
 /// Names of chains, points and values have at most so many bytes, as those in recordings.
 const NAME_BYTES: usize = 119;
+/// Coroutines that are suspended, and requests that are not answered.
+const MOST_OPEN: usize = 1 << 16;
+/// A timer's own clock is one of the machine's if both say the same moment up to this; else it is simulated.
+const SAME_CLOCK_NS: i128 = 1_000_000_000;
+
+/// Flags of [`RosEvent::CallbackStart`] and [`RosEvent::CallbackEnd`].
+const INTRA: u64 = 1;
+const RESUMED: u64 = 2;
+const SUSPENDED: u64 = 1;
 
 /// A callback that runs.
+#[derive(Default)]
 struct Running {
     /// As the trace has it, and by number where it is known.
     address: u64,
     callback: Option<u32>,
     start_ns: u64,
+    /// What a client does with an answer: it has no end of its own but the last thing that it did.
+    is_answer: bool,
+    last_ns: u64,
+    /// The request that it serves.
+    request: Option<i64>,
     carried: Vec<Message>,
     published: Vec<u32>,
 }
@@ -59,6 +77,12 @@ struct Open {
 /// What a thread took and will call back with.
 struct Arrived {
     callback: u32,
+    /// Since when it could have been.
+    ready_ns: u64,
+    /// Source timestamp, and when that was taken; 0 where they are not known.
+    stamp: i64,
+    stamped_ns: u64,
+    request: Option<i64>,
     messages: Vec<Message>,
 }
 
@@ -70,8 +94,8 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
-    /// When its last callback ended.
-    free_ns: u64,
+    /// The timer that it calls, and when that was due.
+    called: Option<(u32, u64)>,
 }
 
 /// How old what comes out of a chain is, over all that came out.
@@ -103,8 +127,15 @@ pub(super) struct Flow<'a> {
     queues: Vec<Queue>,
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
-    /// By group: when its last callback ended.
-    group_free_ns: HashMap<u64, u64>,
+    executors: Executors<'a>,
+    /// By callback: number of its name among holds.
+    held_by: HashMap<Option<u32>, u32>,
+    /// By process and coroutine: what it carries while it is suspended.
+    suspended: HashMap<(i32, u64), Running>,
+    /// By request: what its service carries until it answers.
+    served: HashMap<i64, Vec<Message>>,
+    /// (callback, process and publisher) of which some message was taken.
+    matched: HashSet<(u32, i32, u32)>,
     /// (process, buffer, index) → topic and number of what lies there.
     places: HashMap<(i32, u64, u64), (u32, u64)>,
     /// By callback: the longest that a message waited for it.
@@ -118,14 +149,20 @@ pub(super) struct Flow<'a> {
     applied: u32,
     not_taken: u32,
     superseded: u32,
+    unmatched: u32,
+    /// Names of points at which messages are due at a moment.
+    dues: HashSet<u32>,
+    /// By depth of the queue.
+    overwritten: HashMap<u64, u32>,
     counts: Counts,
+    scene: Scene<'a>,
 }
 
 impl<'a> Flow<'a> {
-    pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'_>, out: &'a mut Linked) -> Flow<'a> {
+    pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'a>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
-        let [applied, not_taken, superseded] =
-            ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let [applied, not_taken, superseded, unmatched] = ["applied", "not_taken", "superseded", "published before discovery"]
+            .map(|reason| chains.point(reason.to_owned()));
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
         Flow {
@@ -140,13 +177,21 @@ impl<'a> Flow<'a> {
             doing,
             queues: queues::of(system),
             kept: HashMap::default(),
-            group_free_ns: HashMap::default(),
+            executors: Executors::new(system, events.threads()),
+            held_by: HashMap::default(),
+            suspended: HashMap::default(),
+            served: HashMap::default(),
+            matched: HashSet::default(),
             places: HashMap::default(),
             longest_ns: HashMap::default(),
             applied,
             not_taken,
             superseded,
+            unmatched,
+            dues: HashSet::default(),
+            overwritten: HashMap::default(),
             counts: Counts::default(),
+            scene: *scene,
         }
     }
 
@@ -155,9 +200,18 @@ impl<'a> Flow<'a> {
         let Row { time_ns, thread, pid: process, handle, args, .. } = row;
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
+        if seen::ends_answer(row.event) {
+            self.end_answer(thread);
+        }
         match row.event {
-            RosEvent::CallbackStart => self.start(thread, process, time_ns, handle, args[0] != 0),
+            RosEvent::CallbackStart if args[0] & RESUMED != 0 => self.resume(thread, process, time_ns, handle, args[1]),
+            RosEvent::CallbackStart => self.start(thread, process, time_ns, handle, args[0] & INTRA != 0),
+            RosEvent::CallbackEnd if args[0] & SUSPENDED != 0 => self.suspend(thread, process, time_ns, handle, args[1]),
             RosEvent::CallbackEnd => self.end(thread, time_ns, handle),
+            RosEvent::TimerCall => {
+                let callback = system.timer_at.at((process, handle), time_ns).copied();
+                self.of(thread).called = callback.zip(self.due_ns(&row));
+            }
             RosEvent::RclcppPublish if handle == 0 => self.of(thread).begun = Some((time_ns, args[0])),
             RosEvent::RclcppPublish | RosEvent::RclPublish => {
                 if let Some(publisher) = system.publisher_at.at((process, handle), time_ns) {
@@ -178,14 +232,41 @@ impl<'a> Flow<'a> {
                 {
                     self.publish(thread, process, *publisher, time_ns, Layer::Rmw);
                 }
-                self.stamp_publish(thread, args[1] as i64);
+                self.stamp_publish(thread, args[1] as i64, time_ns);
             }
-            RosEvent::SourceStamp => self.stamp_publish(thread, args[1] as i64),
+            RosEvent::SourceStamp => self.stamp_publish(thread, args[1] as i64, time_ns),
             RosEvent::Take if args[2] != 0 => {
                 if let Some(callback) = system.subscriber_at.at((process, handle), time_ns)
                     && args[1] != 0
                 {
                     self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
+                }
+            }
+            RosEvent::TakeInfo if seen::says_received(&row) => self.received(thread, process, time_ns, args[0] as i64),
+            RosEvent::SendRequest => {
+                let gid = system.client_gid_at.at((process, handle), time_ns);
+                let requester = system.requester_at.at((process, handle), time_ns);
+                if let Some((gid, requester)) = gid.zip(requester) {
+                    self.publish(thread, process, *requester, time_ns, Layer::Rmw);
+                    self.stamp_publish(thread, request_key(*gid, args[0]), time_ns);
+                }
+            }
+            RosEvent::TakeRequest if args[2] != 0 => {
+                if let Some(callback) = system.service_at.at((process, handle), time_ns) {
+                    self.arrive(thread, *callback, time_ns, By::Key(request_key(args[1], args[0])));
+                }
+            }
+            RosEvent::SendResponse => {
+                if let Some(answerer) = system.answerer_at.at((process, handle), time_ns) {
+                    self.answer(thread, process, *answerer, time_ns, request_key(args[1], args[0]));
+                }
+            }
+            RosEvent::TakeResponse if args[2] != 0 => {
+                let gid = system.client_gid_at.at((process, handle), time_ns);
+                let client = system.client_at.at((process, handle), time_ns);
+                if let Some((gid, client)) = gid.zip(client) {
+                    self.arrive(thread, *client, time_ns, By::Key(request_key(*gid, args[0])));
+                    self.begin_answer(thread, *client, time_ns);
                 }
             }
             RosEvent::Dispatch => {
@@ -227,39 +308,105 @@ impl<'a> Flow<'a> {
     /// A take: its messages wait for the callback that comes next on this thread.
     fn arrive(&mut self, thread: u32, callback: u32, time_ns: u64, by: By) {
         self.close_arrived(thread, time_ns);
-        let Of::Topic(topic, _) = self.system.callbacks[callback as usize].of else { return };
+        let Of::Topic(topic, depth) = self.system.callbacks[callback as usize].of else { return };
         if let By::Stamp(..) = by
             && !self.system.is_published[topic as usize]
         {
             return;
         }
+        if let By::Key(_) = by
+            && !self.system.is_published[topic as usize]
+        {
+            return;
+        }
+        let request = if let By::Key(key) = by { Some(key) } else { None };
         let Some(taken) = self.queues[topic as usize].take(callback, by, &self.chains) else {
             self.counts.unmatched += u64::from(self.system.is_followed(topic));
             // It came from somewhere: it begins nothing.
-            self.of(thread).arrived = Some(Arrived { callback, messages: Vec::new() });
+            let messages = Vec::new();
+            self.of(thread).arrived =
+                Some(Arrived { callback, ready_ns: time_ns, stamp: 0, stamped_ns: 0, request, messages });
             return;
         };
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
-        for message in &taken.lost {
-            self.outcome(thread, *message, time_ns, self.not_taken);
+        let is_first = self.matched.insert((callback, taken.from.0, taken.from.1));
+        for (message, later) in &taken.lost {
+            // What was published before the two knew of each other is nobody's loss.
+            let reason = match is_first {
+                true => self.unmatched,
+                false if depth > 0 && *later >= depth => self.overwritten(depth),
+                false => self.not_taken,
+            };
+            self.outcome(thread, *message, time_ns, reason);
         }
         let waited_ns = time_ns.saturating_sub(taken.published_ns);
         let longest_ns = self.longest_ns.entry(callback).or_default();
         *longest_ns = waited_ns.max(*longest_ns);
-        // Until when the executor was busy: this thread with another callback, or another thread with one of the same group.
-        let group = self.system.callbacks[callback as usize].group;
-        let group_free_ns = self.group_free_ns.get(&group).copied().unwrap_or(0);
-        let free_ns = self.of(thread).free_ns.max(group_free_ns).max(taken.published_ns).min(time_ns);
-        for message in &taken.messages {
-            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
-            let (free, take) = (hop.free, hop.take);
-            self.stamp(thread, *message, free_ns, free);
-            if !matches!(by, By::Order { .. }) {
-                self.stamp(thread, *message, time_ns, take);
+        for message in taken.messages.iter().filter(|_| !matches!(by, By::Order { .. })) {
+            let take = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].take;
+            self.stamp(thread, *message, time_ns, take);
+        }
+        self.of(thread).arrived = Some(Arrived {
+            callback,
+            ready_ns: taken.published_ns,
+            stamp: taken.stamp,
+            stamped_ns: taken.stamped_ns,
+            request,
+            messages: taken.messages,
+        });
+    }
+
+    /// Number of the reason: newer messages took the place of one in a queue of this depth.
+    fn overwritten(&mut self, depth: u64) -> u32 {
+        let chains = &mut self.chains;
+        *self.overwritten.entry(depth).or_insert_with(|| chains.point(format!("overwritten (depth {depth})")))
+    }
+
+    /// The middleware says when it received what the thread just took, on the clock of source timestamps.
+    fn received(&mut self, thread: u32, process: i32, time_ns: u64, received: i64) {
+        let Some(arrived) = self.of(thread).arrived.as_mut() else { return };
+        if arrived.stamped_ns == 0 || received < arrived.stamp {
+            return;
+        }
+        let at_ns = arrived.stamped_ns.saturating_add(received.abs_diff(arrived.stamp)).min(time_ns);
+        arrived.ready_ns = at_ns;
+        let messages = arrived.messages.clone();
+        let tid = self.receiver(process, thread, at_ns);
+        for message in messages.iter().filter(|message| message.id != 0) {
+            let receive = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].receive;
+            if receive != 0 {
+                self.pass(tid, *message, at_ns, self.point(receive));
             }
         }
-        self.of(thread).arrived = Some(Arrived { callback, messages: taken.messages });
+    }
+
+    /// The thread that received a message at that moment: that of the process which ran then, other than the one that took it
+    /// later, if there is one.
+    fn receiver(&self, process: i32, taker: u32, at_ns: u64) -> i32 {
+        let Scene { timelines, objects, .. } = self.scene;
+        let taker = self.events.tid(taker);
+        let ran = (0..timelines.cpus.len() as u16).filter_map(|cpu| timelines.stays(cpu, at_ns, at_ns + 1).next());
+        let mut of_process = ran.map(|(tid, ..)| tid).filter(|tid| *tid != 0 && objects.pid(*tid) == Some(process));
+        let (mut found, mut is_taker) = (None, false);
+        for tid in &mut of_process {
+            match tid == taker {
+                true => is_taker = true,
+                // Two: it may be either.
+                false if found.is_some() => return NO_THREAD,
+                false => found = Some(tid),
+            }
+        }
+        found.unwrap_or(if is_taker { taker } else { NO_THREAD })
+    }
+
+    /// When a called timer was due, on the recording's clock.
+    fn due_ns(&self, row: &Row) -> Option<u64> {
+        let [due, called, _] = row.args.map(|arg| i128::from(arg as i64));
+        let time_ns = i128::from(row.time_ns);
+        let is_of_machine = [0, self.realtime_offset_ns].iter().any(|ahead| (called - ahead - time_ns).abs() < SAME_CLOCK_NS);
+        let late_ns = u64::try_from(called - due).ok().filter(|_| is_of_machine && due > 0)?;
+        row.time_ns.checked_sub(late_ns)
     }
 
     /// What was taken without a callback was taken by hand, in the callback that runs.
@@ -284,10 +431,14 @@ impl<'a> Flow<'a> {
             self.arrive(thread, callback, time_ns, By::Order { depth, process: is_intra.then_some(process) });
         }
         let arrived = self.of(thread).arrived.take();
+        let called = self.of(thread).called.take();
         let is_begun_elsewhere = arrived.is_some();
-        let mut carried = Vec::new();
+        let (mut carried, mut request) = (Vec::new(), None);
+        let mut ready_ns = time_ns;
         match arrived {
-            Some(arrived) if Some(arrived.callback) == callback => carried = arrived.messages,
+            Some(arrived) if Some(arrived.callback) == callback => {
+                (carried, request, ready_ns) = (arrived.messages, arrived.request, arrived.ready_ns);
+            }
             arrived => {
                 self.of(thread).arrived = arrived;
                 self.close_arrived(thread, time_ns);
@@ -301,18 +452,120 @@ impl<'a> Flow<'a> {
             None => false,
         };
         if let Some(callback) = callback.filter(|_| begins) {
-            carried = self.begin(Root::Callback(callback), time_ns);
+            let due_ns = called.filter(|(called, _)| *called == callback).map(|(_, due_ns)| due_ns.min(time_ns));
+            ready_ns = due_ns.unwrap_or(time_ns);
+            carried = self.begin(Root::Callback(callback), ready_ns);
+            if let Some(due_ns) = due_ns {
+                self.due(thread, &carried, due_ns);
+            }
+        }
+        if let Some(callback) = callback {
+            self.hold(thread, callback, &carried, ready_ns, time_ns);
         }
         for message in &carried {
             let start = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].start;
             self.stamp(thread, *message, time_ns, start);
         }
-        let doing = self.of(thread);
+        let (is_answer, last_ns) = (false, time_ns);
+        let published = Vec::new();
+        self.run(thread, Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published });
+    }
+
+    /// Something runs from now on.
+    fn run(&mut self, thread: u32, running: Running) {
+        let doing = &mut self.doing[thread as usize];
         doing.open = None;
+        if doing.running.is_empty() {
+            self.executors.begin(thread, running.start_ns, running.callback);
+        }
         if doing.running.len() >= MOST_NESTED {
             doing.running.remove(0);
         }
-        doing.running.push(Running { address, callback, start_ns: time_ns, carried, published: Vec::new() });
+        doing.running.push(running);
+    }
+
+    /// The newest run of what is at that address ends, and what it left open in it. What it was.
+    fn ended(&mut self, thread: u32, time_ns: u64, address: u64) -> Option<Running> {
+        let doing = &mut self.doing[thread as usize];
+        let at = doing.running.iter().rposition(|running| running.address == address)?;
+        doing.running.truncate(at + 1);
+        let running = doing.running.pop()?;
+        doing.open = None;
+        if doing.running.is_empty() {
+            self.executors.end(thread, time_ns);
+        }
+        Some(running)
+    }
+
+    /// A coroutine awaits something: its thread does other things.
+    fn suspend(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, coroutine: u64) {
+        self.close_arrived(thread, time_ns);
+        if let Some(running) = self.ended(thread, time_ns, address)
+            && self.suspended.len() < MOST_OPEN
+        {
+            self.suspended.insert((process, coroutine), running);
+        }
+    }
+
+    fn resume(&mut self, thread: u32, process: i32, time_ns: u64, address: u64, coroutine: u64) {
+        match self.suspended.remove(&(process, coroutine)).filter(|running| running.address == address) {
+            Some(running) => self.run(thread, Running { start_ns: time_ns, ..running }),
+            None => {
+                let callback = self.system.callback_at.at((process, address), time_ns).copied();
+                self.run(thread, Running { address, callback, start_ns: time_ns, ..Running::default() });
+            }
+        }
+    }
+
+    /// A client has an answer: what its thread does until its executor goes on is with that.
+    fn begin_answer(&mut self, thread: u32, client: u32, time_ns: u64) {
+        let arrived = self.of(thread).arrived.take_if(|arrived| arrived.callback == client);
+        let carried = arrived.map_or(Vec::new(), |arrived| arrived.messages);
+        for message in &carried {
+            let start = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].start;
+            self.stamp(thread, *message, time_ns, start);
+        }
+        let (callback, is_answer) = (Some(client), true);
+        self.run(
+            thread,
+            Running { callback, start_ns: time_ns, is_answer, last_ns: time_ns, carried, ..Running::default() },
+        );
+    }
+
+    fn end_answer(&mut self, thread: u32) {
+        if let Some(last_ns) = self.of(thread).running.last().filter(|last| last.is_answer).map(|last| last.last_ns) {
+            self.end(thread, last_ns, 0);
+        }
+    }
+
+    /// Messages are due at the point at which they begin.
+    fn due(&mut self, thread: u32, messages: &[Message], due_ns: u64) {
+        for message in messages.iter().filter(|message| message.id != 0) {
+            let start = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].start;
+            self.pass(self.events.tid(thread), *message, due_ns, self.point(start).as_due());
+            self.dues.insert(start);
+        }
+    }
+
+    /// What the callback's executor was busy with since the messages were ready for it.
+    fn hold(&mut self, thread: u32, callback: u32, messages: &[Message], ready_ns: u64, time_ns: u64) {
+        if messages.is_empty() || ready_ns >= time_ns {
+            return;
+        }
+        for busy in self.executors.busy(thread, callback, ready_ns, time_ns) {
+            let number = match self.held_by.get(&busy.callback) {
+                Some(number) => *number,
+                None => {
+                    let name = busy.callback.map(|other| self.system.callbacks[other as usize].name.clone());
+                    let number = self.out.holds.name(name.unwrap_or_else(|| "a callback without a name".to_owned()));
+                    self.held_by.insert(busy.callback, number);
+                    number
+                }
+            };
+            let by = self.events.tid(busy.thread);
+            let hold = Hold { from_ns: busy.from_ns, to_ns: busy.to_ns, by, callback: number };
+            messages.iter().filter(|message| message.id != 0).for_each(|message| self.out.holds.add(message.id, hold));
+        }
     }
 
     /// New messages of all chains that begin there.
@@ -326,14 +579,17 @@ impl<'a> Flow<'a> {
 
     fn end(&mut self, thread: u32, time_ns: u64, address: u64) {
         self.close_arrived(thread, time_ns);
-        let doing = self.of(thread);
-        let Some(at) = doing.running.iter().rposition(|running| running.address == address) else { return };
-        doing.running.truncate(at + 1);
-        let Some(running) = doing.running.pop() else { return };
-        (doing.free_ns, doing.open) = (time_ns, None);
-        if let Some(callback) = running.callback {
-            let group = self.system.callbacks[callback as usize].group;
-            self.group_free_ns.insert(group, time_ns);
+        let Some(mut running) = self.ended(thread, time_ns, address) else { return };
+        // A service answers after its callback.
+        if let Some(key) = running.request
+            && self.served.len() < MOST_OPEN
+        {
+            let (chains, system) = (&self.chains, self.system);
+            let is_answered = |message: &mut Message| {
+                matches!(chains.all[message.chain as usize].hops[usize::from(message.hop)].exit, Exit::Publish(publisher)
+                    if system.topics[system.publishers[publisher as usize].topic as usize].kind == TopicKind::Answers)
+            };
+            self.served.insert(key, running.carried.extract_if(.., is_answered).collect());
         }
         for message in running.carried {
             let chain = &self.chains.all[message.chain as usize];
@@ -387,12 +643,32 @@ impl<'a> Flow<'a> {
             return;
         }
         let messages = self.published(thread, publisher, time_ns);
-        let publish = Publish { time_ns, publisher, thread, process, stamp: 0, messages };
+        let number = self.enqueue(thread, process, publisher, time_ns, messages);
+        self.of(thread).open = Some(Open { publisher, topic, number, said_by });
+    }
+
+    /// Messages wait in their topic; the number of the publish there.
+    fn enqueue(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, messages: Vec<Message>) -> u64 {
+        let topic = self.system.publishers[publisher as usize].topic;
+        let publish = Publish { time_ns, publisher, thread, process, stamp: 0, stamped_ns: 0, messages };
         let (number, out) = self.queues[topic as usize].add(publish);
         for message in out {
             self.outcome(thread, message, time_ns, self.not_taken);
         }
-        self.of(thread).open = Some(Open { publisher, topic, number, said_by });
+        number
+    }
+
+    /// A service answers: what it carried goes on.
+    fn answer(&mut self, thread: u32, process: i32, answerer: u32, time_ns: u64, key: i64) {
+        let mut messages = self.served.remove(&key).unwrap_or_default();
+        for message in &mut messages {
+            let out = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].out;
+            self.stamp(thread, *message, time_ns, out);
+            message.hop += 1;
+        }
+        let number = self.enqueue(thread, process, answerer, time_ns, messages);
+        let topic = self.system.publishers[answerer as usize].topic;
+        self.queues[topic as usize].stamp(number, key, time_ns);
     }
 
     /// Messages that a publish sends on.
@@ -410,6 +686,7 @@ impl<'a> Flow<'a> {
                 running.published.push(publisher);
             }
             (callback, start_ns) = (running.callback, running.start_ns);
+            running.last_ns = time_ns;
             let chains = &self.chains;
             sent.extend(running.carried.extract_if(.., |message| leaves(chains, message)));
         }
@@ -447,11 +724,11 @@ impl<'a> Flow<'a> {
         sent
     }
 
-    fn stamp_publish(&mut self, thread: u32, stamp: i64) {
+    fn stamp_publish(&mut self, thread: u32, stamp: i64, time_ns: u64) {
         if stamp != 0
             && let Some(open) = self.of(thread).open
         {
-            self.queues[open.topic as usize].stamp(open.number, stamp);
+            self.queues[open.topic as usize].stamp(open.number, stamp, time_ns);
             // Whatever is said next is of another publish.
             self.of(thread).open = None;
         }
@@ -460,18 +737,18 @@ impl<'a> Flow<'a> {
     #[inline]
     fn stamp(&mut self, thread: u32, message: Message, time_ns: u64, point: u32) {
         if message.id != 0 && point != 0 {
-            self.pass(thread, message, time_ns, self.point(point));
+            self.pass(self.events.tid(thread), message, time_ns, self.point(point));
         }
     }
 
     fn outcome(&mut self, thread: u32, message: Message, time_ns: u64, reason: u32) {
         if message.id != 0 {
-            self.pass(thread, message, time_ns, self.point(reason).as_outcome());
+            self.pass(self.events.tid(thread), message, time_ns, self.point(reason).as_outcome());
         }
     }
 
-    fn pass(&mut self, thread: u32, message: Message, time_ns: u64, point: PointId) {
-        self.out.passes.push(Pass { message: message.id, time_ns, point, thread: self.events.tid(thread) });
+    fn pass(&mut self, thread: i32, message: Message, time_ns: u64, point: PointId) {
+        self.out.passes.push(Pass { message: message.id, time_ns, point, thread });
     }
 
     /// The point of a chain's name.
@@ -511,6 +788,10 @@ impl<'a> Flow<'a> {
         for (name, number) in self.chains.names.iter().zip(1..) {
             self.out.points.insert(self.point(number), shortened(name));
         }
+        for start in &self.dues {
+            let name = format!("{} due", self.chains.names[*start as usize - 1]);
+            self.out.points.insert(self.point(*start).as_due(), shortened(&name));
+        }
         for (chain, ages) in &self.counts.ages {
             let name = format!("data age, {}", self.chains.all[*chain as usize].name);
             self.out.histograms.push(durations(shortened(&name), &ages.of_ns));
@@ -545,6 +826,11 @@ impl<'a> Flow<'a> {
             "places begin more chains than can be followed: some ways through kept data were left out",
         );
     }
+}
+
+/// Stands for a request of a client.
+fn request_key(gid: u64, number: u64) -> i64 {
+    (gid ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) as i64 | 1
 }
 
 /// A distribution of durations in nanoseconds, under that name.

@@ -8,8 +8,11 @@
 mod book;
 mod chains;
 mod events;
+mod executors;
 mod flow;
+mod naming;
 mod queues;
+mod seen;
 mod system;
 
 use taut_recording::{Record, RosObject};

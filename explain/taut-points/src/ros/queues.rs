@@ -32,6 +32,8 @@ pub(super) struct Publish {
     pub process: i32,
     /// Source timestamp; 0 where it is not known.
     pub stamp: i64,
+    /// When that was taken, on the trace's clock; 0 where it is not known.
+    pub stamped_ns: u64,
     /// Those that are not taken yet.
     pub messages: Vec<Message>,
 }
@@ -54,8 +56,13 @@ pub(super) struct Taken {
     /// When they were published; and whether only that tells that they are these.
     pub published_ns: u64,
     pub is_near: bool,
-    /// Older ones of the same publisher that can come no more.
-    pub lost: Vec<Message>,
+    /// Who published them, and in which process.
+    pub from: (i32, u32),
+    /// When the source timestamp was taken, and that itself; 0 where they are not known.
+    pub stamped_ns: u64,
+    pub stamp: i64,
+    /// Older ones of the same publisher that can come no more, each with how many were published after it until now.
+    pub lost: Vec<(Message, u64)>,
 }
 
 /// How a take says what it took.
@@ -63,6 +70,8 @@ pub(super) struct Taken {
 pub(super) enum By {
     /// Source timestamp, and what of it there is on the trace's clock.
     Stamp(i64, i64),
+    /// What stands for a request: its client and its number. It takes the place of the source timestamp.
+    Key(i64),
     /// A publish of this topic by its number, within the process.
     Number(u64),
     /// Nothing: the queue's order.
@@ -84,11 +93,11 @@ impl Queue {
     }
 
     /// Learns the source timestamp of a publish.
-    pub fn stamp(&mut self, number: u64, stamp: i64) {
+    pub fn stamp(&mut self, number: u64, stamp: i64, stamped_ns: u64) {
         if let Some(publish) = self.at(number)
             && publish.stamp == 0
         {
-            publish.stamp = stamp;
+            (publish.stamp, publish.stamped_ns) = (stamp, stamped_ns);
             self.by_stamp.insert(stamp, number);
         }
     }
@@ -107,22 +116,27 @@ impl Queue {
                     self.near(near_ns, is_mine)?
                 }
             },
+            By::Key(key) => *self.by_stamp.get(&key)?,
             By::Number(number) => number,
             By::Order { depth, process } => self.next_in_order(depth, process, is_mine)?,
         };
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let all = self.waiting.len() as u64;
         let publish = self.waiting.get_mut(at)?;
-        let (publisher, published_ns) = (publish.publisher, publish.time_ns);
+        let (from, published_ns) = ((publish.process, publish.publisher), publish.time_ns);
+        let (stamped_ns, stamp) = (publish.stamped_ns, publish.stamp);
         let messages = drained(&mut publish.messages, is_mine);
         let mut lost = Vec::new();
-        let before = self.waiting.iter_mut().take(at);
+        // Requests are answered in any order, and none is lost in between.
+        let before = self.waiting.iter_mut().enumerate().take(if matches!(by, By::Key(_)) { 0 } else { at });
         // Without a key the one in question may be any publisher's.
-        let is_before = |publish: &&mut Publish| publish.publisher == publisher || matches!(by, By::Order { .. });
-        for publish in before.filter(is_before) {
-            lost.extend(drained(&mut publish.messages, is_mine));
+        let is_before = |publish: &Publish| publish.publisher == from.1 || matches!(by, By::Order { .. });
+        for (place, publish) in before.filter(|(_, publish)| is_before(publish)) {
+            let later = all - 1 - place as u64;
+            lost.extend(drained(&mut publish.messages, is_mine).into_iter().map(|message| (message, later)));
         }
         self.forget();
-        Some(Taken { messages, published_ns, is_near, lost })
+        Some(Taken { messages, published_ns, is_near, from, stamped_ns, stamp, lost })
     }
 
     /// All that waits still, oldest first.

@@ -1,0 +1,53 @@
+//! Why messages could not go on, as their source knows it.
+
+use foldhash::HashMap;
+
+/// A callback was ready for a message, and its executor was busy with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// Until when.
+    pub to_ns: u64,
+    /// Host tid of the thread that was in the other callback.
+    pub by: i32,
+    /// Number of that callback's name in [`Holds`].
+    pub callback: u32,
+}
+
+/// Of each message, its holds.
+#[derive(Default)]
+pub struct Holds {
+    of_message: HashMap<u64, Vec<Hold>>,
+    names: Vec<String>,
+}
+
+impl Holds {
+    /// Number of a callback's name; each call gives another.
+    pub(crate) fn name(&mut self, name: String) -> u32 {
+        self.names.push(name);
+        self.names.len() as u32 - 1
+    }
+
+    /// Adds one of a message.
+    pub(crate) fn add(&mut self, message: u64, hold: Hold) {
+        self.of_message.entry(message).or_default().push(hold);
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.of_message.is_empty()
+    }
+
+    /// Those of a message that lie within these bounds, cut to them, each with the callback's name.
+    pub fn within(&self, message: u64, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (Hold, &str)> {
+        let of_message = self.of_message.get(&message).map_or(&[][..], Vec::as_slice);
+        let cut = move |hold: &Hold| Hold {
+            from_ns: hold.from_ns.max(from_ns),
+            to_ns: hold.to_ns.min(to_ns),
+            ..*hold
+        };
+        let cut = of_message.iter().map(cut).filter(|hold| hold.from_ns < hold.to_ns);
+        cut.map(|hold| (hold, self.names[hold.callback as usize].as_str()))
+    }
+}

@@ -1,0 +1,260 @@
+//! What the events say of who runs, publishes and takes, by addresses.
+
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashSet};
+use taut_recording::RosEvent;
+
+use super::{
+    events::Row,
+    naming::Books,
+    system::{Of, System},
+};
+
+/// Pairs of callback and publisher: a trace of noise must not fill the memory.
+const MOST_PAIRS: usize = 1 << 20;
+/// Callbacks in callbacks.
+const MOST_NESTED: usize = 64;
+/// Sequence number of a middleware that has none.
+const NO_NUMBER: u64 = u64::MAX;
+
+/// What runs, by an address of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Runs {
+    Callback(u64),
+    /// What a client does with an answer, until its executor goes on. By the middleware's handle.
+    Client(u64),
+    /// A service, when it answers: its callback has ended then. By the middleware's handle.
+    Service(u64),
+}
+
+/// Who sends, by an address of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sender {
+    Publisher(u64),
+    RmwPublisher(u64),
+    Client(u64),
+    Service(u64),
+}
+
+/// Whether the thread's executor goes on: what it did with an answer is done then.
+pub(super) fn ends_answer(event: RosEvent) -> bool {
+    use RosEvent::*;
+    matches!(event, Wait | WaitForWork | NextReady | TimerCall | Take | TakeRequest | TakeResponse | Dispatch | Dequeue)
+}
+
+/// Whether a middleware says when it received a message: Cyclone DDS gives the moment of the take, and no number.
+pub(super) fn says_received(row: &Row) -> bool {
+    row.event == RosEvent::TakeInfo && row.args[0] != 0 && row.args[1] != NO_NUMBER
+}
+
+/// All that the events say.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// By thread: what it is in.
+    stacks: Vec<Vec<Runs>>,
+    /// Who sends in what, with when it was first seen.
+    publishes: HashMap<(i32, Runs, Sender), u64>,
+    /// What ran, and when first.
+    ran: HashMap<(i32, Runs), u64>,
+    published: HashMap<(i32, Sender), u64>,
+    /// Threads of one executor: of each the next one, towards the one that stands for all.
+    same: Vec<u32>,
+    /// The first thread that a callback ran in.
+    first_thread: HashMap<(i32, u64), u32>,
+    /// By process: what runs, by thread; and pairs of callbacks that ran at once, with when first.
+    running: HashMap<i32, Vec<(u32, u64)>>,
+    at_once: HashMap<(i32, u64, u64), u64>,
+    /// When what was at an address went.
+    pub gone: HashMap<(i32, u64), Vec<u64>>,
+    pub says_which: HashSet<i32>,
+    pub says_when: HashSet<i32>,
+    pub says_received: bool,
+    /// Processes that say which request they take, and those whose middleware says of which publisher a message is.
+    pub says_request: HashSet<i32>,
+    says_publisher: HashSet<i32>,
+}
+
+impl Seen {
+    pub fn new(threads: usize) -> Seen {
+        Seen { stacks: vec![Vec::new(); threads], same: (0..threads as u32).collect(), ..Seen::default() }
+    }
+
+    pub fn take(&mut self, row: &Row) {
+        let Row { time_ns, pid, event, handle, .. } = *row;
+        if ends_answer(event) {
+            self.stacks[row.thread as usize].retain(|runs| !matches!(runs, Runs::Client(_)));
+        }
+        match event {
+            RosEvent::CallbackStart => self.start(row),
+            RosEvent::CallbackEnd => {
+                let stack = &mut self.stacks[row.thread as usize];
+                if let Some(at) = stack.iter().rposition(|runs| *runs == Runs::Callback(handle)) {
+                    stack.truncate(at);
+                }
+                if let Some(running) = self.running.get_mut(&pid) {
+                    running.retain(|(thread, callback)| (*thread, *callback) != (row.thread, handle));
+                }
+            }
+            RosEvent::RclcppPublish | RosEvent::RclPublish | RosEvent::IntraPublish if handle != 0 => {
+                self.send(row, Sender::Publisher(handle));
+            }
+            RosEvent::RmwPublish if handle != 0 => {
+                self.says_publisher.insert(pid);
+                self.send(row, Sender::RmwPublisher(handle));
+            }
+            RosEvent::SendRequest => self.send(row, Sender::Client(handle)),
+            RosEvent::SendResponse => {
+                let pair = (pid, Runs::Service(handle), Sender::Service(handle));
+                self.publishes.entry(pair).or_insert(time_ns);
+                self.published.entry((pid, Sender::Service(handle))).or_insert(time_ns);
+            }
+            RosEvent::TakeResponse if row.args[2] != 0 => {
+                self.run(row, Runs::Client(handle));
+                self.stacks[row.thread as usize].push(Runs::Client(handle));
+            }
+            RosEvent::TakeRequest => {
+                self.says_request.insert(pid);
+            }
+            RosEvent::Take => {
+                self.says_when.insert(pid);
+                if row.args[1] != 0 {
+                    self.says_which.insert(pid);
+                }
+            }
+            RosEvent::Dispatch => {
+                self.says_which.insert(pid);
+            }
+            RosEvent::Gone if self.gone.len() < MOST_PAIRS => self.gone.entry((pid, handle)).or_default().push(time_ns),
+            _ => self.says_received |= says_received(row),
+        }
+    }
+
+    fn run(&mut self, row: &Row, runs: Runs) {
+        if self.ran.len() < MOST_PAIRS {
+            self.ran.entry((row.pid, runs)).or_insert(row.time_ns);
+        }
+    }
+
+    fn start(&mut self, row: &Row) {
+        let Row { time_ns, pid, handle, thread, .. } = *row;
+        self.run(row, Runs::Callback(handle));
+        let stack = &mut self.stacks[thread as usize];
+        stack.push(Runs::Callback(handle));
+        // One that never ends is left at the bottom.
+        if stack.len() > MOST_NESTED {
+            stack.remove(0);
+        }
+        if self.first_thread.len() < MOST_PAIRS {
+            let first = *self.first_thread.entry((pid, handle)).or_insert(thread);
+            let (one, other) = (self.stands_for(first), self.stands_for(thread));
+            self.same[one as usize] = other;
+        }
+        let running = self.running.entry(pid).or_default();
+        for (_, other) in running.iter().filter(|(other, _)| *other != thread) {
+            if self.at_once.len() < MOST_PAIRS {
+                self.at_once.entry((pid, *other, handle)).or_insert(time_ns);
+            }
+        }
+        if running.len() < MOST_NESTED {
+            running.push((thread, handle));
+        }
+    }
+
+    fn send(&mut self, row: &Row, sender: Sender) {
+        let Row { time_ns, pid, .. } = *row;
+        if self.published.len() < MOST_PAIRS {
+            self.published.entry((pid, sender)).or_insert(time_ns);
+        }
+        if let Some(runs) = self.stacks[row.thread as usize].last()
+            && self.publishes.len() < MOST_PAIRS
+        {
+            self.publishes.entry((pid, *runs, sender)).or_insert(time_ns);
+        }
+    }
+
+    fn stands_for(&self, mut thread: u32) -> u32 {
+        while self.same[thread as usize] != thread {
+            thread = self.same[thread as usize];
+        }
+        thread
+    }
+
+    /// By thread: all threads of its executor. What runs one callback's runs is one executor.
+    pub fn executors(&self) -> Vec<Vec<u32>> {
+        let mut members: HashMap<u32, Vec<u32>> = HashMap::default();
+        let all = 0..self.same.len() as u32;
+        all.clone().for_each(|thread| members.entry(self.stands_for(thread)).or_default().push(thread));
+        all.map(|thread| members[&self.stands_for(thread)].clone()).collect()
+    }
+
+    /// Who publishes what and who takes it, by number.
+    pub fn join(&self, books: &Books, system: &mut System) {
+        system.publishes = vec![BTreeSet::new(); system.callbacks.len()];
+        system.takers = vec![BTreeSet::new(); system.topics.len()];
+        system.is_published = vec![false; system.topics.len()];
+        for ((process, sender), time_ns) in &self.published {
+            match publisher(system, *process, *sender, *time_ns) {
+                Some(found) => {
+                    let topic = system.publishers[found as usize].topic;
+                    system.is_published[topic as usize] = true;
+                }
+                None => system.unknown += u64::from(self.is_unknown(*process, *sender, books)),
+            }
+        }
+        for ((process, runs, sender), time_ns) in &self.publishes {
+            let found = publisher(system, *process, *sender, *time_ns);
+            let callback = callback(system, *process, *runs, *time_ns);
+            if let Some((callback, found)) = callback.zip(found) {
+                system.publishes[callback as usize].insert(found);
+            }
+        }
+        for ((process, runs), time_ns) in &self.ran {
+            let found = callback(system, *process, *runs, *time_ns);
+            match found.map(|callback| (callback, system.callbacks[callback as usize].of)) {
+                Some((callback, Of::Topic(topic, _))) => {
+                    system.takers[topic as usize].insert(callback);
+                }
+                Some((_, Of::Unknown)) | None => system.unknown += 1,
+                Some(_) => {}
+            }
+        }
+        for ((process, one, other), time_ns) in &self.at_once {
+            let group = |address| {
+                let callback = system.callback_at.at((*process, address), *time_ns)?;
+                Some(system.callbacks[*callback as usize].group)
+            };
+            if let Some(group) = group(*one).filter(|one| Some(*one) == group(*other)) {
+                system.open_groups.insert(group);
+            }
+        }
+    }
+
+    /// Whether it was made before the trace began. The middleware publishes for itself, too, and rcl moves what publishes the log.
+    fn is_unknown(&self, process: i32, sender: Sender, books: &Books) -> bool {
+        match sender {
+            Sender::Publisher(_) => !self.says_publisher.contains(&process),
+            Sender::RmwPublisher(address) => !books.rmw_publishers.contains(&(process, address)),
+            Sender::Client(_) | Sender::Service(_) => false,
+        }
+    }
+}
+
+fn publisher(system: &System, process: i32, sender: Sender, time_ns: u64) -> Option<u32> {
+    let (book, address) = match sender {
+        Sender::Publisher(address) => (&system.publisher_at, address),
+        Sender::RmwPublisher(address) => (&system.rmw_publisher_at, address),
+        Sender::Client(address) => (&system.requester_at, address),
+        Sender::Service(address) => (&system.answerer_at, address),
+    };
+    book.at((process, address), time_ns).copied()
+}
+
+fn callback(system: &System, process: i32, runs: Runs, time_ns: u64) -> Option<u32> {
+    let (book, address) = match runs {
+        Runs::Callback(address) => (&system.callback_at, address),
+        Runs::Client(address) => (&system.client_at, address),
+        Runs::Service(address) => (&system.service_at, address),
+    };
+    book.at((process, address), time_ns).copied()
+}
