@@ -362,9 +362,14 @@ fn a_trace_of_ros_2_is_chains_from_timer_to_callback() {
     assert_eq!(target["messages"], 49);
     let timer = &target["points"][0];
     assert_eq!((&timer["name"], &timer["messages"]), (&"/sensor_dummy_node timer 100 ms".into(), &49.into()));
-    let executor_wait =
-        target["hops"].as_array().unwrap().iter().find(|hop| hop["to"] == "/filter_node free for /topic1");
-    assert_eq!(executor_wait.unwrap()["from"], "/sensor_dummy_node publish /topic1");
+    let way = target["hops"].as_array().unwrap().iter().find(|hop| hop["to"] == "/filter_node callback /topic1");
+    assert_eq!(way.unwrap()["from"], "/sensor_dummy_node publish /topic1");
+    let mut causes = report["chains"].as_array().unwrap().iter().flat_map(|chain| chain["causes"].as_array().unwrap());
+    let executor = causes.find(|share| share["cause"] == "executor").unwrap();
+    assert!(
+        executor["detail"].as_str().unwrap().starts_with("busy with /message_driven_node callback /"),
+        "{executor}"
+    );
     let age = &report["histograms"][0];
     assert!(age["name"].as_str().unwrap().starts_with("data age, /"), "{age}");
     taut(&folder, &["report", "run.mcap"]).assert().success().stdout(predicate::str::contains("no kernel events"));

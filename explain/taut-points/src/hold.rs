@@ -42,11 +42,7 @@ impl Holds {
     /// Those of a message that lie within these bounds, cut to them, each with the callback's name.
     pub fn within(&self, message: u64, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (Hold, &str)> {
         let of_message = self.of_message.get(&message).map_or(&[][..], Vec::as_slice);
-        let cut = move |hold: &Hold| Hold {
-            from_ns: hold.from_ns.max(from_ns),
-            to_ns: hold.to_ns.min(to_ns),
-            ..*hold
-        };
+        let cut = move |hold: &Hold| Hold { from_ns: hold.from_ns.max(from_ns), to_ns: hold.to_ns.min(to_ns), ..*hold };
         let cut = of_message.iter().map(cut).filter(|hold| hold.from_ns < hold.to_ns);
         cut.map(|hold| (hold, self.names[hold.callback as usize].as_str()))
     }

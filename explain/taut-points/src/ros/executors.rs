@@ -67,9 +67,8 @@ impl<'a> Executors<'a> {
             own = own.iter().flat_map(|busy| theirs.iter().filter_map(|other| common(busy, other))).collect();
         }
         let group = self.system.callbacks[callback as usize].group;
-        let is_of_group = |busy: &Busy| {
-            busy.callback.is_some_and(|other| self.system.callbacks[other as usize].group == group)
-        };
+        let is_of_group =
+            |busy: &Busy| busy.callback.is_some_and(|other| self.system.callbacks[other as usize].group == group);
         let mut all: Vec<Busy> = Vec::new();
         if !self.system.open_groups.contains(&group) {
             all.extend(others().flat_map(|other| self.within(other, from_ns, to_ns)).filter(is_of_group));

@@ -11,7 +11,7 @@ use super::{
     events::{Events, Row},
     executors::Executors,
     queues::{self, By, Message, Publish, Queue},
-    seen,
+    seen::{self, Send, request_key},
     system::{Of, System, TopicKind},
 };
 use crate::{
@@ -134,6 +134,8 @@ pub(super) struct Flow<'a> {
     suspended: HashMap<(i32, u64), Running>,
     /// By request: what its service carries until it answers.
     served: HashMap<i64, Vec<Message>>,
+    /// Requests that were sent by now, as their take says, and not yet by their client's word.
+    sent: HashSet<Send>,
     /// (callback, process and publisher) of which some message was taken.
     matched: HashSet<(u32, i32, u32)>,
     /// (process, buffer, index) → topic and number of what lies there.
@@ -161,8 +163,9 @@ pub(super) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'a>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
-        let [applied, not_taken, superseded, unmatched] = ["applied", "not_taken", "superseded", "published before discovery"]
-            .map(|reason| chains.point(reason.to_owned()));
+        let [applied, not_taken, superseded, unmatched] =
+            ["applied", "not_taken", "superseded", "published before discovery"]
+                .map(|reason| chains.point(reason.to_owned()));
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
         Flow {
@@ -181,6 +184,7 @@ impl<'a> Flow<'a> {
             held_by: HashMap::default(),
             suspended: HashMap::default(),
             served: HashMap::default(),
+            sent: HashSet::default(),
             matched: HashSet::default(),
             places: HashMap::default(),
             longest_ns: HashMap::default(),
@@ -206,7 +210,9 @@ impl<'a> Flow<'a> {
         match row.event {
             RosEvent::CallbackStart if args[0] & RESUMED != 0 => self.resume(thread, process, time_ns, handle, args[1]),
             RosEvent::CallbackStart => self.start(thread, process, time_ns, handle, args[0] & INTRA != 0),
-            RosEvent::CallbackEnd if args[0] & SUSPENDED != 0 => self.suspend(thread, process, time_ns, handle, args[1]),
+            RosEvent::CallbackEnd if args[0] & SUSPENDED != 0 => {
+                self.suspend(thread, process, time_ns, handle, args[1])
+            }
             RosEvent::CallbackEnd => self.end(thread, time_ns, handle),
             RosEvent::TimerCall => {
                 let callback = system.timer_at.at((process, handle), time_ns).copied();
@@ -244,16 +250,19 @@ impl<'a> Flow<'a> {
             }
             RosEvent::TakeInfo if seen::says_received(&row) => self.received(thread, process, time_ns, args[0] as i64),
             RosEvent::SendRequest => {
-                let gid = system.client_gid_at.at((process, handle), time_ns);
-                let requester = system.requester_at.at((process, handle), time_ns);
-                if let Some((gid, requester)) = gid.zip(requester) {
-                    self.publish(thread, process, *requester, time_ns, Layer::Rmw);
-                    self.stamp_publish(thread, request_key(*gid, args[0]), time_ns);
+                let send = Send { process, handle, thread, number: args[0] };
+                if !self.sent.remove(&send) {
+                    self.request(send, time_ns);
                 }
             }
             RosEvent::TakeRequest if args[2] != 0 => {
+                let key = request_key(args[1], args[0]);
+                if let Some(send) = system.late_sends.get(&key) {
+                    self.request(*send, time_ns);
+                    self.sent.insert(*send);
+                }
                 if let Some(callback) = system.service_at.at((process, handle), time_ns) {
-                    self.arrive(thread, *callback, time_ns, By::Key(request_key(args[1], args[0])));
+                    self.arrive(thread, *callback, time_ns, By::Key(key));
                 }
             }
             RosEvent::SendResponse => {
@@ -357,6 +366,17 @@ impl<'a> Flow<'a> {
         });
     }
 
+    /// A client sends a request.
+    fn request(&mut self, send: Send, time_ns: u64) {
+        let Send { process, handle, thread, number } = send;
+        let gid = self.system.client_gid_at.at((process, handle), time_ns);
+        let requester = self.system.requester_at.at((process, handle), time_ns);
+        if let Some((gid, requester)) = gid.zip(requester) {
+            self.publish(thread, process, *requester, time_ns, Layer::Rmw);
+            self.stamp_publish(thread, request_key(*gid, number), time_ns);
+        }
+    }
+
     /// Number of the reason: newer messages took the place of one in a queue of this depth.
     fn overwritten(&mut self, depth: u64) -> u32 {
         let chains = &mut self.chains;
@@ -404,7 +424,8 @@ impl<'a> Flow<'a> {
     fn due_ns(&self, row: &Row) -> Option<u64> {
         let [due, called, _] = row.args.map(|arg| i128::from(arg as i64));
         let time_ns = i128::from(row.time_ns);
-        let is_of_machine = [0, self.realtime_offset_ns].iter().any(|ahead| (called - ahead - time_ns).abs() < SAME_CLOCK_NS);
+        let is_of_machine =
+            [0, self.realtime_offset_ns].iter().any(|ahead| (called - ahead - time_ns).abs() < SAME_CLOCK_NS);
         let late_ns = u64::try_from(called - due).ok().filter(|_| is_of_machine && due > 0)?;
         row.time_ns.checked_sub(late_ns)
     }
@@ -468,7 +489,10 @@ impl<'a> Flow<'a> {
         }
         let (is_answer, last_ns) = (false, time_ns);
         let published = Vec::new();
-        self.run(thread, Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published });
+        self.run(
+            thread,
+            Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published },
+        );
     }
 
     /// Something runs from now on.
@@ -826,11 +850,6 @@ impl<'a> Flow<'a> {
             "places begin more chains than can be followed: some ways through kept data were left out",
         );
     }
-}
-
-/// Stands for a request of a client.
-fn request_key(gid: u64, number: u64) -> i64 {
-    (gid ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) as i64 | 1
 }
 
 /// A distribution of durations in nanoseconds, under that name.

@@ -37,6 +37,20 @@ pub(super) enum Sender {
     Service(u64),
 }
 
+/// A client sent a request: which, by the middleware's handle and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Send {
+    pub process: i32,
+    pub handle: u64,
+    pub thread: u32,
+    pub number: u64,
+}
+
+/// Stands for a request of a client.
+pub(super) fn request_key(gid: u64, number: u64) -> i64 {
+    (gid ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) as i64 | 1
+}
+
 /// Whether the thread's executor goes on: what it did with an answer is done then.
 pub(super) fn ends_answer(event: RosEvent) -> bool {
     use RosEvent::*;
@@ -65,6 +79,9 @@ pub(super) struct Seen {
     /// By process: what runs, by thread; and pairs of callbacks that ran at once, with when first.
     running: HashMap<i32, Vec<(u32, u64)>>,
     at_once: HashMap<(i32, u64, u64), u64>,
+    /// Requests by when they were sent, as their clients say, and when they were taken.
+    sends: Vec<(u64, Send)>,
+    requests: HashMap<i64, u64>,
     /// When what was at an address went.
     pub gone: HashMap<(i32, u64), Vec<u64>>,
     pub says_which: HashSet<i32>,
@@ -103,7 +120,13 @@ impl Seen {
                 self.says_publisher.insert(pid);
                 self.send(row, Sender::RmwPublisher(handle));
             }
-            RosEvent::SendRequest => self.send(row, Sender::Client(handle)),
+            RosEvent::SendRequest => {
+                self.send(row, Sender::Client(handle));
+                if self.sends.len() < MOST_PAIRS {
+                    let send = Send { process: pid, handle, thread: row.thread, number: row.args[0] };
+                    self.sends.push((time_ns, send));
+                }
+            }
             RosEvent::SendResponse => {
                 let pair = (pid, Runs::Service(handle), Sender::Service(handle));
                 self.publishes.entry(pair).or_insert(time_ns);
@@ -115,6 +138,9 @@ impl Seen {
             }
             RosEvent::TakeRequest => {
                 self.says_request.insert(pid);
+                if row.args[2] != 0 && self.requests.len() < MOST_PAIRS {
+                    self.requests.insert(request_key(row.args[1], row.args[0]), time_ns);
+                }
             }
             RosEvent::Take => {
                 self.says_when.insert(pid);
@@ -217,6 +243,14 @@ impl Seen {
                 }
                 Some((_, Of::Unknown)) | None => system.unknown += 1,
                 Some(_) => {}
+            }
+        }
+        // A client says that it sent a request when that is on its way, and may be held up then.
+        for (time_ns, send) in &self.sends {
+            let gid = system.client_gid_at.at((send.process, send.handle), *time_ns);
+            let key = gid.map(|gid| request_key(*gid, send.number));
+            if let Some(key) = key.filter(|key| self.requests.get(key).is_some_and(|taken_ns| taken_ns < time_ns)) {
+                system.late_sends.insert(key, *send);
             }
         }
         for ((process, one, other), time_ns) in &self.at_once {

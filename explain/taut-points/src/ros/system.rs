@@ -6,10 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 use taut_recording::RosObject;
 
-use super::{book::Book, events::Events, naming, seen::Seen};
+use super::{
+    book::Book,
+    events::Events,
+    naming,
+    seen::{Seen, Send},
+};
 use crate::scene::Scene;
 
 /// All nodes have them, and no work depends on them: topics, and what services of every node end with.
@@ -116,6 +121,8 @@ pub(super) struct System {
     /// By the middleware's service: its callback, and who answers.
     pub service_at: Book<u32>,
     pub answerer_at: Book<u32>,
+    /// By request: clients' word that they sent one that was taken before.
+    pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
     /// By topic: callbacks that ran with its messages.

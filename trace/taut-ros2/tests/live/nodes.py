@@ -193,7 +193,11 @@ def run(args):
     for node in nodes:
         executor.add_node(node)
     try:
-        executor.spin()
+        if args.executor == "events":
+            executor.spin()
+        # With a time-out: a signal that comes just before a wait without one does not end it.
+        while rclpy.ok():
+            executor.spin_once(timeout_sec=0.2)
     except (ExternalShutdownException, KeyboardInterrupt):
         pass
     except Exception:

@@ -1,0 +1,271 @@
+//! Real rclpy nodes that log their own truth (trace/taut-ros2/tests/live/nodes.py), recorded and linked: every message of the truth
+//! is one of a chain, none is invented, and lost ones are counted. Nothing here is timed.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Mutex,
+};
+
+use assert_cmd::cargo::cargo_bin;
+use serde::Deserialize;
+use serde_json::Value;
+use taut_points::{Intake, Linked};
+use taut_skip::{Need, skip};
+
+/// What a process logged; times are CLOCK_MONOTONIC, ns.
+#[derive(Debug, Deserialize)]
+struct Truth {
+    /// Topic, number, before the call, after it, tid.
+    published: Vec<(String, u64, u64, u64, i32)>,
+    /// Topic, number, in the callback, source timestamp, sequence number, tid.
+    received: Vec<(String, u64, u64, u64, u64, i32)>,
+    /// In the service's callback.
+    served: Vec<u64>,
+}
+
+/// One message of a chain: its passes by the point's name, and its end.
+#[derive(Debug, Default)]
+struct Message {
+    passes: BTreeMap<String, u64>,
+    end: Option<String>,
+    /// The callback that its last callback's executor was busy with, if it was.
+    held_by: String,
+}
+
+struct Run {
+    truth: Vec<Truth>,
+    messages: Vec<Message>,
+    notes: Vec<String>,
+    report: Value,
+}
+
+/// Error of a calibration and of the interpolation between two.
+const CLOCK_NS: u64 = 20_000;
+
+/// One at a time: two launches on this machine would hear of each other.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// A virtual environment with the wheels of ROS 2: the one that TAUT_TEST_ROS2 names, or the checkout's.
+fn ros() -> Option<PathBuf> {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-ros2");
+    let path = std::env::var_os("TAUT_TEST_ROS2").map_or_else(own, PathBuf::from);
+    let is_there = path.join("lib/librcl.so").exists() && path.join("bin/python").exists();
+    is_there.then(|| fs::canonicalize(path).unwrap())
+}
+
+/// Records the nodes with these arguments; `None` without ROS 2.
+fn run(arguments: &[&str]) -> Option<Run> {
+    let Some(ros) = ros() else {
+        skip(Need::Ros2, "no wheels of ROS 2: make ros2, or name a virtual environment with TAUT_TEST_ROS2");
+        return None;
+    };
+    let _alone = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let nodes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../trace/taut-ros2/tests/live/nodes.py");
+    let recorded = Command::new(cargo_bin!("taut"))
+        .args(["record", "--tier", "stamps", "-o"])
+        .arg(path("run.mcap"))
+        .arg("--")
+        .arg(ros.join("bin/python"))
+        .arg(nodes)
+        .arg(path("truth"))
+        .args(arguments)
+        .env("AMENT_PREFIX_PATH", &ros)
+        .env("LD_LIBRARY_PATH", ros.join("lib"))
+        // Not the domain of another test on this machine.
+        .env("ROS_DOMAIN_ID", (1 + std::process::id() % 100).to_string())
+        .env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let report =
+        Command::new(cargo_bin!("taut")).args(["report", "--format", "json"]).arg(path("run.mcap")).output().unwrap();
+    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let files = fs::read_dir(path("truth")).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let linked = linked(&path("run.mcap"));
+    Some(Run {
+        truth: files.map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect(),
+        messages: messages(&linked),
+        notes: linked.notes,
+        report: serde_json::from_slice(&report.stdout).unwrap(),
+    })
+}
+
+fn linked(path: &Path) -> Linked {
+    let mut intake = Intake::default();
+    let contents = taut_recording::read(&fs::read(path).unwrap(), &mut |record| intake.record(&record)).unwrap();
+    intake.finish(&contents.info, contents.ending.map(|ending| ending.end_monotonic_ns), false).linked
+}
+
+fn messages(linked: &Linked) -> Vec<Message> {
+    let mut messages: BTreeMap<u64, Message> = BTreeMap::new();
+    for pass in &linked.passes {
+        let message = messages.entry(pass.message).or_default();
+        match pass.point.reason() {
+            Some(reason) => assert_eq!(message.end.replace(linked.points.name(reason)), None, "one end"),
+            None => {
+                let earlier = message.passes.insert(linked.points.name(pass.point), pass.time_ns);
+                assert_eq!(earlier, None, "a point is passed once");
+            }
+        }
+    }
+    for (id, message) in &mut messages {
+        message.held_by =
+            linked.holds.within(*id, 0, u64::MAX).last().map_or(String::new(), |(_, name)| name.to_owned());
+    }
+    messages.into_values().collect()
+}
+
+impl Run {
+    fn published(&self, topic: &str) -> Vec<(u64, u64, u64)> {
+        let all = self.truth.iter().flat_map(|truth| &truth.published).filter(|p| p.0 == topic);
+        all.map(|p| (p.1, p.2, p.3)).collect()
+    }
+
+    fn received(&self, topic: &str) -> BTreeMap<u64, u64> {
+        let all = self.truth.iter().flat_map(|truth| &truth.received).filter(|r| r.0 == topic);
+        all.map(|r| (r.1, r.2)).collect()
+    }
+
+    /// Messages of the main chain, which goes through both topics.
+    fn main(&self) -> Vec<&Message> {
+        let begins = |message: &&Message| {
+            message.passes.contains_key("/camera timer 10 ms")
+                && !message.passes.contains_key("/detector request /plan")
+        };
+        self.messages.iter().filter(begins).collect()
+    }
+
+    /// Holds one topic's messages in the main chain against the truth.
+    fn holds(&self, topic: &str, publisher: &str, subscriber: &str) {
+        let (publish, callback) = (format!("{publisher} publish {topic}"), format!("{subscriber} callback {topic}"));
+        let (receive, take) = (format!("{subscriber} receive {topic}"), format!("{subscriber} take {topic}"));
+        let (published, received) = (self.published(topic), self.received(topic));
+        let main = self.main();
+        let mut found = Vec::new();
+        for message in main.iter().filter(|message| message.passes.contains_key(&publish)) {
+            let at = message.passes[&publish];
+            let (number, ..) = published
+                .iter()
+                .find(|(_, before, after)| before.saturating_sub(CLOCK_NS) <= at && at <= after + CLOCK_NS)
+                .unwrap_or_else(|| panic!("{topic}: a publication at {at} that nobody made"));
+            let begun = message.passes.get(&callback);
+            assert_eq!(
+                begun.is_some(),
+                received.contains_key(number),
+                "{topic}: whether {number} came to its callback"
+            );
+            if let Some(begun) = begun {
+                let is_near = *begun <= received[number] + CLOCK_NS;
+                assert!(at <= *begun && is_near, "{topic}: {number} is not in its callback");
+                let [receive, take] = [&receive, &take].map(|point| message.passes[point]);
+                assert!(at <= receive && receive <= take && take <= *begun, "{topic}: {number} passes in order");
+            }
+            found.push(*number);
+        }
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), published.len(), "{topic}: each publication is one message of the chain");
+    }
+
+    /// What did not come to the last callback was lost, and nothing else.
+    fn balances(&self) {
+        let ends = self.ends();
+        let lost: usize = ends.iter().filter(|(end, _)| **end != "applied").map(|(_, n)| n).sum();
+        // Of the second topic as many are published as were received of the first.
+        assert_eq!(lost, 200 - self.received("/detections").len(), "{ends:?}");
+    }
+
+    fn ends(&self) -> BTreeMap<&str, usize> {
+        let mut ends = BTreeMap::new();
+        for message in self.main() {
+            *ends.entry(message.end.as_deref().unwrap_or("none")).or_default() += 1;
+        }
+        ends
+    }
+
+    fn chain(&self, name: &str) -> &Value {
+        let chains = self.report["chains"].as_array().unwrap();
+        let names = || chains.iter().map(|chain| chain["name"].to_string()).collect::<Vec<_>>();
+        chains.iter().find(|chain| chain["name"] == name).unwrap_or_else(|| panic!("{name} is not among {:?}", names()))
+    }
+}
+
+const MAIN: &str = "/camera timer 10 ms → /planner callback /detections end";
+
+/// The whole way is reported, from the moment at which the timer was due.
+fn is_whole(run: &Run) {
+    let hops = run.chain(MAIN)["hops"].as_array().unwrap();
+    let points: Vec<&str> = hops.iter().map(|hop| hop["to"].as_str().unwrap()).collect();
+    assert_eq!(hops[0]["from"], "/camera timer 10 ms due");
+    let way = [
+        "/camera timer 10 ms",
+        "/camera publish /image_raw",
+        "/detector receive /image_raw",
+        "/detector take /image_raw",
+        "/detector callback /image_raw",
+        "/detector publish /detections",
+        "/planner receive /detections",
+        "/planner take /detections",
+        "/planner callback /detections",
+        "/planner callback /detections end",
+    ];
+    assert_eq!(points, way);
+    assert!(!run.notes.iter().any(|note| note.contains("cannot be named")), "{:?}", run.notes);
+    // What every node has, and what the middleware sends for itself, is in no chain.
+    let chains = run.report["chains"].as_array().unwrap();
+    let names: Vec<&str> = chains.iter().map(|chain| chain["name"].as_str().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.contains("/rosout") || name.contains("parameter")), "{names:?}");
+}
+
+#[test]
+fn messages_over_three_processes_are_one_chain_and_services_another() {
+    let Some(run) = run(&["--count", "200", "--calls"]) else { return };
+    is_whole(&run);
+    run.holds("/image_raw", "/camera", "/detector");
+    run.holds("/detections", "/detector", "/planner");
+    run.balances();
+    let called: Vec<&Message> =
+        run.messages.iter().filter(|message| message.passes.contains_key("/detector request /plan")).collect();
+    let served = run.truth.iter().map(|truth| truth.served.len()).sum::<usize>();
+    assert_eq!((called.len(), served), (20, 20));
+    for message in called {
+        let way = ["request /plan", "take /plan", "service /plan", "answer /plan", "client /plan"];
+        let time = |end: &str| {
+            let node = if end.starts_with("request") || end.starts_with("client") { "/detector" } else { "/planner" };
+            *message.passes.get(&format!("{node} {end}")).unwrap_or_else(|| panic!("{end}: {message:?}"))
+        };
+        assert!(way.windows(2).all(|pair| time(pair[0]) <= time(pair[1])), "{message:?}");
+    }
+}
+
+#[test]
+fn nodes_of_one_process_under_the_multi_threaded_executor_are_one_chain() {
+    let arguments =
+        ["--processes", "camera,detector,planner", "--executor", "multi", "--count", "200", "--bytes", "10000"];
+    let Some(run) = run(&arguments) else { return };
+    is_whole(&run);
+    run.holds("/image_raw", "/camera", "/detector");
+    run.holds("/detections", "/detector", "/planner");
+    run.balances();
+}
+
+/// Its queue of depth 1 keeps the newest; the executor is busy with the callback of the one before.
+#[test]
+fn what_a_slow_subscriber_loses_was_overwritten_and_what_waits_for_it_waits_for_its_executor() {
+    let Some(run) = run(&["--best-effort", "--depth", "1", "--planner-takes", "0.025", "--count", "200"]) else {
+        return;
+    };
+    is_whole(&run);
+    run.holds("/detections", "/detector", "/planner");
+    run.balances();
+    let ends = run.ends();
+    assert!(ends["overwritten (depth 1)"] > 20, "{ends:?}");
+    let waited = run.main().iter().filter(|message| message.held_by == "/planner callback /detections").count();
+    assert!(waited > 20, "{waited} waited for the callback of the one before");
+}
