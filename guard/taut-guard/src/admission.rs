@@ -270,7 +270,7 @@ impl Admission {
         let t_ns = self.time_of(frame, sequence, parameters);
         let fits = window.newest().zip(window.oldest()).is_some_and(|(newest, oldest)| {
             newest.t_ns - t_ns <= parameters.window_ns as i64
-                && (window.len() < crate::window::CAPACITY || sequence > oldest.sequence)
+                && (window.len() < crate::capacity::CAPACITY || sequence > oldest.sequence)
         });
         if self.base == TimeBase::Arrival || !fits {
             return discard(counters, events);

@@ -5,9 +5,9 @@
 //! loss only choose which pairs exist, and can create no trip. It holds as long as e and p are not understated.
 
 use crate::{
+    capacity::CAPACITY,
     frame::{Frame, MAX_JOINTS},
     parameters::{Parameters, TimeBase},
-    window::CAPACITY,
 };
 
 /// Rounding of a ratio in binary64, with room; no robot's limit is known to nine digits.

@@ -10,7 +10,6 @@ use crate::{
     freshness::{Freshness, Period, PeriodMonitor},
     parameters::{Parameters, TimeBase},
     reported::Reported,
-    self_test,
     state::{Cause, Events, State, Trip, Verdict},
     window::Window,
 };
@@ -52,16 +51,7 @@ pub struct SpeedGuard<W: Width = u32> {
 }
 
 impl<W: Width> SpeedGuard<W> {
-    /// Checks the parameters and tests the guard with injected faults (an overspeed, silence, NaN).
-    ///
-    /// # Errors
-    /// A parameter out of range, or a start-up test that was not passed.
-    pub fn new(parameters: Parameters) -> Result<SpeedGuard<W>, Error> {
-        parameters.check()?;
-        self_test::run(&parameters)?;
-        Ok(SpeedGuard::untested(parameters))
-    }
-
+    /// A guard that was not tested; [`SpeedGuard::new`] is beside the test (`self_test`).
     pub(crate) fn untested(parameters: Parameters) -> SpeedGuard<W> {
         let admission = Admission::new(&parameters);
         SpeedGuard {

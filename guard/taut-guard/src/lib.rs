@@ -15,6 +15,7 @@ mod black_box;
 mod bound;
 #[cfg(feature = "c")]
 mod c;
+mod capacity;
 mod counters;
 mod error;
 mod frame;

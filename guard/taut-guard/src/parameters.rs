@@ -240,7 +240,7 @@ impl Parameters {
 
     /// The longest time between two frames that fit the sample buffer: what the degraded mode compares.
     pub(crate) fn span_max_ns(&self) -> u64 {
-        (crate::window::CAPACITY as u64 - 1) * self.period_ns
+        (crate::capacity::CAPACITY as u64 - 1) * self.period_ns
     }
 }
 

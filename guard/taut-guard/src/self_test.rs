@@ -2,18 +2,31 @@
 //! speed pass, before the real one sees its first frame.
 
 use crate::{
+    capacity::CAPACITY,
+    counters::Width,
     error::Error,
     frame::Frame,
     guard::SpeedGuard,
     parameters::{Parameters, TimeBase},
     state::State,
-    window::CAPACITY,
 };
 
 /// More frames than the buffer holds.
 const FRAMES: u64 = CAPACITY as u64 + 8;
 
-pub(crate) fn run(parameters: &Parameters) -> Result<(), Error> {
+impl<W: Width> SpeedGuard<W> {
+    /// Checks the parameters and tests the guard with injected faults (an overspeed, silence, NaN).
+    ///
+    /// # Errors
+    /// A parameter out of range, or a start-up test that was not passed.
+    pub fn new(parameters: Parameters) -> Result<SpeedGuard<W>, Error> {
+        parameters.check()?;
+        run(&parameters)?;
+        Ok(SpeedGuard::untested(parameters))
+    }
+}
+
+fn run(parameters: &Parameters) -> Result<(), Error> {
     let base = parameters.time_base;
     let span_ns = if base == TimeBase::Arrival { parameters.span_max_ns() } else { parameters.window_ns };
     // Twice the overspeed that the widest window can prove.

@@ -1,9 +1,9 @@
 //! The last samples in the order of the robot's time, each pair of them judged once.
 
-use crate::bound::{Bound, Channel, Limits, Sample};
-
-/// Samples kept: 15 periods of W_max before the oldest frame that may still be inserted, 15 periods late.
-pub(crate) const CAPACITY: usize = 32;
+use crate::{
+    bound::{Bound, Channel, Limits, Sample},
+    capacity::CAPACITY,
+};
 
 /// A ring of samples, ordered by sequence.
 #[derive(Clone, Debug)]

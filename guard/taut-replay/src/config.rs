@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use taut_guard::{MAX_JOINTS, Parameters, TimeBase};
 
-use crate::{error::Error, estimators::Time};
+use crate::{
+    against::{Against, Source, Time},
+    error::Error,
+};
 
 /// A whole guard.toml.
 #[derive(Clone, Debug)]
@@ -61,59 +64,6 @@ impl Mapping {
             Mapping::Scaled { times, .. } => *times,
         }
     }
-}
-
-/// One thing that the guard is held against.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Against {
-    /// How it takes a speed from frames.
-    pub estimator: Source,
-    /// What reports call it; made of the rest if not given.
-    pub name: Option<String>,
-    /// What it takes for time.
-    #[serde(default)]
-    pub time: Time,
-    /// Frames in a row over the limit that trip.
-    #[serde(default = "one")]
-    pub debounce: u32,
-    /// Samples of a median, a least-squares line or a Savitzky–Golay parabola.
-    pub points: Option<usize>,
-    /// Weight of the newest in an exponential mean; gain on the position in an α-β filter.
-    pub alpha: Option<f64>,
-    /// Gain on the velocity in an α-β filter.
-    pub beta: Option<f64>,
-    /// With `estimator = "guard"`: parameters that differ from `[guard]`.
-    #[serde(default)]
-    pub set: toml::Table,
-}
-
-fn one() -> u32 {
-    1
-}
-
-/// How a speed is taken from frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// |Δp|/Δt of two neighbours.
-    Difference,
-    /// The same with Δt at least T.
-    Floored,
-    /// Median of the last differences.
-    Median,
-    /// Exponential mean of differences.
-    Ema,
-    /// Slope at the end of a parabola through the last samples, taken as T apart.
-    SavitzkyGolay,
-    /// Slope of the least-squares line through the last samples.
-    LeastSquares,
-    /// Constant velocity, driven by noise of acceleration.
-    Kalman,
-    /// Fixed gains.
-    AlphaBeta,
-    /// Ours, with other parameters.
-    Guard,
 }
 
 impl Config {

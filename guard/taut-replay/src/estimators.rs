@@ -3,38 +3,10 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use taut_guard::{Frame, MAX_JOINTS, Parameters};
 
-use crate::config::{Against, Source};
-
-/// What an estimator takes for the time of a frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Time {
-    /// When the host got it.
-    #[default]
-    Arrival,
-    /// When the robot says that it took it.
-    Source,
-}
-
-impl Time {
-    /// The word of guard.toml.
-    pub fn word(self) -> &'static str {
-        match self {
-            Time::Arrival => "arrival",
-            Time::Source => "source",
-        }
-    }
-
-    fn of(self, frame: &Frame) -> f64 {
-        match self {
-            Time::Arrival => frame.arrival_ns as f64 * 1e-9,
-            Time::Source => frame.source_ns.unwrap_or(0) as f64 * 1e-9,
-        }
-    }
-}
+pub use crate::against::Time;
+use crate::against::{Against, Source};
 
 /// The tool's three coordinates and the joints.
 const AXES: usize = 3 + MAX_JOINTS;

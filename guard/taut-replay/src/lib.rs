@@ -5,17 +5,23 @@
 //! On the way of the data: records of a recording (or the numbers of a channel) → [`Stream`] → [`replay`] → [`Replay`].
 //! Opens no file and reads no clock.
 
+mod against;
 mod config;
 mod error;
 pub mod estimators;
+mod judgement;
 mod replay;
+mod replay_run;
 mod stream;
 mod truth;
 mod tune;
 
-pub use config::{Against, Config, Mapping, Source, StreamConfig, usual};
+pub use against::{Against, Source};
+pub use config::{Config, Mapping, StreamConfig, usual};
 pub use error::Error;
-pub use replay::{Found, Point, Proof, Replay, Run, replay};
+pub use judgement::{Detected, Judgement};
+pub use replay::{Replay, replay};
+pub use replay_run::{Found, Point, Proof, Run};
 pub use stream::{Recorded, Stream, StreamBuilder, choose};
-pub use truth::{Detected, Judgement, Overspeed, Truth};
+pub use truth::{Overspeed, Truth};
 pub use tune::{Evidence, Tuned, tune};

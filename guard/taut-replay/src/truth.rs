@@ -4,7 +4,8 @@ use taut_guard::Parameters;
 
 use crate::{
     error::Error,
-    replay::Run,
+    judgement::{Detected, Judgement},
+    replay_run::Run,
     stream::{Recorded, Stream},
 };
 
@@ -30,28 +31,6 @@ pub struct Overspeed {
     pub to_ns: u64,
     /// The fastest.
     pub peak_mm_s: f64,
-}
-
-/// How an overspeed was found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detected {
-    /// Which one, by its place among the overspeeds.
-    pub overspeed: usize,
-    /// From its beginning to the trip.
-    pub after_ns: u64,
-    /// By the staleness limb: nothing was heard, and the robot was stopped for that.
-    pub by_silence: bool,
-}
-
-/// What an estimator's trips are worth.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
-    /// Trips for speed where the true speed was below the limit.
-    pub false_trips: usize,
-    /// Overspeeds that were found.
-    pub detected: Vec<Detected>,
-    /// Overspeeds that were not.
-    pub missed: usize,
 }
 
 impl Truth {
