@@ -56,6 +56,7 @@ fn batch(source: Option<&str>, rounds: usize) -> Result<Batch, Box<dyn std::erro
         tier: source.is_none().then_some(taut_recording::Tier::Stamps),
         pid: std::process::id() as i32,
         depth: Depth::Sched,
+        whole_system: false,
         follow_existing_threads: true,
     };
     let mut source = start(&wanted)?.source;

@@ -7,7 +7,7 @@ use crate::{
     calls::CallNumbers,
     cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
     order::{Event, Events},
-    timeline::{Segment, SystemCall, ThreadState, Timeline, Timer},
+    timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer},
     timelines::Timelines,
 };
 
@@ -40,6 +40,14 @@ pub struct Loss {
 const EXIT_TO_SOFTIRQ_NS: u64 = 3_000;
 /// A tick that is later than this was not held up by the kernel: that keeps interrupts off for less.
 const LATE_TICK_NS: u64 = 100_000;
+/// A wake that comes this long after a timer fired on its CPU is not that timer's, where nothing says when the interrupt ended.
+const FIRING_NS: u64 = 1_000_000;
+/// A timer whose clock is further than this from the recording's has another one.
+const SAME_MOMENT_NS: u64 = 1_000_000;
+/// Bit of a timer's mode: a time from now on.
+const RELATIVE: u8 = 0x01;
+/// Addresses of timers come without their highest byte, which is the same of all.
+const ADDRESS: u64 = (1 << 56) - 1;
 /// The vector of the local timer on x86.
 const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 
@@ -62,6 +70,10 @@ struct Replay {
     leaving: Vec<u64>,
     /// Of each CPU: the last event.
     seen: Vec<u64>,
+    /// By address: timers that are armed, and by whom.
+    armed: HashMap<u64, (i32, Timer)>,
+    /// Of each CPU: the timer that fires there.
+    firing: Vec<Option<(i32, Expiry)>>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
@@ -142,9 +154,20 @@ impl Replay {
             }
             // The tick is armed in interrupts; only what the thread itself arms is its sleep.
             Some(TimerStart) if event.flags & (HARD_IRQ | SOFT_IRQ) == 0 => {
-                let timer = Timer { armed_ns: time, asked_ns: event.arg0 as u64, latest_ns: event.arg1 as u64 };
+                let packed = u64::from(event.arg2_high) << 32 | u64::from(event.arg2 as u32);
+                let timer = Timer {
+                    armed_ns: time,
+                    asked_ns: event.arg0 as u64,
+                    latest_ns: event.arg1 as u64,
+                    is_relative: packed as u8 & RELATIVE != 0,
+                };
                 self.thread(event.tid).timers.push(timer);
+                let address = packed >> 8;
+                if address != 0 {
+                    self.armed.insert(address, (event.tid, timer));
+                }
             }
+            Some(TimerExpire) => self.timer_fires(event),
             Some(TimerStart) if event.flags & HARD_IRQ != 0 => *slot(&mut self.ticks, event.cpu) = event.arg0 as u64,
             Some(IrqEnter) => {
                 if (event.arg0, event.arg1) == LOCAL_TIMER {
@@ -159,7 +182,10 @@ impl Replay {
                 }
                 self.nested(event.cpu).push(begun);
             }
-            Some(IrqExit) => self.interrupt_ends(event),
+            Some(IrqExit) => {
+                *slot(&mut self.firing, event.cpu) = None;
+                self.interrupt_ends(event);
+            }
             Some(SwitchIn) => self.state(event.tid, time, ThreadState::Running, 0, event.cpu, 0),
             Some(SwitchOut) => {
                 let state = if event.arg0 == 1 { ThreadState::Preempted } else { ThreadState::Blocked };
@@ -263,6 +289,7 @@ impl Replay {
         // No interrupt lasts across a switch: ends that were not seen are past.
         self.interrupts_without_end(cpu, 0, time);
         *slot(&mut self.leaving, cpu) = 0;
+        *slot(&mut self.firing, cpu) = None;
         let occupants = &mut self.cpu(cpu).occupants;
         let is_first = occupants.is_empty();
         occupants.push((time, next));
@@ -299,9 +326,38 @@ impl Replay {
         }
     }
 
+    /// A timer that a recorded thread armed belongs to that thread, and to the one that it wakes.
+    fn timer_fires(&mut self, event: &Event) {
+        let (time, address) = (event.time_ns, event.arg0 as u64 & ADDRESS);
+        let Some((tid, timer)) = self.armed.remove(&address) else {
+            *slot(&mut self.firing, event.cpu) = None;
+            return;
+        };
+        let now = event.arg1 as u64;
+        // One that was cancelled, and whose address is another's by now, is not yet due.
+        let is_it = timer.asked_ns <= now;
+        let asked_ns = match now.abs_diff(time) < SAME_MOMENT_NS {
+            true => timer.asked_ns,
+            false => time.saturating_sub(now.saturating_sub(timer.asked_ns)),
+        };
+        let Timer { armed_ns, is_relative, .. } = timer;
+        let expiry = Expiry { at_ns: time, asked_ns, armed_ns, address, is_relative };
+        if is_it {
+            self.thread(tid).expiries.push(expiry);
+        }
+        *slot(&mut self.firing, event.cpu) = is_it.then_some((tid, expiry));
+    }
+
     /// A wake counts only if the thread sleeps: `sched_waking` fires for running ones too.
     fn wake(&mut self, event: &Event) {
         let woken = event.arg0 as i32;
+        if event.flags & (HARD_IRQ | SOFT_IRQ) != 0
+            && let Some((tid, expiry)) = *slot(&mut self.firing, event.cpu)
+            && tid != woken
+            && event.time_ns.saturating_sub(expiry.at_ns) < FIRING_NS
+        {
+            self.thread(woken).expiries.push(expiry);
+        }
         let wake = Segment {
             start_ns: event.time_ns,
             other: event.tid,

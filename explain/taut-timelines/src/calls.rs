@@ -67,11 +67,20 @@ const CALLS: &[(&str, Call)] = &[
     ("sync_file_range", Call::Sync),
     ("wait4", Call::Child),
     ("waitid", Call::Child),
+    ("pause", Call::Poll),
+    ("rt_sigsuspend", Call::Poll),
+    ("rt_sigtimedwait", Call::Poll),
+    ("msgrcv", Call::Poll),
+    ("msgsnd", Call::Other),
+    ("semop", Call::Poll),
+    ("semtimedop", Call::Poll),
+    ("mq_timedreceive", Call::Poll),
+    ("mq_timedsend", Call::Other),
     ("sched_yield", Call::Other),
 ];
 
 /// Which system call: its place in [`CALLS`], or the complement of the number of one that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(i32);
 
 impl CallId {

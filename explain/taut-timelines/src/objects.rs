@@ -189,6 +189,18 @@ impl Objects {
         std::iter::successors(Some(pid), parent).take(GENERATIONS_MAX).collect()
     }
 
+    /// What is behind the descriptor, as the recording has it: "pipe:[77]".
+    pub fn behind(&self, pid: i32, fd: u64, time_ns: u64) -> Option<&str> {
+        let all = self.descriptors.get(&(pid, fd))?;
+        Some(all.iter().rev().find(|d| d.time_ns <= time_ns).unwrap_or(&all[0]).name.as_str())
+    }
+
+    /// The thread's name alone, as it had it then.
+    pub fn comm(&self, tid: i32, time_ns: u64) -> Option<&str> {
+        let all = self.threads.get(&tid)?;
+        Some(all.iter().rev().find(|named| named.thread.time_ns <= time_ns).unwrap_or(&all[0]).thread.comm.as_str())
+    }
+
     /// "fd 5 (pipe:[77])".
     pub fn descriptor(&self, pid: i32, fd: u64, time_ns: u64) -> String {
         let Some(all) = self.descriptors.get(&(pid, fd)) else { return format!("fd {fd}") };

@@ -15,6 +15,8 @@ pub struct Timeline {
     pub fault_times: Vec<(u64, u64)>,
     /// Timers armed by the thread itself: sleeps and time-outs.
     pub timers: Vec<Timer>,
+    /// Timers that fired and that the thread had armed, or that woke it.
+    pub expiries: Vec<Expiry>,
     /// Stretches in which the thread did something that was not recorded; until [`Timeline::settle`].
     pub(crate) doubts: Vec<(u64, u64)>,
 }
@@ -93,6 +95,23 @@ pub struct Timer {
     pub asked_ns: u64,
     /// That plus the timer slack.
     pub latest_ns: u64,
+    /// Whether a time from now on was asked for, and not a moment.
+    pub is_relative: bool,
+}
+
+/// A timer that fired; moments are of the recording's clock, whatever the timer's is.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry {
+    /// When its interrupt came.
+    pub at_ns: u64,
+    /// The moment that it was set to.
+    pub asked_ns: u64,
+    /// When it was armed.
+    pub armed_ns: u64,
+    /// Which timer: one of a descriptor keeps its address, one of a sleep has it for that sleep.
+    pub address: u64,
+    /// Whether a time from then on was asked for, and not a moment.
+    pub is_relative: bool,
 }
 
 impl Timeline {
@@ -221,6 +240,12 @@ impl Timeline {
     /// The system call under way at that moment.
     pub fn call(&self, time_ns: u64) -> Option<&SystemCall> {
         call_at(&self.calls, time_ns)
+    }
+
+    /// The last timer that fired after `since_ns`, and not after `until_ns`.
+    pub fn expiry(&self, since_ns: u64, until_ns: u64) -> Option<&Expiry> {
+        let at = self.expiries.partition_point(|expiry| expiry.at_ns <= until_ns).checked_sub(1)?;
+        Some(&self.expiries[at]).filter(|expiry| expiry.at_ns > since_ns)
     }
 
     /// The timer armed first from `since_ns` on, and not after `time_ns`: later ones, on the way to sleep, are

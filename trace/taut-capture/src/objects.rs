@@ -19,6 +19,8 @@ use crate::{plain, proc};
 
 /// Between two looks at one process.
 const LOOK_NS: u64 = 1_000_000_000;
+/// The same where all processes of the machine are looked at.
+const LOOK_AT_MANY_NS: u64 = 10 * LOOK_NS;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
 const DESCRIPTORS_MAX: usize = 1024;
 
@@ -30,6 +32,8 @@ pub struct Objects {
     symbols: HashMap<(u64, u64), Option<Symbol>>,
     /// How often the mappings of a process were read.
     maps_read: u64,
+    /// Between two looks at one process; 0: [`LOOK_NS`].
+    look_ns: u64,
 }
 
 #[derive(Default)]
@@ -59,6 +63,11 @@ struct Symbol {
 }
 
 impl Objects {
+    /// Of a whole machine: each process is looked at more seldom.
+    pub fn of_many() -> Objects {
+        Objects { look_ns: LOOK_AT_MANY_NS, ..Objects::default() }
+    }
+
     /// Forgets all processes but these.
     pub fn keep(&mut self, pids: &[i32]) {
         self.processes.retain(|pid, _| pids.binary_search(pid).is_ok());
@@ -74,7 +83,7 @@ impl Objects {
         if now_ns < known.next_look_ns {
             return (Vec::new(), None);
         }
-        known.next_look_ns = now_ns + LOOK_NS;
+        known.next_look_ns = now_ns + self.look_ns.max(LOOK_NS);
         let Ok(process) = Process::new(pid) else { return (Vec::new(), None) };
         let mut told = Vec::new();
         let object = |kind, start, size, name| Object { time_ns: now_ns, pid, kind, start, size, name };

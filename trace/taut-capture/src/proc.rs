@@ -122,6 +122,14 @@ pub fn host_tid(pid: i32, own: i32) -> io::Result<Option<i32>> {
     }
 }
 
+/// All processes that run a program, this one apart.
+pub fn all() -> Vec<i32> {
+    let mut pids = numbers("/proc").unwrap_or_default();
+    // A thread of the kernel has no executable.
+    pids.retain(|pid| *pid != std::process::id() as i32 && fs::read_link(format!("/proc/{pid}/exe")).is_ok());
+    pids
+}
+
 /// `root` and all its descendants that run now.
 ///
 /// # Errors

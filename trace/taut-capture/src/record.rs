@@ -111,7 +111,7 @@ pub struct FirstStamp {
 /// Told once, when the recording runs.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Root of the recorded tree.
+    /// Root of the recorded tree; 0: all processes of the machine.
     pub pid: i32,
     /// Tier that serves.
     pub tier: Tier,
@@ -220,7 +220,24 @@ pub fn record(
     match &options.target {
         Target::Command(words) => record_command(options, words, &mut signals, started, progress),
         Target::Pid(pid) => record_process(options, *pid, &mut signals, started, progress),
+        Target::System => record_system(options, &mut signals, started, progress),
     }
+}
+
+/// Scheduling of other users' programs is the full tier's alone.
+fn record_system(
+    options: &Options,
+    signals: &mut Signals,
+    started: &mut dyn FnMut(&Started),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Recorded, Error> {
+    let options = Options { tier: Some(Tier::Full), ..options.clone() };
+    let mut recording = Recording::open(&options, own_pid(), Vec::new(), None, Path::new(""))?;
+    recording.started.pid = 0;
+    recording.begin();
+    started(&recording.started);
+    let end = recording.follow_system(signals, progress);
+    recording.finish(None, end, progress)
 }
 
 fn record_command(
@@ -323,11 +340,16 @@ fn record_process(
     if let Some(why) = no_stamps {
         let reason = &mut recording.started.tier_reason;
         *reason += if reason.is_empty() { "" } else { "; " };
-        *reason += &format!(
-            "no stamps are recorded, {}: process {pid} {why}; start it by `taut record -- COMMAND`, or with TAUT_SESSION=DIR in \
-             its environment (mode 700) and attach again",
-            if recording.source.is_some() { "only kernel events" } else { "only samples of stacks" }
-        );
+        *reason += &match recording.source.is_some() {
+            true => format!(
+                "loops and wake chains are found from kernel events alone; process {pid} {why}, so stamps are not recorded: for \
+                 them start it by `taut record -- COMMAND`"
+            ),
+            false => format!(
+                "no stamps are recorded, only samples of stacks: process {pid} {why}; start it by `taut record -- COMMAND`, or \
+                 with TAUT_SESSION=DIR in its environment (mode 700) and attach again"
+            ),
+        };
     }
     started(&recording.started);
     let end = recording.follow_pid(pid, signals, progress);
@@ -407,6 +429,8 @@ struct Recording {
     /// Whose tree is recorded: the attached process, or taut itself, whose only descendants are the
     /// command and, as their subreaper, its orphans.
     root: i32,
+    /// All processes are recorded.
+    whole_system: bool,
     started: Started,
     began: Instant,
     duration: Option<Duration>,
@@ -448,6 +472,7 @@ impl Recording {
             source: options.kernel_source.clone(),
             pid,
             follow_existing_threads: matches!(options.target, Target::Pid(_)),
+            whole_system: matches!(options.target, Target::System),
             depth: options.depth,
         };
         open_many_files();
@@ -507,6 +532,7 @@ impl Recording {
             sampler: Sampler::new(pid),
             counters: native_counters(),
             root: if wanted.follow_existing_threads { pid } else { own_pid() },
+            whole_system: wanted.whole_system,
             started,
             began: Instant::now(),
             duration: options.duration,
@@ -519,7 +545,7 @@ impl Recording {
             is_stranger_told: false,
             preload: options.preload.map(|preload| (preload, HashMap::new())),
             threads: Threads::default(),
-            objects: Objects::default(),
+            objects: if wanted.whole_system { Objects::of_many() } else { Objects::default() },
             pacer: Pacer::default(),
             next_scan_ns: 0,
             next_discover_ns: 0,
@@ -603,6 +629,21 @@ impl Recording {
                 return End::Duration;
             }
             self.rest(pace, &mut end);
+        }
+    }
+
+    fn follow_system(&mut self, signals: &mut Signals, progress: &mut dyn FnMut(&Progress)) -> End {
+        loop {
+            let pace = self.round(progress);
+            let asked = signals.take(None);
+            self.save_if_asked(&asked);
+            if let Some(signal) = asked.to_end {
+                return End::Signal(signal);
+            }
+            if self.left().is_some_and(|left| left.is_zero()) {
+                return End::Duration;
+            }
+            self.rest(pace, &mut None);
         }
     }
 
@@ -740,7 +781,7 @@ impl Recording {
     /// Clears up after threads and processes that are gone, and looks for threads of the tree that are new
     /// or were renamed.
     fn scan(&mut self, now_ns: u64) {
-        if self.root == own_pid() {
+        if self.root == own_pid() && !self.whole_system {
             self.bury_orphans(self.started.pid);
         }
         let drained = self.session.as_mut().map(Session::reap).unwrap_or_default();
@@ -751,7 +792,10 @@ impl Recording {
         if let Some(ros) = &mut self.ros {
             ros.note_dead();
         }
-        let mut pids = proc::tree(self.root).unwrap_or_default();
+        let mut pids = match self.whole_system {
+            true => proc::all(),
+            false => proc::tree(self.root).unwrap_or_default(),
+        };
         pids.extend(self.session.iter().flat_map(Session::pids));
         pids.sort_unstable();
         pids.dedup();

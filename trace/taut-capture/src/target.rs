@@ -26,6 +26,8 @@ pub enum Target {
     Command(Vec<OsString>),
     /// Attach to this process.
     Pid(i32),
+    /// All processes of the machine: kernel events only, since each program that stamps has a session of its own.
+    System,
 }
 
 /// A command between fork and exec: its pid is known, none of its code has run.

@@ -188,13 +188,17 @@ pub enum KernelEvent {
     /// Self tier: tid left the CPU; arg0 = 1 when it was preempted.
     SwitchOut = 16,
     /// tid arms a high-resolution timer, as sleeping does: arg0 = moment asked for, arg1 = that plus the timer slack (both ns
-    /// of the timer's own clock, mostly CLOCK_MONOTONIC), arg2 = the kernel's mode.
+    /// of the timer's own clock, mostly CLOCK_MONOTONIC), arg2 = the timer's address in the kernel << 8 | the kernel's mode
+    /// (1: relative). Recordings of before 2026-12 have no address.
     TimerStart = 17,
+    /// A high-resolution timer fires in an interrupt; what it wakes follows on this CPU: arg0 = the timer's address, arg1 = the
+    /// moment at which the interrupt read the timer's own clock.
+    TimerExpire = 18,
 }
 
 impl KernelEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [KernelEvent; 17] = {
+    pub const ALL: [KernelEvent; 18] = {
         use KernelEvent::*;
         [
             SchedSwitch,
@@ -214,6 +218,7 @@ impl KernelEvent {
             SwitchIn,
             SwitchOut,
             TimerStart,
+            TimerExpire,
         ]
     };
 

@@ -60,6 +60,15 @@ const ROWS: &[Row] = &[
     Row("sync_file_range", Some(277), Some(84)),
     Row("wait4", Some(61), Some(260)),
     Row("waitid", Some(247), Some(95)),
+    Row("pause", Some(34), None),
+    Row("rt_sigsuspend", Some(130), Some(133)),
+    Row("rt_sigtimedwait", Some(128), Some(137)),
+    Row("msgrcv", Some(70), Some(188)),
+    Row("msgsnd", Some(69), Some(189)),
+    Row("semop", Some(65), Some(193)),
+    Row("semtimedop", Some(220), Some(192)),
+    Row("mq_timedreceive", Some(243), Some(183)),
+    Row("mq_timedsend", Some(242), Some(182)),
     Row("sched_yield", Some(24), Some(124)),
 ];
 

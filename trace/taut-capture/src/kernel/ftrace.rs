@@ -139,6 +139,12 @@ impl Ftrace {
     /// Limits the newest instance to the recorded tree; the kernel adds and removes children by itself.
     fn follow(&self, wanted: &Wanted) -> io::Result<()> {
         let Some(instance) = self.instances.last() else { return Ok(()) };
+        if wanted.whole_system {
+            // Of the kernel's list of those left out, which is younger than the other one (Linux 5.7), its absence is a cost only.
+            let own = std::process::id().to_string();
+            let _ = self.tracefs.write(&format!("{}/set_event_notrace_pid", instance.folder), &own);
+            return Ok(());
+        }
         self.tracefs.write(&format!("{}/{OPTIONS}", instance.folder), "event-fork")?;
         // The list may miss a thread that is born while it is read; from the second look on its parent is followed.
         for _ in 0..2 {
@@ -163,6 +169,9 @@ impl Ftrace {
             };
             let readable = format.is_some_and(|format| self.decoder.add(point, &format));
             if readable {
+                if let Some(filter) = point.filter {
+                    let _ = self.tracefs.write(&format!("{}/{place}/filter", instance.folder), filter);
+                }
                 self.tracefs.write(&format!("{}/{place}/enable", instance.folder), "1")?;
             } else if needed {
                 return Err(io::Error::other(format!("tracefs {place}/format has other fields than taut knows")));

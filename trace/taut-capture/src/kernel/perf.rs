@@ -18,6 +18,9 @@ use super::{Source, Wanted, machine};
 const RAW_LENGTH_AT: usize = 8;
 const RAW_AT: usize = 12;
 
+/// What perf takes for all threads.
+const EVERYBODY: i32 = -1;
+
 /// perf's rings share one budget with ftrace's two.
 const RINGS_OF_FTRACE: u64 = 2;
 
@@ -109,13 +112,20 @@ impl Perf {
         let all_tasks = permitted(all_tasks, -1, cpus[0], &mut left_out)?;
         let tree = asked(&tracefs, tracepoints::of_tree_raw(wanted.depth), &mut decoder)?;
         let tree = permitted(tree, 0, cpus[0], &mut left_out)?;
-        let tids = machine::of_tree(wanted.pid, wanted.follow_existing_threads);
+        let tids = match wanted.whole_system {
+            true => vec![EVERYBODY],
+            false => machine::of_tree(wanted.pid, wanted.follow_existing_threads),
+        };
         let rows = Rows::default();
         let mut source = Perf { cpus: Vec::new(), decoder, rows, bytes_read: 0, stopped: false, left_out };
         for cpu in cpus {
             let mut cpu = Cpu::new(cpu);
-            for Asked { attribute, .. } in &all_tasks {
-                cpu.add(attribute, -1, ring_kib).map_err(|error| said("perf_event_open of all tasks", error))?;
+            for Asked { point, attribute } in &all_tasks {
+                let event = cpu.add(attribute, -1, ring_kib);
+                let event = event.map_err(|error| said("perf_event_open of all tasks", error))?;
+                if let Some(filter) = point.filter {
+                    let _ = perf_ring::filter(event, filter);
+                }
             }
             source.cpus.push(cpu);
         }
@@ -123,16 +133,21 @@ impl Perf {
             for &tid in &tids {
                 for Asked { point, attribute } in &tree {
                     let mut attribute = *attribute;
-                    attribute.set_inherit(1);
+                    attribute.set_inherit(u64::from(tid != EVERYBODY));
                     let event = match cpu.add(&attribute, tid, ring_kib) {
                         Ok(event) => event,
                         // The thread ended meanwhile.
                         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
                         Err(error) => return Err(said("perf_event_open of the recorded tree", error)),
                     };
-                    if point.group == "raw_syscalls" {
-                        perf_ring::filter(event, &tracepoints::raw_filter())?;
-                    }
+                    let calls = (point.group == "raw_syscalls").then(tracepoints::raw_filter);
+                    let not_own = (tid == EVERYBODY).then(|| format!("common_pid!={}", std::process::id()));
+                    let filter = match (calls, not_own) {
+                        (Some(calls), Some(not_own)) => format!("({calls})&&{not_own}"),
+                        (Some(filter), None) | (None, Some(filter)) => filter,
+                        (None, None) => continue,
+                    };
+                    perf_ring::filter(event, &filter)?;
                 }
             }
         }

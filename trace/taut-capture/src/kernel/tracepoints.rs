@@ -18,6 +18,8 @@ enum Argument {
     Signed(&'static str),
     /// `first << 16 | second`.
     Pair(&'static str, &'static str),
+    /// `first << 8 | second`: an address of the kernel, of which all else is known, and a number of one byte.
+    Address(&'static str, &'static str),
     /// Number of a named system call.
     CallNumber,
     /// Parameter of a named system call, by place.
@@ -38,6 +40,8 @@ pub struct Tracepoint {
     pub name: String,
     event: KernelEvent,
     arguments: [Argument; 3],
+    /// The kernel's filter of its records; a kernel that does not know it records all of them.
+    pub filter: Option<&'static str>,
 }
 
 impl Tracepoint {
@@ -69,6 +73,10 @@ const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("softirq_exit", IrqExit, [Field("vec"), Constant(1), None]),
 ];
 
+/// Timers of threads; the others, of which the tick is the most frequent, wake nobody who is waited for.
+const TIMERS_OF_THREADS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
+    function.function == posix_timer_fn || function.function == dl_task_timer";
+
 const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("cpu_idle", CpuIdle, [Signed("state"), None, None]),
     ("cpu_frequency", CpuFrequency, [Field("state"), Field("cpu_id"), None]),
@@ -83,6 +91,9 @@ fn system_calls() -> impl Iterator<Item = (&'static str, u16)> {
 /// Tracepoints of all tasks that `depth` asks for and this kernel has.
 pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
     let mut wanted = table("sched", SCHEDULING);
+    if depth >= Depth::Syscalls {
+        wanted.push(timer_expires());
+    }
     if depth >= Depth::Irq {
         wanted.extend(table("irq", INTERRUPTS));
         wanted.extend(vectors(&tracefs.list("events/irq_vectors").unwrap_or_default()));
@@ -103,7 +114,7 @@ fn vectors(names: &[String]) -> Vec<Tracepoint> {
             _ => return Option::None,
         };
         let arguments = [Field("vector"), Constant(2), None];
-        Some(Tracepoint { group: "irq_vectors".into(), name: name.clone(), event, arguments })
+        Some(Tracepoint { group: "irq_vectors".into(), name: name.clone(), event, arguments, filter: Option::None })
     };
     names.iter().filter_map(point).collect()
 }
@@ -118,6 +129,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
         name: format!("sys_{kind}_{name}"),
         event,
         arguments,
+        filter: Option::None,
     };
     let calls = system_calls().flat_map(|(name, _)| {
         [
@@ -134,8 +146,13 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
     if depth < Depth::Syscalls {
         return Vec::new();
     }
-    let raw =
-        |name: &str, event, arguments| Tracepoint { group: "raw_syscalls".into(), name: name.into(), event, arguments };
+    let raw = |name: &str, event, arguments| Tracepoint {
+        group: "raw_syscalls".into(),
+        name: name.into(),
+        event,
+        arguments,
+        filter: Option::None,
+    };
     vec![
         raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Second]),
         raw("sys_exit", SyscallExit, [Field("id"), Field("ret"), None]),
@@ -151,13 +168,22 @@ pub fn raw_filter() -> String {
 
 fn page_fault() -> Tracepoint {
     let arguments = [Field("address"), Field("ip"), Field("error_code")];
-    Tracepoint { group: "exceptions".into(), name: "page_fault_user".into(), event: PageFault, arguments }
+    let (group, name) = ("exceptions".into(), "page_fault_user".into());
+    Tracepoint { group, name, event: PageFault, arguments, filter: Option::None }
 }
 
 /// How long a sleep was asked for stands behind a pointer in the call's arguments; the timer tells it.
 fn timer() -> Tracepoint {
-    let arguments = [Field("softexpires"), Field("expires"), Field("mode")];
-    Tracepoint { group: "timer".into(), name: "hrtimer_start".into(), event: TimerStart, arguments }
+    let arguments = [Field("softexpires"), Field("expires"), Address("hrtimer", "mode")];
+    let (group, name) = ("timer".into(), "hrtimer_start".into());
+    Tracepoint { group, name, event: TimerStart, arguments, filter: Option::None }
+}
+
+/// It happens in an interrupt of any thread, so that it is recorded of all. By the timer's address it is known whose it was.
+fn timer_expires() -> Tracepoint {
+    let arguments = [Field("hrtimer"), Field("now"), None];
+    let (group, name) = ("timer".into(), "hrtimer_expire_entry".into());
+    Tracepoint { group, name, event: TimerExpire, arguments, filter: Some(TIMERS_OF_THREADS) }
 }
 
 fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Tracepoint> {
@@ -166,6 +192,7 @@ fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Trace
         name: name.into(),
         event,
         arguments,
+        filter: Option::None,
     };
     lines.iter().map(point).collect()
 }
@@ -190,6 +217,7 @@ enum BoundArgument {
     Constant(i64),
     Field(format::Field),
     Pair(format::Field, format::Field),
+    Address(format::Field, format::Field),
     /// The call's number, its second parameter and its third.
     Second(format::Field, format::Field, format::Field),
 }
@@ -244,6 +272,7 @@ impl Argument {
             Argument::Field(name) => BoundArgument::Field(field(name)?),
             Signed(name) => BoundArgument::Field(format::Field { signed: true, ..field(name)? }),
             Pair(first, second) => BoundArgument::Pair(field(first)?, field(second)?),
+            Address(first, second) => BoundArgument::Address(field(first)?, field(second)?),
             CallNumber => BoundArgument::Field(format.system_call_number()?.clone()),
             CallParameter(index) => match format.system_call_argument(index) {
                 Some(field) => BoundArgument::Field(field.clone()),
@@ -270,6 +299,7 @@ impl BoundArgument {
             BoundArgument::Constant(value) => Some(*value),
             BoundArgument::Field(field) => field.read(record),
             BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
+            BoundArgument::Address(first, second) => Some(first.read(record)? << 8 | second.read(record)? & 0xff),
             BoundArgument::Second(number, second, third) => {
                 let value = second.read(record)?;
                 let is_futex = number.read(record)? == libc::SYS_futex;
@@ -338,6 +368,16 @@ mod tests {
             ("sync_file_range", libc::SYS_sync_file_range),
             ("wait4", libc::SYS_wait4),
             ("waitid", libc::SYS_waitid),
+            #[cfg(target_arch = "x86_64")]
+            ("pause", libc::SYS_pause),
+            ("rt_sigsuspend", libc::SYS_rt_sigsuspend),
+            ("rt_sigtimedwait", libc::SYS_rt_sigtimedwait),
+            ("msgrcv", libc::SYS_msgrcv),
+            ("msgsnd", libc::SYS_msgsnd),
+            ("semop", libc::SYS_semop),
+            ("semtimedop", libc::SYS_semtimedop),
+            ("mq_timedreceive", libc::SYS_mq_timedreceive),
+            ("mq_timedsend", libc::SYS_mq_timedsend),
             ("sched_yield", libc::SYS_sched_yield),
             ("futex_waitv", libc::SYS_futex_waitv),
         ];

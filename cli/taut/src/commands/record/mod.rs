@@ -28,7 +28,7 @@ const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 /// the recorder are 125 to 127. Ctrl-C reaches the command; the recording stays readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --system --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
 )]
 pub struct Args {
     /// The recording to write.
@@ -38,6 +38,9 @@ pub struct Args {
     /// started with TAUT_SESSION=DIR in its environment.
     #[arg(long, conflicts_with = "command")]
     pid: Option<i32>,
+    /// Record every process of the machine; needs the full tier.
+    #[arg(long, conflicts_with_all = ["command", "pid", "tier", "profile", "session"])]
+    system: bool,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
@@ -178,10 +181,11 @@ fn done(args: &Args, recorded: &Recorded) -> Done {
 
 fn options(args: &Args) -> Result<Options> {
     let target = match (args.pid, args.command.is_empty()) {
+        _ if args.system => Target::System,
         (Some(pid), true) => Target::Pid(pid),
         (None, false) if args.wakeup => Target::Command(wakeup::beside(&args.command)?),
         (None, false) => Target::Command(args.command.clone()),
-        _ => bail!("nothing to record: add `-- COMMAND …` or `--pid PID`"),
+        _ => bail!("nothing to record: add `-- COMMAND …`, `--pid PID` or `--system`"),
     };
     let depth = match args.depth.as_str() {
         "sched" => Depth::Sched,
@@ -219,6 +223,7 @@ fn ros2(args: &Args) -> Option<String> {
 fn subject(args: &Args) -> String {
     match args.command.first() {
         Some(command) => format!("cannot record {}", command.to_string_lossy()),
+        None if args.system => "cannot record the machine".to_owned(),
         None => format!("cannot record process {}", args.pid.unwrap_or_default()),
     }
 }
@@ -268,9 +273,6 @@ fn summary(args: &Args, recorded: &Recorded, watch: Option<&flight::Watch>) -> S
 fn next(ending: &Ending, output: &str) -> String {
     match (ending.stamps + ending.ros_events, ending.kernel_events) {
         (0, 0) => "\ntaut: no stamps were recorded, so there is nothing to report".to_owned(),
-        (0, _) => {
-            format!("\ntaut: no stamps were recorded: taut report {output} shows what threads did, and no message")
-        }
         _ => format!("\ntaut: next: taut report {output}"),
     }
 }
@@ -300,7 +302,11 @@ impl Live {
         if self.quiet {
             return;
         }
-        let mut line = format!("taut: recording process {}, {} tier", started.pid, started.tier.word());
+        let subject = match started.pid {
+            0 => "the whole machine".to_owned(),
+            pid => format!("process {pid}"),
+        };
+        let mut line = format!("taut: recording {subject}, {} tier", started.tier.word());
         if !started.kernel_source.is_empty() && started.kernel_source != "none" {
             line += &format!(" ({})", started.kernel_source);
         }
