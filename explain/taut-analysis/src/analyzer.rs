@@ -1,8 +1,8 @@
 //! Conducts: records to the intake, what it finds through messages and chains to the result.
 
-use taut_points::{Counts, Found, Intake, Linked, PointId};
+use taut_points::{Counts, Found, Intake, Linked, PointId, Spans};
 use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record};
-use taut_timelines::{Futexes, Objects, Timelines};
+use taut_timelines::{Objects, Timelines};
 
 use crate::{
     context::Context,
@@ -11,6 +11,7 @@ use crate::{
     explain, figures,
     histograms::Histograms,
     line::{self, Line},
+    loops,
     messages::Messages,
     names::Names,
     notes,
@@ -95,7 +96,7 @@ impl Analyzer {
         let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
         let ending_ns = ending.as_ref().map(|ending| ending.end_monotonic_ns);
         let found = self.intake.finish(&info, ending_ns, is_recovered || !damage.is_empty());
-        let Found { mut linked, timelines, objects, holes, counts, clock_error_ns } = found;
+        let Found { mut linked, timelines, futexes, objects, holes, counts, clock_error_ns } = found;
         damage.append(&mut linked.damage);
         let (start_ns, end_ns) = span(&info, ending.as_ref(), &linked, &timelines, &self.telemetry);
         let points = std::mem::take(&mut linked.points);
@@ -107,8 +108,10 @@ impl Analyzer {
         let signals = signals_of(&mut linked, &context);
         let tracking = signals::tracking(&signals);
         let telemetry = self.telemetry.finish();
-        let messages = Messages::cut(std::mem::take(&mut linked.passes));
-        let line::Lines { chains: mut lines, alone } = line::find(&messages, &self.config, &context)?;
+        let mut passes = std::mem::take(&mut linked.passes);
+        passes.append(&mut linked.of_wakes);
+        let messages = Messages::cut(passes);
+        let line::Lines { chains: mut lines, alone } = line::find(&messages, &linked.routes, &self.config, &context)?;
         if let Some(deadline_ns) = self.config.explain.deadline_ns {
             lines.iter_mut().for_each(|line| line.deadline_ns = Some(deadline_ns));
         }
@@ -116,8 +119,8 @@ impl Analyzer {
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
         self.environment.sort();
-        let futexes = Futexes::of(&timelines, &objects);
         let mut names = Names::default();
+        let own_spans: Vec<Option<Spans>> = lines.iter().map(|line| spans_of(line, &messages)).collect();
         let mut walker = Walker {
             timelines: &timelines,
             objects: &objects,
@@ -131,7 +134,18 @@ impl Analyzer {
             busy: Default::default(),
             verbose: false,
         };
-        explain_all(&mut chains, &lines, &messages, &context, &mut walker, &self.config.explain, sink)?;
+        explain_all(&mut chains, &lines, &own_spans, &messages, &context, &mut walker, &self.config.explain, sink)?;
+        let loops = loops::of(
+            &linked.loops,
+            &chains,
+            &lines,
+            &own_spans,
+            &messages,
+            &context,
+            &mut walker,
+            &self.config.explain,
+        );
+        let waking = loops::waking(&linked.waking, &context);
         // A probe beside a program comes last, however often it woke.
         chains.sort_by(|a, b| {
             let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
@@ -153,6 +167,8 @@ impl Analyzer {
             ending,
             totals,
             chains,
+            loops,
+            waking,
             signals,
             tracking,
             telemetry,
@@ -222,12 +238,14 @@ fn trips(linked: &Linked, context: &Context<'_>) -> Option<Trips> {
 }
 
 /// What the time was spent on, chain by chain, and every row to `sink`.
-fn explain_all(
+#[expect(clippy::too_many_arguments, reason = "what is looked at, what is looked with, and where it goes")]
+fn explain_all<'a>(
     chains: &mut [Chain],
     lines: &[Line],
+    own_spans: &'a [Option<Spans>],
     messages: &Messages,
     context: &Context<'_>,
-    walker: &mut Walker<'_>,
+    walker: &mut Walker<'a>,
     wanted: &Wanted,
     mut sink: Option<&mut dyn RowSink>,
 ) -> Result<(), Error> {
@@ -238,14 +256,18 @@ fn explain_all(
         .flat_map(|(_, line)| processes_of(line, messages, context.objects))
         .collect();
     let mut refused = Vec::new();
-    for (chain, line) in chains.iter_mut().zip(lines) {
+    let all_spans = walker.spans;
+    for ((chain, line), own) in chains.iter_mut().zip(lines).zip(own_spans) {
+        walker.spans = own.as_ref().unwrap_or(all_spans);
         let sink: Option<&mut dyn RowSink> = match &mut sink {
             Some(sink) => Some(&mut **sink),
             None => None,
         };
         refused.extend(explain::explain(chain, messages, line, context, walker, wanted, &probes, sink));
     }
-    for (chain, line) in chains.iter_mut().zip(lines).filter(|_| !wanted.only_rows) {
+    walker.spans = all_spans;
+    // A loop that is found by kernel events has its own.
+    for (chain, line) in chains.iter_mut().zip(lines).filter(|(_, line)| line.kind.is_none() && !wanted.only_rows) {
         walker.verbose = false;
         chain.starts = starts::of(line, messages, context, walker);
     }
@@ -266,6 +288,13 @@ fn explain_all(
         Some(id) => Err(Error::UnknownMessage { id: *id }),
         None => Ok(()),
     }
+}
+
+/// What threads are busy with, for a chain that kernel events alone show: with its own messages.
+fn spans_of(line: &Line, messages: &Messages) -> Option<Spans> {
+    line.kind?;
+    let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
+    Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())))
 }
 
 /// Processes that stamped a line's messages.

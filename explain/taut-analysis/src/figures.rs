@@ -1,7 +1,7 @@
 //! A chain's figures: delays of hops and of the whole way, periods at points, the tail.
 
 use foldhash::HashMap;
-use taut_points::{Pass, PointId};
+use taut_points::{Pass, PointId, RouteKind};
 use taut_stats::{Distribution, histogram, percentile_curve};
 
 use crate::{
@@ -94,6 +94,7 @@ pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context<'_>) -> 
         name: line.name.clone(),
         source: line.points.first().map_or_else(Default::default, |point| context.points.source(*point)),
         declared: line.declared,
+        is_loop: matches!(line.kind, Some(RouteKind::Loop(_))),
         deadline_ns: line.deadline_ns,
         missed,
         points: points(&table, line, context),

@@ -1,7 +1,7 @@
 //! Which points make a chain: declared, or the line that most messages follow.
 
 use foldhash::{HashMap, HashSet};
-use taut_points::{Pass, PointId};
+use taut_points::{Pass, PointId, Route, RouteKind};
 
 use crate::{
     context::Context,
@@ -17,6 +17,8 @@ const SUPPORT: f64 = 0.1;
 pub(crate) struct Line {
     pub name: String,
     pub declared: bool,
+    /// What the source of its points says it is; `None` of messages that the program itself numbers.
+    pub kind: Option<RouteKind>,
     pub deadline_ns: Option<u64>,
     /// In order.
     pub points: Vec<PointId>,
@@ -53,8 +55,8 @@ struct Follow {
     applied: u64,
 }
 
-/// The declared chains, then one for each family of points that no declared chain touches.
-pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> Result<Lines, Error> {
+/// The declared chains, those that a source knows, then one for each family of points that none of them touches.
+pub(crate) fn find(messages: &Messages, routes: &[Route], config: &Config, context: &Context) -> Result<Lines, Error> {
     let paths = paths(messages, context);
     let families = families(&paths);
     let mut known: HashMap<&str, Vec<PointId>> = HashMap::default();
@@ -67,6 +69,13 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
     for chain in &config.chains {
         lines.push(declared(chain, &known, &families)?);
     }
+    for route in routes {
+        let family: HashSet<PointId> = route.points.iter().copied().collect();
+        if lines.iter().all(|line: &Line| line.family.is_disjoint(&family)) {
+            let (name, points, kind) = (route.name.clone(), route.points.clone(), Some(route.kind));
+            lines.push(Line { name, declared: false, kind, deadline_ns: None, points, family });
+        }
+    }
     for chain in &config.followed {
         lines.extend(followed(chain, &lines, &families, context));
     }
@@ -75,7 +84,7 @@ pub(crate) fn find(messages: &Messages, config: &Config, context: &Context) -> R
             continue;
         }
         let points = main_line(&paths, &family);
-        let line = |name| Line { name, declared: false, deadline_ns: None, points: points.clone(), family };
+        let line = |name| Line { name, declared: false, kind: None, deadline_ns: None, points: points.clone(), family };
         match points.as_slice() {
             [first, .., last] => {
                 // Who is stamped at one point only goes from the moment that is due to this point.
@@ -114,6 +123,7 @@ fn declared(
     Ok(Line {
         name: chain.name.clone(),
         declared: true,
+        kind: None,
         deadline_ns: chain.deadline_ns,
         points: due.into_iter().chain(points).collect(),
         family,
@@ -131,7 +141,7 @@ fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<PointId>]
     let family: HashSet<PointId> = mine.flatten().copied().collect();
     let is_free = lines.iter().all(|line| line.family.is_disjoint(&family));
     let (name, deadline_ns) = (chain.name.clone(), chain.deadline_ns);
-    (is_free && !family.is_empty()).then_some(Line { name, declared: false, deadline_ns, points, family })
+    (is_free && !family.is_empty()).then_some(Line { name, declared: false, kind: None, deadline_ns, points, family })
 }
 
 fn hint(point: &str, known: &HashMap<&str, Vec<PointId>>) -> String {

@@ -94,12 +94,6 @@ pub(crate) fn of_recording(
     }
     if lines.is_empty() && totals.stamps + totals.ros_events > 0 {
         notes.push("no message passed two points, so there is no chain".to_owned());
-    } else if lines.is_empty() && totals.kernel_events > 0 {
-        notes.push(format!(
-            "the recording has {} kernel events, and neither stamps nor ROS 2 events: it shows what threads and CPUs did, and no \
-             message; stamp the program's messages for chains",
-            totals.kernel_events
-        ));
     }
     notes
 }

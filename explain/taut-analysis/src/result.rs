@@ -22,6 +22,10 @@ pub struct Analysis {
     pub totals: Totals,
     /// One entry for each chain, most messages first.
     pub chains: Vec<Chain>,
+    /// Threads that wait for the same thing again and again, in order of their first activation.
+    pub loops: Vec<crate::Loop>,
+    /// The other threads that are woken, most wakes first.
+    pub waking: Vec<crate::WakingThread>,
     /// Values over time, by name.
     pub signals: Vec<Signal>,
     /// Pairs of a commanded and an actual signal.
@@ -102,6 +106,8 @@ pub struct Chain {
     pub source: SourceKind,
     /// True when declared in taut.toml, false when inferred.
     pub declared: bool,
+    /// Whether its messages are activations of the loop of its name.
+    pub is_loop: bool,
     /// Deadline of taut.toml, end to end.
     pub deadline_ns: Option<u64>,
     /// Messages over the deadline among the completed; `None` without a deadline.

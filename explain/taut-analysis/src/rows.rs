@@ -1,13 +1,15 @@
 //! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
 //! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, hash::BuildHasher};
+
+use foldhash::fast::FixedState;
 
 use taut_points::Pass;
 use taut_timelines::{Objects, ThreadState, Timelines};
 
 use crate::{
-    Cause, Chain,
+    Cause, Chain, SourceKind,
     context::Context,
     line::Line,
     messages::Message,
@@ -57,6 +59,9 @@ pub struct MessageRow<'a> {
     pub nth: u64,
     /// Its id as stamped.
     pub id: u64,
+    /// The same in each analysis of a stretch of the recording that holds the message: its id, where the program says that; else
+    /// it comes from its chain and its start.
+    pub identity: u64,
     /// Its first stamp.
     pub start_ns: u64,
     /// Its last stamp, or its outcome.
@@ -142,6 +147,8 @@ pub struct StateRow<'a> {
 pub(crate) struct Teller<'a> {
     chain: &'a Chain,
     fates: Fates<'a>,
+    /// Of the chain's name, where its messages have no ids of their own.
+    name_hash: Option<u64>,
     sink: &'a mut dyn RowSink,
 }
 
@@ -154,7 +161,9 @@ impl<'a> Teller<'a> {
         sink: &'a mut dyn RowSink,
     ) -> Teller<'a> {
         let fates = Fates::new(context, line, all, &chain.end_to_end.distribution, &chain.whole_life.distribution);
-        Teller { chain, fates, sink }
+        let is_numbered = chain.source != SourceKind::Wakes;
+        let name_hash = (!is_numbered).then(|| FixedState::default().hash_one(&chain.name));
+        Teller { chain, fates, name_hash, sink }
     }
 
     /// The chain's nth message, `None` if it is not to be explained.
@@ -181,6 +190,7 @@ impl<'a> Teller<'a> {
             chain: &self.chain.name,
             nth,
             id: passage.id,
+            identity: self.name_hash.map_or(passage.id, |hash| hash.wrapping_add(stamps[0].time_ns)),
             start_ns: stamps[0].time_ns,
             end_ns: message.last_ns.max(stamps[0].time_ns),
             way_ns: passage.is_whole(self.chain.points.len()).then(|| passage.total_ns()),

@@ -7,7 +7,7 @@ use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row, RowSink};
 
 use crate::state::{Figures, Hop};
 
-/// Messages that were counted, by id, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
+/// Messages that were counted, by identity, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
 /// chain they are of, so a chain that is found anew counts nobody twice.
 #[derive(Default)]
 pub struct Counted {
@@ -32,7 +32,7 @@ impl Counted {
         if message.outcome == "in_flight" || message.end_ns > until_ns {
             return false;
         }
-        let end_ns = self.ends.entry(message.id).or_insert(0);
+        let end_ns = self.ends.entry(message.identity).or_insert(0);
         // What is left of a message in a later window does not begin after the end that it had.
         let is_new = message.start_ns > *end_ns && self.begins_ns.is_none_or(|begins_ns| message.end_ns > begins_ns);
         *end_ns = message.end_ns.max(*end_ns);

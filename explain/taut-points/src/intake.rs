@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 use taut_recording::{Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, LostWhat, Record, StampBatch};
-use taut_timelines::{Builder, Loss, Objects, Timelines};
+use taut_timelines::{Builder, Futexes, Loss, Objects, Timelines};
 
 use crate::{
     clocks::Clocks,
@@ -66,6 +66,8 @@ pub struct Found {
     pub linked: Linked,
     /// What threads and CPUs did.
     pub timelines: Timelines,
+    /// Which waits are for locks.
+    pub futexes: Futexes,
     /// Threads, locks, descriptors.
     pub objects: Objects,
     /// Stretches in which passes may be missing, ascending without overlaps.
@@ -134,10 +136,12 @@ impl Intake {
             self.objects.lock(lock.pid, lock.address, lock.size, points.name(PointId::of_name(lock.name)));
         }
         let timelines = self.builder.finish(architecture(info));
+        let futexes = Futexes::of(&timelines, &self.objects);
         let mut linked = Linked { points, ..Linked::default() };
         let scene = Scene {
             objects: &self.objects,
             timelines: &timelines,
+            futexes: &futexes,
             clocks: &self.clocks,
             realtime_offset_ns: i128::from(info.start_realtime_ns) - i128::from(info.start_monotonic_ns),
             until_ns: ending_ns.unwrap_or(0).max(timelines.end_ns),
@@ -154,7 +158,15 @@ impl Intake {
         let passes = if self.counts.kernel_events > 0 { linked.passes.as_slice() } else { &[] };
         linked.spans.settle(passes, holes);
         let clock_error_ns = self.clocks.error_ns(&linked.counters);
-        Found { linked, timelines, objects: self.objects, holes: stretches, counts: self.counts, clock_error_ns }
+        Found {
+            linked,
+            timelines,
+            futexes,
+            objects: self.objects,
+            holes: stretches,
+            counts: self.counts,
+            clock_error_ns,
+        }
     }
 
     fn stamps(&mut self, batch: &StampBatch) {

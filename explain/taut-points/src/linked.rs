@@ -7,6 +7,7 @@ use taut_recording::Histogram;
 use crate::{
     hold::Holds,
     point::{Pass, PointId, Points},
+    route::{Loop, Route, WakingThread},
     span::Spans,
 };
 
@@ -17,6 +18,15 @@ pub struct Linked {
     pub points: Points,
     /// In any order.
     pub passes: Vec<Pass>,
+    /// Chains that a source knows; what passes points of none of them is inferred.
+    pub routes: Vec<Route>,
+    /// Passes of messages that follow from kernel events alone: each of their chains has its own, so that they say nothing of
+    /// what a thread was busy with for messages of another one.
+    pub of_wakes: Vec<Pass>,
+    /// Threads that are loops by what kernel events show.
+    pub loops: Vec<Loop>,
+    /// The other threads that are woken.
+    pub waking: Vec<WakingThread>,
     /// What threads were busy with.
     pub spans: Spans,
     /// Why messages could not go on.

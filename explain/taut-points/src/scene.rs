@@ -1,6 +1,6 @@
 //! What a source may look at when it links.
 
-use taut_timelines::{Objects, Timelines};
+use taut_timelines::{Futexes, Objects, Timelines};
 
 use crate::clocks::Clocks;
 
@@ -11,6 +11,8 @@ pub struct Scene<'a> {
     pub objects: &'a Objects,
     /// What threads and CPUs did.
     pub timelines: &'a Timelines,
+    /// Which waits are for locks.
+    pub futexes: &'a Futexes,
     /// Times of counters.
     pub clocks: &'a Clocks,
     /// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.

@@ -8,6 +8,8 @@ pub enum SourceKind {
     Stamps,
     /// ROS 2 events.
     Ros,
+    /// Kernel events alone: threads that wait and wake each other.
+    Wakes,
 }
 
 impl SourceKind {
@@ -16,6 +18,7 @@ impl SourceKind {
         match self {
             SourceKind::Stamps => "stamps",
             SourceKind::Ros => "ros",
+            SourceKind::Wakes => "wakes",
         }
     }
 }

@@ -78,6 +78,14 @@ impl Spans {
         self.holes = holes;
     }
 
+    /// Of these messages alone, for a chain whose threads are at others, too.
+    pub fn of_messages(passes: impl Iterator<Item = Pass>) -> Spans {
+        let mut spans = Spans::default();
+        let passes: Vec<Pass> = passes.collect();
+        spans.settle(&passes, Vec::new());
+        spans
+    }
+
     /// Whether no thread stamped anything that this holds.
     pub fn is_empty(&self) -> bool {
         self.stamps.is_empty() && self.work.is_empty()

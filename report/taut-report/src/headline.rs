@@ -13,6 +13,10 @@ const LATE: u64 = 20;
 /// What happened, in two or three short sentences about the largest chain; first that the program failed, if it did.
 pub fn headline(analysis: &Analysis) -> String {
     let mut sentences: Vec<String> = failure(analysis).into_iter().collect();
+    if let Some(loops) = crate::loops::headline(analysis) {
+        sentences.push(loops);
+        return sentences.join(" ");
+    }
     match analysis.chains.first() {
         None => sentences.push(without_chains(analysis)),
         Some(chain) => {
@@ -139,7 +143,7 @@ pub(crate) fn capital(sentence: &str) -> String {
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
 }
 
-fn lateness(chain: &Chain) -> String {
+pub(crate) fn lateness(chain: &Chain) -> String {
     let d = &chain.end_to_end.distribution;
     let ends = match (chain.points.first(), chain.points.last()) {
         (Some(first), Some(last)) => format!("from {} to {}", first.name, last.name),

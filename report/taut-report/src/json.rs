@@ -8,7 +8,10 @@ use serde::Serialize;
 use taut_analysis as found;
 use taut_stats::Distribution;
 
-use crate::{Named, json_explained as explained};
+use crate::{
+    Named, json_explained as explained,
+    loops::{self, JsonLoop, JsonThread},
+};
 
 /// Of every JSON form; raised when a field is renamed, removed, or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -46,6 +49,10 @@ struct Report {
     recording: Recording,
     /// Most messages first.
     chains: Vec<Chain>,
+    /// Threads that wait for the same thing again and again, as kernel events show; in order of their first activation.
+    loops: Vec<JsonLoop>,
+    /// The other threads that are woken, most wakes first.
+    waking_threads: Vec<JsonThread>,
     /// Values over time, by name.
     signals: Vec<Signal>,
     /// How far NAME.actual was from NAME.commanded.
@@ -62,6 +69,8 @@ struct Report {
     damage: Vec<String>,
     /// What one must know to trust the figures.
     notes: Vec<String>,
+    /// What would say more than a recording of a program without stamps does; null where it has some.
+    next_step: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -181,9 +190,11 @@ struct Host {
 #[derive(Serialize, JsonSchema)]
 struct Chain {
     name: String,
-    /// Where its points are from: "stamps" or "ros".
+    /// Where its points are from: "stamps", "ros", or "wakes": kernel events alone.
     source: &'static str,
     declared: bool,
+    /// Whether its messages are activations of the loop of its name.
+    is_loop: bool,
     deadline_ns: Option<u64>,
     missed: Option<u64>,
     messages: u64,
@@ -387,6 +398,8 @@ fn report(named: &Named<'_>) -> Report {
         headline: crate::headline(analysis),
         recording: recording(analysis),
         chains: analysis.chains.iter().map(chain).collect(),
+        loops: analysis.loops.iter().map(loops::json).collect(),
+        waking_threads: analysis.waking.iter().map(loops::json_thread).collect(),
         signals: analysis.signals.iter().map(signal).collect(),
         tracking: analysis.tracking.iter().map(tracking).collect(),
         telemetry: analysis.telemetry.iter().map(telemetry).collect(),
@@ -400,6 +413,7 @@ fn report(named: &Named<'_>) -> Report {
         }),
         damage: analysis.damage.clone(),
         notes: analysis.notes.clone(),
+        next_step: loops::next_step(analysis),
     }
 }
 
@@ -446,6 +460,7 @@ fn chain(chain: &found::Chain) -> Chain {
         name: chain.name.clone(),
         source: chain.source.word(),
         declared: chain.declared,
+        is_loop: chain.is_loop,
         deadline_ns: chain.deadline_ns,
         missed: chain.missed,
         messages: chain.messages,

@@ -19,6 +19,7 @@ mod json_explained;
 mod lab;
 pub mod layouts;
 mod log;
+mod loops;
 mod markdown;
 mod points;
 mod probe;

@@ -19,11 +19,19 @@ pub fn markdown(named: Named<'_>) -> String {
     for damage in &analysis.damage {
         out += &format!("> **Damaged:** {}\n\n", cell(damage));
     }
+    let loops = crate::loops::markdown(analysis, cell);
+    let is_unmodified = crate::loops::is_unmodified(analysis);
+    if is_unmodified {
+        out += &loops;
+    }
     let (told, listed) = points::told_and_listed(analysis);
     for chain in told {
         out += &section(chain);
     }
     out += &short_chains(&listed);
+    if !is_unmodified {
+        out += &loops;
+    }
     out += &periods(analysis);
     out += &histograms(analysis);
     out += &signals(analysis);
@@ -37,7 +45,7 @@ pub fn markdown(named: Named<'_>) -> String {
         out += &format!(" · git {}", cell(&info.git_revision));
     }
     out += &format!(" · {} · {} · taut {}</sub>\n", cell(&info.cpu), cell(&info.kernel), cell(&info.taut_version));
-    for note in &analysis.notes {
+    for note in analysis.notes.iter().chain(crate::loops::next_step(analysis).iter()) {
         out += &format!("\n- {}\n", cell(note));
     }
     out

@@ -16,6 +16,7 @@ const LIST_MIN: usize = 4;
 const SHORT_MAX: usize = 2;
 
 /// The chains that have a section each, and the short ones that are lines of one table, since nothing but delays is known of them.
+/// Loops have a table of their own.
 pub(crate) fn told_and_listed(analysis: &Analysis) -> (Vec<&Chain>, Vec<&Chain>) {
     let is_short = |chain: &&Chain| {
         let is_blind = chain.explained.causes.iter().all(|share| share.cause == Cause::Unknown);
@@ -28,8 +29,9 @@ pub(crate) fn told_and_listed(analysis: &Analysis) -> (Vec<&Chain>, Vec<&Chain>)
             && ended.dropped.is_empty()
             && ended.double == 0
     };
-    let (listed, told): (Vec<&Chain>, Vec<&Chain>) = analysis.chains.iter().partition(is_short);
-    if listed.len() < LIST_MIN { (analysis.chains.iter().collect(), Vec::new()) } else { (told, listed) }
+    let chains = || analysis.chains.iter().filter(|chain| !chain.is_loop);
+    let (listed, told): (Vec<&Chain>, Vec<&Chain>) = chains().partition(is_short);
+    if listed.len() < LIST_MIN { (chains().collect(), Vec::new()) } else { (told, listed) }
 }
 
 /// A hop's figures, its name apart; at the end the chain's messages that did not pass it.
@@ -41,7 +43,8 @@ pub(crate) fn hop_row(chain: &Chain, hop: &Hop) -> [String; 6] {
 
 /// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops.
 pub(crate) fn ends(analysis: &Analysis) -> Vec<&Point> {
-    let of_chains = analysis.chains.iter().flat_map(|chain| match chain.points.as_slice() {
+    let chains = analysis.chains.iter().filter(|chain| !chain.is_loop);
+    let of_chains = chains.flat_map(|chain| match chain.points.as_slice() {
         [first, .., last] => vec![first, last],
         other => other.iter().collect(),
     });

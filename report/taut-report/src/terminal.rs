@@ -28,11 +28,19 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     for damage in &analysis.damage {
         out += &format!("{} {}\n", style.bold("damaged:"), wrap(damage, 89));
     }
+    let loops = crate::loops::terminal(analysis, style);
+    let is_unmodified = crate::loops::is_unmodified(analysis);
+    if is_unmodified {
+        out += &loops;
+    }
     let (told, listed) = points::told_and_listed(analysis);
     for chain in told {
         out += &section(chain, style);
     }
     out += &short_chains(&listed, style);
+    if !is_unmodified {
+        out += &loops;
+    }
     out += &periods(analysis, style);
     out += &histograms(analysis, style);
     if !analysis.signals.is_empty() {
@@ -50,6 +58,9 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
         for note in &analysis.notes {
             out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
         }
+    }
+    if let Some(next) = crate::loops::next_step(analysis) {
+        out += &format!("\n{} {}\n", style.dim("next:"), wrap(&next, 92).replace('\n', "\n      "));
     }
     out
 }

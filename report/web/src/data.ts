@@ -56,7 +56,7 @@ export interface MessagePath {
   lanes: { thread: string; states: [from: number, to: number, state: string][] }[];
 }
 export interface Chain {
-  name: string; source: "stamps" | "ros"; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
+  name: string; source: "stamps" | "ros" | "wakes"; is_loop: boolean; declared: boolean; deadline_ns: Ns | null; missed: number | null; messages: number;
   end_to_end: Delay; whole_life: Delay; hops: Hop[]; points: Point[];
   startup: { messages: number; until_ns: Ns; max_ns: Ns; sentence: string } | null;
   outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
@@ -65,6 +65,11 @@ export interface Chain {
   tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns; selected: "tail" | "deadline" | "above" | "none" };
   causes: CauseShare[]; by_cause: CauseShare[]; modes: Mode[]; responsible: Party[]; hypotheses: Hypothesis[]; predictions: Prediction[]; recommendations: Recommendation[];
   worst?: MessagePath[];
+}
+/** A thread that waits for the same thing again and again; `sentence` says how it was found. */
+export interface Loop {
+  name: string; thread: string; process: string; period_ns: Ns; activations: number;
+  release_latency: Figures; response_time: Figures; cpu_time: Figures; overruns: number | null; skipped: number | null; sentence: string;
 }
 export interface Signal {
   name: string; n: number; min: number | null; max: number | null; last: number | null;
@@ -80,8 +85,9 @@ export interface Telemetry {
 export interface Profile { samples: number; lost_samples: number; svg: string; sentence: string }
 export interface Report {
   kind: "report"; name: string; headline: string; chains: Chain[];
+  loops: Loop[]; waking_threads: { thread: string; wakes: number; waits_for: string }[];
   signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
-  telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[];
+  telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[]; next_step: string | null;
   recording: {
     duration_s: number; stamps: number; lost_stamps: number; ros_events: number; lost_ros_events: number; kernel_events: number; lost_kernel_events: number;
     lost_stamps_is_estimate: boolean; lost_ros_events_is_estimate: boolean; lost_kernel_events_is_estimate: boolean;

@@ -13,6 +13,7 @@ import type { GuardReplay } from "./guard-data";
 import { breakPage, labPage } from "./lab";
 import type { Broken, Lab } from "./lab-data";
 import { worstMessages } from "./lanes";
+import { loopSection } from "./loops";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { probePage } from "./probe";
 import type { Probe } from "./probe-data";
@@ -47,18 +48,22 @@ function origin({ name, recording: { command, hosts } }: Report): string {
 
 function page(report: Report, at: number): HTMLElement {
   const r = report.recording;
+  const isUnmodified = report.chains.every((chain) => chain.source === "wakes");
   const warn = [...report.damage.map((text) => `Damaged: ${text}.`), ...report.notes];
   return h("div", { class: "report", id: reportId(at) },
     h("header", {},
       h("p", { class: "kicker" }, h("b", {}, "taut"), ` ${report.name} · ${r.duration_s.toFixed(1)} s · ${r.stamps === 0 && r.ros_events > 0 ? `${f.count(r.ros_events)} ROS 2 events` : `${f.count(r.stamps)} stamps`} · ${r.tier} tier`),
       h("p", { class: "headline" }, report.headline),
       warn.length > 0 && h("ul", { class: "notes" }, ...warn.map((text) => h("li", {}, text)))),
+    isUnmodified && loopSection(report),
     ...report.chains.map(chainSections),
+    !isUnmodified && loopSection(report),
     report.points.length > 0 && section("Points of no chain", pointTable(report.points)),
     report.histograms.length > 0 && section("Distributions without messages", histogramTable(report.histograms)),
     signalSection(report),
     telemetrySection(report),
     report.profile && section("Where CPU time went", flameGraph(report.profile, report.name)),
+    report.next_step && h("p", { class: "aside" }, h("strong", {}, "Next: "), report.next_step, "."),
     section("How this was measured", measured(report)),
     section("Reproduce", h("pre", {}, `${origin(report)}taut report ${f.shell([report.name])} --format html -o report.html`)));
 }

@@ -1,0 +1,226 @@
+//! Loops that kernel events show: how steady they are, how late they start, and what that time is spent on.
+
+use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
+use taut_stats::Distribution;
+
+use crate::{
+    CauseShare, Chain, context::Context, explain, figures, line::Line, messages::Messages, options::Wanted,
+    walk::Walker,
+};
+
+/// A thread that waits for the same thing again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Loop {
+    /// Its thread's name without a number, and what it waits for: "ctrl timer 1 ms".
+    pub name: String,
+    /// "comm/tid".
+    pub thread: String,
+    /// The main thread of its process, "comm/tid".
+    pub process: String,
+    /// How it was found.
+    pub found: LoopFound,
+    /// By the timer, or the median time between two starts.
+    pub period_ns: u64,
+    /// How often it ran.
+    pub activations: u64,
+    /// Activations of which events are missing; they are in no figure.
+    pub left_out: u64,
+    /// From one start to the next.
+    pub period: Distribution,
+    /// |time between two starts − period|.
+    pub period_jitter: Distribution,
+    /// From the release (the timer's moment, or the wake) to the start; without activations where no release is known.
+    pub release_latency: Distribution,
+    /// From the release, or the start where that is not known, until it waits again.
+    pub response_time: Distribution,
+    /// On a CPU from start until it waits again.
+    pub cpu_time: Distribution,
+    /// Activations that were not done at the next release; `None` where no release is known.
+    pub overruns: Option<u64>,
+    /// Releases of its schedule that it did not wait for: it went on to a later one, or ran on without sleeping. `None` without a
+    /// schedule.
+    pub skipped: Option<u64>,
+    /// The chain that its thread is part of.
+    pub chain: Option<String>,
+    /// Above which release latency its late starts begin, and by which quantile.
+    pub late_above: Option<(f64, u64)>,
+    /// What late starts exceed typical ones by, largest first; shares sum to 1.
+    pub late_by: Vec<CauseShare>,
+}
+
+/// How a loop was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LoopFound {
+    /// A timer keeps to a schedule.
+    #[default]
+    AbsoluteTimer,
+    /// It sleeps for this time, again and again.
+    RelativeTimer {
+        /// Median of what was asked for.
+        asked_ns: u64,
+    },
+    /// A thread wakes it.
+    WokenBy {
+        /// "comm/tid" of the one that does so most.
+        thread: String,
+        /// How many activations are its.
+        activations: u64,
+    },
+    /// It runs at steady intervals, and nothing says why.
+    Guessed {
+        /// Four fifths of the intervals are within this of the period.
+        error_ns: u64,
+    },
+}
+
+impl LoopFound {
+    /// The word in files.
+    pub fn word(&self) -> &'static str {
+        match self {
+            LoopFound::AbsoluteTimer => "absolute_timer",
+            LoopFound::RelativeTimer { .. } => "relative_timer",
+            LoopFound::WokenBy { .. } => "woken_by",
+            LoopFound::Guessed { .. } => "guessed",
+        }
+    }
+}
+
+/// A thread that is woken again and again, and is no loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WakingThread {
+    /// "comm/tid".
+    pub thread: String,
+    /// The main thread of its process, "comm/tid".
+    pub process: String,
+    /// How often a wait of it ended.
+    pub wakes: u64,
+    /// Where it waited longest: "futex", "recv udp:5005".
+    pub waits_for: String,
+}
+
+/// The figures of all loops.
+#[expect(clippy::too_many_arguments, reason = "what is looked at, and what is looked with")]
+pub(crate) fn of<'a>(
+    loops: &[taut_points::Loop],
+    chains: &[Chain],
+    lines: &[Line],
+    own_spans: &'a [Option<Spans>],
+    messages: &Messages,
+    context: &Context<'_>,
+    walker: &mut Walker<'a>,
+    wanted: &Wanted,
+) -> Vec<Loop> {
+    let mut all = Vec::new();
+    for (at, found) in loops.iter().enumerate() {
+        let mut one = figures_of(found, context);
+        let line = lines.iter().position(|line| line.kind == Some(RouteKind::Loop(at)));
+        match line {
+            Some(line) if !wanted.only_rows => {
+                let spans = own_spans[line].as_ref().unwrap_or(walker.spans);
+                one.chain = Some(lines[line].name.clone());
+                late_starts(&mut one, &lines[line], spans, messages, context, walker);
+            }
+            _ => one.chain = chain_of(&one.thread, chains),
+        }
+        all.push(one);
+    }
+    all
+}
+
+/// The other threads.
+pub(crate) fn waking(threads: &[taut_points::WakingThread], context: &Context<'_>) -> Vec<WakingThread> {
+    let named = |of: &taut_points::WakingThread| WakingThread {
+        thread: context.thread(of.thread).into_owned(),
+        process: context.objects.process(of.thread),
+        wakes: of.wakes,
+        waits_for: of.waits_for.clone(),
+    };
+    threads.iter().map(named).collect()
+}
+
+/// The chain of the program's own that the thread is part of, of several the one with most messages.
+fn chain_of(thread: &str, chains: &[Chain]) -> Option<String> {
+    let has = |chain: &&Chain| chain.points.iter().any(|point| point.threads.iter().any(|of| of == thread));
+    chains.iter().filter(has).max_by_key(|chain| chain.messages).map(|chain| chain.name.clone())
+}
+
+fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
+    let all = &of.activations;
+    let is_relative = matches!(of.evidence, LoopEvidence::RelativeTimer { .. });
+    let known = |one: &Activation| one.release_ns.unwrap_or(one.start_ns);
+    let periods: Vec<u64> = all.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].start_ns)).collect();
+    let jitter: Vec<u64> = periods.iter().map(|period| period.abs_diff(of.period_ns)).collect();
+    let latency: Vec<u64> = all.iter().filter_map(|one| Some(one.start_ns.saturating_sub(one.release_ns?))).collect();
+    let response: Vec<u64> = all.iter().map(|one| one.done_ns.saturating_sub(known(one))).collect();
+    let cpu: Vec<u64> = all.iter().filter_map(|one| one.cpu_ns).collect();
+    // The next release of a schedule is known, also where the program did not wait for it.
+    let is_late = |one: &&Activation| {
+        one.release_ns.is_some_and(|release_ns| one.done_ns.saturating_sub(release_ns) > of.period_ns)
+    };
+    let is_busy = |pair: &&[Activation]| pair[1].release_ns.is_some_and(|release_ns| pair[0].done_ns > release_ns);
+    let overruns = match of.evidence {
+        LoopEvidence::AbsoluteTimer => all.iter().filter(is_late).count() as u64,
+        _ => all.windows(2).filter(is_busy).count() as u64,
+    };
+    Loop {
+        name: of.name.clone(),
+        thread: context.thread(of.thread).into_owned(),
+        process: context.objects.process(of.thread),
+        found: match of.evidence {
+            LoopEvidence::AbsoluteTimer => LoopFound::AbsoluteTimer,
+            LoopEvidence::RelativeTimer { asked_ns } => LoopFound::RelativeTimer { asked_ns },
+            LoopEvidence::WokenBy { thread, activations } => {
+                LoopFound::WokenBy { thread: context.thread(thread).into_owned(), activations }
+            }
+            LoopEvidence::Guessed { error_ns } => LoopFound::Guessed { error_ns },
+        },
+        period_ns: of.period_ns,
+        activations: all.len() as u64,
+        left_out: of.left_out,
+        period: distribution(&periods),
+        period_jitter: distribution(&jitter),
+        overruns: (!latency.is_empty() && !is_relative).then_some(overruns),
+        skipped: matches!(of.evidence, LoopEvidence::AbsoluteTimer).then_some(of.skipped),
+        release_latency: distribution(&latency),
+        response_time: distribution(&response),
+        cpu_time: distribution(&cpu),
+        ..Loop::default()
+    }
+}
+
+fn distribution(in_time_order: &[u64]) -> Distribution {
+    let mut sorted = in_time_order.to_vec();
+    sorted.sort_unstable();
+    Distribution::of(in_time_order, &sorted)
+}
+
+/// What the latest starts waited for: the tail of release to start alone, whatever the activations took afterwards.
+fn late_starts<'a>(
+    of: &mut Loop,
+    line: &Line,
+    spans: &'a Spans,
+    messages: &Messages,
+    context: &Context<'_>,
+    walker: &mut Walker<'a>,
+) {
+    let points: Vec<PointId> = line.points.iter().copied().take(2).collect();
+    if of.release_latency.n == 0 || !points.first().is_some_and(|first| first.is_due()) {
+        return;
+    }
+    let starts = Line {
+        name: line.name.clone(),
+        declared: false,
+        kind: line.kind,
+        deadline_ns: None,
+        points,
+        family: line.family.clone(),
+    };
+    let mut chain = figures::chain(messages, &starts, context);
+    let all_spans = std::mem::replace(&mut walker.spans, spans);
+    let wanted = Wanted { worst: 0, ..Wanted::default() };
+    explain::explain(&mut chain, messages, &starts, context, walker, &wanted, &[], None);
+    walker.spans = all_spans;
+    let explained = chain.explained;
+    of.late_above = explained.tail_quantile.map(|quantile| (quantile, explained.tail_limit_ns));
+    of.late_by = explained.causes;
+}

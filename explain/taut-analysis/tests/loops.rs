@@ -1,0 +1,323 @@
+//! Loops and wake chains of threads that stamp nothing, in small scenes.
+
+use taut_analysis::{Analysis, Cause, LoopFound, SourceKind, Wanted};
+use taut_recording::{KernelEvent, Lost, LostWhat};
+
+mod scene;
+
+use scene::*;
+
+/// Threads of scenes.
+const CTRL: i32 = 10;
+const BRIDGE: i32 = 20;
+const HOG: i32 = 30;
+/// Flag of clock_nanosleep.
+const ABSTIME: i64 = 1;
+/// An address of a timer in the kernel, and what remains of it in a recording.
+const TIMER: i64 = 0x00ff_8880_0123_4500;
+/// µs.
+const PERIOD: u64 = 1_000;
+
+fn new() -> Scene {
+    let mut scene = Scene::new();
+    scene.threads.clear();
+    scene.thread(CTRL, CTRL, "ctrl", true);
+    scene.thread(BRIDGE, BRIDGE, "bridge", true);
+    scene.thread(HOG, HOG, "hog", false);
+    scene.switch(0, 0, 0, R, CTRL).switch(1, 0, HOG, R, 0);
+    scene
+}
+
+/// The timer fires on CPU 0, in an interrupt of that thread.
+fn fires(scene: &mut Scene, us: u64, current: i32) {
+    let args = [TIMER, (us * US) as i64 - 500, 0];
+    scene.events.push((0, us * US, KernelEvent::TimerExpire, IRQ, current, args));
+}
+
+/// CTRL sleeps on CPU 0 from `from` until `asked`, is woken by its timer at `woken` and runs at `runs`; its call returns 2 µs later.
+fn sleep_until(scene: &mut Scene, from: u64, asked: u64, woken: u64, runs: u64) {
+    let asked_ns = (asked * US) as i64;
+    scene.enter(0, from, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME);
+    scene.event(0, from + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8]);
+    scene.switch(0, from + 2, CTRL, S, 0);
+    fires(scene, woken - 1, 0);
+    scene.wake(0, woken, 0, IRQ, CTRL);
+    if runs > woken + 20 {
+        scene.switch(0, woken + 3, 0, R, HOG).switch(0, runs, HOG, R, CTRL);
+    } else {
+        scene.switch(0, runs, 0, R, CTRL);
+    }
+    scene.exit(0, runs + 2, CTRL, libc::SYS_clock_nanosleep);
+}
+
+/// Of so many periods, with a start 10 µs after each release but for those in `late`, and 100 µs of work.
+fn periodic(scene: &mut Scene, periods: u64, late: &[(u64, u64)]) {
+    let mut free = 100;
+    for k in 1..=periods {
+        let release = k * PERIOD;
+        let delay = late.iter().find(|(at, _)| *at == k).map_or(8, |(_, delay)| *delay);
+        sleep_until(scene, free, release, release + 5, release + delay);
+        free = release + delay + 102;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+}
+
+fn analyse(scene: &Scene) -> Analysis {
+    scene.analyse(Wanted { worst: 0, ..Wanted::default() })
+}
+
+#[test]
+fn a_loop_by_its_timer_has_exact_releases() {
+    let mut scene = new();
+    periodic(&mut scene, 100, &[(40, 308)]);
+    let analysis = analyse(&scene);
+    let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
+    assert_eq!(
+        (of.name.as_str(), of.thread.as_str(), &of.found),
+        ("ctrl timer 1 ms", "ctrl/10", &LoopFound::AbsoluteTimer)
+    );
+    assert_eq!((of.period_ns, of.activations, of.overruns, of.skipped), (PERIOD * US, 100, Some(0), Some(0)));
+    let late = &of.release_latency;
+    assert_eq!((late.n, late.p50_ns, late.max_ns), (100, Some(10 * US), Some(310 * US)));
+    assert_eq!((of.response_time.p50_ns, of.response_time.max_ns), (Some(110 * US), Some(410 * US)));
+    assert_eq!(of.cpu_time.max_ns, Some(100 * US));
+    let [chain] = analysis.chains.as_slice() else { panic!("a loop is a chain") };
+    assert_eq!((chain.name.as_str(), chain.is_loop, chain.messages), ("ctrl timer 1 ms", true, 100));
+    assert_eq!(of.chain.as_deref(), Some("ctrl timer 1 ms"));
+}
+
+#[test]
+fn what_makes_the_late_starts_late_is_named() {
+    let mut scene = new();
+    let late: Vec<(u64, u64)> = (1..=20).map(|n| (n * 97, 308 + n)).collect();
+    periodic(&mut scene, 2_000, &late);
+    let of = &analyse(&scene).loops[0];
+    let (quantile, limit_ns) = of.late_above.unwrap();
+    assert!(quantile >= 0.99 && limit_ns >= 10 * US, "{quantile} {limit_ns}");
+    let first = &of.late_by[0];
+    assert_eq!((first.cause, first.detail.as_str()), (Cause::Wakeup, "by hog/30"));
+    assert!(first.tail_share > 0.9, "{:?}", of.late_by);
+}
+
+#[test]
+fn an_activation_that_is_busy_at_the_next_release_overruns() {
+    let mut scene = new();
+    // It starts so late that it is not done by its next release, at which it sleeps no more than its timer takes to fire.
+    let mut free = 100;
+    for k in 1..=60u64 {
+        let release = k * PERIOD;
+        let from = free;
+        let woken = release.max(from + 3) + 5;
+        let delay = if k == 30 { 950 } else { 3 };
+        sleep_until(&mut scene, from, release, woken, woken + delay);
+        free = woken + delay + 102;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!((of.activations, of.overruns, of.skipped), (60, Some(1), Some(0)));
+}
+
+#[test]
+fn releases_at_which_a_loop_does_not_start_are_counted() {
+    let mut scene = new();
+    let mut free = 100;
+    for k in (1..=100u64).filter(|k| k % 25 != 0) {
+        let release = k * PERIOD;
+        sleep_until(&mut scene, free, release, release + 5, release + 8);
+        free = release + 110;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!((of.activations, of.skipped), (96, Some(3)));
+}
+
+/// After each release CTRL works, writes to a pipe that BRIDGE reads on CPU 1, and BRIDGE works for 30 µs.
+fn passed_on(scene: &mut Scene, periods: u64, stamped: bool) {
+    let (mut free, mut ready) = (100, 100);
+    for k in 1..=periods {
+        let release = k * PERIOD;
+        scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+        sleep_until(scene, free, release, release + 5, release + 8);
+        scene.enter(0, release + 50, CTRL, libc::SYS_write, 4, 0);
+        scene.wake(0, release + 52, CTRL, 0, BRIDGE);
+        scene.exit(0, release + 54, CTRL, libc::SYS_write);
+        scene.switch(1, release + 60, 0, R, BRIDGE);
+        scene.exit(1, release + 61, BRIDGE, libc::SYS_read);
+        if stamped {
+            scene.stamp(CTRL, release + 12, k, "ctrl.start").stamp(CTRL, release + 49, k, "ctrl.sent");
+        }
+        (free, ready) = (release + 110, release + 91);
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+}
+
+#[test]
+fn threads_that_wake_each_other_are_a_chain() {
+    let mut scene = new();
+    passed_on(&mut scene, 100, false);
+    let analysis = analyse(&scene);
+    let names: Vec<&str> = analysis.loops.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!(names, ["ctrl timer 1 ms", "bridge read"]);
+    let woken_by = LoopFound::WokenBy { thread: "ctrl/10".into(), activations: 100 };
+    assert_eq!(analysis.loops[1].found, woken_by);
+    assert_eq!(analysis.loops[1].release_latency.p50_ns, Some(9 * US));
+    let chain = analysis.chains.iter().find(|chain| !chain.is_loop).unwrap();
+    assert_eq!((chain.name.as_str(), chain.messages), ("ctrl timer 1 ms → bridge read", 100));
+    let points: Vec<&str> = chain.points.iter().map(|point| point.name.as_str()).collect();
+    assert_eq!(points, ["ctrl timer 1 ms", "ctrl start", "bridge read", "bridge done"]);
+    let hops: Vec<_> = chain.hops.iter().map(|hop| hop.delay.distribution.p50_ns).collect();
+    assert_eq!(hops, [Some(10 * US), Some(51 * US), Some(30 * US)]);
+    assert_eq!((chain.outcomes.applied, chain.outcomes.unexplained), (100, 0));
+}
+
+#[test]
+fn a_stamped_chain_keeps_its_figures_and_its_loop_names_it() {
+    let mut scene = new();
+    passed_on(&mut scene, 100, true);
+    let analysis = analyse(&scene);
+    let [chain] = analysis.chains.as_slice() else { panic!("{} chains", analysis.chains.len()) };
+    assert_eq!(
+        (chain.name.as_str(), chain.source, chain.messages),
+        ("ctrl.start → ctrl.sent", SourceKind::Stamps, 100)
+    );
+    assert_eq!(chain.end_to_end.distribution.p50_ns, Some(37 * US));
+    let chains: Vec<Option<&str>> = analysis.loops.iter().map(|of| of.chain.as_deref()).collect();
+    assert_eq!(chains, [Some("ctrl.start → ctrl.sent"), None]);
+    assert_eq!(analysis.loops[0].release_latency.p50_ns, Some(10 * US));
+}
+
+#[test]
+fn a_thread_that_is_woken_at_random_is_no_loop() {
+    let mut scene = new();
+    let mut ready = 100;
+    for at in server::poisson(300, 700.0, 7) {
+        let at = at.max(ready + 10);
+        scene.enter(1, ready, BRIDGE, libc::SYS_recvfrom, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+        scene.wake(0, at, 0, SOFTIRQ, BRIDGE);
+        scene.switch(1, at + 5, 0, R, BRIDGE).exit(1, at + 6, BRIDGE, libc::SYS_recvfrom);
+        ready = at + 40;
+    }
+    let analysis = analyse(&scene);
+    assert!(analysis.loops.is_empty() && analysis.chains.is_empty(), "{:?}", analysis.loops);
+    let [thread] = analysis.waking.as_slice() else { panic!("{:?}", analysis.waking) };
+    assert_eq!((thread.thread.as_str(), thread.waits_for.as_str()), ("bridge/20", "recv"));
+    assert!(thread.wakes > 250);
+}
+
+#[test]
+fn steady_wakes_of_which_nothing_is_known_are_a_guess() {
+    let mut scene = new();
+    for k in 1..=100u64 {
+        let at = k * 5_000 + (k * 7_919) % 100;
+        scene.enter(1, at - 4_000, BRIDGE, libc::SYS_recvfrom, 5, 0).switch(1, at - 3_999, BRIDGE, S, 0);
+        scene.wake(1, at, 0, SOFTIRQ, BRIDGE);
+        scene.switch(1, at + 5, 0, R, BRIDGE).exit(1, at + 6, BRIDGE, libc::SYS_recvfrom);
+    }
+    let of = &analyse(&scene).loops[0];
+    assert!(matches!(of.found, LoopFound::Guessed { error_ns } if error_ns < 100 * US), "{:?}", of.found);
+    assert!(of.period_ns.abs_diff(5_000 * US) < 100 * US);
+    assert_eq!((of.release_latency.n, of.overruns, of.skipped), (0, None, None));
+}
+
+#[test]
+fn a_sleep_for_a_time_has_no_schedule() {
+    let mut scene = new();
+    let mut at = 100;
+    let noise = server::poisson(101, 5_000.0, 3);
+    for k in 0..100u64 {
+        let asked = at + 1 + 10_000;
+        scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0);
+        let asked_ns = (asked * US) as i64;
+        scene.event(0, at + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8 | 1]);
+        scene.switch(0, at + 2, CTRL, S, 0);
+        fires(&mut scene, asked + 49, 0);
+        scene.wake(0, asked + 50, 0, IRQ, CTRL).switch(0, asked + 55, 0, R, CTRL);
+        scene.exit(0, asked + 57, CTRL, libc::SYS_clock_nanosleep);
+        at = asked + 157 + noise[k as usize] % 300;
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0).switch(0, at + 2, CTRL, S, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!(
+        (&of.found, of.name.as_str()),
+        (&LoopFound::RelativeTimer { asked_ns: 10_000 * US }, "ctrl sleep 10 ms")
+    );
+    assert_eq!((of.overruns, of.skipped, of.release_latency.p50_ns), (None, None, Some(57 * US)));
+    assert!(of.period_ns > 10_100 * US);
+}
+
+#[test]
+fn a_timer_that_another_thread_armed_releases_the_one_that_it_wakes() {
+    let mut scene = new();
+    // BRIDGE waits for a timerfd in epoll; CTRL sets it anew each time, as a program's main thread may.
+    for k in 1..=50u64 {
+        let (asked, asked_ns) = (k * 2_000, (k * 2_000 * US) as i64);
+        scene.event(0, asked - 1_500, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns, TIMER << 8]);
+        scene.enter(1, asked - 1_000, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, asked - 999, BRIDGE, S, 0);
+        fires(&mut scene, asked + 3, CTRL);
+        scene.wake(0, asked + 4, CTRL, IRQ, BRIDGE).switch(1, asked + 10, 0, R, BRIDGE);
+        scene.exit(1, asked + 12, BRIDGE, libc::SYS_epoll_pwait);
+    }
+    scene.enter(1, 101_000, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 101_001, BRIDGE, S, 0);
+    let analysis = analyse(&scene);
+    let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
+    assert_eq!((of.name.as_str(), of.period_ns, of.activations), ("bridge timer 2 ms", 2_000 * US, 50));
+    assert_eq!((of.release_latency.p50_ns, of.release_latency.max_ns), (Some(12 * US), Some(12 * US)));
+}
+
+#[test]
+fn a_number_that_is_used_again_is_another_thread() {
+    let mut scene = new();
+    periodic(&mut scene, 30, &[]);
+    // It dies, and another program of this number sleeps for other times.
+    let free = 31_000;
+    scene.wake(0, free - 20, 0, IRQ, CTRL).switch(0, free - 15, 0, R, CTRL);
+    scene.exit(0, free - 10, CTRL, libc::SYS_clock_nanosleep).switch(0, free, CTRL, 0x10, 0);
+    scene.event(0, free + 10, KernelEvent::SchedWakeupNew, 0, [CTRL.into(), 0, 0]);
+    scene.switch(0, free + 12, 0, R, CTRL);
+    let mut at = free + 20;
+    for k in 1..=30u64 {
+        let release = free + k * 3_000;
+        sleep_until(&mut scene, at, release, release + 5, release + 8);
+        at = release + 60;
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, at + 2, CTRL, S, 0);
+    let periods: Vec<u64> = analyse(&scene).loops.iter().map(|of| of.period_ns).collect();
+    assert_eq!(periods, [1_000 * US, 3_000 * US]);
+}
+
+#[test]
+fn activations_of_which_events_were_lost_are_left_out() {
+    let mut scene = new();
+    periodic(&mut scene, 100, &[]);
+    scene.lost.push(Lost {
+        since_ns: 50_000 * US,
+        time_ns: 52_500 * US,
+        what: LostWhat::KernelEvents,
+        place: "cpu 0 ftrace sched".into(),
+        count: 9,
+        is_estimate: false,
+    });
+    let of = &analyse(&scene).loops[0];
+    assert!(
+        (2..10).contains(&of.left_out) && of.activations + of.left_out == 100,
+        "{} {}",
+        of.activations,
+        of.left_out
+    );
+    assert_eq!(of.release_latency.max_ns, Some(10 * US));
+}
+
+#[test]
+fn a_process_that_ends_at_once_is_nothing() {
+    let mut scene = new();
+    for tid in 100..1_100 {
+        let at = 100 + u64::try_from(tid).unwrap() * 10;
+        scene.thread(tid, tid, "cc1", true);
+        scene.event(0, at, KernelEvent::SchedFork, CTRL, [tid.into(), 0, 0]);
+        scene.event(0, at + 1, KernelEvent::SchedWakeupNew, CTRL, [tid.into(), 0, 0]);
+        scene.switch(0, at + 2, CTRL, R, tid).switch(0, at + 5, tid, 0x10, CTRL);
+    }
+    let analysis = analyse(&scene);
+    assert!(analysis.loops.is_empty() && analysis.chains.is_empty() && analysis.waking.is_empty());
+}

@@ -1,0 +1,137 @@
+//! Which threads are loops, by what ends their main waits: a timer that keeps to a schedule, a sleep for a time, another
+//! thread, or steady intervals of which nothing else is known.
+
+use taut_timelines::Call;
+
+use super::{
+    schedule::{self, middle},
+    waits::Waker,
+    worker::{self, Run, Worker},
+};
+use crate::route::LoopEvidence;
+
+/// Fewer activations are no loop, unless a timer keeps a schedule.
+const LEAST: usize = 20;
+/// So many of a loop's activations have what it is found by.
+const MOST_SHARE: f64 = 0.8;
+/// Sleeps of a loop are for one time, to within this share of it …
+const SLEEP_STEADY: f64 = 0.02;
+/// … or this: some programs compute the length, and that takes time.
+const SLEEP_STEADY_NS: f64 = 20_000.0;
+/// The middle four fifths of a loop's intervals lie within this share of their median.
+const STEADY: f64 = 0.3;
+/// A timer's expiries show a loop of their own among others if there are so many.
+const MODE_SHARE: f64 = 0.1;
+
+/// A loop, and which of the worker's runs are its.
+pub(super) struct Found {
+    pub evidence: LoopEvidence,
+    pub period_ns: u64,
+    pub skipped: u64,
+    /// Places among the worker's runs, ascending.
+    pub runs: Vec<usize>,
+}
+
+/// Loops by a timer. A thread that several timers wake, each on its schedule, is as many loops.
+pub(super) fn by_timer(worker: &Worker) -> Vec<Found> {
+    let timed: Vec<usize> =
+        (0..worker.runs.len()).filter(|at| worker::timer(worker.runs[*at].waker).is_some()).collect();
+    if let Some(found) = scheduled(worker, timed.clone()) {
+        return vec![found];
+    }
+    if let Some(found) = asleep(worker, &timed) {
+        return vec![found];
+    }
+    let mut addresses: Vec<u64> =
+        timed.iter().map(|at| address(&worker.runs[*at])).filter(|address| *address != 0).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let least = (MODE_SHARE * worker.runs.len() as f64) as usize;
+    let of =
+        |wanted: u64| timed.iter().copied().filter(move |at| address(&worker.runs[*at]) == wanted).collect::<Vec<_>>();
+    let modes = addresses.into_iter().map(of).filter(|runs| runs.len() >= least.max(schedule::LEAST));
+    let mut found: Vec<Found> = modes.filter_map(|runs| scheduled(worker, runs)).collect();
+    found.sort_by_key(|found| found.runs[0]);
+    found
+}
+
+fn address(run: &Run) -> u64 {
+    match run.waker {
+        Waker::Timer { address, .. } => address,
+        _ => 0,
+    }
+}
+
+fn scheduled(worker: &Worker, runs: Vec<usize>) -> Option<Found> {
+    let timers = runs.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
+    let (asked, armed): (Vec<u64>, Vec<u64>) = timers.unzip();
+    let found = schedule::of(&asked, &armed)?;
+    Some(Found { evidence: LoopEvidence::AbsoluteTimer, period_ns: found.period_ns, skipped: found.skipped, runs })
+}
+
+/// It sleeps for the same time again and again.
+fn asleep(worker: &Worker, timed: &[usize]) -> Option<Found> {
+    if timed.len() < LEAST || (timed.len() as f64) < MOST_SHARE * worker.runs.len() as f64 {
+        return None;
+    }
+    let timers = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
+    let lengths: Vec<f64> = timers.map(|(asked_ns, armed_ns)| asked_ns.saturating_sub(armed_ns) as f64).collect();
+    let median = middle(&lengths);
+    let most = (SLEEP_STEADY * median).max(SLEEP_STEADY_NS.min(0.2 * median));
+    let steady = lengths.iter().filter(|length| (**length - median).abs() <= most).count();
+    let period = Intervals::of(&worker.runs, timed)?;
+    let is_loop = steady as f64 >= MOST_SHARE * lengths.len() as f64 && period.p90 <= 3.0 * period.median;
+    let evidence = LoopEvidence::RelativeTimer { asked_ns: median as u64 };
+    is_loop.then(|| Found { evidence, period_ns: period.median as u64, skipped: 0, runs: timed.to_vec() })
+}
+
+/// A loop by the intervals of its starts: one whose activations a thread causes, or nobody that is known. `is_driven` says whether
+/// a run follows from a loop that has a timer: then it needs no steadiness of its own.
+pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -> Option<Found> {
+    let runs: Vec<usize> = (0..worker.runs.len()).collect();
+    if runs.len() < LEAST || worker.site.kind() == Some(Call::Child) {
+        return None;
+    }
+    let intervals = Intervals::of(&worker.runs, &runs)?;
+    let half_spread = (intervals.p90 - intervals.p10) / 2.0;
+    let is_steady = half_spread * 2.0 <= STEADY * intervals.median;
+    let driven = runs.iter().filter(|at| is_driven(**at)).count() as f64;
+    let is_driven = driven >= MOST_SHARE * runs.len() as f64;
+    let mut wakers: Vec<(i32, u64)> = Vec::new();
+    for run in &worker.runs {
+        if let Waker::Thread { tid, .. } = run.waker {
+            match wakers.iter_mut().find(|(known, _)| *known == tid) {
+                Some((_, count)) => *count += 1,
+                None => wakers.push((tid, 1)),
+            }
+        }
+    }
+    let woken: u64 = wakers.iter().map(|(_, count)| count).sum();
+    let first = wakers.into_iter().max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)));
+    let evidence = match first {
+        Some((thread, activations)) if woken as f64 >= MOST_SHARE * runs.len() as f64 => {
+            LoopEvidence::WokenBy { thread, activations }
+        }
+        _ => LoopEvidence::Guessed { error_ns: half_spread as u64 },
+    };
+    let is_loop = is_steady || is_driven && matches!(evidence, LoopEvidence::WokenBy { .. });
+    is_loop.then_some(Found { evidence, period_ns: intervals.median as u64, skipped: 0, runs })
+}
+
+/// Times from one start to the next.
+struct Intervals {
+    median: f64,
+    p10: f64,
+    p90: f64,
+}
+
+impl Intervals {
+    fn of(runs: &[Run], some: &[usize]) -> Option<Intervals> {
+        let start = |at: usize| runs[at].woken_ns.or(runs[at].release_ns).unwrap_or(runs[at].start_ns);
+        let mut steps: Vec<f64> =
+            some.windows(2).map(|pair| start(pair[1]).saturating_sub(start(pair[0])) as f64).collect();
+        steps.sort_by(f64::total_cmp);
+        let rank = |q: f64| steps.get(((q * steps.len() as f64) as usize).min(steps.len().saturating_sub(1))).copied();
+        Some(Intervals { median: rank(0.5)?, p10: rank(0.1)?, p90: rank(0.9)? }).filter(|of| of.median > 0.0)
+    }
+}

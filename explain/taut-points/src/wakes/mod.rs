@@ -1,0 +1,336 @@
+//! The source of kernel events alone: threads that are loops, and chains of threads that wake each other.
+//!
+//! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`),
+//! and says which threads are loops (`loops`, `schedule`). A run that woke another one caused it; paths of causes that recur
+//! are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a stamped program has
+//! its own. `docs/unmodified.md` says it in words.
+
+mod chains;
+mod loops;
+mod names;
+mod schedule;
+mod waits;
+mod worker;
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+use taut_probe::POINTS;
+use taut_recording::Record;
+
+use self::{
+    chains::{Causes, RunId, Station},
+    loops::Found,
+    waits::Kernel,
+    worker::Worker,
+};
+use crate::{
+    linked::Linked,
+    point::{Pass, PointId},
+    route::{Activation, Loop, LoopEvidence, Route, RouteKind, WakingThread},
+    scene::Scene,
+    source::Source,
+    source_kind::SourceKind,
+};
+
+/// Names of points have at most so many bytes, as those in recordings.
+const NAME_BYTES: usize = 119;
+/// A chain of more threads is named by its first and last one.
+const NAMED_STATIONS: usize = 4;
+
+/// Has no events of its own: what it looks at are the timelines.
+#[derive(Default)]
+pub struct Wakes;
+
+impl Source for Wakes {
+    fn kind(&self) -> SourceKind {
+        SourceKind::Wakes
+    }
+
+    fn record(&mut self, _: &Record) {}
+
+    fn link(&mut self, scene: &Scene<'_>, out: &mut Linked) {
+        let System { workers, waking } = System::find(scene);
+        out.waking = waking;
+        let causes = Causes::of(&workers);
+        let found = find_loops(&workers, &causes);
+        let named = Names::of(&workers, &found, scene);
+        for (at, (worker, found)) in found.iter().enumerate() {
+            out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone()));
+        }
+        let loops: Vec<i32> = out.loops.iter().map(|found| found.thread).collect();
+        out.waking.retain(|waking| !loops.contains(&waking.thread));
+        if has_messages(out) {
+            return;
+        }
+        let station = |(worker, run): RunId| station_of(&found, worker, run);
+        let chains = chains::recurring(&workers, &causes, station);
+        let mut writer = Writer { message: out.free_message(), point: out.last_point(), out };
+        writer.loops(&workers, &found, &named);
+        writer.chains(&workers, chains, &named);
+    }
+}
+
+/// Whether anything but a probe beside the program gave messages.
+fn has_messages(out: &Linked) -> bool {
+    let of_probe: Vec<PointId> =
+        out.points.iter().filter(|(_, name)| POINTS.contains(name)).map(|(point, _)| point).collect();
+    out.passes.iter().any(|pass| pass.point.reason().is_none() && !of_probe.contains(&pass.point.without_due()))
+}
+
+/// The recorded threads, by what they do.
+struct System {
+    /// In order of their first run.
+    workers: Vec<Worker>,
+    waking: Vec<WakingThread>,
+}
+
+impl System {
+    fn find(scene: &Scene<'_>) -> System {
+        let kernel = Kernel { timelines: scene.timelines, objects: scene.objects, futexes: scene.futexes };
+        let mut system = System { workers: Vec::new(), waking: Vec::new() };
+        for (tid, timeline) in &scene.timelines.threads {
+            if *tid == 0 || !scene.objects.is_recorded(*tid) || scene.objects.is_taut(*tid) {
+                continue;
+            }
+            let (mut waits, mut longest) = (0, None);
+            for bounds in waits::lives(timeline) {
+                let life = worker::of(*tid, timeline, bounds, kernel);
+                waits += life.waits;
+                longest = life.longest.or(longest);
+                system.workers.extend(life.worker);
+            }
+            if let Some(site) = longest {
+                let pid = scene.objects.pid(*tid).unwrap_or(*tid);
+                let waits_for = names::of_site(site, pid, scene.until_ns, scene.objects);
+                system.waking.push(WakingThread { thread: *tid, wakes: waits, waits_for });
+            }
+        }
+        system.workers.sort_by_key(|worker| (worker.runs[0].start_ns, worker.tid));
+        system.waking.sort_by_key(|waking| (std::cmp::Reverse(waking.wakes), waking.thread));
+        system
+    }
+}
+
+/// Loops with their worker: those by a timer, then those that follow from them, in order of the workers.
+fn find_loops(workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
+    let mut found: Vec<(usize, Found)> = Vec::new();
+    for (at, worker) in workers.iter().enumerate() {
+        found.extend(loops::by_timer(worker).into_iter().map(|found| (at, found)));
+    }
+    let timed: Vec<bool> = (0..workers.len()).map(|at| found.iter().any(|(worker, _)| *worker == at)).collect();
+    for (at, worker) in workers.iter().enumerate().filter(|(at, _)| !timed[*at]) {
+        let is_driven = |run: usize| causes.follows((at as u32, run as u32), |(worker, _)| timed[worker as usize]);
+        found.extend(loops::by_intervals(worker, is_driven).map(|found| (at, found)));
+    }
+    found.sort_by_key(|(worker, _)| *worker);
+    found
+}
+
+/// Where a root's run stands.
+fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
+    let of_worker = found.iter().filter(|(of, _)| *of == worker as usize);
+    let is_timed = |found: &Found| {
+        matches!(found.evidence, LoopEvidence::AbsoluteTimer | LoopEvidence::RelativeTimer { .. })
+            && found.runs.binary_search(&(run as usize)).is_ok()
+    };
+    let mode = of_worker.enumerate().find(|(_, (_, found))| is_timed(found));
+    (worker, mode.map_or(0, |(mode, _)| mode as u32 + 1))
+}
+
+fn as_loop(worker: &Worker, found: &Found, name: String) -> Loop {
+    let runs = || found.runs.iter().map(|run| &worker.runs[*run]);
+    let is_guessed = matches!(found.evidence, LoopEvidence::Guessed { .. });
+    let activation = |run: &worker::Run| Activation {
+        release_ns: run.release_ns.filter(|_| !is_guessed),
+        start_ns: run.start_ns,
+        done_ns: run.done_ns,
+        cpu_ns: run.cpu_ns,
+    };
+    Loop {
+        thread: worker.tid,
+        name,
+        period_ns: found.period_ns,
+        evidence: found.evidence,
+        activations: runs().filter(|run| !run.is_lost).map(activation).collect(),
+        left_out: runs().filter(|run| run.is_lost).count() as u64,
+        skipped: found.skipped,
+    }
+}
+
+/// Names of loops and stations, each once.
+struct Names {
+    /// In the order of the loops.
+    loops: Vec<String>,
+    /// By station.
+    stations: HashMap<Station, String>,
+    /// By worker: its thread's, without a number.
+    comms: Vec<String>,
+}
+
+impl Names {
+    fn of(workers: &[Worker], found: &[(usize, Found)], scene: &Scene<'_>) -> Names {
+        let mut names = Names { loops: Vec::new(), stations: HashMap::default(), comms: Vec::new() };
+        let mut used: BTreeMap<String, u32> = BTreeMap::new();
+        let mut unique = |name: String| {
+            let times = used.entry(name.clone()).or_default();
+            *times += 1;
+            let number = if *times > 1 { format!(" #{times}") } else { String::new() };
+            cut(&name, NAME_BYTES - number.len()) + &number
+        };
+        for (at, worker) in workers.iter().enumerate() {
+            let last_ns = worker.runs[worker.runs.len() - 1].start_ns;
+            let comm = scene.objects.comm(worker.tid, last_ns).filter(|comm| !comm.is_empty()).unwrap_or("thread");
+            let pid = scene.objects.pid(worker.tid).unwrap_or(worker.tid);
+            let waits_for = || {
+                scene
+                    .timelines
+                    .threads
+                    .get(&worker.tid)
+                    .map_or_else(String::new, |timeline| names::of_worker(worker, pid, timeline, scene.objects))
+            };
+            let mut default = None;
+            for (mode, (_, found)) in (1..).zip(found.iter().filter(|(of, _)| *of == at)) {
+                let name = match found.evidence {
+                    LoopEvidence::AbsoluteTimer => unique(format!("{comm} timer {}", names::period(found.period_ns))),
+                    LoopEvidence::RelativeTimer { asked_ns } => {
+                        unique(format!("{comm} sleep {}", names::period(asked_ns)))
+                    }
+                    _ => {
+                        let name = unique(format!("{comm} {}", waits_for()));
+                        default = Some(name.clone());
+                        name
+                    }
+                };
+                names.loops.push(name.clone());
+                names.stations.insert((at as u32, mode), name);
+            }
+            let default = default.unwrap_or_else(|| unique(format!("{comm} {}", waits_for())));
+            names.stations.insert((at as u32, 0), default);
+            names.comms.push(cut(comm, NAME_BYTES / 2));
+        }
+        names
+    }
+
+    fn station(&self, station: Station) -> &str {
+        self.stations.get(&station).map_or("", String::as_str)
+    }
+}
+
+/// At most so many bytes of a text, whole characters.
+fn cut(text: &str, most: usize) -> String {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+/// Numbers points and messages, and appends what they come to.
+struct Writer<'a> {
+    out: &'a mut Linked,
+    message: u64,
+    point: u32,
+}
+
+impl Writer<'_> {
+    fn point(&mut self, name: String) -> PointId {
+        self.point += 1;
+        let point = PointId::of_name(self.point);
+        self.out.points.insert(point, name);
+        point
+    }
+
+    /// The moment at which messages are due at a point, with a name of its own.
+    fn due(&mut self, point: PointId, name: String) -> PointId {
+        self.out.points.insert(point.as_due(), name);
+        point.as_due()
+    }
+
+    fn pass(&mut self, point: PointId, time_ns: u64, thread: i32) {
+        self.out.of_wakes.push(Pass { message: self.message, time_ns, point, thread });
+    }
+
+    /// A loop is the chain release, start, done.
+    fn loops(&mut self, workers: &[Worker], found: &[(usize, Found)], names: &Names) {
+        for (at, (worker, _)) in found.iter().enumerate() {
+            let (name, thread) = (names.loops[at].clone(), workers[*worker].tid);
+            let activations = std::mem::take(&mut self.out.loops[at].activations);
+            if activations.is_empty() {
+                continue;
+            }
+            let start = self.point(format!("{name} start"));
+            let done = self.point(format!("{name} done"));
+            let mut points = vec![start, done];
+            if activations.iter().any(|activation| activation.release_ns.is_some()) {
+                points.insert(0, self.due(start, format!("{name} release")));
+            }
+            for activation in &activations {
+                if let Some(release_ns) = activation.release_ns {
+                    self.pass(start.as_due(), release_ns, thread);
+                }
+                self.pass(start, activation.start_ns, thread);
+                self.pass(done, activation.done_ns, thread);
+                self.message += 1;
+            }
+            self.out.loops[at].activations = activations;
+            self.out.routes.push(Route { name, points, kind: RouteKind::Loop(at) });
+        }
+    }
+
+    /// The points of a chain are its root's release and start, the ends of the waits of the threads after it, and when the last one
+    /// waits again.
+    fn chains(&mut self, workers: &[Worker], chains: Vec<chains::Chain>, names: &Names) {
+        let mut used: Vec<String> = Vec::new();
+        let ends = ["applied", "no_wake"].map(|reason| self.point(reason.to_owned()).as_outcome());
+        for chain in chains {
+            let stations: Vec<&str> = chain.stations.iter().map(|station| names.station(*station)).collect();
+            let [first, .., last] = stations.as_slice() else { continue };
+            let comm = |station: &Station| names.comms[station.0 as usize].as_str();
+            let path = stations.join(" → ");
+            let mut name = match stations.len() <= NAMED_STATIONS && path.len() <= NAME_BYTES {
+                true => path,
+                false => format!("{first} → {last}"),
+            };
+            if used.contains(&name) {
+                let by: Vec<&str> = chain.stations.iter().map(comm).collect();
+                name = format!("{name} by {}", by.join(", "));
+            }
+            used.push(name.clone());
+            let start = self.point(format!("{} start", comm(&chain.stations[0])));
+            let mut points = vec![self.due(start, (*first).to_owned()), start];
+            for station in &stations[1..] {
+                let point = self.point((*station).to_owned());
+                points.push(point);
+            }
+            let done = self.point(format!("{} done", comm(&chain.stations[chain.stations.len() - 1])));
+            points.push(done);
+            for passage in &chain.passages {
+                self.passage(workers, passage, &points, ends);
+            }
+            self.out.routes.push(Route { name, points, kind: RouteKind::Wakes });
+        }
+    }
+
+    /// The last run of one that did not come to the end woke nobody there: it sent nothing, or the next thread was awake.
+    fn passage(&mut self, workers: &[Worker], passage: &[RunId], points: &[PointId], [applied, no_wake]: [PointId; 2]) {
+        let run = |(worker, run): RunId| {
+            let worker = &workers[worker as usize];
+            (worker.tid, &worker.runs[run as usize])
+        };
+        let (thread, root) = run(passage[0]);
+        self.pass(points[0], root.release_ns.unwrap_or(root.start_ns), thread);
+        for (id, point) in passage.iter().zip(&points[1..]) {
+            let (thread, run) = run(*id);
+            self.pass(*point, run.start_ns, thread);
+        }
+        let (thread, last) = run(passage[passage.len() - 1]);
+        // Every station but the due moment and the end has a run.
+        let is_whole = passage.len() + 2 == points.len();
+        if is_whole {
+            self.pass(points[points.len() - 1], last.done_ns, thread);
+        }
+        self.pass(if is_whole { applied } else { no_wake }, last.done_ns, thread);
+        self.message += 1;
+    }
+}

@@ -1,0 +1,141 @@
+//! Names of loops and of what threads wait for. Nothing in them differs between two runs of one program: no thread's number,
+//! no descriptor's, no port that the system chose.
+
+use taut_timelines::{Call, CallId, Objects, Timeline};
+
+use super::{waits::Site, worker::Worker};
+
+/// Ports from here on are chosen by the system (Linux: net.ipv4.ip_local_port_range).
+const CHOSEN_PORTS: u16 = 32_768;
+/// So many runs are looked at for what is read after a poll.
+const LOOKED_AT: usize = 200;
+
+/// What a thread waits for there: "recv udp:5005", "futex".
+pub(super) fn of_site(site: Site, pid: i32, time_ns: u64, objects: &Objects) -> String {
+    let Some(call) = site.call else { return "wait".to_owned() };
+    let name = call.name();
+    let word = word(&name);
+    let object = match site.kind() {
+        Some(Call::Data) => behind(word, site.object, pid, time_ns, objects),
+        _ => String::new(),
+    };
+    with(word, object)
+}
+
+/// What is behind a descriptor that this call reads. Descriptors are looked up now and then: one that is no socket was another's.
+fn behind(word: &str, descriptor: u64, pid: i32, time_ns: u64, objects: &Objects) -> String {
+    let name = objects.behind(pid, descriptor, time_ns).map(stable).unwrap_or_default();
+    let is_socket = ["udp", "tcp", "unix", "socket"].iter().any(|kind| name.split(':').next() == Some(*kind));
+    if is_socket || !matches!(word, "recv" | "accept") { name } else { String::new() }
+}
+
+/// The same of a thread with its runs: what is behind a poll is what it reads then.
+pub(super) fn of_worker(worker: &Worker, pid: i32, timeline: &Timeline, objects: &Objects) -> String {
+    let last_ns = worker.runs.last().map_or(0, |run| run.start_ns);
+    let name = of_site(worker.site, pid, last_ns, objects);
+    if worker.site.kind() != Some(Call::Poll) {
+        return name;
+    }
+    let mut read: Vec<((u64, CallId), usize)> = Vec::new();
+    for run in worker.runs.iter().take(LOOKED_AT) {
+        let first = timeline.calls.partition_point(|call| call.start_ns < run.start_ns);
+        let within = timeline.calls[first..].iter().take_while(|call| call.start_ns < run.done_ns);
+        let Some(call) = within.into_iter().find(|call| call.id.kind() == Call::Data) else { continue };
+        match read.iter_mut().find(|(known, _)| *known == (call.arg0, call.id)) {
+            Some((_, count)) => *count += 1,
+            None => read.push(((call.arg0, call.id), 1)),
+        }
+    }
+    let looked = worker.runs.len().min(LOOKED_AT);
+    let most = read.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| 2 * count > looked);
+    let object = most.map(|((descriptor, call), _)| behind(word(&call.name()), descriptor, pid, last_ns, objects));
+    with(&name, object.unwrap_or_default())
+}
+
+fn with(word: &str, object: String) -> String {
+    if object.is_empty() { word.to_owned() } else { format!("{word} {object}") }
+}
+
+fn word(call: &str) -> &str {
+    match call {
+        "recvfrom" | "recvmsg" | "recvmmsg" => "recv",
+        "readv" | "pread64" | "preadv" => "read",
+        "accept4" => "accept",
+        "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => "epoll",
+        "ppoll" => "poll",
+        "pselect6" => "select",
+        "io_uring_enter" => "io_uring",
+        "rt_sigtimedwait" | "rt_sigsuspend" | "pause" => "signal",
+        "semtimedop" | "semop" => "semaphore",
+        "mq_timedreceive" => "mqueue",
+        "nanosleep" | "clock_nanosleep" => "sleep",
+        "futex_waitv" | "futex_wait" => "futex",
+        "wait4" | "waitid" => "child",
+        other => other,
+    }
+}
+
+/// What is behind a descriptor, without what differs between runs.
+fn stable(behind: &str) -> String {
+    let (kind, rest) = behind.split_once([' ', ':']).unwrap_or((behind, ""));
+    match kind {
+        "udp" | "tcp" => {
+            let mut ends = rest.split(' ').next().unwrap_or_default().split('→');
+            let port = |end: &str| end.rsplit(':').next()?.parse::<u16>().ok();
+            let (local, remote) = (ends.next().and_then(port), ends.next().and_then(port));
+            let fixed = [local, remote].into_iter().flatten().find(|port| (1..CHOSEN_PORTS).contains(port));
+            fixed.map_or_else(|| kind.to_owned(), |port| format!("{kind}:{port}"))
+        }
+        "unix" => match rest.split(" [").next().filter(|path| path.starts_with('/')) {
+            Some(path) => format!("unix:{path}"),
+            None => "unix".to_owned(),
+        },
+        "pipe" | "socket" => kind.to_owned(),
+        _ if behind.starts_with("/dev/pts/") || behind == "/dev/ptmx" => "pty".to_owned(),
+        _ => behind.to_owned(),
+    }
+}
+
+/// A time of at most three significant digits: "4 ms", "3.7 ms", "250 µs".
+pub(super) fn period(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => (ns as f64, "ns"),
+        1_000..999_500 => (ns as f64 / 1e3, "µs"),
+        999_500..999_500_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    let number = format!("{value:.digits$}");
+    let number = if digits > 0 { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{number} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_nothing_that_differs_between_runs() {
+        for (behind, name) in [
+            ("udp 127.0.0.1:5005→0.0.0.0:0 [123]", "udp:5005"),
+            ("udp 0.0.0.0:47123→127.0.0.1:5005 [9]", "udp:5005"),
+            ("udp [::1]:47123→[::]:0 [9]", "udp"),
+            ("tcp 127.0.0.1:1883→127.0.0.1:40012 [4]", "tcp:1883"),
+            ("unix /run/robot.sock [77]", "unix:/run/robot.sock"),
+            ("unix [77]", "unix"),
+            ("pipe:[77]", "pipe"),
+            ("socket:[12]", "socket"),
+            ("timerfd", "timerfd"),
+            ("/dev/pts/3", "pty"),
+            ("/dev/ttyACM0", "/dev/ttyACM0"),
+        ] {
+            assert_eq!(stable(behind), name, "{behind}");
+        }
+    }
+
+    #[test]
+    fn a_period_has_three_digits_at_most() {
+        let all = [4_000_000, 3_700_001, 250_000, 999_800, 1_000_000_000, 33_333_333, 40].map(period);
+        assert_eq!(all, ["4 ms", "3.7 ms", "250 µs", "1 ms", "1 s", "33.3 ms", "40 ns"]);
+    }
+}

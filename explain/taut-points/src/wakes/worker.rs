@@ -1,0 +1,285 @@
+//! A thread and its main wait: what it does from the end of one to the beginning of the next is a run.
+
+use foldhash::HashMap;
+use taut_timelines::{Call, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline};
+
+use super::{
+    schedule,
+    waits::{self, Kernel, Site, Wait, Waker},
+};
+
+/// A main wait comes at least so often.
+pub(super) const LEAST_RUNS: usize = schedule::LEAST;
+/// Where a schedule shows, the wait for it may be so small a share of all waiting.
+const LEAST_SCHEDULED_SHARE: f64 = 0.05;
+/// Senders that woke a thread in fewer of its waits than one of so many are no peers of it.
+const PEER_SHARE: usize = 10;
+
+/// A thread's life with a main wait.
+pub(super) struct Worker {
+    pub tid: i32,
+    pub site: Site,
+    /// In order of time.
+    pub runs: Vec<Run>,
+}
+
+/// From the end of a main wait until the next one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// When its wait returned.
+    pub start_ns: u64,
+    /// When it waited again.
+    pub done_ns: u64,
+    /// On a CPU from start to done; `None` where it is not known what the thread did all the time.
+    pub cpu_ns: Option<u64>,
+    /// When it was woken; `None` if it did not sleep, or the recording does not say.
+    pub woken_ns: Option<u64>,
+    pub waker: Waker,
+    /// When what it waited for was there: the timer's moment, the wake, or the sending while it was busy.
+    pub release_ns: Option<u64>,
+    /// Events of it are missing.
+    pub is_lost: bool,
+    /// When its wait began.
+    from_ns: u64,
+    /// Whether it found what it waited for without sleeping, and something must say that this was so.
+    is_ready: bool,
+}
+
+/// What one life of a thread comes to.
+pub(super) struct Life {
+    /// Waits that ended.
+    pub waits: u64,
+    /// Where it slept longest.
+    pub longest: Option<Site>,
+    pub worker: Option<Worker>,
+}
+
+/// Waits at one site.
+#[derive(Default)]
+struct Candidate {
+    waits: usize,
+    slept_ns: u64,
+    has_schedule: bool,
+}
+
+/// The thread's life within these bounds.
+pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kernel<'_>) -> Life {
+    let waits = waits::of(tid, timeline, bounds, kernel);
+    let mut candidates: HashMap<Site, Candidate> = HashMap::default();
+    for wait in &waits {
+        let candidate = candidates.entry(wait.site).or_default();
+        candidate.waits += 1;
+        candidate.slept_ns += wait.end_ns - wait.blocked_ns;
+    }
+    let slept_ns: u64 = candidates.values().map(|candidate| candidate.slept_ns).sum();
+    for (site, candidate) in &mut candidates {
+        let is_worth = candidate.slept_ns as f64 >= LEAST_SCHEDULED_SHARE * slept_ns as f64;
+        candidate.has_schedule = is_worth && has_schedule(*site, timeline, bounds, &waits);
+    }
+    let rank = |candidate: &Candidate| (candidate.has_schedule, candidate.slept_ns);
+    // Equal ones by place, so that the order of a table does not decide.
+    let place = |site: Site| waits.iter().position(|wait| wait.site == site);
+    let by_rank = |a: &(&Site, &Candidate), b: &(&Site, &Candidate)| {
+        rank(a.1).cmp(&rank(b.1)).then_with(|| place(*b.0).cmp(&place(*a.0)))
+    };
+    let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
+    let worker = longest.and_then(|site| {
+        let runs = runs(site, timeline, bounds, &waits, kernel);
+        (runs.len() >= LEAST_RUNS).then_some(Worker { tid, site, runs })
+    });
+    Life { waits: waits.len() as u64, longest, worker }
+}
+
+fn has_schedule(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> bool {
+    let timers: Vec<(u64, u64)> = if site.kind() == Some(Call::Sleep) {
+        let sleeps = calls(site, timeline, bounds).filter_map(|(_, call)| sleep(call, timeline));
+        sleeps.map(|(asked_ns, armed_ns, _)| (asked_ns, armed_ns)).collect()
+    } else {
+        waits.iter().filter(|wait| wait.site == site).filter_map(|wait| timer(wait.waker)).collect()
+    };
+    let (asked, armed): (Vec<u64>, Vec<u64>) = timers.into_iter().unzip();
+    schedule::of(&asked, &armed).is_some()
+}
+
+/// The moment that a timer was set to, and when it was armed.
+pub(super) fn timer(waker: Waker) -> Option<(u64, u64)> {
+    match waker {
+        Waker::Timer { asked_ns, armed_ns, .. } => Some((asked_ns, armed_ns)),
+        _ => None,
+    }
+}
+
+/// Calls at that site, each with its place among all of the thread.
+fn calls(site: Site, timeline: &Timeline, bounds: (u64, u64)) -> impl Iterator<Item = (usize, &SystemCall)> {
+    let first = timeline.calls.partition_point(|call| call.end_ns <= bounds.0);
+    let calls = timeline.calls.iter().enumerate().skip(first).take_while(move |(_, call)| call.start_ns < bounds.1);
+    calls.filter(move |(_, call)| Site::of(call) == Some(site))
+}
+
+/// The moment that a sleep's timer was set to, on the recording's clock, when it was armed, and whether it is relative.
+fn sleep(call: &SystemCall, timeline: &Timeline) -> Option<(u64, u64, bool)> {
+    let timer = timeline.timer(call.start_ns, call.end_ns)?;
+    if timer.asked_ns.abs_diff(timer.armed_ns) < SAME_CLOCK_NS {
+        return Some((timer.asked_ns, timer.armed_ns, timer.is_relative));
+    }
+    let at = timeline.expiries.partition_point(|expiry| expiry.at_ns < timer.armed_ns);
+    let expiry = timeline.expiries.get(at).filter(|expiry| expiry.armed_ns == timer.armed_ns)?;
+    Some((expiry.asked_ns, expiry.armed_ns, expiry.is_relative))
+}
+
+fn runs(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait], kernel: Kernel<'_>) -> Vec<Run> {
+    let mut runs = match site.call {
+        None => waits.iter().map(|wait| run(wait.blocked_ns, wait.end_ns, Some(wait))).collect(),
+        Some(_) => of_calls(site, timeline, bounds, waits),
+    };
+    confirm(&mut runs, timeline, kernel);
+    runs.retain(|run| !run.is_ready);
+    // Of the last one it is known when it ends only if the thread waits again, or ends itself.
+    let open = timeline.calls.last().filter(|call| call.end_ns == u64::MAX && Site::of(call) == Some(site));
+    let open_ns = open.map(|call| call.start_ns).filter(|start_ns| *start_ns < bounds.1);
+    for at in 0..runs.len() {
+        runs[at].done_ns = match runs.get(at + 1) {
+            Some(next) => next.from_ns,
+            None => open_ns.or((bounds.1 < u64::MAX).then_some(bounds.1)).unwrap_or(0),
+        };
+    }
+    if runs.last().is_some_and(|run| run.done_ns < run.start_ns) {
+        runs.pop();
+    }
+    measure(&mut runs, timeline);
+    runs
+}
+
+fn run(from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
+    let waker = wait.map_or(Waker::Unknown, |wait| wait.waker);
+    let woken_ns = wait.and_then(|wait| wait.woken_ns);
+    let release_ns = timer(waker).map(|(asked_ns, _)| asked_ns).or(woken_ns).map(|release_ns| release_ns.min(start_ns));
+    Run { start_ns, done_ns: 0, cpu_ns: None, woken_ns, waker, release_ns, is_lost: false, from_ns, is_ready: false }
+}
+
+/// A run for each call at the site that slept, or that may have found what it waits for.
+fn of_calls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut next = 0;
+    for (place, call) in calls(site, timeline, bounds) {
+        if call.end_ns == u64::MAX {
+            continue;
+        }
+        while waits.get(next).is_some_and(|wait| wait.call.is_none_or(|call| call < place)) {
+            next += 1;
+        }
+        let wait = waits.get(next).filter(|wait| wait.call == Some(place));
+        let mut run = run(call.start_ns, wait.map_or(call.end_ns, |wait| wait.end_ns), wait);
+        match site.kind() {
+            Some(Call::Sleep) => {
+                let Some((asked_ns, armed_ns, is_relative)) = sleep(call, timeline) else { continue };
+                run.release_ns = Some(asked_ns.min(run.start_ns));
+                run.waker = Waker::Timer { asked_ns, armed_ns, address: 0, is_relative };
+            }
+            _ if wait.is_some() => {}
+            Some(Call::Data | Call::Poll) if call.result > 0 => run.is_ready = true,
+            _ => continue,
+        }
+        runs.push(run);
+    }
+    runs
+}
+
+/// Sends of one peer, in order of time.
+struct Peer {
+    tid: i32,
+    /// When each was sent.
+    sent: Vec<u64>,
+    /// The first that is not yet received.
+    next: usize,
+}
+
+/// Says of those that did not sleep what they found: a timer that fired while the thread was busy, or what a peer sent meanwhile.
+fn confirm(runs: &mut [Run], timeline: &Timeline, kernel: Kernel<'_>) {
+    if !runs.iter().any(|run| run.is_ready) {
+        return;
+    }
+    let mut peers = peers(runs, kernel);
+    let mut last_start_ns = 0;
+    for run in runs.iter_mut() {
+        if !run.is_ready {
+            // What woke it is received, and all before it.
+            if let Waker::Thread { tid, at_ns } = run.waker {
+                for peer in peers.iter_mut().filter(|peer| peer.tid == tid) {
+                    peer.next = peer.next.max(peer.sent.partition_point(|sent_ns| *sent_ns <= at_ns));
+                }
+            }
+            last_start_ns = run.start_ns;
+            continue;
+        }
+        if let Some(expiry) = timeline.expiry(last_start_ns, run.from_ns) {
+            let taut_timelines::Expiry { asked_ns, armed_ns, address, is_relative, .. } = *expiry;
+            run.waker = Waker::Timer { asked_ns, armed_ns, address, is_relative };
+            run.release_ns = Some(asked_ns.min(run.start_ns));
+        } else {
+            let waiting =
+                peers.iter_mut().filter(|peer| peer.sent.get(peer.next).is_some_and(|sent| *sent <= run.start_ns));
+            let Some(peer) = waiting.min_by_key(|peer| peer.sent[peer.next]) else { continue };
+            let at_ns = peer.sent[peer.next];
+            run.waker = Waker::Thread { tid: peer.tid, at_ns };
+            run.release_ns = Some(at_ns);
+            peer.next += 1;
+        }
+        run.is_ready = false;
+        last_start_ns = run.start_ns;
+    }
+}
+
+/// Who woke the thread by sending, by descriptor, and all that it sent there.
+fn peers(runs: &[Run], kernel: Kernel<'_>) -> Vec<Peer> {
+    let mut counts: Vec<((i32, u64), usize)> = Vec::new();
+    let mut woken = 0;
+    for run in runs {
+        let Waker::Thread { tid, at_ns } = run.waker else { continue };
+        woken += 1;
+        let sender = kernel.timelines.threads.get(&tid);
+        let Some(call) = sender.and_then(|sender| sender.call(at_ns)).filter(|call| is_send(call)) else { continue };
+        match counts.iter_mut().find(|(key, _)| *key == (tid, call.arg0)) {
+            Some((_, count)) => *count += 1,
+            None => counts.push(((tid, call.arg0), 1)),
+        }
+    }
+    let is_peer = |(_, count): &((i32, u64), usize)| count * PEER_SHARE >= woken;
+    let peer = |((tid, descriptor), _): ((i32, u64), usize)| {
+        let calls = &kernel.timelines.threads.get(&tid)?.calls;
+        let sends = calls.iter().filter(|call| is_send(call) && call.arg0 == descriptor && call.result > 0);
+        Some(Peer { tid, sent: sends.map(|call| call.start_ns).collect(), next: 0 })
+    };
+    counts.into_iter().filter(is_peer).filter_map(peer).collect()
+}
+
+fn is_send(call: &SystemCall) -> bool {
+    call.id.kind() == Call::Send
+}
+
+/// Time on a CPU, and whether events are missing, by one sweep.
+fn measure(runs: &mut [Run], timeline: &Timeline) {
+    let Some(first) = runs.first() else { return };
+    let mut at = timeline.segments.partition_point(|segment| segment.start_ns <= first.from_ns).saturating_sub(1);
+    for run in runs {
+        let from_ns = run.release_ns.unwrap_or(run.start_ns).min(run.from_ns.max(run.woken_ns.unwrap_or(0)));
+        while at + 1 < timeline.segments.len() && timeline.end_ns(at) <= from_ns {
+            at += 1;
+        }
+        let (mut cpu_ns, mut is_known) = (0, true);
+        for (place, segment) in timeline.segments.iter().enumerate().skip(at) {
+            if segment.start_ns >= run.done_ns {
+                break;
+            }
+            let (start, end) = (segment.start_ns.max(run.start_ns), timeline.end_ns(place).min(run.done_ns));
+            match segment.state {
+                ThreadState::Running if start < end => cpu_ns += end - start,
+                ThreadState::Lost if timeline.end_ns(place) > from_ns => run.is_lost = true,
+                // A switch is missing; its calls are there.
+                ThreadState::Unknown if start < end => is_known = false,
+                _ => {}
+            }
+        }
+        run.cpu_ns = is_known.then_some(cpu_ns);
+    }
+}

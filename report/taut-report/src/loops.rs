@@ -1,0 +1,386 @@
+//! Loops and other threads of programs as they are: the first sentences, a table, and how each loop was found.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+
+use crate::{
+    json::{Figures, figures},
+    json_explained::{self, CauseShare as JsonShare},
+    terminal::{Style, indent, table, wrap},
+    words::{count, duration, hertz, milliseconds, percent, quantity},
+};
+
+/// Heads of the columns of [`row`].
+const COLUMNS: [&str; 10] =
+    ["loop (ms)", "n", "Hz", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
+/// The longest name that leaves room for the figures in 100 columns.
+const NAME_WIDTH: usize = 26;
+/// So many loops are described one by one.
+const DESCRIBED: usize = 8;
+/// So many other threads are named.
+const NAMED: usize = 8;
+/// So many causes of late starts are named.
+const CAUSES: usize = 3;
+
+/// Whether all that the recording has follows from kernel events: nothing is stamped but a probe beside the program.
+pub(crate) fn is_unmodified(analysis: &Analysis) -> bool {
+    let probe = probe_chain(analysis).map(|chain| &chain.name);
+    analysis.chains.iter().all(|chain| chain.source == SourceKind::Wakes || Some(&chain.name) == probe)
+}
+
+/// The first sentences of a recording without messages of the program's own; `None` where it has such, or no thread waited.
+pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
+    if !is_unmodified(analysis) || analysis.loops.is_empty() && analysis.waking.is_empty() {
+        return None;
+    }
+    let wakes = || analysis.chains.iter().filter(|chain| chain.source == SourceKind::Wakes && !chain.is_loop);
+    let chains = wakes().count() as u64;
+    let Some(main) = main_loop(&analysis.loops) else {
+        if let Some(chain) = wakes().next() {
+            let lateness = crate::headline::lateness(chain);
+            return Some(format!("No loop, {}. {lateness}", quantity(chains, "chain")));
+        }
+        let wakes = analysis.waking.iter().map(|thread| thread.wakes).sum();
+        return Some(format!(
+            "No loop was found in {} that waited {}: none of them waits for the same thing at steady intervals.",
+            quantity(analysis.waking.len() as u64, "thread"),
+            quantity(wakes, "time"),
+        ));
+    };
+    let mut sentences =
+        vec![format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")), runs(main)];
+    sentences.extend(late(main));
+    sentences.extend(overruns(main));
+    Some(sentences.join(" "))
+}
+
+/// The loop that a reader asks for first: one with a timer before others, of several the fastest.
+fn main_loop(loops: &[Loop]) -> Option<&Loop> {
+    let rank = |of: &Loop| match of.found {
+        LoopFound::AbsoluteTimer => 3,
+        LoopFound::WokenBy { .. } => 2,
+        LoopFound::RelativeTimer { .. } => 1,
+        LoopFound::Guessed { .. } => 0,
+    };
+    loops.iter().rev().max_by_key(|of| (rank(of), of.activations))
+}
+
+/// Its thread's name and its process: "`ctrl` (robot/1234)".
+fn named(of: &Loop) -> String {
+    let comm = of.thread.rsplit_once('/').map_or(of.thread.as_str(), |(comm, _)| comm);
+    let of_process = if of.thread == of.process { &of.thread } else { &of.process };
+    format!("`{comm}` ({of_process})")
+}
+
+fn runs(of: &Loop) -> String {
+    let (who, rate) = (named(of), hertz(of.period_ns));
+    match &of.found {
+        LoopFound::AbsoluteTimer => format!("{who} runs at {rate}."),
+        LoopFound::RelativeTimer { asked_ns } => {
+            let drift = match of.period_ns.saturating_sub(*asked_ns) {
+                0 => String::new(),
+                more => format!(": each period is {} longer than that", duration(more)),
+            };
+            format!("{who} sleeps for {} and runs at {rate}{drift}.", duration(*asked_ns))
+        }
+        LoopFound::WokenBy { thread, .. } => format!("{who} runs at {rate}, woken by {thread}."),
+        LoopFound::Guessed { error_ns } => format!(
+            "{who} runs every {} ± {}; what releases it is not recorded.",
+            duration(of.period_ns),
+            duration(*error_ns)
+        ),
+    }
+}
+
+/// How late it starts, and the main cause.
+fn late(of: &Loop) -> Option<String> {
+    let d = &of.release_latency;
+    let (quantile, limit_ns) =
+        of.late_above.or_else(|| [(0.99, d.p99_ns), (0.9, d.p90_ns)].into_iter().find_map(|(q, ns)| Some((q, ns?))))?;
+    let share = percent(1.0 - quantile).replace(".0 %", " %");
+    let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
+    let cause = cause.map_or(String::new(), |(cause, share, first)| {
+        format!("; {} of that excess is {}", whole_percent(share), phrase(cause, first))
+    });
+    let more = if of.late_above.is_some() { "more than " } else { "" };
+    Some(format!("{share} of its releases start {more}{} late{cause}.", duration(limit_ns)))
+}
+
+fn overruns(of: &Loop) -> Option<String> {
+    let overruns = of.overruns.filter(|_| matches!(of.found, LoopFound::AbsoluteTimer))?;
+    let skipped = match of.skipped {
+        Some(1) => ", and 1 was skipped".to_owned(),
+        Some(n @ 2..) => format!(", and {} were skipped", count(n)),
+        _ => String::new(),
+    };
+    Some(format!("{} of {} overran{skipped}.", count(overruns), quantity(of.activations, "period")))
+}
+
+/// Causes with all their details, largest first, each with its largest detail.
+fn by_cause(shares: &[CauseShare]) -> Vec<(Cause, f64, Option<&CauseShare>)> {
+    let mut sums: Vec<(Cause, f64, Option<&CauseShare>)> = Vec::new();
+    for share in shares {
+        match sums.iter_mut().find(|(cause, _, _)| *cause == share.cause) {
+            Some((_, sum, _)) => *sum += share.tail_share,
+            None => sums.push((share.cause, share.tail_share, Some(share))),
+        }
+    }
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sums
+}
+
+fn whole_percent(share: f64) -> String {
+    if share < 0.005 { percent(share) } else { format!("{:.0} %", share * 100.0) }
+}
+
+/// A cause in a sentence: "preemption by hog/30", "waiting for a CPU (mostly by hog/30)".
+fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
+    let detail = first.map_or("", |share| share.detail.as_str());
+    let what = match cause {
+        Cause::Preempted => "preemption",
+        Cause::Wakeup if detail.is_empty() => "the CPU's way out of idle",
+        Cause::Wakeup => "waiting for a CPU",
+        Cause::TimerSlack if detail.is_empty() => "timer slack",
+        Cause::TimerSlack => "",
+        other => other.word(),
+    };
+    match (what.is_empty(), detail.is_empty()) {
+        (true, _) => detail.to_owned(),
+        (false, true) => what.to_owned(),
+        (false, false) => format!("{what} ({detail})"),
+    }
+}
+
+/// What would say more than the recording does; `None` where the program says its messages.
+pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
+    let main = main_loop(&analysis.loops).filter(|_| is_unmodified(analysis))?;
+    let comm = main.thread.rsplit_once('/').map_or(main.thread.as_str(), |(comm, _)| comm);
+    Some(format!(
+        "to say which message an activation carries, and where its time goes, stamp it in the thread {comm}: \
+         stamp(\"{comm}.start\", n) after its wait returns, stamp(\"{comm}.sent\", n) where its result leaves"
+    ))
+}
+
+/// A loop's figures, its name apart.
+fn row(of: &Loop) -> [String; 9] {
+    let late = &of.release_latency;
+    let rate = if of.period_ns == 0 { "–".into() } else { format!("{:.1}", 1e9 / of.period_ns as f64) };
+    let number = |n: Option<u64>| n.map_or("–".into(), count);
+    [
+        count(of.activations),
+        rate,
+        milliseconds(late.p50_ns),
+        milliseconds(late.p99_ns),
+        milliseconds(late.max_ns),
+        milliseconds(of.response_time.p99_ns.or(of.response_time.max_ns.filter(|_| of.response_time.p99_ns.is_none()))),
+        milliseconds(of.cpu_time.p99_ns.or(of.cpu_time.max_ns)),
+        number(of.overruns),
+        number(of.skipped),
+    ]
+}
+
+/// How a loop was found, and what its late starts are made of.
+fn description(of: &Loop) -> String {
+    let thread = match of.thread == of.process {
+        true => of.thread.clone(),
+        false => format!("{} of {}", of.thread, of.process),
+    };
+    let found = match &of.found {
+        LoopFound::AbsoluteTimer => format!("its timer keeps a schedule of {}", duration(of.period_ns)),
+        LoopFound::RelativeTimer { asked_ns } => format!(
+            "it sleeps for {} each time, so that what it does in between adds to its period of {}",
+            duration(*asked_ns),
+            duration(of.period_ns)
+        ),
+        LoopFound::WokenBy { thread, activations } => {
+            format!("{thread} wakes it ({} of {} activations)", count(*activations), count(of.activations))
+        }
+        LoopFound::Guessed { error_ns } => format!(
+            "guessed from its intervals, of which four fifths are within {} of {}: no release is known",
+            duration(*error_ns),
+            duration(of.period_ns)
+        ),
+    };
+    let mut text = format!("{}: {thread}; {found}.", of.name);
+    if let Some((quantile, limit_ns)) = of.late_above {
+        let causes: Vec<String> = by_cause(&of.late_by)
+            .into_iter()
+            .take(CAUSES)
+            .filter(|(_, share, _)| *share >= 0.01)
+            .map(|(cause, share, first)| format!("{} {}", whole_percent(share), phrase(cause, first)))
+            .collect();
+        if !causes.is_empty() {
+            let above = crate::words::quantile(quantile);
+            text += &format!(
+                " Starts later than {above} ({}) exceed typical ones by {}.",
+                duration(limit_ns),
+                causes.join(", ")
+            );
+        }
+    }
+    if let Some(chain) = of.chain.as_ref().filter(|chain| **chain != of.name) {
+        text += &format!(" Its thread is part of {chain}.");
+    }
+    if of.left_out > 0 {
+        text += &format!(" {} with missing events are left out.", quantity(of.left_out, "activation"));
+    }
+    text
+}
+
+/// The threads that are no loops, in one sentence.
+fn others(waking: &[WakingThread]) -> Option<String> {
+    if waking.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = waking
+        .iter()
+        .take(NAMED)
+        .map(|of| format!("{} ({}, {})", of.thread, quantity(of.wakes, "wake"), of.waits_for))
+        .collect();
+    let more = match waking.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Some(format!("No loops: {}{more}.", named.join(", ")))
+}
+
+/// The section of a terminal.
+pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
+    if analysis.loops.is_empty() {
+        return others(&analysis.waking)
+            .filter(|_| is_unmodified(analysis))
+            .map_or_else(String::new, |text| format!("\n{}\n", wrap(&text, 98)));
+    }
+    let mut rows = table(&COLUMNS);
+    for of in &analysis.loops {
+        let name = wrap(&of.name, NAME_WIDTH);
+        rows.add_row([name].into_iter().chain(row(of)));
+    }
+    let mut out = format!(
+        "\n{}\n\n{}  late: from release to start; busy: from release until it waits again\n",
+        style.bold("Loops"),
+        indent(&rows)
+    );
+    let mut lines: Vec<String> = analysis.loops.iter().take(DESCRIBED).map(description).collect();
+    lines.extend(others(&analysis.waking));
+    for line in lines {
+        out += &format!("\n  {}\n", wrap(&line, 94).replace('\n', "\n  "));
+    }
+    out
+}
+
+/// The section of a Markdown page; `cell` takes foreign text.
+pub(crate) fn markdown(analysis: &Analysis, cell: impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    if !analysis.loops.is_empty() {
+        out += &format!("| {} |\n|---{}|\n", COLUMNS.join(" | "), "|--:".repeat(COLUMNS.len() - 1));
+        for of in &analysis.loops {
+            out += &format!("| {} | {} |\n", cell(&of.name), row(of).join(" | "));
+        }
+        out += "\n";
+        for of in analysis.loops.iter().take(DESCRIBED) {
+            out += &format!("- {}\n", cell(&description(of)));
+        }
+    }
+    if let Some(text) = others(&analysis.waking).filter(|_| is_unmodified(analysis)) {
+        out += &format!("- {}\n", cell(&text));
+    }
+    if out.is_empty() { out } else { out + "\n" }
+}
+
+/// A loop as JSON has it.
+#[derive(Serialize, JsonSchema)]
+pub struct JsonLoop {
+    /// Its thread's name and what it waits for; the same in each run of the program.
+    name: String,
+    /// "comm/tid".
+    thread: String,
+    /// The main thread of its process, "comm/tid".
+    process: String,
+    /// How it was found: "absolute_timer", "relative_timer", "woken_by" or "guessed".
+    evidence: &'static str,
+    /// Of a relative timer: the time asked for, median.
+    asked_ns: Option<u64>,
+    /// Of one that is woken: the thread that does so most.
+    woken_by: Option<String>,
+    /// Of a guess: four fifths of the intervals are within this of the period.
+    error_ns: Option<u64>,
+    period_ns: u64,
+    activations: u64,
+    /// Activations with missing events, in no figure.
+    left_out: u64,
+    /// From one start to the next.
+    period: Figures,
+    /// |time between two starts − period|.
+    period_jitter: Figures,
+    /// From the release to the start.
+    release_latency: Figures,
+    /// From the release, or the start where none is known, until it waits again.
+    response_time: Figures,
+    /// On a CPU from the start until it waits again.
+    cpu_time: Figures,
+    /// Not done at the next release; null where no release is known.
+    overruns: Option<u64>,
+    /// Releases of its schedule that it did not wait for; null without a schedule.
+    skipped: Option<u64>,
+    /// The chain that its thread is part of.
+    chain: Option<String>,
+    /// Starts later than this are late ones.
+    late_above_ns: Option<u64>,
+    /// What late starts exceed typical ones by, largest first; the tail_shares sum to 1.
+    late_by: Vec<JsonShare>,
+    /// In words.
+    sentence: String,
+}
+
+/// A thread that is no loop, as JSON has it.
+#[derive(Serialize, JsonSchema)]
+pub struct JsonThread {
+    /// "comm/tid".
+    thread: String,
+    /// The main thread of its process, "comm/tid".
+    process: String,
+    /// How often a wait of it ended.
+    wakes: u64,
+    /// Where it waited longest.
+    waits_for: String,
+}
+
+pub(crate) fn json(of: &Loop) -> JsonLoop {
+    let (mut asked_ns, mut woken_by, mut error_ns) = (None, None, None);
+    match &of.found {
+        LoopFound::AbsoluteTimer => {}
+        LoopFound::RelativeTimer { asked_ns: asked } => asked_ns = Some(*asked),
+        LoopFound::WokenBy { thread, .. } => woken_by = Some(thread.clone()),
+        LoopFound::Guessed { error_ns: error } => error_ns = Some(*error),
+    }
+    JsonLoop {
+        name: of.name.clone(),
+        thread: of.thread.clone(),
+        process: of.process.clone(),
+        evidence: of.found.word(),
+        asked_ns,
+        woken_by,
+        error_ns,
+        period_ns: of.period_ns,
+        activations: of.activations,
+        left_out: of.left_out,
+        period: figures(&of.period),
+        period_jitter: figures(&of.period_jitter),
+        release_latency: figures(&of.release_latency),
+        response_time: figures(&of.response_time),
+        cpu_time: figures(&of.cpu_time),
+        overruns: of.overruns,
+        skipped: of.skipped,
+        chain: of.chain.clone(),
+        late_above_ns: of.late_above.map(|(_, ns)| ns),
+        late_by: json_explained::causes(&of.late_by),
+        sentence: description(of),
+    }
+}
+
+pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
+    let WakingThread { thread, process, wakes, waits_for } = of.clone();
+    JsonThread { thread, process, wakes, waits_for }
+}
