@@ -19,8 +19,10 @@ pub struct Loop {
     pub process: String,
     /// How it was found.
     pub found: LoopFound,
-    /// By the timer, or the median time between two starts.
+    /// By the timer; else the median time between two starts where that is steady, and the mean where not.
     pub period_ns: u64,
+    /// Activations a second.
+    pub rate_hz: Option<f64>,
     /// How often it ran.
     pub activations: u64,
     /// Activations of which events are missing; they are in no figure.
@@ -162,7 +164,9 @@ fn figures_of(of: &taut_points::Loop, context: &Context<'_>) -> Loop {
         LoopEvidence::AbsoluteTimer => all.iter().filter(is_late).count() as u64,
         _ => all.windows(2).filter(is_busy).count() as u64,
     };
+    let active_ns = all.last().zip(all.first()).map_or(0, |(last, first)| last.start_ns - first.start_ns);
     Loop {
+        rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
         name: of.name.clone(),
         thread: context.thread(of.thread).into_owned(),
         process: context.objects.process(of.thread),

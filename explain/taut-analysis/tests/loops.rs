@@ -118,6 +118,37 @@ fn an_activation_that_is_busy_at_the_next_release_overruns() {
 }
 
 #[test]
+fn moments_that_are_past_when_a_loop_comes_to_wait_are_releases_all_the_same() {
+    let mut scene = new();
+    let mut free = 100;
+    for k in 1..=20u64 {
+        sleep_until(&mut scene, free, k * PERIOD, k * PERIOD + 5, k * PERIOD + 8);
+        free = k * PERIOD + 110;
+    }
+    // It works for four periods and a half, and makes up for them: calls that return at once, without a timer.
+    free += 4_500;
+    for _ in 0..4 {
+        scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).exit(
+            0,
+            free + 1,
+            CTRL,
+            libc::SYS_clock_nanosleep,
+        );
+        free += 50;
+    }
+    for k in 25..=60u64 {
+        sleep_until(&mut scene, free, k * PERIOD, k * PERIOD + 5, k * PERIOD + 8);
+        free = k * PERIOD + 110;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!((of.activations, of.skipped), (60, Some(0)));
+    // The long one, and those that were due while it worked.
+    assert_eq!(of.overruns, Some(4), "{of:?}");
+    assert_eq!(of.release_latency.max_ns, Some(3_611 * US));
+}
+
+#[test]
 fn releases_at_which_a_loop_does_not_start_are_counted() {
     let mut scene = new();
     let mut free = 100;

@@ -29,7 +29,7 @@ pub struct Loop {
     pub thread: i32,
     /// Its name without a number, and what it waits for: "ctrl timer 1 ms".
     pub name: String,
-    /// By the timer, or the median time between two starts.
+    /// By the timer; else the median time between two starts where that is steady, and the mean where not.
     pub period_ns: u64,
     /// How it was found.
     pub evidence: LoopEvidence,

@@ -165,7 +165,7 @@ pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
 /// A loop's figures, its name apart.
 fn row(of: &Loop) -> [String; 9] {
     let late = &of.release_latency;
-    let rate = if of.period_ns == 0 { "–".into() } else { format!("{:.1}", 1e9 / of.period_ns as f64) };
+    let rate = of.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
     let number = |n: Option<u64>| n.map_or("–".into(), count);
     [
         count(of.activations),
@@ -307,6 +307,8 @@ pub struct JsonLoop {
     /// Of a guess: four fifths of the intervals are within this of the period.
     error_ns: Option<u64>,
     period_ns: u64,
+    /// Activations a second.
+    rate_hz: Option<f64>,
     activations: u64,
     /// Activations with missing events, in no figure.
     left_out: u64,
@@ -364,6 +366,7 @@ pub(crate) fn json(of: &Loop) -> JsonLoop {
         woken_by,
         error_ns,
         period_ns: of.period_ns,
+        rate_hz: of.rate_hz,
         activations: of.activations,
         left_out: of.left_out,
         period: figures(&of.period),

@@ -68,7 +68,7 @@ export interface Chain {
 }
 /** A thread that waits for the same thing again and again; `sentence` says how it was found. */
 export interface Loop {
-  name: string; thread: string; process: string; period_ns: Ns; activations: number;
+  name: string; thread: string; process: string; period_ns: Ns; rate_hz: number | null; activations: number;
   release_latency: Figures; response_time: Figures; cpu_time: Figures; overruns: number | null; skipped: number | null; sentence: string;
 }
 export interface Signal {

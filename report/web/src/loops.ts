@@ -8,7 +8,7 @@ export function loopSection(report: Report): HTMLElement | null {
   if (report.loops.length === 0) return null;
   const number = (n: number | null): string => (n === null ? "–" : f.count(n));
   const row = (of: Loop): string[] => [
-    of.name, of.thread, f.count(of.activations), of.period_ns > 0 ? (1e9 / of.period_ns).toFixed(1) : "–",
+    of.name, of.thread, f.count(of.activations), of.rate_hz === null ? "–" : of.rate_hz.toFixed(1),
     ...[of.release_latency.p50_ns, of.release_latency.p99_ns, of.release_latency.max_ns, of.response_time.p99_ns ?? of.response_time.max_ns, of.cpu_time.p99_ns ?? of.cpu_time.max_ns].map(f.milliseconds),
     number(of.overruns), number(of.skipped),
   ];

@@ -107,7 +107,7 @@ pub(super) fn recurring(workers: &[Worker], causes: &Causes, station: impl Fn(Ru
         let (parent, station) = match causes.cause(*id) {
             _ if run.is_lost => continue,
             Some(cause) => (of_run[cause.0 as usize][cause.1 as usize], (id.0, 0)),
-            None if run.waker == Waker::Unknown => continue,
+            None if matches!(run.waker, Waker::Unknown | Waker::Past) => continue,
             None => (NONE, station(*id)),
         };
         if causes.cause(*id).is_some() && (parent == NONE || goes_round(&paths, parent, id.0)) {

@@ -33,24 +33,32 @@ pub(super) struct Found {
 }
 
 /// Loops by a timer. A thread that several timers wake, each on its schedule, is as many loops.
-pub(super) fn by_timer(worker: &Worker) -> Vec<Found> {
-    let timed: Vec<usize> =
-        (0..worker.runs.len()).filter(|at| worker::timer(worker.runs[*at].waker).is_some()).collect();
-    if let Some(found) = scheduled(worker, timed.clone()) {
+pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
+    let is_timed = |at: &usize| worker::timer(worker.runs[*at].waker).is_some();
+    let timed: Vec<usize> = (0..worker.runs.len()).filter(is_timed).collect();
+    if let Some(mut found) = scheduled(worker, timed.clone()) {
+        // And those whose moment was past when they came to wait for it.
+        let is_its = |at: &usize| worker.runs[*at].waker == Waker::Past || timed.binary_search(at).is_ok();
+        found.runs = (0..worker.runs.len()).filter(is_its).collect();
+        found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
         return vec![found];
     }
-    if let Some(found) = asleep(worker, &timed) {
-        return vec![found];
-    }
-    let mut addresses: Vec<u64> =
-        timed.iter().map(|at| address(&worker.runs[*at])).filter(|address| *address != 0).collect();
+    asleep(worker, &timed).map_or_else(|| by_several_timers(worker, &timed), |found| vec![found])
+}
+
+fn by_several_timers(worker: &Worker, timed: &[usize]) -> Vec<Found> {
+    let address = |at: usize| address(&worker.runs[at]);
+    let mut addresses: Vec<u64> = timed.iter().map(|at| address(*at)).filter(|address| *address != 0).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    let least = (MODE_SHARE * worker.runs.len() as f64) as usize;
-    let of =
-        |wanted: u64| timed.iter().copied().filter(move |at| address(&worker.runs[*at]) == wanted).collect::<Vec<_>>();
-    let modes = addresses.into_iter().map(of).filter(|runs| runs.len() >= least.max(schedule::LEAST));
-    let mut found: Vec<Found> = modes.filter_map(|runs| scheduled(worker, runs)).collect();
+    let least = schedule::LEAST.max((MODE_SHARE * worker.runs.len() as f64) as usize);
+    let mut found = Vec::new();
+    for wanted in addresses {
+        let runs: Vec<usize> = timed.iter().copied().filter(|at| address(*at) == wanted).collect();
+        if runs.len() >= least {
+            found.extend(scheduled(worker, runs));
+        }
+    }
     found.sort_by_key(|found| found.runs[0]);
     found
 }
@@ -66,7 +74,9 @@ fn scheduled(worker: &Worker, runs: Vec<usize>) -> Option<Found> {
     let timers = runs.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
     let (asked, armed): (Vec<u64>, Vec<u64>) = timers.unzip();
     let found = schedule::of(&asked, &armed)?;
-    Some(Found { evidence: LoopEvidence::AbsoluteTimer, period_ns: found.period_ns, skipped: found.skipped, runs })
+    let found =
+        Found { evidence: LoopEvidence::AbsoluteTimer, period_ns: found.period_ns, skipped: found.skipped, runs };
+    Some(found)
 }
 
 /// It sleeps for the same time again and again.
@@ -108,6 +118,10 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     }
     let woken: u64 = wakers.iter().map(|(_, count)| count).sum();
     let first = wakers.into_iter().max_by_key(|(tid, count)| (*count, std::cmp::Reverse(*tid)));
+    // Of bursts the median says nothing.
+    let start_ns = |at: usize| worker.runs[at].start_ns;
+    let mean = (start_ns(runs.len() - 1) - start_ns(0)) / (runs.len() as u64 - 1);
+    let period_ns = if is_steady { intervals.median as u64 } else { mean };
     let evidence = match first {
         Some((thread, activations)) if woken as f64 >= MOST_SHARE * runs.len() as f64 => {
             LoopEvidence::WokenBy { thread, activations }
@@ -115,7 +129,7 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
         _ => LoopEvidence::Guessed { error_ns: half_spread as u64 },
     };
     let is_loop = is_steady || is_driven && matches!(evidence, LoopEvidence::WokenBy { .. });
-    is_loop.then_some(Found { evidence, period_ns: intervals.median as u64, skipped: 0, runs })
+    is_loop.then_some(Found { evidence, period_ns, skipped: 0, runs })
 }
 
 /// Times from one start to the next.

@@ -50,10 +50,11 @@ impl Source for Wakes {
     fn record(&mut self, _: &Record) {}
 
     fn link(&mut self, scene: &Scene<'_>, out: &mut Linked) {
-        let System { workers, waking } = System::find(scene);
+        let System { mut workers, waking } = System::find(scene);
         out.waking = waking;
+        let timed = loops_by_timer(&mut workers);
         let causes = Causes::of(&workers);
-        let found = find_loops(&workers, &causes);
+        let found = all_loops(timed, &workers, &causes);
         let named = Names::of(&workers, &found, scene);
         for (at, (worker, found)) in found.iter().enumerate() {
             out.loops.push(as_loop(&workers[*worker], found, named.loops[at].clone()));
@@ -112,12 +113,14 @@ impl System {
     }
 }
 
-/// Loops with their worker: those by a timer, then those that follow from them, in order of the workers.
-fn find_loops(workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
-    let mut found: Vec<(usize, Found)> = Vec::new();
-    for (at, worker) in workers.iter().enumerate() {
-        found.extend(loops::by_timer(worker).into_iter().map(|found| (at, found)));
-    }
+/// Loops that have a timer, each with its worker.
+fn loops_by_timer(workers: &mut [Worker]) -> Vec<(usize, Found)> {
+    let of = |(at, worker): (usize, &mut Worker)| loops::by_timer(worker).into_iter().map(move |found| (at, found));
+    workers.iter_mut().enumerate().flat_map(of).collect()
+}
+
+/// With those that follow from them, or are steady; in order of the workers.
+fn all_loops(mut found: Vec<(usize, Found)>, workers: &[Worker], causes: &Causes) -> Vec<(usize, Found)> {
     let timed: Vec<bool> = (0..workers.len()).map(|at| found.iter().any(|(worker, _)| *worker == at)).collect();
     for (at, worker) in workers.iter().enumerate().filter(|(at, _)| !timed[*at]) {
         let is_driven = |run: usize| causes.follows((at as u32, run as u32), |(worker, _)| timed[worker as usize]);

@@ -7,7 +7,7 @@ use taut_timelines::{
 /// Operations of futex(2) that wait, without the private and clock bits: WAIT and WAIT_BITSET.
 const FUTEX_WAITS: [u64; 2] = [0, 9];
 /// Flag of clock_nanosleep: until a moment, not for a time.
-const TIMER_ABSTIME: u64 = 1;
+pub(super) const TIMER_ABSTIME: u64 = 1;
 const OPERATION: u64 = 0x7f;
 
 /// Where a thread waits: the call, and the descriptor, futex or kind of sleep that it is of.
@@ -25,6 +25,8 @@ pub(super) enum Waker {
     Timer { asked_ns: u64, armed_ns: u64, address: u64, is_relative: bool },
     /// That thread, by what it did at this moment.
     Thread { tid: i32, at_ns: u64 },
+    /// None: the moment that it was to sleep until was past.
+    Past,
     /// An interrupt: a device, or the network.
     Interrupt,
     /// The recording does not say.
@@ -112,8 +114,8 @@ pub(super) fn of(tid: i32, timeline: &Timeline, life: (u64, u64), kernel: Kernel
         let mut later = timeline.segments[at + 1..].iter().take_while(|later| later.state != ThreadState::Blocked);
         let Some(runs) = later.find(|later| later.state == ThreadState::Running) else { continue };
         let end_ns = match call {
-            // The recording ends within.
-            Some(call) if call.end_ns == u64::MAX => continue,
+            // The recording ends within, or a signal interrupted it: it begins again, or its thread ends.
+            Some(call) if call.end_ns == u64::MAX || is_interrupted(call) => continue,
             Some(call) => call.end_ns.max(runs.start_ns),
             None => runs.start_ns,
         };
@@ -127,6 +129,14 @@ pub(super) fn of(tid: i32, timeline: &Timeline, life: (u64, u64), kernel: Kernel
         }
     }
     waits
+}
+
+/// Whether a signal ended the call that does not wait for one: EINTR, and the kernel's own codes for calls that begin again.
+pub(super) fn is_interrupted(call: &SystemCall) -> bool {
+    const EINTR: i32 = -4;
+    const RESTARTS: std::ops::RangeInclusive<i32> = -516..=-512;
+    let awaits_signals = || matches!(call.id.name().as_str(), "pause" | "rt_sigsuspend" | "rt_sigtimedwait");
+    (call.result == EINTR || RESTARTS.contains(&call.result)) && !awaits_signals()
 }
 
 fn is_lock(pid: i32, call: &SystemCall, kernel: Kernel<'_>) -> bool {

@@ -5,7 +5,7 @@ use taut_timelines::{Call, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline};
 
 use super::{
     schedule,
-    waits::{self, Kernel, Site, Wait, Waker},
+    waits::{self, Kernel, Site, TIMER_ABSTIME, Wait, Waker},
 };
 
 /// A main wait comes at least so often.
@@ -43,6 +43,35 @@ pub(super) struct Run {
     from_ns: u64,
     /// Whether it found what it waited for without sleeping, and something must say that this was so.
     is_ready: bool,
+}
+
+impl Worker {
+    /// Gives those of these runs whose release was past when they waited the next moment of the schedule each; drops from `runs`
+    /// what is beyond it. How many moments are left out.
+    pub fn keep_schedule(&mut self, runs: &mut Vec<usize>, period_ns: u64) -> u64 {
+        let known: Vec<(usize, u64)> =
+            runs.iter().filter_map(|at| Some((*at, timer(self.runs[*at].waker)?.0))).collect();
+        let (mut next, mut last_ns) = (0, None);
+        runs.retain(|at| {
+            let run = &mut self.runs[*at];
+            if let Some((_, release_ns)) = known.get(next).filter(|(known, _)| known == at) {
+                (next, last_ns) = (next + 1, Some(*release_ns));
+                return true;
+            }
+            let Some(release_ns) = last_ns.map(|last_ns: u64| last_ns + period_ns) else { return false };
+            let is_free = known.get(next).is_none_or(|(_, known_ns)| release_ns + period_ns / 2 < *known_ns);
+            if !is_free || release_ns > run.start_ns {
+                return false;
+            }
+            run.release_ns = Some(release_ns);
+            run.waker = Waker::Timer { asked_ns: release_ns, armed_ns: run.from_ns, address: 0, is_relative: false };
+            last_ns = Some(release_ns);
+            true
+        });
+        let releases: Vec<u64> = runs.iter().filter_map(|at| timer(self.runs[*at].waker)).map(|(ns, _)| ns).collect();
+        let steps = releases.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        steps.map(|step| ((step as f64 / period_ns as f64).round() as u64).saturating_sub(1)).sum()
+    }
 }
 
 /// What one life of a thread comes to.
@@ -162,7 +191,7 @@ fn of_calls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait])
     let mut runs: Vec<Run> = Vec::new();
     let mut next = 0;
     for (place, call) in calls(site, timeline, bounds) {
-        if call.end_ns == u64::MAX {
+        if call.end_ns == u64::MAX || waits::is_interrupted(call) {
             continue;
         }
         while waits.get(next).is_some_and(|wait| wait.call.is_none_or(|call| call < place)) {
@@ -171,11 +200,15 @@ fn of_calls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait])
         let wait = waits.get(next).filter(|wait| wait.call == Some(place));
         let mut run = run(call.start_ns, wait.map_or(call.end_ns, |wait| wait.end_ns), wait);
         match site.kind() {
-            Some(Call::Sleep) => {
-                let Some((asked_ns, armed_ns, is_relative)) = sleep(call, timeline) else { continue };
-                run.release_ns = Some(asked_ns.min(run.start_ns));
-                run.waker = Waker::Timer { asked_ns, armed_ns, address: 0, is_relative };
-            }
+            Some(Call::Sleep) => match sleep(call, timeline) {
+                Some((asked_ns, armed_ns, is_relative)) => {
+                    run.release_ns = Some(asked_ns.min(run.start_ns));
+                    run.waker = Waker::Timer { asked_ns, armed_ns, address: 0, is_relative };
+                }
+                // The moment was past already: the call returns at once, and arms no timer. The schedule says which moment it was.
+                None if site.object == TIMER_ABSTIME && call.result == 0 && wait.is_none() => run.waker = Waker::Past,
+                None => continue,
+            },
             _ if wait.is_some() => {}
             Some(Call::Data | Call::Poll) if call.result > 0 => run.is_ready = true,
             _ => continue,
