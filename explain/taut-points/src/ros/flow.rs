@@ -145,6 +145,7 @@ pub(super) struct Flow<'a> {
     /// From CLOCK_MONOTONIC to source timestamps.
     realtime_offset_ns: i128,
     end_ns: u64,
+    first_id: u64,
     next_id: u64,
     /// Numbers of the chains' names begin behind this point.
     base: u32,
@@ -170,6 +171,7 @@ impl<'a> Flow<'a> {
         doing.resize_with(events.threads(), Doing::default);
         Flow {
             base: out.last_point(),
+            first_id: out.free_message(),
             next_id: out.free_message(),
             realtime_offset_ns: scene.realtime_offset_ns,
             end_ns: scene.until_ns,
@@ -809,6 +811,8 @@ impl<'a> Flow<'a> {
                 }
             }
         }
+        let threads = self.executors.threads().map(|thread| self.events.tid(thread));
+        self.out.holds.complete(self.first_id..self.next_id, threads);
         for (name, number) in self.chains.names.iter().zip(1..) {
             self.out.points.insert(self.point(number), shortened(name));
         }
