@@ -8,6 +8,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use foldhash::HashMap;
+use taut_points::NO_THREAD;
 
 use crate::{
     kind::Kind,
@@ -92,9 +93,11 @@ impl Replay {
                     let ns = to.time_ns.saturating_sub(since_ns).saturating_sub(away_ns);
                     own.entry(hop).or_default()[usize::from(wait.is_some())].push(ns);
                 }
+                // Which threads are not known wait for each other nowhere: each step has one of its own.
+                let nobody = i32::MIN + steps.len() as i32;
                 let number = |numbers: &mut HashMap<i32, u32>, key: i32| {
                     let next = numbers.len() as u32;
-                    *numbers.entry(key).or_insert(next)
+                    *numbers.entry(if key == NO_THREAD { nobody } else { key }).or_insert(next)
                 };
                 steps.push(Step {
                     row: at as u32,

@@ -172,12 +172,15 @@ impl Walker<'_> {
         let hop = Hop { from, to_ns: to.time_ns, own: [from.tid, to.tid] };
         let pieces = if !from.is_handed_to(to) {
             let mut pieces = self.walk(to.tid, from.time_ns, to.time_ns, None, hop, 0).0;
-            for (start, end, other) in self.spans.foreign_stretches(to.tid, id, from.time_ns, to.time_ns) {
+            let is_known = self.holds.are_known(id, to.tid);
+            let foreign = self.spans.foreign_stretches(to.tid, id, from.time_ns, to.time_ns);
+            for (start, end, other) in foreign.into_iter().filter(|_| !is_known) {
                 set_behind(&mut pieces, start, end, Behind::Message(other));
             }
             pieces
         } else {
-            let busy = self.spans.busy_until(to.tid, id, from.time_ns, to.time_ns);
+            let is_known = self.holds.are_known(id, to.tid);
+            let busy = self.spans.busy_until(to.tid, id, from.time_ns, to.time_ns).filter(|_| !is_known);
             let start = busy.as_ref().map_or(from.time_ns, |(until, _)| *until);
             let (pieces, reached) = self.walk(to.tid, start, to.time_ns, (!from.is_due).then_some(from.tid), hop, 0);
             match busy.filter(|_| !reached) {
@@ -818,6 +821,7 @@ impl Walker<'_> {
         let holds = self.holds;
         for (hold, callback) in holds.within(id, from_ns, to_ns) {
             let detail = self.names.of(&format!("busy with {callback}"));
+            let behind = Some(Behind::Work(self.names.of(callback)));
             let (names, verbose) = (&self.names, self.verbose);
             overlay(&mut pieces, hold.from_ns, hold.to_ns, |from_ns, to_ns, old| {
                 let what = format!("{} {}", old.cause.word(), names.text(old.detail));
@@ -827,6 +831,7 @@ impl Walker<'_> {
                     cause: Cause::Executor,
                     detail,
                     other: hold.by,
+                    behind,
                     note,
                     ..Piece::unknown(from_ns, to_ns, old.tid)
                 })

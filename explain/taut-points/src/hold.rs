@@ -1,6 +1,8 @@
 //! Why messages could not go on, as their source knows it.
 
-use foldhash::HashMap;
+use std::ops::Range;
+
+use foldhash::{HashMap, HashSet};
 
 /// A callback was ready for a message, and its executor was busy with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,9 @@ pub struct Hold {
 pub struct Holds {
     of_message: HashMap<u64, Vec<Hold>>,
     names: Vec<String>,
+    /// Messages of which all holds are here, and threads of executors.
+    messages: Range<u64>,
+    threads: HashSet<i32>,
 }
 
 impl Holds {
@@ -32,6 +37,17 @@ impl Holds {
     /// Adds one of a message.
     pub(crate) fn add(&mut self, message: u64, hold: Hold) {
         self.of_message.entry(message).or_default().push(hold);
+    }
+
+    /// All holds of these messages on these threads are here.
+    pub(crate) fn complete(&mut self, messages: Range<u64>, threads: impl Iterator<Item = i32>) {
+        self.messages = messages;
+        self.threads = threads.collect();
+    }
+
+    /// Whether all that this thread was busy with while the message waited for it is here.
+    pub fn are_known(&self, message: u64, thread: i32) -> bool {
+        self.messages.contains(&message) && self.threads.contains(&thread)
     }
 
     /// Whether there are none.

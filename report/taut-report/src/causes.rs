@@ -207,13 +207,14 @@ fn hypotheses(explained: &Explained, style: Style) -> String {
     results(explained).into_iter().map(one).collect()
 }
 
-/// A sentence for each hypothesis that contributes, is undecided, or was named by the user, and for each lock; one for all
+/// A sentence for each hypothesis that contributes, is undecided, or was named by the user, and for each named lock; one for all
 /// the others together.
 pub(crate) fn results(explained: &Explained) -> Vec<String> {
     let is_short = |hypothesis: &&Hypothesis| {
         hypothesis.result == Contribution::DoesNotContribute
             && !hypothesis.is_asked
-            && !hypothesis.hypothesis.starts_with("lock:")
+            // Addresses are of locks without a name: inside libraries, mostly.
+            && (!hypothesis.hypothesis.starts_with("lock:") || hypothesis.hypothesis.starts_with("lock:0x"))
     };
     let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
     let mut sentences: Vec<String> = long.iter().map(|hypothesis| hypothesis.sentence.clone()).collect();

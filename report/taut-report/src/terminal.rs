@@ -291,7 +291,18 @@ fn cut(text: &str) -> String {
 fn cut_at(text: &str, width: usize) -> String {
     let pieces = |line: &str| {
         let characters: Vec<char> = line.chars().collect();
-        characters.chunks(width).map(|piece| piece.iter().collect::<String>()).collect::<Vec<_>>().join("\n    ")
+        let mut rest = characters.as_slice();
+        let mut pieces: Vec<String> = Vec::new();
+        while rest.len() > width {
+            // Best before a word or a part of a name, if that is not near the beginning.
+            let is_break = |at: &usize| rest[*at] == ' ' || rest[*at] == '/' && rest[*at - 1] != ' ';
+            let at = (width / 2..=width).rev().find(is_break).unwrap_or(width);
+            let (piece, after) = rest.split_at(at);
+            pieces.push(piece.iter().collect());
+            rest = if after[0] == ' ' { &after[1..] } else { after };
+        }
+        pieces.push(rest.iter().collect());
+        pieces.join("\n    ")
     };
     text.lines().map(pieces).collect::<Vec<_>>().join("\n")
 }

@@ -19,6 +19,7 @@ pub(super) struct Events {
 
 /// One thread's.
 struct Thread {
+    pid: i32,
     tid: i32,
     batches: Vec<RosBatch>,
 }
@@ -47,7 +48,7 @@ impl Events {
     pub fn take(&mut self, batch: &RosBatch) {
         let (pid, tid) = (batch.pid, batch.tid);
         let thread = *self.by_tid.entry((pid, tid)).or_insert_with(|| {
-            self.threads.push(Thread { tid, batches: Vec::new() });
+            self.threads.push(Thread { pid, tid, batches: Vec::new() });
             self.threads.len() as u32 - 1
         });
         self.threads[thread as usize].batches.push(batch.clone());
@@ -65,6 +66,11 @@ impl Events {
     /// Host tid of a thread.
     pub fn tid(&self, thread: u32) -> i32 {
         self.threads[thread as usize].tid
+    }
+
+    /// Host pid of a thread.
+    pub fn pid(&self, thread: u32) -> i32 {
+        self.threads[thread as usize].pid
     }
 
     /// The counters that times are of.

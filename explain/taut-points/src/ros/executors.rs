@@ -47,6 +47,11 @@ impl<'a> Executors<'a> {
         runs.push_back(Run { from_ns: time_ns, to_ns: u64::MAX, callback });
     }
 
+    /// Threads that ran callbacks.
+    pub fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.runs).filter(|(_, runs)| !runs.is_empty()).map(|(thread, _)| thread)
+    }
+
     /// It ends.
     pub fn end(&mut self, thread: u32, time_ns: u64) {
         if let Some(run) = self.runs[thread as usize].back_mut() {

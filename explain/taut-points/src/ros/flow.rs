@@ -110,6 +110,8 @@ struct Ages {
 struct Counts {
     by_order: u64,
     by_time: u64,
+    /// By callback: messages that were published before its subscription knew of the publisher, or after it was gone.
+    unheard: BTreeMap<Option<u32>, u64>,
     /// Takes of topics that are published in the recording, while the publish is not there.
     unmatched: u64,
     /// By chain, of those that keep something on the way.
@@ -136,6 +138,11 @@ pub(super) struct Flow<'a> {
     served: HashMap<i64, Vec<Message>>,
     /// Requests that were sent by now, as their take says, and not yet by their client's word.
     sent: HashSet<Send>,
+    /// Messages that are of no chain after all.
+    unheard: HashSet<u64>,
+    /// By callback: the process in which it last took a message; and by process: its last event.
+    taker: HashMap<u32, i32>,
+    last_ns: HashMap<i32, u64>,
     /// (callback, process and publisher) of which some message was taken.
     matched: HashSet<(u32, i32, u32)>,
     /// (process, buffer, index) → topic and number of what lies there.
@@ -145,13 +152,13 @@ pub(super) struct Flow<'a> {
     /// From CLOCK_MONOTONIC to source timestamps.
     realtime_offset_ns: i128,
     end_ns: u64,
+    first_id: u64,
     next_id: u64,
     /// Numbers of the chains' names begin behind this point.
     base: u32,
     applied: u32,
     not_taken: u32,
     superseded: u32,
-    unmatched: u32,
     /// Names of points at which messages are due at a moment.
     dues: HashSet<u32>,
     /// By depth of the queue.
@@ -163,13 +170,13 @@ pub(super) struct Flow<'a> {
 impl<'a> Flow<'a> {
     pub fn new(system: &'a System, events: &'a Events, scene: &Scene<'a>, out: &'a mut Linked) -> Flow<'a> {
         let mut chains = Chains::default();
-        let [applied, not_taken, superseded, unmatched] =
-            ["applied", "not_taken", "superseded", "published before discovery"]
-                .map(|reason| chains.point(reason.to_owned()));
+        let [applied, not_taken, superseded] =
+            ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
         Flow {
             base: out.last_point(),
+            first_id: out.free_message(),
             next_id: out.free_message(),
             realtime_offset_ns: scene.realtime_offset_ns,
             end_ns: scene.until_ns,
@@ -185,13 +192,15 @@ impl<'a> Flow<'a> {
             suspended: HashMap::default(),
             served: HashMap::default(),
             sent: HashSet::default(),
+            unheard: HashSet::default(),
+            taker: HashMap::default(),
+            last_ns: HashMap::default(),
             matched: HashSet::default(),
             places: HashMap::default(),
             longest_ns: HashMap::default(),
             applied,
             not_taken,
             superseded,
-            unmatched,
             dues: HashSet::default(),
             overwritten: HashMap::default(),
             counts: Counts::default(),
@@ -204,6 +213,7 @@ impl<'a> Flow<'a> {
         let Row { time_ns, thread, pid: process, handle, args, .. } = row;
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
+        self.last_ns.insert(process, time_ns);
         if seen::ends_answer(row.event) {
             self.end_answer(thread);
         }
@@ -341,14 +351,14 @@ impl<'a> Flow<'a> {
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
         let is_first = self.matched.insert((callback, taken.from.0, taken.from.1));
         for (message, later) in &taken.lost {
-            // What was published before the two knew of each other is nobody's loss.
-            let reason = match is_first {
-                true => self.unmatched,
-                false if depth > 0 && *later >= depth => self.overwritten(depth),
-                false => self.not_taken,
-            };
+            if is_first {
+                self.unheard(*message);
+                continue;
+            }
+            let reason = if depth > 0 && *later >= depth { self.overwritten(depth) } else { self.not_taken };
             self.outcome(thread, *message, time_ns, reason);
         }
+        self.taker.insert(callback, self.events.pid(thread));
         let waited_ns = time_ns.saturating_sub(taken.published_ns);
         let longest_ns = self.longest_ns.entry(callback).or_default();
         *longest_ns = waited_ns.max(*longest_ns);
@@ -374,6 +384,15 @@ impl<'a> Flow<'a> {
         if let Some((gid, requester)) = gid.zip(requester) {
             self.publish(thread, process, *requester, time_ns, Layer::Rmw);
             self.stamp_publish(thread, request_key(*gid, number), time_ns);
+        }
+    }
+
+    /// Published while its subscription was not there, or did not know of the publisher yet: it is no message of the chain.
+    fn unheard(&mut self, message: Message) {
+        if message.id != 0 {
+            self.unheard.insert(message.id);
+            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
+            *self.counts.unheard.entry(hop.callback).or_default() += 1;
         }
     }
 
@@ -804,11 +823,20 @@ impl<'a> Flow<'a> {
                 let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
                 let longest_ns = hop.callback.and_then(|callback| self.longest_ns.get(&callback)).copied().unwrap_or(0);
                 let patience_ns = IN_FLIGHT_NS.max(longest_ns.saturating_mul(2));
-                if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                let taker = hop.callback.and_then(|callback| self.taker.get(&callback));
+                let is_gone = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
+                if is_gone {
+                    self.unheard(*message);
+                } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 }
             }
         }
+        if !self.unheard.is_empty() {
+            self.out.passes.retain(|pass| !self.unheard.contains(&pass.message));
+        }
+        let threads = self.executors.threads().map(|thread| self.events.tid(thread));
+        self.out.holds.complete(self.first_id..self.next_id, threads);
         for (name, number) in self.chains.names.iter().zip(1..) {
             self.out.points.insert(self.point(number), shortened(name));
         }
@@ -825,6 +853,13 @@ impl<'a> Flow<'a> {
 
     /// What a reader must know to trust the figures.
     fn notes(&mut self) {
+        for (callback, count) in &self.counts.unheard {
+            let name = callback.map_or("", |callback| self.system.callbacks[callback as usize].name.as_str());
+            self.out.notes.push(format!(
+                "{count} messages were published before the subscription of {name} took its first from their publisher, or after \
+                 its process had ended: they are in no chain"
+            ));
+        }
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 self.out.notes.push(format!("{count} {what}"));
