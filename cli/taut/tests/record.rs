@@ -78,7 +78,7 @@ fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
 }
 
 /// Does what takes so many seconds, and more and more of them on a machine that is too busy for it to show anything.
-fn long_enough(mut shows: impl FnMut(&str) -> bool) {
+fn long_enough(shows: impl FnMut(&str) -> bool) {
     assert!(["0.5", "5", "50", "500"].into_iter().any(shows), "not in 500 s");
 }
 
