@@ -301,7 +301,7 @@ def test_commands_and_options_exist(page: str) -> None:
 def test_the_readme_has_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     for name in COMMANDS:
-        assert len(name.split()) != 2 or f"| `{name}" in text, f"README.md has no row for `{name}`"
+        assert len(name.split()) != 2 or f"`{name}`" in text, f"README.md does not name `{name}`"
 
 
 if __name__ == "__main__":
