@@ -31,6 +31,9 @@ const MOST_PLACES: usize = 1 << 16;
 const NAME_BYTES: usize = 119;
 /// Coroutines that are suspended, and requests that are not answered.
 const MOST_OPEN: usize = 1 << 16;
+/// Numbers of messages in a stretch of a stream begin here; each moment has room for so many, as a power of two.
+const STRETCH_IDS: u64 = 1 << 62;
+const BRANCH_BITS: u32 = 6;
 /// A timer's own clock is one of the machine's if both say the same moment up to this; else it is simulated.
 const SAME_CLOCK_NS: i128 = 1_000_000_000;
 
@@ -94,6 +97,8 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
+    /// Whether it has been outside callbacks, or at the begin or end of one.
+    is_known: bool,
     /// The timer that it calls, and when that was due.
     called: Option<(u32, u64)>,
 }
@@ -172,12 +177,13 @@ impl<'a> Flow<'a> {
         let mut chains = Chains::default();
         let [applied, not_taken, superseded] =
             ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let first_id = if scene.is_stretch { STRETCH_IDS } else { out.free_message() };
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
         Flow {
             base: out.last_point(),
-            first_id: out.free_message(),
-            next_id: out.free_message(),
+            first_id,
+            next_id: first_id,
             realtime_offset_ns: scene.realtime_offset_ns,
             end_ns: scene.until_ns,
             system,
@@ -214,6 +220,9 @@ impl<'a> Flow<'a> {
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
         self.last_ns.insert(process, time_ns);
+        if matches!(row.event, RosEvent::CallbackStart | RosEvent::CallbackEnd) || seen::ends_answer(row.event) {
+            self.of(thread).is_known = true;
+        }
         if seen::ends_answer(row.event) {
             self.end_answer(thread);
         }
@@ -614,6 +623,10 @@ impl<'a> Flow<'a> {
     /// New messages of all chains that begin there.
     fn begin(&mut self, root: Root, origin_ns: u64) -> Vec<Message> {
         let chains = self.chains.of(root, self.system);
+        if self.scene.is_stretch {
+            // Of the moment, so that it is the same in every stretch that holds it.
+            self.next_id = self.next_id.max(STRETCH_IDS | (origin_ns / 1000) << BRANCH_BITS);
+        }
         let first = self.next_id;
         self.next_id += chains.len() as u64;
         let message = |(chain, id): (u32, u64)| Message { id, chain, hop: 0, origin_ns };
@@ -756,7 +769,8 @@ impl<'a> Flow<'a> {
             sent.push(message);
         }
         // Outside callbacks it begins something, and so does one more of a callback that published this already.
-        if sent.is_empty() && (callback.is_none() || !is_first) {
+        let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -765,6 +779,11 @@ impl<'a> Flow<'a> {
         }
         sent.iter_mut().for_each(|message| message.hop += 1);
         sent
+    }
+
+    /// Whether the thread is in no callback, or runs none at all: where a stretch begins, its callback may have begun before.
+    fn is_known_outside(&self, thread: u32) -> bool {
+        self.doing[thread as usize].is_known || !self.system.runs_callbacks[thread as usize]
     }
 
     fn stamp_publish(&mut self, thread: u32, stamp: i64, time_ns: u64) {
