@@ -494,7 +494,7 @@ impl<'a> Flow<'a> {
             }
         }
         let begins = match of {
-            Some(Of::Timer | Of::Service | Of::Unknown) => true,
+            Some(Of::Timer | Of::Service | Of::Node | Of::Unknown) => true,
             Some(Of::Topic(topic, _)) => {
                 !is_begun_elsewhere && !system.is_published[topic as usize] && system.is_followed(topic)
             }

@@ -48,6 +48,8 @@ pub(super) enum Of {
     Topic(u32, u64),
     /// Of a process that does not say which request it takes.
     Service,
+    /// An action, or an event of the middleware.
+    Node,
     /// Its making is not in the trace.
     Unknown,
 }
