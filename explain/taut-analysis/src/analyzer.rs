@@ -175,6 +175,7 @@ impl Analyzer {
             telemetry,
             points,
             histograms,
+            ros: linked.ros.take(),
             profile,
             damage,
             notes,
