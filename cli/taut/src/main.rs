@@ -18,6 +18,7 @@ mod names;
 mod output;
 #[cfg(test)]
 mod reference;
+mod ros_filter;
 mod stop;
 mod time;
 

@@ -40,7 +40,8 @@ pub struct Analyzer {
 impl Analyzer {
     /// An empty collection.
     pub fn new(config: Config) -> Analyzer {
-        Analyzer { config, ..Analyzer::default() }
+        let intake = Intake::new(config.is_stretch);
+        Analyzer { config, intake, ..Analyzer::default() }
     }
 
     /// Takes in one record.
@@ -174,6 +175,7 @@ impl Analyzer {
             telemetry,
             points,
             histograms,
+            ros: linked.ros.take(),
             profile,
             damage,
             notes,

@@ -53,6 +53,8 @@ pub use result::*;
 pub use rows::{CauseRow, HopRow, MessageRow, Row, RowSink, StateRow};
 pub use signals::{Signal, Tracking};
 pub use stacks::{Profile, Stacks};
-pub use taut_points::SourceKind;
+pub use taut_points::{
+    CallbackFigures, Durations, ExecutorFigures, RosFigures, SourceKind, SubscriptionFigures, TopicFigures,
+};
 pub use telemetry::{Gaps, Telemetry};
 pub use wakeups::{late_wakeups, probe_chain};

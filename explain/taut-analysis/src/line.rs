@@ -132,6 +132,13 @@ fn declared(
 
 /// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
 fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<PointId>], context: &Context) -> Option<Line> {
+    // Several chains may have points of one name: those of one family belong together.
+    let in_family = |family: &&HashSet<PointId>| {
+        chain.points.iter().all(|point| context.points.iter().any(|(id, name)| name == point && family.contains(&id)))
+    };
+    let is_taken = |family: &&HashSet<PointId>| lines.iter().any(|line| !line.family.is_disjoint(family));
+    let mut whole = families.iter().filter(in_family).filter(|family| !is_taken(family));
+    let families = whole.next().map_or(families, std::slice::from_ref);
     let id = |point: &String| {
         let ids = || context.points.iter().filter(|(_, name)| name == point).map(|(id, _)| id);
         ids().find(|id| families.iter().any(|family| family.contains(id))).or_else(|| ids().min())

@@ -8,6 +8,9 @@ pub struct Config {
     /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
     /// missing, and are no mistake where nobody is there.
     pub followed: Vec<DeclaredChain>,
+    /// Whether this is a stretch of a longer stream, of which others are analysed too: a message then has the same number in all of
+    /// them.
+    pub is_stretch: bool,
     /// What to explain beyond the default.
     pub explain: Wanted,
 }

@@ -36,6 +36,8 @@ pub struct Analysis {
     pub points: Vec<Point>,
     /// Distributions without messages, by name.
     pub histograms: Vec<Histogram>,
+    /// Topics, callbacks and executors; `None` without ROS 2 events.
+    pub ros: Option<taut_points::RosFigures>,
     /// Where CPU time went; `None` without sampled stacks.
     pub profile: Option<crate::Profile>,
     /// Damage found in the file, one sentence each; empty when it is whole.

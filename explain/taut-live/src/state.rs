@@ -34,6 +34,10 @@ pub struct State {
     pub stamps: u64,
     /// Stamps a second, over the last turn.
     pub stamps_per_s: f64,
+    /// ROS 2 events read.
+    pub ros_events: u64,
+    /// ROS 2 events a second, over the last turn.
+    pub ros_events_per_s: f64,
     /// Kernel events read.
     pub kernel_events: u64,
     /// Telemetry messages read.
@@ -59,6 +63,8 @@ pub struct State {
 pub struct Lost {
     /// A ring was full, or not to be had.
     pub stamps: u64,
+    /// A ring was full, or not to be had.
+    pub ros_events: u64,
     /// By ftrace or perf.
     pub kernel_events: u64,
     /// A telemetry channel's ring was full.

@@ -27,8 +27,8 @@ pub struct Turner {
     declared: usize,
     processor: taut_capture::ThreadTimes,
     pub(crate) keeping: Option<Keeping>,
-    /// Stamps read before the last turn, if there was one.
-    stamps: Option<u64>,
+    /// Stamps and ROS 2 events read before the last turn, if there was one.
+    before: Option<(u64, u64)>,
 }
 
 impl Turner {
@@ -42,7 +42,7 @@ impl Turner {
             followed: declared,
             processor: taut_capture::ThreadTimes::default(),
             keeping: None,
-            stamps: None,
+            before: None,
         }
     }
 
@@ -84,9 +84,13 @@ impl Turner {
         state.info = Some(info.clone());
         (state.until_ns, state.turns, state.turn_ns) = (until_ns, state.turns + 1, turn_ns);
         // The first turn may have read what was before it.
-        let before = self.stamps.replace(self.window.stamps).unwrap_or(self.window.stamps);
-        state.stamps_per_s = (self.window.stamps - before) as f64 * 1e9 / span_ns.max(1) as f64;
+        let before = self.before.replace((self.window.stamps, self.window.ros_events));
+        let before = before.unwrap_or((self.window.stamps, self.window.ros_events));
+        let per_s = |now: u64, before: u64| (now - before) as f64 * 1e9 / span_ns.max(1) as f64;
+        state.stamps_per_s = per_s(self.window.stamps, before.0);
+        state.ros_events_per_s = per_s(self.window.ros_events, before.1);
         (state.stamps, state.kernel_events) = (self.window.stamps, self.window.kernel_events);
+        state.ros_events = self.window.ros_events;
         (state.telemetry, state.lost) = (self.window.telemetry, self.window.lost);
         state.keeping = self.keeping.as_ref().map(Keeping::told);
         take_chains(state, chains, span_ns);
@@ -96,7 +100,7 @@ impl Turner {
     fn analyse(&mut self, info: &Info, since_ns: u64, until_ns: u64) -> (Vec<Turned>, Threads) {
         let explain = Wanted { worst: 0, only_rows: !self.has_tail, ..Wanted::default() };
         let followed = self.followed.clone();
-        let mut analyzer = Analyzer::new(Config { followed, explain, ..Config::default() });
+        let mut analyzer = Analyzer::new(Config { followed, is_stretch: true, explain, ..Config::default() });
         self.window.feed(&mut analyzer);
         let mut rows = Rows::new(&mut self.counted, since_ns, until_ns);
         let analysis = analyzer.finish_by_row(info.clone(), None, Vec::new(), 0, &mut rows);

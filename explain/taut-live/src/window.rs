@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use taut_analysis::Analyzer;
 use taut_clock::{ClockPair, Counter};
-use taut_recording::{Kind, LostWhat, Object, PlainChannel, Record, StampBatch, Thread};
+use taut_recording::{Kind, LostWhat, Object, PlainChannel, Record, RosObject, StampBatch, Thread};
 
 use crate::state::Lost;
 
@@ -14,6 +14,8 @@ const BATCH_NS: u64 = 1_000_000_000;
 const CLOCKS: usize = 32;
 /// Threads and objects kept; those that were told longest ago go first.
 const MOST_KNOWN: usize = 8192;
+/// The same of ROS 2 objects: a node has about 50.
+const MOST_ROS_OBJECTS: usize = 65_536;
 
 /// Takes in records; gives the last seconds of them to an [`Analyzer`].
 #[derive(Default)]
@@ -21,6 +23,8 @@ pub struct Window {
     names: BTreeMap<u32, String>,
     threads: HashMap<i32, Thread>,
     objects: HashMap<(i32, u8, u64), Object>,
+    /// By process, kind and handle: the latest.
+    ros_objects: HashMap<(i32, u8, u64), RosObject>,
     clocks: BTreeMap<u8, VecDeque<ClockPair>>,
     channels: Vec<PlainChannel>,
     /// The stamps that name locks, of which most come once, at the start.
@@ -28,6 +32,8 @@ pub struct Window {
     recent: VecDeque<(u64, Record)>,
     /// Stamps read.
     pub stamps: u64,
+    /// ROS 2 events read.
+    pub ros_events: u64,
     /// Kernel events read.
     pub kernel_events: u64,
     /// Telemetry messages read.
@@ -62,11 +68,11 @@ impl Window {
             }
             Record::Thread(thread) => {
                 self.threads.insert(thread.tid, thread);
-                forget_oldest(&mut self.threads, |thread| thread.time_ns);
+                forget_oldest(&mut self.threads, MOST_KNOWN, |thread| thread.time_ns);
             }
             Record::Object(object) => {
                 self.objects.insert((object.pid, object.kind as u8, object.start), object);
-                forget_oldest(&mut self.objects, |object| object.time_ns);
+                forget_oldest(&mut self.objects, MOST_KNOWN, |object| object.time_ns);
             }
             Record::Lost(lost) => {
                 let sum = match lost.what {
@@ -74,8 +80,7 @@ impl Window {
                     LostWhat::KernelEvents => &mut self.lost.kernel_events,
                     LostWhat::Telemetry => &mut self.lost.telemetry,
                     LostWhat::Samples => &mut self.lost.samples,
-                    // Nothing live shows those events yet.
-                    LostWhat::RosEvents => return,
+                    LostWhat::RosEvents => &mut self.lost.ros_events,
                 };
                 *sum = sum.saturating_add(lost.count);
                 self.recent.push_back((time_ns, Record::Lost(lost)));
@@ -83,7 +88,14 @@ impl Window {
             Record::Channel(channel) => self.channels.push(channel),
             Record::Message(_) => self.telemetry += 1,
             Record::Sample(_) | Record::Profile(_) | Record::Frame(_) | Record::Histogram(_) => {}
-            Record::Ros(_) | Record::RosObject(_) => {}
+            Record::Ros(batch) => {
+                self.ros_events += batch.ticks.len() as u64;
+                self.recent.push_back((time_ns, Record::Ros(batch)));
+            }
+            Record::RosObject(object) => {
+                self.ros_objects.insert((object.pid, object.kind as u8, object.handle), object);
+                forget_oldest(&mut self.ros_objects, MOST_ROS_OBJECTS, |object| object.time_ns);
+            }
         }
     }
 
@@ -108,6 +120,7 @@ impl Window {
         let mut known: Vec<Record> = self.names.iter().map(name).collect();
         known.extend(self.threads.values().cloned().map(Record::Thread));
         known.extend(self.objects.values().cloned().map(Record::Object));
+        known.extend(self.ros_objects.values().cloned().map(Record::RosObject));
         known.extend(self.channels.iter().cloned().map(Record::Channel));
         for (counter, pairs) in &self.clocks {
             let counter = Counter::from_number(*counter);
@@ -148,8 +161,12 @@ fn only_locks(batch: &StampBatch) -> Option<StampBatch> {
 }
 
 /// A machine makes new threads and descriptors for ever.
-fn forget_oldest<K: Clone + Eq + std::hash::Hash, V>(known: &mut HashMap<K, V>, told_ns: impl Fn(&V) -> u64) {
-    if known.len() <= MOST_KNOWN {
+fn forget_oldest<K: Clone + Eq + std::hash::Hash, V>(
+    known: &mut HashMap<K, V>,
+    most: usize,
+    told_ns: impl Fn(&V) -> u64,
+) {
+    if known.len() <= most {
         return;
     }
     let mut times: Vec<u64> = known.values().map(&told_ns).collect();

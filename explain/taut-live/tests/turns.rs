@@ -8,7 +8,10 @@ use std::{
 
 use taut_analysis::{Cause, DeclaredChain};
 use taut_live::{Following, State, Turner, follow};
-use taut_recording::{Ending, Info, KernelBatch, KernelEvent, Name, Record, StampBatch, Thread, Tier, Writer};
+use taut_recording::{
+    Ending, Info, KernelBatch, KernelEvent, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch,
+    Thread, Tier, Writer,
+};
 
 const START_NS: u64 = 100_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -312,4 +315,80 @@ fn what_is_no_recording_fails_with_the_file_s_name() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(follower.state().failure.clone().unwrap().contains("run.mcap: is not a recording"));
+}
+
+/// A ROS 2 timer that publishes to two other nodes: two chains, of which most points have the same names.
+#[test]
+fn messages_of_ros_2_count_once_in_each_of_their_chains() {
+    const TIMER: u64 = 0x10;
+    let object = |kind, handle, owner, other, number, name: &str| {
+        let name = name.to_owned();
+        let object =
+            RosObject { time_ns: START_NS, pid: 1, kind, handle, owner, other, number, name, text: "/".into() };
+        Record::RosObject(object)
+    };
+    let mut stream = Stream::new(Vec::new());
+    let mut known = vec![
+        object(RosObjectKind::Node, 1, 0, 0, 0, "camera"),
+        object(RosObjectKind::Timer, 2, 0, 0, 10 * MS, ""),
+        object(RosObjectKind::TimerNode, 2, 1, 0, 0, ""),
+        object(RosObjectKind::TimerCallback, TIMER, 2, 0, 0, ""),
+        object(RosObjectKind::Publisher, 3, 1, 4, 10, "/image"),
+    ];
+    for (node, name) in [(0x20, "planner"), (0x30, "logger")] {
+        known.push(object(RosObjectKind::Node, node, 0, 0, 0, name));
+        known.push(object(RosObjectKind::Subscription, node + 1, node, node + 2, 10, "/image"));
+        known.push(object(RosObjectKind::SubscriptionCallback, node + 3, node + 1, 0, 0, ""));
+    }
+    known.into_iter().for_each(|record| stream.turner.take(START_NS, record));
+    let events = |tid, rows: &[(u64, RosEvent, u64, [u64; 3])]| {
+        let column = |at: usize| rows.iter().map(|(.., args)| args[at]).collect();
+        Record::Ros(RosBatch {
+            pid: 1,
+            tid,
+            counter: 2,
+            ticks: rows.iter().map(|row| row.0).collect(),
+            event: rows.iter().map(|row| row.1 as u8).collect(),
+            handle: rows.iter().map(|row| row.2).collect(),
+            arg0: column(0),
+            arg1: column(1),
+            arg2: column(2),
+        })
+    };
+    let mut next = 1;
+    for n in 0..1000u64 {
+        // Out of step with the turns.
+        let at = START_NS + n * 9_770_000;
+        let camera = [
+            (at, RosEvent::CallbackStart, TIMER, [0; 3]),
+            (at + MS, RosEvent::RclPublish, 3, [n, 0, 0]),
+            (at + MS, RosEvent::RmwPublish, 4, [n, at, 0]),
+            (at + 2 * MS, RosEvent::CallbackEnd, TIMER, [0; 3]),
+        ];
+        stream.turner.take(at, events(7, &camera));
+        for (tid, node) in [(8, 0x20), (9, 0x30)] {
+            let taken = [
+                (at + 3 * MS, RosEvent::Take, node + 2, [n, at, 1]),
+                (at + 3 * MS, RosEvent::CallbackStart, node + 3, [0; 3]),
+                (at + 5 * MS, RosEvent::CallbackEnd, node + 3, [0; 3]),
+            ];
+            stream.turner.take(at + 3 * MS, events(tid, &taken));
+        }
+        if at > START_NS + next * SECOND_NS {
+            stream.turn(START_NS + next * SECOND_NS - 300 * MS);
+            next += 1;
+        }
+    }
+    stream.turn(START_NS + 1000 * 9_770_000 + SECOND_NS);
+    let state = stream.state();
+    assert_eq!(state.ros_events, 1000 * 10);
+    let mut chains: Vec<_> = state.chains.iter().map(|chain| (chain.name.as_str(), &chain.total)).collect();
+    chains.sort_by_key(|(name, _)| *name);
+    let names: Vec<&str> = chains.iter().map(|(name, _)| *name).collect();
+    let end = |node: &str| format!("/camera timer 10 ms → /{node} callback /image end");
+    assert_eq!(names, [end("logger"), end("planner")]);
+    for (name, total) in chains {
+        assert_eq!(total.outcomes, [("applied".into(), 1000)].into(), "{name}");
+        assert_eq!((total.way.count(), total.way.sum_ns()), (1000, 1000 * 5 * MS), "{name}");
+    }
 }

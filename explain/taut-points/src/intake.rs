@@ -16,6 +16,8 @@ use crate::{
 
 /// Takes in records; keeps facts, clocks and kernel events, and hands every record to all sources.
 pub struct Intake {
+    /// Whether the records are a stretch of a longer stream: see [`Scene::is_stretch`].
+    is_stretch: bool,
     sources: Vec<Box<dyn Source>>,
     builder: Builder,
     clocks: Clocks,
@@ -89,6 +91,7 @@ struct NamedLock {
 impl Default for Intake {
     fn default() -> Intake {
         Intake {
+            is_stretch: false,
             sources: sources::all(),
             builder: Builder::default(),
             clocks: Clocks::default(),
@@ -102,6 +105,11 @@ impl Default for Intake {
 }
 
 impl Intake {
+    /// An empty one; `is_stretch` as in [`Scene::is_stretch`].
+    pub fn new(is_stretch: bool) -> Intake {
+        Intake { is_stretch, ..Intake::default() }
+    }
+
     /// Takes a record; every record of a recording, in the order of its file.
     pub fn record(&mut self, record: &Record) {
         match record {
@@ -144,6 +152,7 @@ impl Intake {
             futexes: &futexes,
             clocks: &self.clocks,
             realtime_offset_ns: i128::from(info.start_realtime_ns) - i128::from(info.start_monotonic_ns),
+            is_stretch: self.is_stretch,
             until_ns: ending_ns.unwrap_or(0).max(timelines.end_ns),
         };
         for source in &mut self.sources {

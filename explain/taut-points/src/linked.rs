@@ -7,6 +7,7 @@ use taut_recording::Histogram;
 use crate::{
     hold::Holds,
     point::{Pass, PointId, Points},
+    ros_figures::RosFigures,
     route::{Loop, Route, WakingThread},
     span::Spans,
 };
@@ -33,6 +34,8 @@ pub struct Linked {
     pub holds: Holds,
     /// In any order.
     pub values: Vec<Value>,
+    /// Of topics, callbacks and executors, where there are ROS 2 events.
+    pub ros: Option<RosFigures>,
     /// Distributions that a source derives.
     pub histograms: Vec<Histogram>,
     /// What a reader must know to trust the messages, a sentence each.

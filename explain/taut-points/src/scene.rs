@@ -17,6 +17,8 @@ pub struct Scene<'a> {
     pub clocks: &'a Clocks,
     /// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
     pub realtime_offset_ns: i128,
+    /// Whether this is a stretch of a longer stream: the numbers of messages must be the same in every stretch.
+    pub is_stretch: bool,
     /// When the recording ends, as far as that is known without the source's own events.
     pub until_ns: u64,
 }

@@ -51,6 +51,7 @@ pub fn families(state: &State) -> Vec<Family> {
     let lost = &state.lost;
     let lost = [
         ("stamps", lost.stamps),
+        ("ros_events", lost.ros_events),
         ("kernel_events", lost.kernel_events),
         ("telemetry", lost.telemetry),
         ("stack_samples", lost.samples),
@@ -95,6 +96,7 @@ pub fn families(state: &State) -> Vec<Family> {
             per_chain(&|chain| Some(chain.total.partial)),
         ),
         family("taut_stamps", "", "Stamps read.", alone(state.stamps)),
+        family("taut_ros_events", "", "ROS 2 events read.", alone(state.ros_events)),
         family("taut_kernel_events", "", "Kernel events read.", alone(state.kernel_events)),
         family(
             "taut_lost",

@@ -63,6 +63,8 @@ struct Report {
     points: Vec<Point>,
     /// Distributions that came without messages, by name.
     histograms: Vec<Histogram>,
+    /// Topics, callbacks and executors; null without ROS 2 events.
+    ros: Option<crate::ros::Ros>,
     /// Sampled stacks, which `taut flamegraph` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
@@ -405,6 +407,7 @@ fn report(named: &Named<'_>) -> Report {
         telemetry: analysis.telemetry.iter().map(telemetry).collect(),
         points: analysis.points.iter().map(point).collect(),
         histograms: analysis.histograms.iter().map(histogram).collect(),
+        ros: analysis.ros.as_ref().map(crate::ros::json),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
             lost_samples: found.lost,

@@ -23,6 +23,7 @@ mod loops;
 mod markdown;
 mod points;
 mod probe;
+mod ros;
 mod svg;
 mod terminal;
 pub mod words;

@@ -41,6 +41,7 @@ pub fn terminal(named: Named<'_>, style: Style) -> String {
     if !is_unmodified {
         out += &loops;
     }
+    out += &crate::ros::terminal(analysis, style);
     out += &periods(analysis, style);
     out += &histograms(analysis, style);
     if !analysis.signals.is_empty() {

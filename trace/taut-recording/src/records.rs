@@ -375,9 +375,10 @@ pub struct RosBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RosEvent {
-    /// A callback begins: arg0 = 1 if its message came intra-process.
+    /// A callback begins: arg0 = 1 if its message came intra-process; 2 if it goes on after it was suspended, with arg1 = which
+    /// coroutine it is.
     CallbackStart = 1,
-    /// It ends.
+    /// It ends: arg0 = 1 if it is suspended, with arg1 = which coroutine it is.
     CallbackEnd = 2,
     /// A publisher publishes (rclcpp; its handle is 0 in C++): arg0 = the message's address.
     RclcppPublish = 3,
@@ -534,9 +535,9 @@ pub enum RosObjectKind {
     IpbOfSubscription = 15,
     /// A ring buffer; number = how many messages it holds.
     RingBuffer = 16,
-    /// rcl's timer; owner = callback group (CARET).
+    /// rcl's timer; owner = callback group (CARET, rclpy), of which one callback runs at a time.
     GroupOfTimer = 17,
-    /// rcl's subscription; owner = callback group (CARET).
+    /// rcl's subscription, service or client; owner = callback group (CARET, rclpy).
     GroupOfSubscription = 18,
     /// The middleware's publisher; number = its gid, folded as in [`RosEvent`].
     RmwPublisher = 19,
@@ -551,11 +552,14 @@ pub enum RosObjectKind {
     /// rcl's publisher, whose messages follow from those of owner, rcl's subscription, as the program says; number = 1 if
     /// each follows from one that came, 2 if they are sent by themselves.
     Link = 24,
+    /// A callback of an action, or of something else that has no handle of rcl; owner = node, or 0; name = what it is, e.g.
+    /// "action /turn execute".
+    NodeCallback = 25,
 }
 
 impl RosObjectKind {
     /// All known kinds, in the order of their numbers.
-    pub const ALL: [RosObjectKind; 24] = {
+    pub const ALL: [RosObjectKind; 25] = {
         use RosObjectKind::*;
         [
             Context,
@@ -582,6 +586,7 @@ impl RosObjectKind {
             StateMachine,
             Transition,
             Link,
+            NodeCallback,
         ]
     };
 

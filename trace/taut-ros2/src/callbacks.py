@@ -1,10 +1,10 @@
-"""Reports begin and end of rclpy's callbacks. Run by libtaut_ros2.so at rcl_init, with begin, end and add (python.h).
+"""Reports begin and end of rclpy's callbacks. Run by libtaut_ros2.so at rcl_init, with begin, end, resume, suspend and add (python.h).
 
 rclpy keeps a callback as an attribute of its subscription, timer or service, and every executor reads it there, the
 events executor in C++ too. So the attribute's setter puts a wrapper in its place, which the entity owns.
 """
 
-# ruff: noqa: F821 (begin, end and add are given)
+# ruff: noqa: F821 (begin, end, resume, suspend and add are given)
 import contextlib
 import functools
 import inspect
@@ -14,6 +14,7 @@ import sys
 # RosObjectKind of trace/taut-recording/src/records.rs.
 SUBSCRIPTION_OBJECT, SUBSCRIPTION_CALLBACK, SERVICE_CALLBACK = 5, 6, 8
 TIMER_CALLBACK, TIMER_NODE, CALLBACK_SYMBOL = 11, 12, 13
+GROUP_OF_TIMER, GROUP_OF_SUBSCRIPTION, NODE_CALLBACK = 17, 18, 25
 # No addresses: numbers that are not used again.
 handles = itertools.count((1 << 62) + 1)
 
@@ -21,19 +22,23 @@ handles = itertools.count((1 << 62) + 1)
 class Steps:
     """A coroutine whose every step is reported: while it is suspended its thread does other things."""
 
-    def __init__(self, coroutine, handle, begin=begin, end=end):
-        self.coroutine, self.handle, self.begin, self.end = coroutine, handle, begin, end
+    def __init__(self, coroutine, handle):
+        self.coroutine, self.handle = coroutine, handle
 
-    def __await__(self):
+    def __await__(self, begin=begin, end=end, resume=resume, suspend=suspend):
+        handle, me = self.handle, id(self)
         step, argument = self.coroutine.send, None
+        begin(handle)
         while True:
-            self.begin(self.handle)
             try:
                 awaited = step(argument)
             except StopIteration as done:
+                end(handle)
                 return done.value
-            finally:
-                self.end(self.handle)
+            except BaseException:
+                end(handle)
+                raise
+            suspend(handle, me)
             try:
                 step, argument = self.coroutine.send, (yield awaited)
             except GeneratorExit:
@@ -41,6 +46,7 @@ class Steps:
                 raise
             except BaseException as error:
                 step, argument = self.coroutine.throw, error
+            resume(handle, me)
 
 
 def name_of(callback):
@@ -129,7 +135,61 @@ def link_timers(node_class, add=add):
     node_class.create_timer = create_and_link
 
 
+def declare_of_node(entity, handle, add=add):
+    """What no handle of rcl leads to: a guard condition, an event of the middleware."""
+    add(NODE_CALLBACK, handle, 0, type(entity).__name__)
+
+
+def link_groups(groups, timer_class, add=add):
+    """Only one of a mutually exclusive group runs at a time; others hold nothing up, so each is alone in a group."""
+    add_entity = groups.CallbackGroup.add_entity
+
+    @functools.wraps(add_entity)
+    def add_and_tell(self, entity):
+        add_entity(self, entity)
+        with contextlib.suppress(Exception):
+            handle = entity.handle.pointer
+            group = id(self) if isinstance(self, groups.MutuallyExclusiveCallbackGroup) else handle
+            add(GROUP_OF_TIMER if isinstance(entity, timer_class) else GROUP_OF_SUBSCRIPTION, handle, group, None)
+
+    groups.CallbackGroup.add_entity = add_and_tell
+
+
+def wrap_action_server(owner, add=add):
+    """Its callbacks are given to these methods, which the constructor calls, too."""
+
+    def wrap(what):
+        register = getattr(owner, f"register_{what}_callback")
+
+        @functools.wraps(register)
+        def wrap_and_register(self, callback, *args, **kwargs):
+            def declare(entity, handle):
+                add(NODE_CALLBACK, handle, entity._node.handle.pointer, f"action {entity._action_name} {what}")
+
+            return register(self, wrapped(self, callback, declare), *args, **kwargs)
+
+        setattr(owner, wrap_and_register.__name__, wrap_and_register)
+
+    for what in ("goal", "cancel", "handle_accepted", "execute"):
+        wrap(what)
+
+
+def wrap_action_client(owner, add=add):
+    send_goal_async = owner.send_goal_async
+
+    @functools.wraps(send_goal_async)
+    def wrap_and_send(self, goal, feedback_callback=None, *args, **kwargs):
+        def declare(entity, handle):
+            add(NODE_CALLBACK, handle, entity._node.handle.pointer, f"action {entity._action_name} feedback")
+
+        return send_goal_async(self, goal, wrapped(self, feedback_callback, declare), *args, **kwargs)
+
+    owner.send_goal_async = wrap_and_send
+
+
 def install():
+    import rclpy.callback_groups
+    import rclpy.guard_condition
     import rclpy.node
     import rclpy.service
     import rclpy.subscription
@@ -139,6 +199,18 @@ def install():
     wrap_attribute(rclpy.service.Service, declare_service)
     wrap_attribute(rclpy.timer.Timer, declare_timer)
     link_timers(rclpy.node.Node)
+    link_groups(rclpy.callback_groups, rclpy.timer.Timer)
+    wrap_attribute(rclpy.guard_condition.GuardCondition, declare_of_node)
+    # What some releases lack or call otherwise stays as it is.
+    with contextlib.suppress(Exception):
+        import rclpy.event_handler
+
+        wrap_attribute(rclpy.event_handler.EventHandler, declare_of_node)
+    with contextlib.suppress(Exception):
+        import rclpy.action
+
+        wrap_action_server(rclpy.action.ActionServer)
+        wrap_action_client(rclpy.action.ActionClient)
 
 
 if "rclpy" in sys.modules:

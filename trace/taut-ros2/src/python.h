@@ -58,6 +58,24 @@ static PyObject *python_end(PyObject *self, PyObject *callback) {
   return python_none();
 }
 
+/* suspend(callback, coroutine), resume(callback, coroutine): an end and a begin of the same run. */
+static PyObject *python_step(PyObject *arguments, uint32_t event, uint64_t flag) {
+  unsigned long long callback, coroutine;
+  if (!python.PyArg_ParseTuple(arguments, "KK", &callback, &coroutine)) return NULL;
+  add_event(event, (void *)(uintptr_t)callback, flag, coroutine, 0);
+  return python_none();
+}
+
+static PyObject *python_suspend(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_step(arguments, CALLBACK_END, 1);
+}
+
+static PyObject *python_resume(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_step(arguments, CALLBACK_START, 2);
+}
+
 /* add(kind, handle, owner, name): an object. */
 static PyObject *python_add(PyObject *self, PyObject *arguments) {
   int kind;
@@ -66,7 +84,7 @@ static PyObject *python_add(PyObject *self, PyObject *arguments) {
   (void)self;
   if (!python.PyArg_ParseTuple(arguments, "iKKz", &kind, &handle, &owner, &name)) return NULL;
   if (kind == TIMER_CALLBACK) keep_timer((void *)(uintptr_t)owner);
-  if (kind == TIMER_NODE) keep_timer((void *)(uintptr_t)handle);
+  if (kind == TIMER_NODE || kind == GROUP_OF_TIMER) keep_timer((void *)(uintptr_t)handle);
   add_object((uint32_t)kind, (void *)(uintptr_t)handle, (void *)(uintptr_t)owner, NULL, 0, name, NULL);
   return python_none();
 }
@@ -85,7 +103,9 @@ TAUT_COLD static bool find_python(void) {
 
 /* Once a process; whatever fails leaves rclpy as it is. */
 TAUT_COLD static void report_python_callbacks(void) {
-  static method_t methods[] = {{"begin", python_begin, METH_O, NULL}, {"end", python_end, METH_O, NULL}, {"add", python_add, METH_VARARGS, NULL}};
+  static method_t methods[] = {{"begin", python_begin, METH_O, NULL}, {"end", python_end, METH_O, NULL},
+                               {"suspend", python_suspend, METH_VARARGS, NULL}, {"resume", python_resume, METH_VARARGS, NULL},
+                               {"add", python_add, METH_VARARGS, NULL}};
   static int is_done;
   PyObject *globals, *result;
   size_t i;

@@ -12,7 +12,9 @@ use crate::{
     config,
     exit::Done,
     format::{self, Format},
-    output, time,
+    output,
+    ros_filter::RosFilter,
+    time,
 };
 
 /// Explain the tail: its causes, hypotheses, predictions, and the paths of the worst messages.
@@ -58,6 +60,8 @@ pub struct Args {
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    ros: RosFilter,
 }
 
 /// Words of `--without`.
@@ -110,6 +114,7 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     let name = args.recording.shown();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;
+    args.ros.apply(&mut analysis).with_context(|| name.clone())?;
     if let Some(chain) = &args.chain {
         analysis.chains = chosen(std::mem::take(&mut analysis.chains), chain).with_context(|| name.clone())?;
         let is_there = |id: &u64| analysis.chains[0].explained.paths.iter().any(|path| path.time.id == *id);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{Named, TwoShown, two_html, two_json, two_markdown, two_terminal};
 
@@ -12,6 +12,7 @@ use crate::{
     exit::Done,
     format::{self, Format},
     output,
+    ros_filter::RosFilter,
 };
 
 /// Report latency hop by hop, and where messages ended.
@@ -33,11 +34,16 @@ pub struct Args {
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    ros: RosFilter,
 }
 
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
     args.format.check_place(args.output.as_deref(), "-o report.html")?;
+    if args.recordings.len() > 1 && !args.ros.is_empty() {
+        bail!("--topic and --node are for one recording");
+    }
     if let [a, b] = args.recordings.as_slice() {
         let gating = config::load_gate(args.config.as_deref())?;
         return super::compare::recordings([a, b], &gating, None, args.format == Format::Html, &mut |two| {
@@ -49,7 +55,8 @@ pub fn run(args: &Args) -> Result<Done> {
     config.explain.worst = if args.format == Format::Html { config.explain.worst } else { 0 };
     let mut analyses = Vec::new();
     for path in &args.recordings {
-        let analysis = analyse(path, &config).with_context(|| path.shown())?;
+        let mut analysis = analyse(path, &config).with_context(|| path.shown())?;
+        args.ros.apply(&mut analysis).with_context(|| path.shown())?;
         analyses.push((path.shown(), analysis));
     }
     let named: Vec<Named<'_>> = analyses.iter().map(|(name, analysis)| Named { name, analysis }).collect();

@@ -10,6 +10,7 @@ use super::{
     chains::{Chains, Exit, Root},
     events::{Events, Row},
     executors::Executors,
+    figures::Tally,
     queues::{self, By, Message, Publish, Queue},
     seen::{self, Send, request_key},
     system::{Of, System, TopicKind},
@@ -31,6 +32,9 @@ const MOST_PLACES: usize = 1 << 16;
 const NAME_BYTES: usize = 119;
 /// Coroutines that are suspended, and requests that are not answered.
 const MOST_OPEN: usize = 1 << 16;
+/// Numbers of messages in a stretch of a stream begin here; each moment has room for so many, as a power of two.
+const STRETCH_IDS: u64 = 1 << 62;
+const BRANCH_BITS: u32 = 6;
 /// A timer's own clock is one of the machine's if both say the same moment up to this; else it is simulated.
 const SAME_CLOCK_NS: i128 = 1_000_000_000;
 
@@ -79,6 +83,8 @@ struct Arrived {
     callback: u32,
     /// Since when it could have been.
     ready_ns: u64,
+    /// 0 where it is not known.
+    published_ns: u64,
     /// Source timestamp, and when that was taken; 0 where they are not known.
     stamp: i64,
     stamped_ns: u64,
@@ -94,6 +100,8 @@ struct Doing {
     /// rclcpp's publish, until rcl says of which publisher it is: when, and of which message.
     begun: Option<(u64, u64)>,
     arrived: Option<Arrived>,
+    /// Whether it has been outside callbacks, or at the begin or end of one.
+    is_known: bool,
     /// The timer that it calls, and when that was due.
     called: Option<(u32, u64)>,
 }
@@ -164,6 +172,7 @@ pub(super) struct Flow<'a> {
     /// By depth of the queue.
     overwritten: HashMap<u64, u32>,
     counts: Counts,
+    tally: Tally,
     scene: Scene<'a>,
 }
 
@@ -172,12 +181,13 @@ impl<'a> Flow<'a> {
         let mut chains = Chains::default();
         let [applied, not_taken, superseded] =
             ["applied", "not_taken", "superseded"].map(|reason| chains.point(reason.to_owned()));
+        let first_id = if scene.is_stretch { STRETCH_IDS } else { out.free_message() };
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
         Flow {
             base: out.last_point(),
-            first_id: out.free_message(),
-            next_id: out.free_message(),
+            first_id,
+            next_id: first_id,
             realtime_offset_ns: scene.realtime_offset_ns,
             end_ns: scene.until_ns,
             system,
@@ -204,6 +214,7 @@ impl<'a> Flow<'a> {
             dues: HashSet::default(),
             overwritten: HashMap::default(),
             counts: Counts::default(),
+            tally: Tally::default(),
             scene: *scene,
         }
     }
@@ -214,6 +225,9 @@ impl<'a> Flow<'a> {
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
         self.last_ns.insert(process, time_ns);
+        if matches!(row.event, RosEvent::CallbackStart | RosEvent::CallbackEnd) || seen::ends_answer(row.event) {
+            self.of(thread).is_known = true;
+        }
         if seen::ends_answer(row.event) {
             self.end_answer(thread);
         }
@@ -328,6 +342,7 @@ impl<'a> Flow<'a> {
     fn arrive(&mut self, thread: u32, callback: u32, time_ns: u64, by: By) {
         self.close_arrived(thread, time_ns);
         let Of::Topic(topic, depth) = self.system.callbacks[callback as usize].of else { return };
+        self.tally.take(callback);
         if let By::Stamp(..) = by
             && !self.system.is_published[topic as usize]
         {
@@ -343,21 +358,33 @@ impl<'a> Flow<'a> {
             self.counts.unmatched += u64::from(self.system.is_followed(topic));
             // It came from somewhere: it begins nothing.
             let messages = Vec::new();
-            self.of(thread).arrived =
-                Some(Arrived { callback, ready_ns: time_ns, stamp: 0, stamped_ns: 0, request, messages });
+            self.of(thread).arrived = Some(Arrived {
+                callback,
+                ready_ns: time_ns,
+                published_ns: 0,
+                stamp: 0,
+                stamped_ns: 0,
+                request,
+                messages,
+            });
             return;
         };
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
         let is_first = self.matched.insert((callback, taken.from.0, taken.from.1));
+        // A datum is a message of several chains.
+        let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
         for (message, later) in &taken.lost {
             if is_first {
                 self.unheard(*message);
                 continue;
             }
+            let is_overwritten = depth > 0 && *later >= depth;
+            lost.entry(*later).or_insert(is_overwritten);
             let reason = if depth > 0 && *later >= depth { self.overwritten(depth) } else { self.not_taken };
             self.outcome(thread, *message, time_ns, reason);
         }
+        lost.values().for_each(|is_overwritten| self.tally.lose(callback, 1, *is_overwritten));
         self.taker.insert(callback, self.events.pid(thread));
         let waited_ns = time_ns.saturating_sub(taken.published_ns);
         let longest_ns = self.longest_ns.entry(callback).or_default();
@@ -369,6 +396,7 @@ impl<'a> Flow<'a> {
         self.of(thread).arrived = Some(Arrived {
             callback,
             ready_ns: taken.published_ns,
+            published_ns: taken.published_ns,
             stamp: taken.stamp,
             stamped_ns: taken.stamped_ns,
             request,
@@ -477,6 +505,9 @@ impl<'a> Flow<'a> {
         let mut ready_ns = time_ns;
         match arrived {
             Some(arrived) if Some(arrived.callback) == callback => {
+                if arrived.published_ns != 0 {
+                    self.tally.delay(arrived.callback, time_ns.saturating_sub(arrived.published_ns));
+                }
                 (carried, request, ready_ns) = (arrived.messages, arrived.request, arrived.ready_ns);
             }
             arrived => {
@@ -485,7 +516,7 @@ impl<'a> Flow<'a> {
             }
         }
         let begins = match of {
-            Some(Of::Timer | Of::Service | Of::Unknown) => true,
+            Some(Of::Timer | Of::Service | Of::Node | Of::Unknown) => true,
             Some(Of::Topic(topic, _)) => {
                 !is_begun_elsewhere && !system.is_published[topic as usize] && system.is_followed(topic)
             }
@@ -534,9 +565,11 @@ impl<'a> Flow<'a> {
         doing.running.truncate(at + 1);
         let running = doing.running.pop()?;
         doing.open = None;
-        if doing.running.is_empty() {
+        let is_outer = doing.running.is_empty();
+        if is_outer {
             self.executors.end(thread, time_ns);
         }
+        self.tally.run(thread, running.callback, running.start_ns, time_ns, is_outer);
         Some(running)
     }
 
@@ -614,6 +647,10 @@ impl<'a> Flow<'a> {
     /// New messages of all chains that begin there.
     fn begin(&mut self, root: Root, origin_ns: u64) -> Vec<Message> {
         let chains = self.chains.of(root, self.system);
+        if self.scene.is_stretch {
+            // Of the moment, so that it is the same in every stretch that holds it.
+            self.next_id = self.next_id.max(STRETCH_IDS | (origin_ns / 1000) << BRANCH_BITS);
+        }
         let first = self.next_id;
         self.next_id += chains.len() as u64;
         let message = |(chain, id): (u32, u64)| Message { id, chain, hop: 0, origin_ns };
@@ -693,6 +730,7 @@ impl<'a> Flow<'a> {
     /// Messages wait in their topic; the number of the publish there.
     fn enqueue(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, messages: Vec<Message>) -> u64 {
         let topic = self.system.publishers[publisher as usize].topic;
+        self.tally.publish(topic, publisher, time_ns);
         let publish = Publish { time_ns, publisher, thread, process, stamp: 0, stamped_ns: 0, messages };
         let (number, out) = self.queues[topic as usize].add(publish);
         for message in out {
@@ -756,7 +794,8 @@ impl<'a> Flow<'a> {
             sent.push(message);
         }
         // Outside callbacks it begins something, and so does one more of a callback that published this already.
-        if sent.is_empty() && (callback.is_none() || !is_first) {
+        let is_outside = callback.is_none() && (self.is_known_outside(thread) || !self.scene.is_stretch);
+        if sent.is_empty() && (is_outside || callback.is_some() && !is_first) {
             sent = self.begin(Root::Publisher(publisher), time_ns);
             for message in &sent {
                 let out = self.chains.all[message.chain as usize].hops[0].out;
@@ -765,6 +804,11 @@ impl<'a> Flow<'a> {
         }
         sent.iter_mut().for_each(|message| message.hop += 1);
         sent
+    }
+
+    /// Whether the thread is in no callback, or runs none at all: where a stretch begins, its callback may have begun before.
+    fn is_known_outside(&self, thread: u32) -> bool {
+        self.doing[thread as usize].is_known || !self.system.runs_callbacks[thread as usize]
     }
 
     fn stamp_publish(&mut self, thread: u32, stamp: i64, time_ns: u64) {
@@ -818,6 +862,7 @@ impl<'a> Flow<'a> {
     pub fn finish(mut self) {
         for topic in 0..self.queues.len() {
             let rest: Vec<Publish> = self.queues[topic].rest().collect();
+            let mut counted: HashSet<(u64, Option<u32>)> = HashSet::default();
             for (publish, message) in rest.iter().flat_map(|publish| publish.messages.iter().map(move |m| (publish, m)))
             {
                 let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
@@ -828,6 +873,9 @@ impl<'a> Flow<'a> {
                 if is_gone {
                     self.unheard(*message);
                 } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
+                    if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
+                        self.tally.lose(callback, 1, false);
+                    }
                     self.outcome(publish.thread, *message, self.end_ns, self.not_taken);
                 }
             }
@@ -835,6 +883,7 @@ impl<'a> Flow<'a> {
         if !self.unheard.is_empty() {
             self.out.passes.retain(|pass| !self.unheard.contains(&pass.message));
         }
+        self.out.ros = Some(self.tally.finish(self.system, self.events, self.scene.objects));
         let threads = self.executors.threads().map(|thread| self.events.tid(thread));
         self.out.holds.complete(self.first_id..self.next_id, threads);
         for (name, number) in self.chains.names.iter().zip(1..) {

@@ -9,6 +9,7 @@ mod book;
 mod chains;
 mod events;
 mod executors;
+mod figures;
 mod flow;
 mod naming;
 mod queues;

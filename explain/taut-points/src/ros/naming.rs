@@ -188,6 +188,12 @@ impl Naming<'_> {
                 let callback = self.callback(object, handle, callback);
                 self.system.client_at.add((process, other), time_ns, callback);
             }
+            RosObjectKind::NodeCallback => {
+                let node = self.node(process, first, time_ns);
+                let name = format!("{node} {}", object.name);
+                // Which group it is of is not in the trace: it is alone in one.
+                self.callback(object, handle, Callback { name, node, of: Of::Node, group: handle });
+            }
             RosObjectKind::RmwClient => self.system.client_gid_at.add(key, time_ns, object.number),
             _ => {}
         }

@@ -74,6 +74,8 @@ pub(super) struct Seen {
     published: HashMap<(i32, Sender), u64>,
     /// Threads of one executor: of each the next one, towards the one that stands for all.
     same: Vec<u32>,
+    /// By thread.
+    pub runs_callbacks: Vec<bool>,
     /// The first thread that a callback ran in.
     first_thread: HashMap<(i32, u64), u32>,
     /// By process: what runs, by thread; and pairs of callbacks that ran at once, with when first.
@@ -94,7 +96,12 @@ pub(super) struct Seen {
 
 impl Seen {
     pub fn new(threads: usize) -> Seen {
-        Seen { stacks: vec![Vec::new(); threads], same: (0..threads as u32).collect(), ..Seen::default() }
+        Seen {
+            stacks: vec![Vec::new(); threads],
+            same: (0..threads as u32).collect(),
+            runs_callbacks: vec![false; threads],
+            ..Seen::default()
+        }
     }
 
     pub fn take(&mut self, row: &Row) {
@@ -165,6 +172,7 @@ impl Seen {
     fn start(&mut self, row: &Row) {
         let Row { time_ns, pid, handle, thread, .. } = *row;
         self.run(row, Runs::Callback(handle));
+        self.runs_callbacks[thread as usize] = true;
         let stack = &mut self.stacks[thread as usize];
         stack.push(Runs::Callback(handle));
         // One that never ends is left at the bottom.

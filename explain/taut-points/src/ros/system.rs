@@ -48,6 +48,8 @@ pub(super) enum Of {
     Topic(u32, u64),
     /// Of a process that does not say which request it takes.
     Service,
+    /// An action, or an event of the middleware.
+    Node,
     /// Its making is not in the trace.
     Unknown,
 }
@@ -133,6 +135,8 @@ pub(super) struct System {
     pub open_groups: HashSet<u64>,
     /// By thread: all threads of its executor, itself included.
     pub executors: Vec<Vec<u32>>,
+    /// By thread: whether it runs callbacks.
+    pub runs_callbacks: Vec<bool>,
     /// Processes that say which message they take; and those that say when they take it.
     pub says_which: HashSet<i32>,
     pub says_when: HashSet<i32>,
@@ -153,6 +157,7 @@ impl System {
             says_when: std::mem::take(&mut seen.says_when),
             says_received: seen.says_received,
             executors: seen.executors(),
+            runs_callbacks: std::mem::take(&mut seen.runs_callbacks),
             ..System::default()
         };
         let books = naming::name_all(&mut system, &objects, &seen, scene.objects);

@@ -63,9 +63,13 @@ fn heading(state: &State, view: &View, title: &str, width: usize) -> Vec<Line<'s
     let tier = state.info.as_ref().map_or(String::new(), |info| format!(" · {} tier", info.tier.word()));
     let since = state.info.as_ref().map_or(0, |info| state.until_ns.saturating_sub(info.start_monotonic_ns));
     let seconds = since / 1_000_000_000;
+    let (count, what) = match state.stamps == 0 && state.ros_events > 0 {
+        true => (state.ros_events_per_s, "ROS 2 events"),
+        false => (state.stamps_per_s, "stamps"),
+    };
     let right = format!(
-        "{} stamps/s · {}:{:02}:{:02}",
-        words::count(state.stamps_per_s.round() as u64),
+        "{} {what}/s · {}:{:02}:{:02}",
+        words::count(count.round() as u64),
         seconds / 3600,
         seconds / 60 % 60,
         seconds % 60
@@ -104,6 +108,7 @@ fn lost(state: &State, view: &View) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     for (count, what) in [
         (lost.stamps, "stamps"),
+        (lost.ros_events, "ROS 2 events"),
         (lost.kernel_events, "kernel events"),
         (lost.telemetry, "telemetry"),
         (lost.samples, "samples"),

@@ -1,0 +1,127 @@
+//! `--topic` and `--node`: of a recording with ROS 2 nodes only what passes through these.
+
+use anyhow::{Result, bail};
+use taut_analysis::{Analysis, Chain, SourceKind};
+
+/// Only the chains through these topics and nodes.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct RosFilter {
+    /// ROS 2: only chains through this topic or service, such as /scan; may be given again.
+    #[arg(long, value_name = "NAME")]
+    topic: Vec<String>,
+    /// ROS 2: only chains through this node, such as /camera; may be given again.
+    #[arg(long, value_name = "NAME")]
+    node: Vec<String>,
+}
+
+impl RosFilter {
+    /// Whether everything is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.topic.is_empty() && self.node.is_empty()
+    }
+
+    /// Leaves out what passes through none of them; a name that is nowhere is a mistake.
+    pub fn apply(&self, analysis: &mut Analysis) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let (topics, nodes) = (absolute(&self.topic), absolute(&self.node));
+        check("topic", &topics, &analysis.chains, names_of_topics)?;
+        check("node", &nodes, &analysis.chains, names_of_nodes)?;
+        let passes = |wanted: &[String], names: Vec<&str>| {
+            wanted.is_empty() || wanted.iter().any(|name| names.contains(&name.as_str()))
+        };
+        analysis.chains.retain(|chain| {
+            passes(&topics, names_of_topics(chain).collect()) && passes(&nodes, names_of_nodes(chain).collect())
+        });
+        if analysis.chains.is_empty() {
+            bail!("no chain passes through both {} and {}", topics.join(" or "), nodes.join(" or "));
+        }
+        (analysis.loops, analysis.waking, analysis.points) = Default::default();
+        if let Some(ros) = &mut analysis.ros {
+            let of_node =
+                |name: &str| nodes.is_empty() || nodes.iter().any(|node| name.split(' ').next() == Some(node));
+            ros.topics.retain(|topic| {
+                let is_of_node = || {
+                    topic.publishers.iter().any(|node| of_node(node))
+                        || topic.subscriptions.iter().any(|subscription| of_node(&subscription.callback))
+                };
+                (topics.is_empty() || topics.contains(&topic.name)) && is_of_node()
+            });
+            let of_topic =
+                |name: &str| topics.is_empty() || topics.iter().any(|topic| name.split(' ').any(|word| word == topic));
+            ros.callbacks.retain(|callback| of_node(&callback.name) && of_topic(&callback.name));
+        }
+        Ok(())
+    }
+}
+
+/// Names as ROS 2 writes them: a slash in front.
+fn absolute(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| if name.starts_with('/') { name.clone() } else { format!("/{name}") }).collect()
+}
+
+/// Points are called "/node publish /topic".
+fn names_of_nodes(chain: &Chain) -> impl Iterator<Item = &str> {
+    let of_ros = chain.points.iter().filter(|_| chain.source == SourceKind::Ros);
+    of_ros.filter_map(|point| point.name.split(' ').next())
+}
+
+fn names_of_topics(chain: &Chain) -> impl Iterator<Item = &str> {
+    let of_ros = chain.points.iter().filter(|_| chain.source == SourceKind::Ros);
+    of_ros.flat_map(|point| point.name.split(' ').skip(1)).filter(|word| word.starts_with('/'))
+}
+
+fn check<'a, I: Iterator<Item = &'a str>>(
+    what: &str,
+    wanted: &[String],
+    chains: &'a [Chain],
+    names: impl Fn(&'a Chain) -> I,
+) -> Result<()> {
+    let mut known: Vec<&str> = chains.iter().flat_map(names).collect();
+    known.sort_unstable();
+    known.dedup();
+    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) if known.is_empty() => bail!("--{what} {name}: the recording has no chain of ROS 2 nodes"),
+        Some(name) => bail!("--{what} {name}: no chain passes through it; there are {}", known.join(", ")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_analysis::Point;
+
+    use super::*;
+
+    fn analysis() -> Analysis {
+        let chain = |points: &[&str]| Chain {
+            source: SourceKind::Ros,
+            points: points.iter().map(|name| Point { name: (*name).into(), ..Point::default() }).collect(),
+            ..Chain::default()
+        };
+        let chains = vec![
+            chain(&["/camera timer 33 ms", "/camera publish /image", "/detector callback /image"]),
+            chain(&["/laser timer 50 ms", "/laser publish /scan", "/detector callback /scan"]),
+        ];
+        Analysis { chains, ..Analysis::default() }
+    }
+
+    fn left(topic: &[&str], node: &[&str]) -> Result<usize, String> {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let mut analysis = analysis();
+        let filter = RosFilter { topic: names(topic), node: names(node) };
+        filter.apply(&mut analysis).map(|()| analysis.chains.len()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn chains_are_left_that_pass_through_a_topic_and_a_node() {
+        assert_eq!(left(&[], &[]), Ok(2));
+        assert_eq!(left(&["/scan"], &[]), Ok(1));
+        assert_eq!(left(&["scan", "/image"], &[]), Ok(2));
+        assert_eq!(left(&[], &["/detector"]), Ok(2));
+        assert_eq!(left(&["/scan"], &["camera"]), Err("no chain passes through both /scan and /camera".into()));
+        let unknown = "--topic /imag: no chain passes through it; there are /image, /scan";
+        assert_eq!(left(&["/imag"], &[]), Err(unknown.into()));
+    }
+}

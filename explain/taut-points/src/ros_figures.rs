@@ -1,0 +1,81 @@
+//! What ROS tools show of topics, callbacks and executors. Times in nanoseconds.
+
+/// Of a recording with ROS 2 events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RosFigures {
+    /// By name; without those that every node has.
+    pub topics: Vec<TopicFigures>,
+    /// By name.
+    pub callbacks: Vec<CallbackFigures>,
+    /// Threads that ran callbacks, by name.
+    pub executors: Vec<ExecutorFigures>,
+}
+
+/// One topic.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopicFigures {
+    /// Its name.
+    pub name: String,
+    /// Nodes that publish it.
+    pub publishers: Vec<String>,
+    /// Messages published in the recording.
+    pub published: u64,
+    /// From each publication to the next, as `ros2 topic hz` has it.
+    pub period: Durations,
+    /// By name of the callback.
+    pub subscriptions: Vec<SubscriptionFigures>,
+}
+
+/// One subscription.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SubscriptionFigures {
+    /// Its callback.
+    pub callback: String,
+    /// Messages that its queue holds; 0: as many as the middleware likes.
+    pub depth: u64,
+    /// Messages that it took.
+    pub taken: u64,
+    /// Newer ones took their place in the queue.
+    pub overwritten: u64,
+    /// Others that it did not take.
+    pub not_taken: u64,
+    /// From publication to the begin of the callback.
+    pub delay: Durations,
+}
+
+/// One callback.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallbackFigures {
+    /// Its name.
+    pub name: String,
+    /// From begin to end, of each step of a coroutine by itself.
+    pub duration: Durations,
+}
+
+/// A thread that runs callbacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExecutorFigures {
+    /// "comm/tid".
+    pub thread: String,
+    /// Callbacks that it ran, those within others not counted.
+    pub callbacks: u64,
+    /// Share (0..1) of the time from its first to its last callback that it was in callbacks.
+    pub busy: f64,
+}
+
+/// Some durations; all 0 where there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Durations {
+    /// How many.
+    pub n: u64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Their standard deviation.
+    pub deviation_ns: f64,
+    /// Their median.
+    pub p50_ns: u64,
+}
