@@ -139,6 +139,9 @@ fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
     let detail = first.map_or("", |share| share.detail.as_str());
     let what = match cause {
         Cause::Preempted => "preemption",
+        Cause::Lock if detail.is_empty() => "a lock",
+        Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
+        Cause::Lock => return format!("the lock {detail}"),
         Cause::Wakeup if detail.is_empty() => "the CPU's way out of idle",
         Cause::Wakeup => "waiting for a CPU",
         Cause::TimerSlack if detail.is_empty() => "timer slack",
