@@ -4,8 +4,8 @@ use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
 use crate::{
-    CauseShare, Chain, context::Context, explain, figures, line::Line, messages::Messages, options::Wanted,
-    walk::Walker,
+    Cause, CauseShare, Chain, Party, context::Context, explain, figures, line::Line, messages::Messages,
+    options::Wanted, walk::Walker,
 };
 
 /// A thread that waits for the same thing again and again.
@@ -226,5 +226,11 @@ fn late_starts<'a>(
     walker.spans = all_spans;
     let explained = chain.explained;
     of.late_above = explained.tail_quantile.map(|quantile| (quantile, explained.tail_limit_ns));
+    // A lock without a name has an address, which says nothing in another run: its holder does.
+    let is_holder = |party: &&Party| party.kind == "thread" && party.causes.contains(&Cause::Lock);
+    let holder = explained.responsible.iter().find(is_holder).map(|party| format!("held by {}", party.name));
     of.late_by = explained.causes;
+    for share in of.late_by.iter_mut().filter(|share| share.cause == Cause::Lock && share.detail.starts_with("0x")) {
+        share.detail = holder.clone().unwrap_or_default();
+    }
 }

@@ -278,6 +278,32 @@ fn a_sleep_for_a_time_has_no_schedule() {
 }
 
 #[test]
+fn sleeps_for_other_times_are_part_of_an_activation() {
+    let mut scene = new();
+    let mut at = 100;
+    let sleep = |scene: &mut Scene, at: u64, length: u64| {
+        let asked_ns = ((at + 1 + length) * US) as i64;
+        scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0);
+        scene.event(0, at + 1, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns + 50_000, TIMER << 8 | 1]);
+        scene.switch(0, at + 2, CTRL, S, 0);
+        fires(scene, at + 50 + length, 0);
+        scene.wake(0, at + 51 + length, 0, IRQ, CTRL).switch(0, at + 56 + length, 0, R, CTRL);
+        scene.exit(0, at + 58 + length, CTRL, libc::SYS_clock_nanosleep);
+        at + 58 + length
+    };
+    for k in 0..60u64 {
+        at = sleep(&mut scene, at, 4_000) + 100;
+        if k % 3 == 0 {
+            at = sleep(&mut scene, at, 700 + 10 * k) + 40;
+        }
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, 0).switch(0, at + 2, CTRL, S, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!((of.name.as_str(), of.activations), ("ctrl sleep 4 ms", 60));
+    assert_eq!((of.cpu_time.p50_ns, of.response_time.max_ns > Some(1_000 * US)), (Some(100 * US), true));
+}
+
+#[test]
 fn a_timer_that_another_thread_armed_releases_the_one_that_it_wakes() {
     let mut scene = new();
     // BRIDGE waits for a timerfd in epoll; CTRL sets it anew each time, as a program's main thread may.

@@ -94,6 +94,11 @@ impl CallId {
         self.known().map_or_else(|| format!("system call {}", !self.0), |(name, _)| (*name).to_owned())
     }
 
+    /// The name of one that is known here.
+    pub fn known_name(self) -> Option<&'static str> {
+        self.known().map(|(name, _)| *name)
+    }
+
     fn known(self) -> Option<&'static (&'static str, Call)> {
         CALLS.get(usize::try_from(self.0).ok()?)
     }

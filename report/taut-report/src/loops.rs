@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+use taut_recording::Tier;
 
 use crate::{
     json::{Figures, figures},
@@ -15,7 +16,7 @@ use crate::{
 const COLUMNS: [&str; 10] =
     ["loop (ms)", "n", "Hz", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
 /// The longest name that leaves room for the figures in 100 columns.
-const NAME_WIDTH: usize = 26;
+const NAME_WIDTH: usize = 20;
 /// So many loops are described one by one.
 const DESCRIBED: usize = 8;
 /// So many other threads are named.
@@ -139,6 +140,9 @@ fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
     let detail = first.map_or("", |share| share.detail.as_str());
     let what = match cause {
         Cause::Preempted => "preemption",
+        Cause::Lock if detail.is_empty() => "a lock",
+        Cause::Lock if detail.starts_with("held by ") => return format!("a lock {detail}"),
+        Cause::Lock => return format!("the lock {detail}"),
         Cause::Wakeup if detail.is_empty() => "the CPU's way out of idle",
         Cause::Wakeup => "waiting for a CPU",
         Cause::TimerSlack if detail.is_empty() => "timer slack",
@@ -156,6 +160,11 @@ fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
 pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
     let main = main_loop(&analysis.loops).filter(|_| is_unmodified(analysis))?;
     let comm = main.thread.rsplit_once('/').map_or(main.thread.as_str(), |(comm, _)| comm);
+    if analysis.info.tier != Tier::Full {
+        return Some(
+            "to say how late each start is and what it waited for, record in the full tier, as root".to_owned(),
+        );
+    }
     Some(format!(
         "to say which message an activation carries, and where its time goes, stamp it in the thread {comm}: \
          stamp(\"{comm}.start\", n) after its wait returns, stamp(\"{comm}.sent\", n) where its result leaves"
@@ -386,4 +395,172 @@ pub(crate) fn json(of: &Loop) -> JsonLoop {
 pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
     let WakingThread { thread, process, wakes, waits_for } = of.clone();
     JsonThread { thread, process, wakes, waits_for }
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_analysis::Chain;
+    use taut_stats::Distribution;
+
+    use super::*;
+    use crate::{Named, sample};
+
+    fn distribution(n: u64, p50: u64, p99: u64, max: u64) -> Distribution {
+        Distribution {
+            n,
+            p50_ns: Some(p50),
+            p99_ns: (p99 > 0).then_some(p99),
+            max_ns: Some(max),
+            ..Distribution::default()
+        }
+    }
+
+    /// A loop of 1 kHz, one that it wakes, one that sleeps, and a chain of the first two.
+    fn unmodified() -> Analysis {
+        let share = |cause, detail: &str, tail_share| CauseShare {
+            cause,
+            detail: detail.into(),
+            tail_share,
+            ..CauseShare::default()
+        };
+        let ctrl = Loop {
+            name: "ctrl timer 1 ms".into(),
+            thread: "ctrl/1235".into(),
+            process: "robot/1234".into(),
+            period_ns: 1_000_000,
+            rate_hz: Some(1000.0),
+            activations: 10_000,
+            release_latency: distribution(10_000, 11_000, 180_000, 2_100_000),
+            response_time: distribution(10_000, 310_000, 520_000, 2_400_000),
+            cpu_time: distribution(10_000, 290_000, 301_000, 340_000),
+            overruns: Some(4),
+            skipped: Some(0),
+            chain: Some("ctrl timer 1 ms".into()),
+            late_above: Some((0.99, 180_000)),
+            late_by: vec![
+                share(Cause::Preempted, "by kworker/0:1", 0.71),
+                share(Cause::Wakeup, "", 0.2),
+                share(Cause::Lock, "held by logger/1236", 0.09),
+            ],
+            ..Loop::default()
+        };
+        let bridge = Loop {
+            name: "bridge recv udp:5005".into(),
+            thread: "bridge/1300".into(),
+            process: "bridge/1300".into(),
+            found: LoopFound::WokenBy { thread: "ctrl/1235".into(), activations: 9_998 },
+            period_ns: 1_000_000,
+            rate_hz: Some(1000.0),
+            activations: 10_000,
+            left_out: 3,
+            release_latency: distribution(10_000, 9_000, 90_000, 900_000),
+            response_time: distribution(10_000, 60_000, 200_000, 1_000_000),
+            cpu_time: distribution(10_000, 50_000, 52_000, 60_000),
+            overruns: Some(12),
+            ..Loop::default()
+        };
+        let logger = Loop {
+            name: "logger sleep 100 ms".into(),
+            thread: "logger/1236".into(),
+            process: "robot/1234".into(),
+            found: LoopFound::RelativeTimer { asked_ns: 100_000_000 },
+            period_ns: 108_300_000,
+            rate_hz: Some(9.23),
+            activations: 92,
+            release_latency: distribution(92, 70_000, 0, 4_000_000),
+            response_time: distribution(92, 8_200_000, 0, 12_000_000),
+            cpu_time: distribution(92, 100_000, 0, 200_000),
+            ..Loop::default()
+        };
+        let chain = |name: &str, is_loop| Chain {
+            name: name.into(),
+            source: SourceKind::Wakes,
+            is_loop,
+            messages: 10_000,
+            ..Chain::default()
+        };
+        let waking = WakingThread {
+            thread: "robot/1234".into(),
+            process: "robot/1234".into(),
+            wakes: 1,
+            waits_for: "futex".into(),
+        };
+        Analysis {
+            chains: vec![
+                chain("ctrl timer 1 ms", true),
+                chain("bridge recv udp:5005", true),
+                chain("ctrl timer 1 ms → bridge recv udp:5005", false),
+            ],
+            info: taut_recording::Info { tier: Tier::Full, ..Default::default() },
+            loops: vec![ctrl, bridge, logger],
+            waking: vec![waking],
+            ..Analysis::default()
+        }
+    }
+
+    #[test]
+    fn the_first_sentences_say_how_many_which_how_late_and_why() {
+        let text = crate::headline(&unmodified()).replace('\u{202f}', " ");
+        assert_eq!(
+            text,
+            "3 loops, 1 chain. `ctrl` (robot/1234) runs at 1 kHz. 1 % of its releases start more than 180 µs late; 71 % of \
+             that excess is preemption (by kworker/0:1). 4 of 10 000 periods overran."
+        );
+    }
+
+    #[test]
+    fn a_recording_without_loops_says_so_and_claims_nothing() {
+        let mut analysis = unmodified();
+        analysis.loops.clear();
+        analysis.chains.clear();
+        assert_eq!(
+            crate::headline(&analysis),
+            "No loop was found in 1 thread that waited 1 time: none of them waits for the same thing at steady intervals."
+        );
+        assert_eq!(next_step(&analysis), None);
+        analysis.chains = unmodified().chains.split_off(2);
+        assert!(crate::headline(&analysis).starts_with("No loop, 1 chain. None of"), "{}", crate::headline(&analysis));
+    }
+
+    #[test]
+    fn the_table_of_loops() {
+        insta::assert_snapshot!(terminal(&unmodified(), Style::default()));
+        insta::assert_snapshot!(markdown(&unmodified(), str::to_owned));
+    }
+
+    #[test]
+    fn it_fits_100_columns_whatever_the_names() {
+        let mut analysis = unmodified();
+        for of in &mut analysis.loops {
+            (of.name, of.thread) = ("x".repeat(119), format!("{}/1", "y".repeat(60)));
+        }
+        for line in terminal(&analysis, Style::default()).lines() {
+            assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        }
+    }
+
+    #[test]
+    fn a_program_that_stamps_keeps_its_first_sentences() {
+        let mut analysis = sample::teleop();
+        let before = crate::headline(&analysis);
+        analysis.loops = unmodified().loops;
+        assert_eq!((crate::headline(&analysis), next_step(&analysis)), (before, None));
+        let text = crate::terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
+        let [chain, loops] = ["messages ended so", "\nLoops\n"].map(|part| text.find(part).unwrap());
+        assert!(chain < loops, "{text}");
+    }
+
+    #[test]
+    fn json_says_how_each_loop_was_found() {
+        let all: Vec<serde_json::Value> =
+            unmodified().loops.iter().map(|of| serde_json::to_value(json(of)).unwrap()).collect();
+        let of = |at: usize, field: &str| all[at][field].clone();
+        assert_eq!(
+            (of(0, "evidence"), of(0, "overruns"), of(0, "skipped")),
+            ("absolute_timer".into(), 4.into(), 0.into())
+        );
+        assert_eq!((of(1, "evidence"), of(1, "woken_by")), ("woken_by".into(), "ctrl/1235".into()));
+        assert_eq!((of(2, "evidence"), of(2, "asked_ns")), ("relative_timer".into(), 100_000_000.into()));
+        assert!(of(2, "overruns").is_null() && of(1, "skipped").is_null());
+    }
 }

@@ -14,6 +14,8 @@ use crate::route::LoopEvidence;
 const LEAST: usize = 20;
 /// So many of a loop's activations have what it is found by.
 const MOST_SHARE: f64 = 0.8;
+/// So many of a loop's sleeps are for one time.
+const SAME_SLEEPS: f64 = 0.6;
 /// Sleeps of a loop are for one time, to within this share of it …
 const SLEEP_STEADY: f64 = 0.02;
 /// … or this: some programs compute the length, and that takes time.
@@ -43,7 +45,10 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
         found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
         return vec![found];
     }
-    asleep(worker, &timed).map_or_else(|| by_several_timers(worker, &timed), |found| vec![found])
+    match asleep(worker, &timed) {
+        Some(found) => vec![found],
+        None => by_several_timers(worker, &timed),
+    }
 }
 
 fn by_several_timers(worker: &Worker, timed: &[usize]) -> Vec<Found> {
@@ -79,20 +84,27 @@ fn scheduled(worker: &Worker, runs: Vec<usize>) -> Option<Found> {
     Some(found)
 }
 
-/// It sleeps for the same time again and again.
-fn asleep(worker: &Worker, timed: &[usize]) -> Option<Found> {
+/// It sleeps for the same time again and again. Sleeps for other times are part of what it does in between.
+fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
     if timed.len() < LEAST || (timed.len() as f64) < MOST_SHARE * worker.runs.len() as f64 {
         return None;
     }
-    let timers = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
-    let lengths: Vec<f64> = timers.map(|(asked_ns, armed_ns)| asked_ns.saturating_sub(armed_ns) as f64).collect();
+    let length = |at: usize| {
+        let (asked_ns, armed_ns) = worker::timer(worker.runs[at].waker)?;
+        Some(asked_ns.saturating_sub(armed_ns) as f64)
+    };
+    let lengths: Vec<f64> = timed.iter().filter_map(|at| length(*at)).collect();
     let median = middle(&lengths);
     let most = (SLEEP_STEADY * median).max(SLEEP_STEADY_NS.min(0.2 * median));
-    let steady = lengths.iter().filter(|length| (**length - median).abs() <= most).count();
-    let period = Intervals::of(&worker.runs, timed)?;
-    let is_loop = steady as f64 >= MOST_SHARE * lengths.len() as f64 && period.p90 <= 3.0 * period.median;
+    let is_steady = |at: &usize| length(*at).is_some_and(|length| (length - median).abs() <= most);
+    let steady: Vec<usize> = timed.iter().copied().filter(is_steady).collect();
+    if steady.len() < LEAST || (steady.len() as f64) < SAME_SLEEPS * lengths.len() as f64 {
+        return None;
+    }
+    let period = Intervals::of(&worker.runs, &steady).filter(|period| period.p90 <= 3.0 * period.median)?;
+    worker.keep_only(&steady);
     let evidence = LoopEvidence::RelativeTimer { asked_ns: median as u64 };
-    is_loop.then(|| Found { evidence, period_ns: period.median as u64, skipped: 0, runs: timed.to_vec() })
+    Some(Found { evidence, period_ns: period.median as u64, skipped: 0, runs: (0..worker.runs.len()).collect() })
 }
 
 /// A loop by the intervals of its starts: one whose activations a thread causes, or nobody that is known. `is_driven` says whether

@@ -52,11 +52,11 @@ impl Site {
     /// `None` of calls in which nobody waits for work: disks, sending, locks.
     pub fn of(call: &SystemCall) -> Option<Site> {
         let object = match call.id.kind() {
-            Call::Sleep if call.id.name() == "clock_nanosleep" => call.arg1 & TIMER_ABSTIME,
+            Call::Sleep if call.id.known_name() == Some("clock_nanosleep") => call.arg1 & TIMER_ABSTIME,
             Call::Sleep => 0,
             Call::Futex if FUTEX_WAITS.contains(&(call.arg1 & OPERATION)) => call.arg0,
             Call::Data => call.arg0,
-            Call::Poll if has_descriptor(&call.id.name()) => call.arg0,
+            Call::Poll if call.id.known_name().is_some_and(has_descriptor) => call.arg0,
             Call::Poll | Call::Child => 0,
             _ => return None,
         };
@@ -135,7 +135,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, life: (u64, u64), kernel: Kernel
 pub(super) fn is_interrupted(call: &SystemCall) -> bool {
     const EINTR: i32 = -4;
     const RESTARTS: std::ops::RangeInclusive<i32> = -516..=-512;
-    let awaits_signals = || matches!(call.id.name().as_str(), "pause" | "rt_sigsuspend" | "rt_sigtimedwait");
+    let awaits_signals = || matches!(call.id.known_name(), Some("pause" | "rt_sigsuspend" | "rt_sigtimedwait"));
     (call.result == EINTR || RESTARTS.contains(&call.result)) && !awaits_signals()
 }
 

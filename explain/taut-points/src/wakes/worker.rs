@@ -46,6 +46,21 @@ pub(super) struct Run {
 }
 
 impl Worker {
+    /// Makes those waits parts of the runs before them that are not among these, ascending.
+    pub fn keep_only(&mut self, kept: &[usize]) {
+        let ends = kept.iter().skip(1).copied().chain([self.runs.len()]);
+        let whole = |(from, to): (usize, usize)| {
+            let parts = &self.runs[from..to];
+            Run {
+                done_ns: parts[parts.len() - 1].done_ns,
+                cpu_ns: parts.iter().map(|part| part.cpu_ns).sum(),
+                is_lost: parts.iter().any(|part| part.is_lost),
+                ..parts[0]
+            }
+        };
+        self.runs = kept.iter().copied().zip(ends).map(whole).collect();
+    }
+
     /// Gives those of these runs whose release was past when they waited the next moment of the schedule each; drops from `runs`
     /// what is beyond it. How many moments are left out.
     pub fn keep_schedule(&mut self, runs: &mut Vec<usize>, period_ns: u64) -> u64 {

@@ -141,7 +141,8 @@ impl Ftrace {
         let Some(instance) = self.instances.last() else { return Ok(()) };
         if wanted.whole_system {
             // Of the kernel's list of those left out, which is younger than the other one (Linux 5.7), its absence is a cost only.
-            let own = std::process::id().to_string();
+            // SAFETY: gettid takes nothing and cannot fail.
+            let own = unsafe { libc::gettid() }.to_string();
             let _ = self.tracefs.write(&format!("{}/set_event_notrace_pid", instance.folder), &own);
             return Ok(());
         }

@@ -128,6 +128,82 @@ fn perf_sees_a_ping_pong_on_the_monotonic_clock() {
     ping_pong_is_seen("perf");
 }
 
+/// A sleep's timer is armed in its thread and fires at an address that the two events share; then the thread is woken.
+fn timers_are_seen(source: &str) {
+    let mut sleeper = Command::new("sh");
+    sleeper.args(["-c", "read line; for _ in 1 2 3 4 5; do sleep 0.02; done"]).stdin(Stdio::piped());
+    let mut sleeper = sleeper.spawn().unwrap();
+    let Some(chosen) = full(source, Depth::Syscalls, sleeper.id() as i32) else { return sleeper.kill().unwrap() };
+    sleeper.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    sleeper.wait().unwrap();
+    let (rows, lost) = finish(chosen);
+    if lost > 0 {
+        return skip(Need::Perf, format!("{lost} events were lost"));
+    }
+    let is_sleep = |call: i64| [libc::SYS_clock_nanosleep, libc::SYS_nanosleep].contains(&call);
+    let sleeps = rows.iter().filter(|row| row.event == KernelEvent::SyscallEnter && is_sleep(row.args[0]));
+    let mut seen = 0;
+    for enter in sleeps {
+        let is_later = |row: &&Row| row.time_ns >= enter.time_ns;
+        let armed =
+            rows.iter().filter(is_later).find(|row| row.event == KernelEvent::TimerStart && row.tid == enter.tid);
+        let armed = armed.expect("a sleep arms a timer");
+        let address = armed.args[2] >> 8;
+        let fires = rows.iter().find(|row| {
+            row.event == KernelEvent::TimerExpire && row.time_ns > armed.time_ns && row.args[0] << 8 >> 8 == address
+        });
+        let fires = fires.expect("the timer fires");
+        // Of CLOCK_REALTIME; how long it was asked for is known.
+        assert!(armed.args[0] >= 20_000_000 && fires.args[1] >= armed.args[0], "{armed:?} {fires:?}");
+        let woken = rows.iter().find(|row| {
+            row.event == KernelEvent::SchedWaking && row.time_ns >= fires.time_ns && row.args[0] == i64::from(enter.tid)
+        });
+        assert!(woken.is_some(), "nobody was woken after {fires:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 5);
+}
+
+#[test]
+fn ftrace_sees_timers_and_whose_they_are() {
+    timers_are_seen("ftrace");
+}
+
+#[test]
+fn perf_sees_timers_and_whose_they_are() {
+    timers_are_seen("perf");
+}
+
+/// Threads of the whole machine, the recording one apart, without being named.
+fn a_system_is_followed(source: &str) {
+    let wanted =
+        Wanted { source: Some(source.into()), whole_system: true, depth: Depth::Syscalls, ..Wanted::default() };
+    let chosen = match start(&wanted) {
+        Ok(chosen) => chosen,
+        Err(error) => return not_permitted(source, &error.to_string()),
+    };
+    // perf's filters come after its events begin.
+    let began_ns = taut_clock::monotonic_ns();
+    let mut stranger = Command::new("sleep").arg("0.02").spawn().unwrap();
+    stranger.wait().unwrap();
+    let (rows, _) = finish(chosen);
+    let is_call = |row: &Row| row.event == KernelEvent::SyscallEnter && row.time_ns >= began_ns;
+    let calls = |tid: i32| count(&rows, |row| is_call(row) && row.tid == tid);
+    // SAFETY: gettid takes nothing and cannot fail.
+    let (strangers, own) = (calls(stranger.id() as i32), calls(unsafe { libc::gettid() }));
+    assert!(strangers > 0 && own == 0, "{strangers} calls of a stranger, {own} of its own");
+}
+
+#[test]
+fn ftrace_follows_a_system() {
+    a_system_is_followed("ftrace");
+}
+
+#[test]
+fn perf_follows_a_system() {
+    a_system_is_followed("perf");
+}
+
 fn fork_is_followed(source: &str) {
     // The shell waits for a line, so that tracing stands before it forks.
     let mut shell = Command::new("sh");

@@ -94,7 +94,7 @@ pub struct Wanted {
     pub pid: i32,
     /// Also follow the threads and descendants that exist now (for attaching to a running process).
     pub follow_existing_threads: bool,
-    /// Every thread of the machine but this process's is followed, instead of a tree.
+    /// Every thread of the machine but the calling one is followed, instead of a tree.
     pub whole_system: bool,
     /// How much to record in the full tier.
     pub depth: Depth,

@@ -141,7 +141,9 @@ impl Perf {
                         Err(error) => return Err(said("perf_event_open of the recorded tree", error)),
                     };
                     let calls = (point.group == "raw_syscalls").then(tracepoints::raw_filter);
-                    let not_own = (tid == EVERYBODY).then(|| format!("common_pid!={}", std::process::id()));
+                    // SAFETY: gettid takes nothing and cannot fail.
+                    let own = unsafe { libc::gettid() };
+                    let not_own = (tid == EVERYBODY).then(|| format!("common_pid!={own}"));
                     let filter = match (calls, not_own) {
                         (Some(calls), Some(not_own)) => format!("({calls})&&{not_own}"),
                         (Some(filter), None) | (None, Some(filter)) => filter,

@@ -1,0 +1,72 @@
+"""The injector of bench/causes, whose stamps are ignored: the causes of the activations of its loop against what was done to them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+import runs
+import without_stamps
+
+CAUSES = Path(__file__).resolve().parents[1] / "causes"
+sys.path.append(str(CAUSES))
+
+import score  # noqa: E402
+import stage  # noqa: E402
+from cases import KINDS  # noqa: E402
+
+
+@dataclass
+class Kind:
+    name: str
+    messages: int
+    injected: int
+    right: int
+    wrong: dict[str, int]
+
+
+def kinds(taut: str, folder: Path, messages: int) -> list[Kind]:
+    """Its loop sleeps for 4 ms between messages, so that it is one without a schedule."""
+    results = []
+    keep = folder / "injected"
+    with stage.set_up(taut, [taut, "explain"], "4,4", keep) as setting:
+        for case in KINDS:
+            if "native" not in case.languages or case.name in setting.impossible:
+                continue
+            truth, _ = setting.record("native", [case.name], messages, 1, "full")
+            recording = keep / f"native-{case.name}-full-1.mcap"
+            results.append(of_kind(taut, case.name, truth, recording))
+    return results
+
+
+def of_kind(taut: str, name: str, truth: list[dict], recording: Path) -> Kind:
+    bare = recording.with_name(f"{recording.stem}-bare.mcap")
+    without_stamps.copy(recording, bare)
+    # Where each message began, by its stamp.
+    began = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, recording) if hop["hop"] == 1}
+    ids = sorted(began, key=lambda message: began[message])
+    times = [began[message] for message in ids]
+    explained = subprocess.run(
+        [taut, "explain", str(bare), "--all", "--format", "json"], capture_output=True, text=True
+    ).stdout
+    chains = [chain for chain in json.loads(explained)["chains"] if chain["is_loop"] and " sleep 4 ms" in chain["name"]]
+    if not chains:
+        return Kind(name, len(truth), 0, 0, {"no loop": 1})
+    chain = max(chains, key=lambda chain: chain["messages"])
+    activations = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, bare) if hop["hop"] == 1}
+    told = []
+    for message in chain["all"]:
+        start = activations[int(message["id"])]
+        at = bisect_right(times, start + int(message["total_ns"])) - 1
+        if at >= 0 and times[at] >= start:
+            told.append({**message, "id": ids[at]})
+    scored = score.score(truth, {"chains": [{**chain, "all": told}]})
+    wrong: dict[str, int] = {}
+    for failure in scored["failures"]:
+        if not failure["right"]:
+            wrong[failure["top"]] = wrong.get(failure["top"], 0) + 1
+    return Kind(name, scored["messages"], scored["injected"], scored["right"], wrong)
