@@ -55,8 +55,8 @@ struct Context<'a> {
     names: Vec<String>,
 }
 
-/// The remedies for a chain of a recording.
-pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts) -> Candidates {
+/// The remedies for a chain of a recording. `asked`: only these, by name, whatever the causes are; empty for those that answer a cause.
+pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String]) -> Candidates {
     let explained = &chain.explained;
     let context = Context { chain, explained, facts, has_ros, names: names(chain) };
     let mut found = Candidates::default();
@@ -67,7 +67,9 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts) -> Candidates {
         };
         for (id, causes, offer) in offers {
             let is_computing = row.id == "collect-later" && context.is_python_computing();
-            if causes.is_empty() && !is_computing {
+            let is_asked = asked.iter().any(|one| *one == id || one == row.id);
+            let answers = asked.is_empty() && (!causes.is_empty() || is_computing);
+            if !is_asked && !answers {
                 continue;
             }
             let against = causes.iter().map(|cause| cause.word().to_owned()).collect();
@@ -76,6 +78,9 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts) -> Candidates {
             let offer = offer.and_then(|plan| context.permitted(row.permission, &plan).map(|()| plan));
             match offer {
                 Ok(plan) => found.remedies.push(Remedy { row, id, plan, against, gain }),
+                Err(No::Silent) if is_asked => {
+                    found.left.push(left("it does not apply to this program here".into(), None));
+                }
                 Err(No::Silent) => {}
                 Err(No::Because(why)) => found.left.push(left(why, None)),
                 Err(No::Permission(why)) => {
@@ -118,7 +123,7 @@ impl Context<'_> {
 
     fn matters(&self, cause: Cause) -> bool {
         let word = cause.word();
-        let result = self.explained.verdicts.iter().find(|one| one.suspect == word).map(|one| one.result);
+        let result = self.explained.hypotheses.iter().find(|one| one.hypothesis == word).map(|one| one.result);
         let share = self.explained.by_cause.iter().find(|one| one.cause == cause).map_or(0.0, |one| one.tail_share);
         match result {
             Some(Contribution::Contributes) => true,
@@ -130,7 +135,7 @@ impl Context<'_> {
     /// Predicted change of the tail without a cause; without a prediction, its share of the excess.
     fn gain(&self, cause: Cause) -> f64 {
         let word = cause.word();
-        let predicted = self.explained.what_if.iter().find(|one| one.without == word).map(|one| one.gain);
+        let predicted = self.explained.predictions.iter().find(|one| one.without == word).map(|one| one.gain);
         let share = || self.explained.by_cause.iter().find(|one| one.cause == cause).map_or(0.0, |one| one.tail_share);
         predicted.unwrap_or_else(share).clamp(0.0, 0.99)
     }
@@ -171,7 +176,7 @@ impl Context<'_> {
                 ros2::other_middleware(prefixes, used).ok_or(No::Silent)
             }
             "place" => self.place(),
-            "nice" => match self.others().all(|other| other.priority == 0) {
+            "nice" => match self.others().all(|other| other.priority == 0 || other.is_kernel) {
                 true => setting(Setting::Nice(-20)),
                 // A nice value is nothing to a real-time thread.
                 false => Err(No::Silent),
@@ -207,7 +212,9 @@ impl Context<'_> {
     fn priority(&self) -> Result<u8, No> {
         let highest = self.others().filter(|other| !other.is_kernel).map(|other| other.priority).max().unwrap_or(0);
         if highest >= HIGHEST {
-            let why = format!("a thread with real-time priority {highest} takes the CPU, and kernel threads need those above {HIGHEST}");
+            let why = format!(
+                "a thread with real-time priority {highest} takes the CPU, and kernel threads need those above {HIGHEST}"
+            );
             return Err(No::Because(why));
         }
         Ok(PRIORITY.max(highest as u8 + 1))
@@ -240,8 +247,7 @@ impl Context<'_> {
         let bound: Vec<u32> =
             self.others().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
         let free: Vec<u32> = all.iter().filter(|cpu| !bound.contains(cpu)).collect();
-        let own: Vec<String> =
-            self.others().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
+        let own: Vec<String> = self.others().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
         let is_apart = own.iter().any(|name| !self.names.contains(name)) && self.chain_threads().is_some();
         if (!bound.is_empty() && !free.is_empty()) || is_apart {
             self.one_cpu_is_too_few()?;
@@ -255,10 +261,7 @@ impl Context<'_> {
             return Err(No::Silent);
         }
         let threads = self.chain_threads().unwrap_or(Threads::All);
-        Ok(Plan {
-            threads: vec![ThreadRule { threads, cpus: Some(free.into()), policy: None }],
-            ..Plan::default()
-        })
+        Ok(Plan { threads: vec![ThreadRule { threads, cpus: Some(free.into()), policy: None }], ..Plan::default() })
     }
 
     /// The chain's threads on one CPU, the others on the rest.
@@ -313,7 +316,7 @@ impl Context<'_> {
     fn lower_others(&self) -> Offer {
         let processes = self.may_change()?;
         // A nice value is nothing to a real-time thread.
-        if self.others().any(|other| other.priority > 0 && !other.is_own) {
+        if self.others().any(|other| other.priority > 0 && !other.is_own && !other.is_kernel) {
             return Err(No::Silent);
         }
         Ok(Plan { outside: vec![Outside::Lower { processes, nice: 19 }], ..Plan::default() })
@@ -334,10 +337,13 @@ impl Context<'_> {
     }
 
     fn quota(&self) -> Offer {
-        let lift = |(path, value): &(std::path::PathBuf, String)| Outside::Write { path: path.clone(), value: value.clone() };
+        let lift =
+            |(path, value): &(std::path::PathBuf, String)| Outside::Write { path: path.clone(), value: value.clone() };
         let outside: Vec<Outside> = self.facts.quotas.iter().map(lift).collect();
         if outside.is_empty() {
-            return Err(No::Because("no CPU quota is visible from here: look on the host, outside the container".into()));
+            return Err(No::Because(
+                "no CPU quota is visible from here: look on the host, outside the container".into(),
+            ));
         }
         Ok(Plan { outside, ..Plan::default() })
     }
@@ -355,9 +361,7 @@ impl Context<'_> {
 
     /// A Python program whose own computing makes its tail: its garbage collector may be what computes.
     fn is_python_computing(&self) -> bool {
-        // The word, since that is what files have.
-        let computing = Cause::ALL.into_iter().find(|cause| matches!(cause.word(), "cpu" | "work"));
-        self.facts.is_python && computing.is_some_and(|cause| self.matters(cause))
+        self.facts.is_python && self.matters(Cause::Cpu)
     }
 }
 
@@ -376,7 +380,7 @@ fn malloc() -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use taut_analysis::{Point, Starts, Verdict, WhatIf};
+    use taut_analysis::{Hypothesis, Point, Prediction, Starts};
 
     use super::*;
 
@@ -407,15 +411,15 @@ mod tests {
             ..CauseShare::default()
         };
         let all: Vec<CauseShare> = causes.iter().map(share).collect();
-        let what_if = causes.iter().map(|(cause, _, share)| WhatIf {
+        let predictions = causes.iter().map(|(cause, _, share)| Prediction {
             without: cause.word().into(),
             gain: share * 0.5,
-            ..WhatIf::default()
+            ..Prediction::default()
         });
         let explained = Explained {
             causes: all.clone(),
             by_cause: all,
-            what_if: what_if.collect(),
+            predictions: predictions.collect(),
             ..Explained::default()
         };
         let point = Point { threads: vec!["loop/71".into()], ..Point::default() };
@@ -423,7 +427,7 @@ mod tests {
     }
 
     fn ids(chain: &Chain, facts: &Facts) -> Vec<String> {
-        candidates(chain, false, facts).remedies.into_iter().map(|remedy| remedy.id).collect()
+        candidates(chain, false, facts, &[]).remedies.into_iter().map(|remedy| remedy.id).collect()
     }
 
     fn hog(priority: u32, cpus: Vec<u32>) -> Thread {
@@ -441,7 +445,7 @@ mod tests {
     fn a_real_time_hog_on_one_cpu_is_avoided_or_outranked() {
         let chain = chain(&[(Cause::Preempted, "by hog/99", 0.9), (Cause::Wakeup, "by hog/99", 0.05)]);
         let facts = Facts { others: vec![hog(70, vec![1])], ..facts() };
-        let found = candidates(&chain, false, &facts);
+        let found = candidates(&chain, false, &facts, &[]);
         let plan = |id: &str| found.remedies.iter().find(|one| one.id == id).map(|one| one.plan.to_string());
         assert_eq!(plan("place").unwrap(), "CPU 0 for all threads");
         assert_eq!(plan("fifo").unwrap(), "SCHED_FIFO 71");
@@ -455,12 +459,12 @@ mod tests {
         let chain = chain(&[(Cause::Preempted, "by log/72", 0.9)]);
         let own = Thread { is_own: true, process: None, cpus: None, name: "log".into(), ..hog(0, vec![]) };
         let facts = Facts { others: vec![own], own: vec!["loop".into(), "log".into()], ..facts() };
-        let found = candidates(&chain, false, &facts);
+        let found = candidates(&chain, false, &facts, &[]);
         let place = found.remedies.iter().find(|one| one.id == "place").unwrap();
         assert_eq!(place.plan.to_string(), "CPU 1 for thread loop; CPU 0 for thread log");
         assert!(found.remedies.iter().any(|one| one.id == "fifo-threads"));
         let single = Facts { cpus: Cpus::from(vec![1]), ..facts };
-        let left = candidates(&chain, false, &single).left;
+        let left = candidates(&chain, false, &single, &[]).left;
         assert!(left.iter().any(|one| one.id == "place" && one.why == "only CPU 1 is permitted (cpuset)"), "{left:?}");
     }
 
@@ -475,13 +479,13 @@ mod tests {
             others: vec![hog(0, vec![0, 1])],
             ..facts()
         };
-        let found = candidates(&chain, false, &poor);
+        let found = candidates(&chain, false, &poor, &[]);
         assert!(found.remedies.is_empty(), "{:?}", found.remedies);
         let grant = |id: &str| found.left.iter().find(|one| one.id == id).unwrap().grant.clone().unwrap();
         assert_eq!(grant("fifo"), "sudo setcap …");
         assert_eq!(grant("lower-others"), "add --allow-changes");
         let unthrottled = Facts { is_throttled: false, ..facts() };
-        let left = candidates(&chain, false, &unthrottled).left;
+        let left = candidates(&chain, false, &unthrottled, &[]).left;
         assert!(left.iter().any(|one| one.id == "fifo" && one.why.contains("throttling is off")));
     }
 
@@ -489,12 +493,12 @@ mod tests {
     fn causes_that_do_not_contribute_are_not_answered() {
         let mut chain = chain(&[(Cause::TimerSlack, "", 0.2), (Cause::PageFault, "", 0.01)]);
         assert_eq!(ids(&chain, &facts()), ["timer-slack", "fifo"]);
-        let verdict = Verdict {
-            suspect: "timer_slack".into(),
+        let refuted = Hypothesis {
+            hypothesis: "timer_slack".into(),
             result: Contribution::DoesNotContribute,
-            ..Verdict::default()
+            ..Hypothesis::default()
         };
-        chain.explained.verdicts = vec![verdict];
+        chain.explained.hypotheses = vec![refuted];
         assert!(ids(&chain, &facts()).is_empty());
     }
 
@@ -512,15 +516,24 @@ mod tests {
         chain.explained.sides = Some(sides(900_000));
         assert!(!has(&chain));
         chain.explained.sides = Some(sides(100_000));
-        let found = candidates(&chain, false, &facts());
+        let found = candidates(&chain, false, &facts(), &[]);
         let deadline = found.remedies.iter().find(|one| one.id == "deadline").unwrap();
         assert_eq!(deadline.plan.to_string(), "SCHED_DEADLINE 0.20 of 1.00 ms for thread loop");
     }
 
     #[test]
+    fn what_is_asked_for_is_tried_whatever_the_causes_are() {
+        let chain = chain(&[(Cause::Lock, "sdk", 0.9)]);
+        assert!(ids(&chain, &facts()).is_empty());
+        let asked = ["timer-slack".to_owned(), "place".to_owned()];
+        let found = candidates(&chain, false, &facts(), &asked);
+        assert_eq!(found.remedies.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["timer-slack"]);
+        assert_eq!(found.left[0].id, "place");
+    }
+
+    #[test]
     fn only_a_python_program_gets_settings_of_the_interpreter() {
-        let computing = Cause::ALL.into_iter().find(|cause| matches!(cause.word(), "cpu" | "work")).unwrap();
-        let chain = chain(&[(computing, "", 0.8), (Cause::Gil, "", 0.2)]);
+        let chain = chain(&[(Cause::Cpu, "", 0.8), (Cause::Gil, "", 0.2)]);
         assert_eq!(ids(&chain, &facts()), ["switch-interval"]);
         let python = Facts { is_python: true, ..facts() };
         assert_eq!(ids(&chain, &python), ["switch-interval", "collect-later"]);

@@ -64,8 +64,10 @@ fn shell(plan: &Plan, gain: &str) -> String {
     }
     let run = match plan.settings.contains(&Setting::NoHugePages) {
         // No common program sets PR_SET_THP_DISABLE.
-        true => "python3 -c 'import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); \
-                 os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"",
+        true => {
+            "python3 -c 'import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); \
+                 os.execvp(sys.argv[1], sys.argv[1:])' \"$@\""
+        }
         false => "\"$@\"",
     };
     if plan.threads.is_empty() {
@@ -176,11 +178,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cpus = scheduler::cpus(0).unwrap();
         let one = taut_lab::Cpus::from(vec![cpus.iter().next().unwrap()]);
-        let threads = vec![ThreadRule {
-            threads: Threads::Named(vec!["sleep".into()]),
-            cpus: Some(one.clone()),
-            policy: None,
-        }];
+        let threads =
+            vec![ThreadRule { threads: Threads::Named(vec!["sleep".into()]), cpus: Some(one.clone()), policy: None }];
         let text = shell(&Plan { threads, ..Plan::default() }, "a gain");
         let path = folder.path().join("tuned.sh");
         std::fs::write(&path, text).unwrap();
@@ -190,9 +189,10 @@ mod tests {
             let named = |pid: &i32| {
                 std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sleep")
             };
-            let found = children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid: &i32| {
-                named(pid) && scheduler::cpus(*pid).is_ok_and(|cpus| cpus == one)
-            });
+            let found = children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .find(|pid: &i32| named(pid) && scheduler::cpus(*pid).is_ok_and(|cpus| cpus == one));
             match found {
                 Some(pid) => break pid,
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
@@ -211,7 +211,13 @@ mod tests {
             outside: vec![Outside::Write { path: "/sys/fs/cgroup/x/cpu.max".into(), value: "max".into() }],
         };
         let text = systemd(&plan, "a gain");
-        for line in ["CPUSchedulingPolicy=fifo", "CPUSchedulingPriority=50", "Environment=\"A=1\"", "CPUAffinity=0-1", "CPUQuota="] {
+        for line in [
+            "CPUSchedulingPolicy=fifo",
+            "CPUSchedulingPriority=50",
+            "Environment=\"A=1\"",
+            "CPUAffinity=0-1",
+            "CPUQuota=",
+        ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
         assert!(files(&Plan::default(), "").is_empty());

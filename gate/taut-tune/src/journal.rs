@@ -13,12 +13,11 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use procfs::process::Process;
 use rustix::{
-    process::{Pid, Signal, getuid, kill_process, kill_process_group},
+    process::getuid,
     time::{ClockId, clock_gettime},
 };
 use serde::{Deserialize, Serialize};
@@ -29,10 +28,6 @@ use crate::{
     outside::{read_setting, write_setting},
     scheduler::{self, Scheduling},
 };
-
-/// From SIGTERM to SIGKILL for a trial whose tuner is gone.
-const GRACE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(20);
 
 /// A process or thread that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,11 +75,6 @@ pub enum Entry {
         /// The value.
         before: String,
     },
-    /// A trial that runs: its process group is to end.
-    Trial {
-        /// Its first process.
-        who: Identity,
-    },
 }
 
 impl Entry {
@@ -129,10 +119,6 @@ impl Entry {
                     restored => restored.map_err(not_restored(path.display().to_string(), by_hand)),
                 }
             }
-            Entry::Trial { who } => {
-                end_trial(who);
-                Ok(())
-            }
             Entry::Thread { .. } => Ok(()),
         }
     }
@@ -144,7 +130,6 @@ impl Entry {
                 format!("{}/{}: {}, CPU {cpus}", who.name, who.number, scheduling.word())
             }
             Entry::File { path, before } => format!("{}: {before}", path.display()),
-            Entry::Trial { who } => format!("the trial that ran (process {}) is ended", who.number),
         }
     }
 }
@@ -154,33 +139,24 @@ fn heirs(tid: i32, at: u64) -> Vec<i32> {
     let is_first = |process: &Process| process.status().is_ok_and(|status| status.tgid == tid);
     let Some(process) = Process::new(tid).ok().filter(is_first) else { return Vec::new() };
     let below = descendants(tid).into_iter().filter_map(|one| Process::new(one.number).ok());
-    let tasks = std::iter::once(process).chain(below).flat_map(|process| process.tasks().into_iter().flatten().flatten());
-    tasks.filter(|task| task.tid != tid && task.stat().is_ok_and(|stat| stat.starttime > at)).map(|task| task.tid).collect()
-}
-
-/// Ends what a killed tuner was running: the recorder ends its command.
-fn end_trial(who: &Identity) {
-    let Some(pid) = Pid::from_raw(who.number).filter(|_| who.is_alive()) else { return };
-    let family = descendants(who.number);
-    // The group, too, in case that it was made one.
-    let _ = kill_process_group(pid, Signal::TERM).or_else(|_| kill_process(pid, Signal::TERM));
-    let until = Instant::now() + GRACE;
-    while who.is_alive() && Instant::now() < until {
-        std::thread::sleep(POLL);
-    }
-    for one in family.iter().chain([who]).filter(|one| one.is_alive()) {
-        let _ = Pid::from_raw(one.number).map(|pid| kill_process(pid, Signal::KILL));
-    }
+    let tasks =
+        std::iter::once(process).chain(below).flat_map(|process| process.tasks().into_iter().flatten().flatten());
+    tasks
+        .filter(|task| task.tid != tid && task.stat().is_ok_and(|stat| stat.starttime > at))
+        .map(|task| task.tid)
+        .collect()
 }
 
 fn descendants(of: i32) -> Vec<Identity> {
     let all = procfs::process::all_processes().into_iter().flatten().flatten();
-    let parents: Vec<(i32, i32)> =
-        all.filter_map(|process| Some((process.pid, process.stat().ok()?.ppid))).collect();
+    let parents: Vec<(i32, i32)> = all.filter_map(|process| Some((process.pid, process.stat().ok()?.ppid))).collect();
     let mut family = BTreeSet::from([of]);
     loop {
-        let more: Vec<i32> =
-            parents.iter().filter(|(pid, up)| family.contains(up) && !family.contains(pid)).map(|(pid, _)| *pid).collect();
+        let more: Vec<i32> = parents
+            .iter()
+            .filter(|(pid, up)| family.contains(up) && !family.contains(pid))
+            .map(|(pid, _)| *pid)
+            .collect();
         if more.is_empty() {
             return family.into_iter().filter(|pid| *pid != of).filter_map(Identity::of).collect();
         }
@@ -249,10 +225,8 @@ impl Journal {
     /// # Errors
     /// A folder that cannot be written to; a restorer that does not start.
     pub fn create(folder: &Path, restorer: &[OsString]) -> Result<Journal, Error> {
-        let owner = Identity::of(std::process::id() as i32).ok_or_else(|| Error::File {
-            path: "/proc/self".into(),
-            source: io::ErrorKind::NotFound.into(),
-        })?;
+        let owner = Identity::of(std::process::id() as i32)
+            .ok_or_else(|| Error::File { path: "/proc/self".into(), source: io::ErrorKind::NotFound.into() })?;
         let path = folder.join(format!("{}-{}.jsonl", owner.number, owner.started));
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::file(&path))?;
         let mut journal = Journal { path, file, open: Vec::new(), restorer: None, keeps: false };
@@ -301,8 +275,7 @@ impl Journal {
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(line)
-            .map_err(|source| Error::Format { path: self.path.clone(), source })?;
+        let mut text = serde_json::to_vec(line).map_err(|source| Error::Format { path: self.path.clone(), source })?;
         text.push(b'\n');
         self.file.write_all(&text).map_err(Error::file(&self.path))
     }
@@ -481,7 +454,8 @@ mod tests {
         let owner = Identity { number: i32::MAX - 1, started: 1, name: "taut".into() };
         let line = |line: &Line| serde_json::to_string(line).unwrap() + "\n";
         let entry = |before: &str| Line::Entry(Entry::File { path: file.clone(), before: before.into() });
-        let text = [Line::Owner(owner), entry("older"), Line::Undone, entry("old")].iter().map(line).collect::<String>();
+        let text =
+            [Line::Owner(owner), entry("older"), Line::Undone, entry("old")].iter().map(line).collect::<String>();
         std::fs::write(folder.path().join("1-1.jsonl"), text + "{\"entry\":{\"fi").unwrap();
         let undone = undo_all(folder.path()).unwrap();
         assert_eq!((undone.restored.len(), undone.failed.len()), (1, 0), "{undone:?}");

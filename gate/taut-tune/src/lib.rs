@@ -14,6 +14,7 @@ mod outside;
 mod plan;
 mod python;
 mod remedy;
+mod result;
 mod ros2;
 mod scheduler;
 mod search;
@@ -30,9 +31,10 @@ pub use launch::launch;
 pub use outside::Outside;
 pub use plan::{Plan, Policy, Setting, ThreadRule, Threads};
 pub use remedy::{Left, Permission, Remedy, Row, TABLE};
+pub use result::{Answer, Tuned};
 pub use search::{
     Attempt, Confirmed, Found, Guard, Measured, Problem, Settings, Stage, Standing, Tried, expected_trials, search,
 };
 pub use seen::Seen;
-pub use threads::{Checked, Trial};
+pub use threads::{Checked, Trial, Watched};
 pub use within::{Within, within};

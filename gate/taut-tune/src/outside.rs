@@ -116,9 +116,8 @@ impl Outside {
 
     /// As a command line.
     pub fn command(&self) -> String {
-        let pids = |processes: &[Identity]| {
-            processes.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(" ")
-        };
+        let pids =
+            |processes: &[Identity]| processes.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(" ");
         match self {
             Outside::Lower { processes, nice } => format!("renice -n {nice} -p {}", pids(processes)),
             Outside::Move { processes, cpus } => processes

@@ -96,9 +96,8 @@ impl Plan {
         };
         let places = |plan: &Plan| plan.threads.iter().any(|rule| rule.cpus.is_some());
         // The kernel admits SCHED_DEADLINE only for threads that may run anywhere.
-        let is_deadline = |plan: &Plan| {
-            plan.threads.iter().any(|rule| matches!(rule.policy, Some(Policy::Deadline { .. })))
-        };
+        let is_deadline =
+            |plan: &Plan| plan.threads.iter().any(|rule| matches!(rule.policy, Some(Policy::Deadline { .. })));
         let clash = self.settings.iter().any(same_setting)
             || schedules(self) && schedules(other)
             || places(self) && places(other)

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::{Error, Setting};
 
 /// Before the code that sets something.
-const HEAD: &str = "\"\"\"Settings by `taut tune`. A module of the same name further down the path is loaded afterwards.\"\"\"
+const HEAD: &str =
+    "\"\"\"Settings by `taut tune`. A module of the same name further down the path is loaded afterwards.\"\"\"
 import sys
 ";
 /// Behind it: Python loads only the first module of this name.

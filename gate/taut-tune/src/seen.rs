@@ -134,11 +134,7 @@ mod tests {
             ..Checked::default()
         };
         let rule = |policy, cpus: Vec<u32>| Plan {
-            threads: vec![ThreadRule {
-                threads: Threads::Named(vec!["loop".into()]),
-                cpus: Some(cpus.into()),
-                policy,
-            }],
+            threads: vec![ThreadRule { threads: Threads::Named(vec!["loop".into()]), cpus: Some(cpus.into()), policy }],
             ..Plan::default()
         };
         assert_eq!(seen.check(&rule(Some(Policy::Fifo(50)), vec![1]), &checked), (1, None));

@@ -15,7 +15,8 @@ use procfs::process::Process;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Error, Plan, Setting, ThreadRule, launch::Launch,
+    Error, Plan, Setting, ThreadRule,
+    launch::Launch,
     scheduler::{self, Scheduling},
 };
 
@@ -63,13 +64,11 @@ impl Trial {
     /// The folder cannot be written to.
     pub fn new(plan: &Plan, folder: &Path) -> Result<Trial, Error> {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-        let trial =
-            Trial { plan: plan.clone(), launch: folder.join("launch.json"), pid_file: folder.join("pid") };
+        let trial = Trial { plan: plan.clone(), launch: folder.join("launch.json"), pid_file: folder.join("pid") };
         let _ = std::fs::remove_file(&trial.pid_file);
-        let launch =
-            Launch { plan: plan.clone(), pid_file: trial.pid_file.clone(), folder: folder.join("python") };
-        let text = serde_json::to_string(&launch)
-            .map_err(|source| Error::Format { path: trial.launch.clone(), source })?;
+        let launch = Launch { plan: plan.clone(), pid_file: trial.pid_file.clone(), folder: folder.join("python") };
+        let text =
+            serde_json::to_string(&launch).map_err(|source| Error::Format { path: trial.launch.clone(), source })?;
         std::fs::write(&trial.launch, text).map_err(Error::file(&trial.launch))?;
         Ok(trial)
     }
@@ -84,7 +83,8 @@ impl Trial {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut look = Look { trial: self, checked: Checked::default(), tries: BTreeMap::new(), spent: BTreeMap::new() };
+            let mut look =
+                Look { trial: self, checked: Checked::default(), tries: BTreeMap::new(), spent: BTreeMap::new() };
             let mut nth = 0;
             while !flag.load(Relaxed) {
                 look.once();

@@ -3,7 +3,7 @@
 use taut_analysis::{Cause, Chain};
 
 /// Causes that settings outside the program do not answer.
-const WITHIN: [&str; 9] = ["cpu", "work", "lock", "gil", "io", "queued", "executor", "sleep", "disk"];
+const WITHIN: [&str; 8] = ["cpu", "lock", "gil", "io", "queued", "executor", "sleep", "disk"];
 /// A hop or cause with a smaller share of the excess is not named.
 const SHARE_MIN: f64 = 0.05;
 
@@ -44,7 +44,8 @@ pub fn within(chain: &Chain) -> Vec<Within> {
             gain: recommendation.gain,
         });
     }
-    if found.is_empty() {
+    let is_known = |one: &taut_analysis::CauseShare| one.cause != Cause::Unknown && one.tail_share >= SHARE_MIN;
+    if found.is_empty() && !explained.by_cause.iter().any(is_known) {
         found.extend(largest_hop(chain));
     }
     found
@@ -96,6 +97,8 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].against.as_str(), found[0].hop.as_str(), found[0].gain), ("lock:sdk", "b → c", 0.3));
         chain.explained.recommendations.clear();
+        assert!(within(&chain).is_empty(), "a cause is known, and it is not the program's");
+        chain.explained.by_cause.clear();
         assert_eq!(within(&chain)[0].hop, "a → b");
     }
 }

@@ -304,7 +304,7 @@ impl Live {
     }
 
     /// Records one run; returns how it, or its recorder, failed.
-    fn record(
+    pub fn record(
         &mut self,
         program: &Program,
         seed: u64,
@@ -353,7 +353,8 @@ impl Live {
         Ok(Some(Void::Failed { failure }))
     }
 
-    fn show(&self, what: &str, at: usize, most: usize) {
+    /// How far it is, on the bar.
+    pub fn show(&self, what: &str, at: usize, most: usize) {
         let left = self.runs.max_time.saturating_sub(self.began.elapsed()).as_secs();
         self.bar.set_length(most as u64);
         self.bar.set_position(at as u64);
