@@ -11,7 +11,7 @@ pub fn headline(tuned: &Tuned) -> String {
     match (tuned.answer(), tuned.recommended()) {
         (Answer::Recommended, Some(attempt)) => {
             let name = tuned.name(&attempt.set);
-            let gain = attempt.tail.as_ref().map_or(String::new(), |figures| gain(figures));
+            let gain = attempt.tail.as_ref().map_or(String::new(), gain);
             format!("{name}: {figure} {gain}, over {}", words::quantity(attempt.pairs as u64, "fresh pair"))
         }
         (Answer::NotPermitted, _) => {

@@ -119,7 +119,7 @@ impl Trials {
             [taut.as_os_str(), "tune".as_ref(), "--launch".as_ref(), trial.launch().as_os_str(), "--".as_ref()];
         for word in launch.into_iter().chain(self.command.iter().map(AsRef::as_ref)) {
             let Some(word) = word.to_str() else {
-                bail!("{}: give the command as text (UTF-8)", word.display());
+                bail!("{}: give the command as text (UTF-8)", word.to_string_lossy());
             };
             line += &format!(" '{}'", word.replace('\'', r"'\''"));
         }
