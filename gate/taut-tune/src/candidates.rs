@@ -47,7 +47,6 @@ enum No {
 type Offer = Result<Plan, No>;
 
 struct Context<'a> {
-    chain: &'a Chain,
     explained: &'a Explained,
     facts: &'a Facts,
     has_ros: bool,
@@ -58,7 +57,7 @@ struct Context<'a> {
 /// The remedies for a chain of a recording. `asked`: only these, by name, whatever the causes are; empty for those that answer a cause.
 pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String]) -> Candidates {
     let explained = &chain.explained;
-    let context = Context { chain, explained, facts, has_ros, names: names(chain) };
+    let context = Context { explained, facts, has_ros, names: names(chain) };
     let mut found = Candidates::default();
     for row in crate::TABLE {
         let offers: Vec<(String, Vec<Cause>, Offer)> = match row.id {
@@ -276,7 +275,7 @@ impl Context<'_> {
     }
 
     fn deadline(&self) -> Offer {
-        let period_ns = self.chain.starts.as_ref().map(|starts| starts.period_ns).ok_or(No::Silent)?;
+        let period_ns = self.facts.period_ns.ok_or(No::Silent)?;
         let sides = self.explained.sides.as_ref().filter(|sides| sides.hops > 0 && !sides.spent.is_empty());
         let sides = sides.ok_or(No::Silent)?;
         let [_] = &self.names[..] else { return Err(No::Silent) };
@@ -380,7 +379,7 @@ fn malloc() -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use taut_analysis::{Hypothesis, Point, Prediction, Starts};
+    use taut_analysis::{Hypothesis, Point, Prediction};
 
     use super::*;
 
@@ -397,6 +396,7 @@ mod tests {
             settings: Vec::new(),
             others: Vec::new(),
             own: vec!["loop".into()],
+            period_ns: None,
             is_python: false,
             ros2: Default::default(),
             grant: "sudo setcap …".into(),
@@ -505,8 +505,8 @@ mod tests {
     #[test]
     fn a_periodic_thread_gets_a_deadline_only_where_its_run_is_known_and_short() {
         let mut chain = chain(&[(Cause::Wakeup, "by hog/99", 0.9)]);
-        let has = |chain: &Chain| ids(chain, &facts()).contains(&"deadline".to_owned());
-        chain.starts = Some(Starts { period_ns: 1_000_000, ..Starts::default() });
+        let facts = Facts { period_ns: Some(1_000_000), ..facts() };
+        let has = |chain: &Chain| ids(chain, &facts).contains(&"deadline".to_owned());
         assert!(!has(&chain));
         let sides = |work_ns| taut_analysis::Sides {
             hops: 1,
@@ -516,7 +516,7 @@ mod tests {
         chain.explained.sides = Some(sides(900_000));
         assert!(!has(&chain));
         chain.explained.sides = Some(sides(100_000));
-        let found = candidates(&chain, false, &facts(), &[]);
+        let found = candidates(&chain, false, &facts, &[]);
         let deadline = found.remedies.iter().find(|one| one.id == "deadline").unwrap();
         assert_eq!(deadline.plan.to_string(), "SCHED_DEADLINE 0.20 of 1.00 ms for thread loop");
     }

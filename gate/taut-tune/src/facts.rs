@@ -51,6 +51,8 @@ pub struct Facts {
     pub others: Vec<Thread>,
     /// Names of the program's threads.
     pub own: Vec<String>,
+    /// The period of the chain's loop.
+    pub period_ns: Option<u64>,
     /// Whether the program is a Python interpreter.
     pub is_python: bool,
     /// AMENT_PREFIX_PATH and RMW_IMPLEMENTATION.
@@ -102,17 +104,19 @@ impl Facts {
             settings: findings.iter().filter_map(setting).collect(),
             others: Vec::new(),
             own: Vec::new(),
+            period_ns: None,
             is_python: false,
             ros2: (variable("AMENT_PREFIX_PATH"), variable("RMW_IMPLEMENTATION")),
             grant: format!("sudo setcap cap_sys_nice,cap_perfmon+ep {}", taut.display()),
         }
     }
 
-    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each.
-    pub fn of_program(mut self, own: Vec<String>, others: &[String]) -> Facts {
+    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; and the period of its loop.
+    pub fn of_program(mut self, own: Vec<String>, others: &[String], period_ns: Option<u64>) -> Facts {
         self.is_python = own.iter().any(|name| name.starts_with("python"));
         self.others = others.iter().filter_map(|name| thread(name, &own)).collect();
         self.own = own;
+        self.period_ns = period_ns;
         self
     }
 }

@@ -87,7 +87,7 @@ pub struct Measured {
     pub tail_ns: Option<f64>,
     /// Median latency in ns.
     pub p50_ns: Option<f64>,
-    /// Share of messages over the deadline.
+    /// Share of messages over the deadline; of a loop without one, of activations that were not done at the next release.
     pub missed: Option<f64>,
     /// In the order of the guards.
     pub guards: Vec<Option<f64>>,

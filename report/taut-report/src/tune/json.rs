@@ -86,7 +86,8 @@ struct Recommended {
     tail: Option<Change>,
     /// The median.
     p50: Option<Change>,
-    /// The share of messages over the deadline; null without one.
+    /// The share of messages over the deadline; of a loop without one, of activations that were not done at the next release; null where neither is
+    /// known.
     missed: Option<Change>,
     /// What was guarded, and did not get worse.
     guards: Vec<Guard>,

@@ -5,11 +5,16 @@ use taut_tune::{Problem, Standing, Tried, Tuned};
 use super::sentences;
 use crate::words;
 
-/// Names of the columns; the share of messages over the deadline only where there is one.
+/// Whether the share of late messages is known: those over the deadline, or activations that were not done at the next release.
+fn has_overruns(tuned: &Tuned) -> bool {
+    tuned.found.iter().flat_map(|found| &found.tried).any(|tried| tried.missed.is_some())
+}
+
+/// Names of the columns.
 pub(super) fn header(tuned: &Tuned) -> Vec<String> {
     let tail = if tuned.figure.is_empty() { "tail" } else { &tuned.figure };
-    let all = ["remedy", "in force", "p50", tail, "over deadline", "change", "result"];
-    all.into_iter().filter(|name| tuned.deadline_ns.is_some() || *name != "over deadline").map(str::to_owned).collect()
+    let all = ["remedy", "in force", "p50", tail, "overruns", "change", "result"];
+    all.into_iter().filter(|name| has_overruns(tuned) || *name != "overruns").map(str::to_owned).collect()
 }
 
 /// The recommended one's figures are of fresh pairs, those of the others of the selection.
@@ -53,7 +58,7 @@ fn row(tuned: &Tuned, tried: &Tried) -> Vec<String> {
         }
         (_, rounds) => format!("{} of {rounds}", tried.verified),
     };
-    let missed = tuned.deadline_ns.map(|_| share(missed));
+    let missed = has_overruns(tuned).then(|| share(missed));
     let before = [tuned.name(&tried.set), in_force, time(p50), time(tail)];
     before.into_iter().chain(missed).chain([change, standing(&tried.standing)]).collect()
 }

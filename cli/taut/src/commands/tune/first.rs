@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use taut_analysis::{Analysis, Cause, Chain, probe_chain};
+use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
 use taut_gate::Void;
 use taut_tune::{Checked, Plan, Tuned};
 
@@ -18,13 +18,20 @@ const SHARE: f64 = 0.12;
 /// A command that fails so often is no command to tune.
 const FAILURES_MAX: usize = 3;
 
+/// Nothing to tune was recorded.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no messages and no loop were recorded: let the command run for some seconds, stamp its messages, or run this as root (kernel events)"
+)]
+struct NoChain;
+
 /// What is known of the command as it is.
 pub struct First {
     pub analysis: Analysis,
     pub checked: Checked,
     /// Index of the chain to tune.
     chain: usize,
-    /// From the command's start to the end of its recording.
+    /// From the command's start until its recording was analysed.
     pub took: Duration,
     /// It ended by itself.
     pub is_over: bool,
@@ -34,7 +41,16 @@ impl First {
     /// Records the command once, and once more where the first was too short for a tail.
     pub fn record(trials: &mut Trials, args: &Args) -> Result<First> {
         let length = args.duration.unwrap_or(LOOK).max(LOOK);
-        let first = First::once(trials, args, length)?;
+        trials.count_from_start(true);
+        let first = match First::once(trials, args, length) {
+            // Perhaps it takes longer to start.
+            Err(error) if error.downcast_ref::<NoChain>().is_some() => {
+                trials.count_from_start(false);
+                First::once(trials, args, length)?
+            }
+            first => first?,
+        };
+        trials.count_from_start(first.chain().source == SourceKind::Wakes);
         let chain = first.chain();
         let span_s = first.span_s();
         let per_s = chain.messages as f64 / span_s.max(1e-3);
@@ -52,7 +68,6 @@ impl First {
         for failures in 1.. {
             let began = Instant::now();
             let ran = trials.record(&Plan::default(), Some(length))?;
-            let took = began.elapsed();
             match ran.void {
                 Some(Void::Failed { failure }) if failure.is_not_found() => {
                     bail!("{command}: not found or not executable; give a program behind --")
@@ -61,7 +76,11 @@ impl First {
                 Some(_) => continue,
                 None => {}
             }
-            let analysis = trials.analyse()?.0;
+            let analysis = match trials.analyse() {
+                Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty)) => bail!(NoChain),
+                read => read?.0,
+            };
+            let took = began.elapsed();
             let chain = chosen(&analysis, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
@@ -84,10 +103,9 @@ impl First {
 
     /// All chains but the one to tune and the machine's probe.
     pub fn other_chains(&self) -> Vec<String> {
-        let probe = probe_chain(&self.analysis).map(|chain| chain.name.clone());
         let chains = self.analysis.chains.iter().enumerate();
         chains
-            .filter(|(at, chain)| *at != self.chain && Some(&chain.name) != probe.as_ref())
+            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, chain))
             .map(|(_, chain)| chain.name.clone())
             .collect()
     }
@@ -112,6 +130,14 @@ impl First {
         parties.filter(|party| took(&party.causes)).map(|party| party.name.clone()).collect()
     }
 
+    /// The period of the chain's loop, where it is one.
+    pub fn period_ns(&self) -> Option<u64> {
+        let chain = self.chain();
+        let is_its = |one: &&taut_analysis::Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
+        let of_loop = || self.analysis.loops.iter().find(is_its).map(|one| one.period_ns);
+        chain.starts.as_ref().map(|starts| starts.period_ns).or_else(of_loop)
+    }
+
     /// What the result says of it.
     pub fn described(&self, args: &Args) -> Tuned {
         let chain = self.chain();
@@ -129,10 +155,16 @@ impl First {
     }
 }
 
+/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of its threads.
+fn is_ours(analysis: &Analysis, chain: &Chain) -> bool {
+    let mut threads = chain.points.iter().flat_map(|point| &point.threads).peekable();
+    let is_probe = probe_chain(analysis).is_some_and(|probe| probe.name == chain.name);
+    is_probe || threads.peek().is_some() && threads.all(|thread| thread.starts_with("taut"))
+}
+
 /// Index of the chain to tune.
 fn chosen(analysis: &Analysis, args: &Args) -> Result<usize> {
-    let probe = probe_chain(analysis).map(|chain| chain.name.clone());
-    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| Some(&chain.name) != probe.as_ref());
+    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, chain));
     let known: Vec<&str> = chains.clone().map(|(_, chain)| chain.name.as_str()).collect();
     match &args.chain {
         Some(name) => match chains.find(|(_, chain)| chain.name == *name) {
@@ -141,7 +173,7 @@ fn chosen(analysis: &Analysis, args: &Args) -> Result<usize> {
         },
         None => match chains.next() {
             Some((at, _)) => Ok(at),
-            None => bail!("the command has no chain: it ended before its second message, or stamps nothing"),
+            None => bail!(NoChain),
         },
     }
 }

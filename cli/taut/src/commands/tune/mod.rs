@@ -229,7 +229,11 @@ fn tune(args: &Args) -> Result<Done> {
     said("recording the command as it is");
     let first = First::record(&mut trials, args)?;
     let diagnosis = taut_doctor::examine(&taut_doctor::Root::live(), &taut_doctor::Asked::default());
-    let facts = Facts::gather(&taut, args.allow_changes, &diagnosis.findings).of_program(first.own(), &first.others());
+    let facts = Facts::gather(&taut, args.allow_changes, &diagnosis.findings).of_program(
+        first.own(),
+        &first.others(),
+        first.period_ns(),
+    );
     let has_ros = first.analysis.totals.ros_events > 0;
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
