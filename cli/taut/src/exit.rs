@@ -111,6 +111,11 @@ pub struct Interrupted {
     pub without: String,
 }
 
+/// Something needs a permission that is missing; the text names what grants it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotPermitted(pub String);
+
 /// Where an exit code that is not the command's own begins to mean something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codes {
@@ -124,6 +129,9 @@ pub enum Codes {
 pub fn code_of(error: &anyhow::Error, codes: Codes) -> u8 {
     if let Some(interrupted) = error.chain().find_map(|cause| cause.downcast_ref::<Interrupted>()) {
         return after_signal(interrupted.signal);
+    }
+    if error.downcast_ref::<NotPermitted>().is_some() {
+        return NOT_PERMITTED;
     }
     let of_capture = error.chain().find_map(|cause| cause.downcast_ref::<taut_capture::Error>());
     match (of_capture, codes) {

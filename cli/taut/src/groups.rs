@@ -5,7 +5,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Record and watch", &["record", "top"]),
     ("Understand", &["report", "explain", "flamegraph"]),
     ("Compare", &["compare", "gate", "fleet"]),
-    ("Check and improve the machine", &["doctor", "wakeup"]),
+    ("Check and improve the machine", &["doctor", "wakeup", "tune"]),
     ("Experiments", &["lab"]),
     ("Data", &["import", "export", "recover", "telemetry"]),
     ("Robot parts", &["bus", "guard"]),

@@ -26,6 +26,7 @@ mod probe;
 mod ros;
 mod svg;
 mod terminal;
+mod tune;
 pub mod words;
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
 pub use probe::{probe_html, probe_json, probe_terminal};
 pub use terminal::{Style, terminal};
+pub use tune::{tune_headline, tune_html, tune_json, tune_markdown, tune_terminal};
 
 /// An analysis with the name of the file it came from.
 #[derive(Clone, Copy, Debug)]

@@ -52,7 +52,13 @@ impl Cpus {
         (!rest.is_empty()).then_some(Cpus(rest))
     }
 
-    pub(crate) fn mask(&self) -> CpuSet {
+    /// Their numbers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// As the kernel takes them.
+    pub fn mask(&self) -> CpuSet {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|cpu| set.set(*cpu as usize));
         set

@@ -19,4 +19,5 @@ pub mod report;
 pub mod ros2;
 pub mod telemetry;
 pub mod top;
+pub mod tune;
 pub mod wakeup;

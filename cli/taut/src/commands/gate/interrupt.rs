@@ -15,7 +15,10 @@ use anyhow::{Context, Result, bail};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
-    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+        set_parent_process_death_signal, waitid,
+    },
 };
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -101,6 +104,11 @@ impl Interrupt {
 
     /// What still runs after the limit is ended. True: that was so.
     fn wait(&self, command: &mut Command, limit: Option<Duration>) -> Result<(ExitStatus, bool)> {
+        // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated between fork and exec.
+        unsafe {
+            // Killed with SIGKILL, this process leaves no trial running.
+            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+        }
         // A group of its own: an interrupt must reach what the command has started, and that once.
         let mut child = command.process_group(0).spawn()?;
         self.0.group.store(child.id() as i32, SeqCst);

@@ -78,6 +78,8 @@ pub struct Live {
     stamped: Vec<&'static str>,
     /// Processes that outlived their runs, and were ended.
     left: usize,
+    /// A run's duration counts from its start, not from its first stamp.
+    counts_from_start: bool,
 }
 
 impl Live {
@@ -96,6 +98,7 @@ impl Live {
             baseline: (0, 0),
             stamped: Vec::new(),
             left: 0,
+            counts_from_start: false,
         })
     }
 
@@ -240,6 +243,11 @@ impl Live {
         self.began.elapsed()
     }
 
+    /// For programs that do not stamp: nothing is waited for.
+    pub fn count_from_start(&mut self, does: bool) {
+        self.counts_from_start = does;
+    }
+
     /// What a reader must know of the runs.
     pub fn notes(&self) -> Vec<String> {
         let note =
@@ -304,7 +312,7 @@ impl Live {
     }
 
     /// Records one run; returns how it, or its recorder, failed.
-    fn record(
+    pub fn record(
         &mut self,
         program: &Program,
         seed: u64,
@@ -321,7 +329,10 @@ impl Live {
         }
         if let Some(duration) = duration {
             let [duration, start] = [duration, START].map(|time| time.as_secs_f64().to_string());
-            taut.args(["--duration", &duration, "--first-stamp-within", &start]);
+            taut.args(["--duration", &duration]);
+            if !self.counts_from_start {
+                taut.args(["--first-stamp-within", &start]);
+            }
         }
         if let Some(folder) = &program.folder {
             taut.current_dir(folder);
@@ -353,7 +364,8 @@ impl Live {
         Ok(Some(Void::Failed { failure }))
     }
 
-    fn show(&self, what: &str, at: usize, most: usize) {
+    /// How far it is, on the bar.
+    pub fn show(&self, what: &str, at: usize, most: usize) {
         let left = self.runs.max_time.saturating_sub(self.began.elapsed()).as_secs();
         self.bar.set_length(most as u64);
         self.bar.set_position(at as u64);

@@ -1,9 +1,9 @@
 //! `taut gate`: has a change made it worse? A verdict that does not fail on noise.
 
 mod history;
-mod interrupt;
-mod length;
-mod live;
+pub mod interrupt;
+pub mod length;
+pub mod live;
 mod revisions;
 pub mod stored;
 pub mod written;
@@ -471,7 +471,8 @@ impl Args {
 }
 
 /// Short enough to be typed again.
-fn random_seed() -> u64 {
+/// For runs that name none.
+pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() & 0xffff_ffff
 }

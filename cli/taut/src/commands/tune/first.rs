@@ -1,0 +1,179 @@
+//! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
+use taut_gate::Void;
+use taut_tune::{Checked, Plan, Tuned};
+
+use super::{Args, trials::Trials};
+
+/// The first look, from which the second one's length follows.
+const LOOK: Duration = Duration::from_secs(3);
+/// Messages that carry a p99 with some to spare.
+const WANTED: f64 = 2_000.0;
+/// Of the time, the share that the first recording may take.
+const SHARE: f64 = 0.12;
+/// A command that fails so often is no command to tune.
+const FAILURES_MAX: usize = 3;
+
+/// Nothing to tune was recorded.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no messages and no loop were recorded: let the command run for some seconds, stamp its messages, or run this as root (kernel events)"
+)]
+struct NoChain;
+
+/// What is known of the command as it is.
+pub struct First {
+    pub analysis: Analysis,
+    pub checked: Checked,
+    /// Index of the chain to tune.
+    chain: usize,
+    /// From the command's start until its recording was analysed.
+    pub took: Duration,
+    /// It ended by itself.
+    pub is_over: bool,
+}
+
+impl First {
+    /// Records the command once, and once more where the first was too short for a tail.
+    pub fn record(trials: &mut Trials, args: &Args) -> Result<First> {
+        let length = args.duration.unwrap_or(LOOK).max(LOOK);
+        trials.count_from_start(true);
+        let first = match First::once(trials, args, length) {
+            // Perhaps it takes longer to start.
+            Err(error) if error.downcast_ref::<NoChain>().is_some() => {
+                trials.count_from_start(false);
+                First::once(trials, args, length)?
+            }
+            first => first?,
+        };
+        trials.count_from_start(first.chain().source == SourceKind::Wakes);
+        let chain = first.chain();
+        let span_s = first.span_s();
+        let per_s = chain.messages as f64 / span_s.max(1e-3);
+        let longest_s = args.max_time.as_secs_f64() * SHARE;
+        let wanted_s = (WANTED / per_s.max(1e-3)).min(longest_s);
+        if first.is_over || (chain.messages as f64) >= WANTED || wanted_s <= span_s * 1.2 {
+            return Ok(first);
+        }
+        let start_s = (first.took.as_secs_f64() - span_s).max(0.0);
+        First::once(trials, args, Duration::from_secs_f64(wanted_s + start_s.min(2.0)))
+    }
+
+    fn once(trials: &mut Trials, args: &Args, length: Duration) -> Result<First> {
+        let command = trials.words();
+        for failures in 1.. {
+            let began = Instant::now();
+            let ran = trials.record(&Plan::default(), Some(length))?;
+            match ran.void {
+                Some(Void::Failed { failure }) if failure.is_not_found() => {
+                    bail!("{command}: not found or not executable; give a program behind --")
+                }
+                Some(void) if failures == FAILURES_MAX => bail!("{command}: {void}"),
+                Some(_) => continue,
+                None => {}
+            }
+            let analysis = match trials.analyse() {
+                Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty)) => bail!(NoChain),
+                read => read?.0,
+            };
+            let took = began.elapsed();
+            let chain = chosen(&analysis, args)?;
+            let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
+            let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
+            return Ok(First { analysis, checked: ran.checked, chain, took, is_over });
+        }
+        unreachable!("the last failure ends the loop")
+    }
+
+    /// The chain to tune.
+    pub fn chain(&self) -> &Chain {
+        &self.analysis.chains[self.chain]
+    }
+
+    /// From the first to the last message.
+    pub fn span_s(&self) -> f64 {
+        let series = &self.chain().series;
+        let (first, last) = (series.first().map_or(0, |one| one.0), series.last().map_or(0, |one| one.0));
+        last.saturating_sub(first) as f64 / 1e9
+    }
+
+    /// All chains but the one to tune and the machine's probe.
+    pub fn other_chains(&self) -> Vec<String> {
+        let chains = self.analysis.chains.iter().enumerate();
+        chains
+            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, chain))
+            .map(|(_, chain)| chain.name.clone())
+            .collect()
+    }
+
+    /// Whether nothing tells causes.
+    pub fn is_blind(&self) -> bool {
+        self.chain().explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+    }
+
+    /// Names of the program's threads.
+    pub fn own(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.checked.threads.values().cloned().collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Threads that took a CPU from the chain's messages, "comm/tid".
+    pub fn others(&self) -> Vec<String> {
+        let took = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Preempted | Cause::Wakeup));
+        let parties = self.chain().explained.responsible.iter().filter(|party| party.kind == "thread");
+        parties.filter(|party| took(&party.causes)).map(|party| party.name.clone()).collect()
+    }
+
+    /// The period of the chain's loop, where it is one.
+    pub fn period_ns(&self) -> Option<u64> {
+        let chain = self.chain();
+        let is_its = |one: &&taut_analysis::Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
+        let of_loop = || self.analysis.loops.iter().find(is_its).map(|one| one.period_ns);
+        chain.starts.as_ref().map(|starts| starts.period_ns).or_else(of_loop)
+    }
+
+    /// What the result says of it.
+    pub fn described(&self, args: &Args) -> Tuned {
+        let chain = self.chain();
+        let causes = chain.explained.causes.iter().filter(|share| share.tail_share >= 0.01);
+        Tuned {
+            command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            chain: chain.name.clone(),
+            points: chain.points.iter().map(|point| point.name.clone()).collect(),
+            deadline_ns: chain.deadline_ns,
+            messages: chain.end_to_end.distribution.n,
+            causes: causes.map(|one| (one.cause.word().to_owned(), one.detail.clone(), one.tail_share)).collect(),
+            is_restored: true,
+            ..Tuned::default()
+        }
+    }
+}
+
+/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of its threads.
+fn is_ours(analysis: &Analysis, chain: &Chain) -> bool {
+    let mut threads = chain.points.iter().flat_map(|point| &point.threads).peekable();
+    let is_probe = probe_chain(analysis).is_some_and(|probe| probe.name == chain.name);
+    is_probe || threads.peek().is_some() && threads.all(|thread| thread.starts_with("taut"))
+}
+
+/// Index of the chain to tune.
+fn chosen(analysis: &Analysis, args: &Args) -> Result<usize> {
+    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, chain));
+    let known: Vec<&str> = chains.clone().map(|(_, chain)| chain.name.as_str()).collect();
+    match &args.chain {
+        Some(name) => match chains.find(|(_, chain)| chain.name == *name) {
+            Some((at, _)) => Ok(at),
+            None => bail!("--chain {name}: there is no such chain; the command has {}", known.join(", ")),
+        },
+        None => match chains.next() {
+            Some((at, _)) => Ok(at),
+            None => bail!(NoChain),
+        },
+    }
+}

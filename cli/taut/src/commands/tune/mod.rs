@@ -1,0 +1,302 @@
+//! `taut tune`: from the causes of late messages to a remedy that is measured on this machine.
+
+mod first;
+mod trials;
+mod written;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use taut_recording::Shown;
+use taut_report::{tune_html, tune_json, tune_markdown, tune_terminal};
+use taut_tune::{Answer, Candidates, Facts, Journal, Settings, candidates, search, within};
+
+use crate::{
+    config,
+    exit::{self, Done},
+    output, time,
+};
+
+use super::gate::{
+    interrupt::Interrupt,
+    live::{Live, Runs},
+    random_seed,
+    stored::Reader,
+};
+use first::First;
+use trials::Trials;
+
+/// Find a remedy for late messages, and measure what it gains on this machine.
+///
+/// Records the command as it is and takes the causes of its slowest messages. Remedies for them are tried in turns with the command as it is:
+/// scheduling, CPUs, memory, interpreter, middleware. The best is confirmed on fresh runs. Nothing stays changed.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut tune -- ./robot --rate 1000\n  taut tune --chain setpoints --allow-changes --files tuned -- python -m workloads.teleop\n  taut tune --undo\n\nExit codes: 0 a remedy is recommended, or nothing helps; 2 bad usage or input, 3 nothing may be tried without a permission, 4 not enough evidence in the time."
+)]
+pub struct Args {
+    /// The command to tune; each trial runs it anew.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// The chain to tune [default: the one with the most messages].
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
+    /// Have a result within this time.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
+    max_time: Duration,
+    /// Stop each trial so long after its first message [default: as short as the figures allow].
+    #[arg(long, value_name = "TIME", value_parser = time::length)]
+    duration: Option<Duration>,
+    /// Reject remedies that make this chain slower, "chain:NAME"; may be given again [default: every other chain].
+    #[arg(long, value_name = "CHAIN")]
+    protect: Vec<String>,
+    /// Try this remedy only, whatever the causes are; may be given again. docs/tune.md lists them.
+    #[arg(long, value_name = "REMEDY", value_parser = remedy)]
+    remedy: Vec<String>,
+    /// Try remedies that change other processes or settings of the machine, too; all is put back after each trial.
+    #[arg(long)]
+    allow_changes: bool,
+    /// Draws the order of the trials [default: random, and printed].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Chains and deadlines; ./taut.toml is used when it exists.
+    #[arg(long, value_name = "TOML")]
+    config: Option<PathBuf>,
+    /// Write files that apply the recommendation, and the result in every form, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// File to write instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Undo what an earlier `taut tune` has left changed, or has applied.
+    #[arg(long, conflicts_with_all = ["command", "apply"])]
+    undo: bool,
+    /// Apply the changes beyond the program that this result (JSON) recommends, until --undo.
+    #[arg(long, value_name = "RESULT", conflicts_with = "command")]
+    apply: Option<PathBuf>,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Becomes the command of a trial.
+    #[arg(long, hide = true, value_name = "FILE")]
+    launch: Option<PathBuf>,
+    /// Undoes a journal when the process that made it is gone.
+    #[arg(long, hide = true, value_name = "JOURNAL")]
+    restorer: Option<PathBuf>,
+    /// The same, as its second process.
+    #[arg(long, hide = true)]
+    stay: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables that fit 100 columns.
+    Terminal,
+    /// To paste in an issue.
+    Markdown,
+    /// For scripts; the schema is versioned and documented.
+    Json,
+    /// One self-contained page.
+    Html,
+}
+
+/// Tunes, or does what one of its processes does.
+pub fn run(args: &Args) -> Result<Done> {
+    if let Some(file) = &args.launch {
+        return Ok(launch(file, &args.command));
+    }
+    if let Some(journal) = &args.restorer {
+        return restorer(journal, args.stay);
+    }
+    match (&args.apply, args.undo) {
+        (_, true) => undo(),
+        (Some(result), _) => apply(result),
+        (None, false) if args.command.is_empty() => {
+            bail!("no command to tune: give one behind --, e.g. taut tune -- ./robot")
+        }
+        (None, false) => tune(args),
+    }
+}
+
+/// A remedy's name.
+fn remedy(name: &str) -> Result<String, String> {
+    let known: Vec<&str> = taut_tune::TABLE.iter().map(|row| row.id).collect();
+    match known.contains(&name.split(':').next().unwrap_or_default()) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("there are {}", known.join(", "))),
+    }
+}
+
+/// Becomes the command; what comes back is why it could not.
+fn launch(file: &Path, command: &[OsString]) -> Done {
+    let error = taut_tune::launch(file, command);
+    say!("taut: {error}");
+    let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+    Done::Forwarded(match &error {
+        taut_tune::Error::Command { source, .. } if is_missing(source) => exit::COMMAND_NOT_FOUND,
+        taut_tune::Error::Command { .. } => exit::COMMAND_FAILED,
+        _ => exit::RECORD_FAILED,
+    })
+}
+
+fn restorer(journal: &Path, stays: bool) -> Result<Done> {
+    let again: Vec<OsString> = if stays { Vec::new() } else { words(&["tune", "--stay", "--restorer"])? };
+    let undone = taut_tune::restore_when_gone(journal, &again)?;
+    undone.restored.iter().for_each(|what| say!("taut tune: put back: {what}"));
+    undone.failed.iter().for_each(|what| say!("taut tune: {what}"));
+    Ok(if undone.failed.is_empty() { Done::Fine } else { Done::Against })
+}
+
+/// This program with some arguments.
+fn words(arguments: &[&str]) -> Result<Vec<OsString>> {
+    let taut = std::env::current_exe().context("this program")?;
+    Ok(std::iter::once(taut.into_os_string()).chain(arguments.iter().map(OsString::from)).collect())
+}
+
+fn undo() -> Result<Done> {
+    let undone = taut_tune::undo_all(&taut_tune::folder()?)?;
+    for what in &undone.restored {
+        output::write(&format!("put back: {what}\n"), None)?;
+    }
+    if undone.restored.is_empty() && undone.failed.is_empty() {
+        output::write("nothing to undo\n", None)?;
+    }
+    match undone.failed.first() {
+        Some(first) => bail!("{first}"),
+        None => Ok(Done::Fine),
+    }
+}
+
+fn apply(result: &Path) -> Result<Done> {
+    let text = std::fs::read_to_string(result).with_context(|| result.shown())?;
+    let value: serde_json::Value = serde_json::from_str(&text).with_context(|| result.shown())?;
+    let changes = value.pointer("/recommended/changes").cloned().unwrap_or_default();
+    let outside: Option<Vec<taut_tune::Outside>> = serde_json::from_value(changes["outside"].clone()).ok();
+    let Some(outside) = outside else {
+        bail!("{}: no result of taut tune with a recommendation", result.shown());
+    };
+    if outside.is_empty() {
+        bail!("{}: its recommendation changes only the program: use the files of --files", result.shown());
+    }
+    let mut journal = Journal::create(&taut_tune::folder()?, &[])?;
+    for change in &outside {
+        if matches!(change, taut_tune::Outside::Awake) {
+            bail!("{change}: it lasts as long as a process holds it; see the shell prefix of --files");
+        }
+        change.apply(&mut journal)?;
+        if let Some(why) = change.amiss() {
+            bail!("{change}: {why}");
+        }
+        output::write(&format!("applied: {change}\n"), None)?;
+    }
+    journal.keep()?;
+    output::write("taut tune --undo puts it back\n", None)?;
+    Ok(Done::Fine)
+}
+
+fn tune(args: &Args) -> Result<Done> {
+    let began = Instant::now();
+    let mut gating = config::load_gate(args.config.as_deref())?;
+    gating.analysis.explain.worst = 0;
+    gating.analysis.explain.sides = true;
+    let interrupt = Interrupt::listen()?;
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let runs = Runs {
+        duration: args.duration,
+        max_time: args.max_time,
+        seed,
+        wakeup: true,
+        depth: "all".into(),
+        keep: None,
+        quiet: args.quiet,
+    };
+    let live = Live::new(&runs, Reader::new(&gating.analysis, args.chain.clone()), &interrupt)?;
+    let taut = std::env::current_exe().context("this program")?;
+    let mut trials = Trials::new(live, gating.analysis.clone(), args, seed, began)?;
+    let said = |text: &str| {
+        if !args.quiet {
+            say!("taut: {text}");
+        }
+    };
+    said("recording the command as it is");
+    let first = First::record(&mut trials, args)?;
+    let diagnosis = taut_doctor::examine(&taut_doctor::Root::live(), &taut_doctor::Asked::default());
+    let facts = Facts::gather(&taut, args.allow_changes, &diagnosis.findings).of_program(
+        first.own(),
+        &first.others(),
+        first.period_ns(),
+    );
+    let has_ros = first.analysis.totals.ros_events > 0;
+    let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
+    let mut tuned = first.described(args);
+    tuned.seed = seed;
+    tuned.within = within(first.chain());
+    tuned.left = left;
+    if first.is_blind() {
+        tuned
+            .notes
+            .push("no kernel events were recorded, so causes are not known: run it as root or with CAP_PERFMON".into());
+        if tuned.left.is_empty() {
+            bail!(exit::NotPermitted(format!("kernel events are needed to know the causes; {}", facts.grant)));
+        }
+    }
+    tuned.remedies = remedies;
+    if !tuned.remedies.is_empty() {
+        trials.choose(&first, &tuned, args)?;
+        let most = trials.most();
+        let settings = Settings { seed, trials: most, guards: trials.guards(), ..Settings::default() };
+        said(&trials.sentence(tuned.remedies.len(), most));
+        let ranks: Vec<u8> = tuned.remedies.iter().map(|remedy| remedy.row.rank).collect();
+        let fits = |one: usize, two: usize| tuned.remedies[one].plan.and(&tuned.remedies[two].plan).is_some();
+        let needs_journal = tuned.remedies.iter().any(|remedy| !remedy.plan.outside.is_empty());
+        if needs_journal {
+            trials.keep_journal(Journal::create(&taut_tune::folder()?, &words(&["tune", "--restorer"])?)?);
+        }
+        let found = search::<anyhow::Error>(&settings, &ranks, &fits, &mut |stage, set| {
+            trials.run(stage, &tuned.plan(set), &tuned.name(set))
+        })?;
+        tuned.found = Some(found);
+    }
+    let end = trials.end();
+    tuned.figure = end.figure;
+    tuned.trial_s = end.trial_s;
+    tuned.notes.extend(end.notes);
+    tuned.is_restored = end.is_restored;
+    tuned.is_interrupted = end.signal.is_some();
+    tuned.elapsed_s = began.elapsed().as_secs_f64();
+    if let Some(attempt) = tuned.recommended() {
+        let line = taut_report::tune_headline(&tuned);
+        tuned.files = taut_tune::files(&tuned.plan(&attempt.set), &line);
+    }
+    if let Some(folder) = &args.files {
+        tuned.folder = Some(folder.shown());
+        written::folder(folder, &tuned)?;
+    }
+    let text = match args.format {
+        Format::Terminal => tune_terminal(&tuned, output::style(args.output.as_deref())),
+        Format::Markdown => tune_markdown(&tuned),
+        Format::Json => format!("{:#}\n", tune_json(&tuned)),
+        Format::Html => tune_html(&tuned),
+    };
+    output::write(&text, args.output.as_deref())?;
+    if !tuned.is_restored {
+        bail!("not everything could be put back; see the notes, and run taut tune --undo");
+    }
+    Ok(match (end.signal, tuned.answer()) {
+        (Some(signal), _) => Done::Interrupted(signal),
+        (None, Answer::NotEnough) => Done::NotEnough,
+        (None, Answer::NotPermitted) => {
+            let grant = tuned.left.iter().find_map(|left| left.grant.clone()).unwrap_or_default();
+            bail!(exit::NotPermitted(format!("nothing may be tried; {grant}")));
+        }
+        _ => Done::Fine,
+    })
+}

@@ -1,0 +1,417 @@
+//! Trials of the command with and without remedies: each a run of its own, recorded, watched, and put back.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use taut_analysis::{Analysis, Analyzer, Config};
+use taut_gate::{Figures, Statistic, Trial, Void};
+use taut_stats::compare::{Margin, Rule, Scale};
+use taut_tune::{Checked, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned, expected_trials};
+
+use super::{
+    super::gate::live::{Live, Program},
+    Args,
+    first::First,
+};
+use crate::{exit::Interrupted, input};
+
+/// Figures of the tail, the rarest first, with the messages that a trial needs for each.
+const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
+/// A stage may take this share of the time.
+const SHARES: [(Stage, f64); 3] = [(Stage::Singles, 0.4), (Stage::Pairs, 0.5), (Stage::Confirm, 1.0)];
+/// Of the start's messages, fewer than this share is a failure of the run.
+const TOO_FEW: f64 = 0.5;
+/// The start fails so often: it is not fit to be compared with.
+const FAILURES_MAX: usize = 3;
+/// Names of threads that a plan must be in force for; beyond that it must be for all.
+const NAMES_MAX: usize = 16;
+
+/// Runs trials.
+pub struct Trials {
+    live: Live,
+    config: Config,
+    command: Vec<std::ffi::OsString>,
+    seed: u64,
+    began: Instant,
+    max_time: Duration,
+    scratch: tempfile::TempDir,
+    journal: Option<Journal>,
+    duration: Option<Duration>,
+    /// What a trial takes, by what is known.
+    trial_s: f64,
+    tail: Statistic,
+    chain: String,
+    names: Vec<String>,
+    protected: Vec<String>,
+    /// Messages of each run of the start.
+    messages: Vec<u64>,
+    ran: u64,
+    start_failures: usize,
+    is_restored: bool,
+    signal: Option<i32>,
+    notes: Vec<String>,
+}
+
+/// One run, before its recording is read.
+pub struct Ran {
+    pub void: Option<Void>,
+    pub checked: Checked,
+}
+
+/// What is to be said at the end.
+pub struct End {
+    pub figure: String,
+    pub trial_s: Option<f64>,
+    pub notes: Vec<String>,
+    pub is_restored: bool,
+    pub signal: Option<i32>,
+}
+
+impl Trials {
+    pub fn new(live: Live, config: Config, args: &Args, seed: u64, began: Instant) -> Result<Trials> {
+        Ok(Trials {
+            live,
+            config,
+            command: args.command.clone(),
+            seed,
+            began,
+            max_time: args.max_time,
+            scratch: tempfile::Builder::new().prefix("taut-tune-").tempdir().context("scratch folder")?,
+            journal: None,
+            duration: args.duration,
+            trial_s: 0.0,
+            tail: Statistic::P99,
+            chain: String::new(),
+            names: Vec::new(),
+            protected: Vec::new(),
+            messages: Vec::new(),
+            ran: 0,
+            start_failures: 0,
+            is_restored: true,
+            signal: None,
+            notes: Vec::new(),
+        })
+    }
+
+    /// The command as people write it.
+    pub fn words(&self) -> String {
+        self.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Outside changes go through this from now on.
+    pub fn keep_journal(&mut self, journal: Journal) {
+        self.journal = Some(journal);
+    }
+
+    /// Whether a run's duration counts from its start, as it must where nothing is stamped.
+    pub fn count_from_start(&mut self, does: bool) {
+        self.live.count_from_start(does);
+    }
+
+    fn path(&self) -> PathBuf {
+        self.scratch.path().join("trial.mcap")
+    }
+
+    /// Runs the command once under a plan.
+    pub fn record(&mut self, plan: &Plan, duration: Option<Duration>) -> Result<Ran> {
+        let trial = taut_tune::Trial::new(plan, &self.scratch.path().join("launch"))?;
+        let mut line = "exec".to_owned();
+        let taut = std::env::current_exe().context("this program")?;
+        let launch =
+            [taut.as_os_str(), "tune".as_ref(), "--launch".as_ref(), trial.launch().as_os_str(), "--".as_ref()];
+        for word in launch.into_iter().chain(self.command.iter().map(AsRef::as_ref)) {
+            let Some(word) = word.to_str() else {
+                bail!("{}: give the command as text (UTF-8)", word.to_string_lossy());
+            };
+            line += &format!(" '{}'", word.replace('\'', r"'\''"));
+        }
+        let program = Program { side: "A", command: line, folder: None };
+        let watched = trial.watch();
+        let seed = self.seed.wrapping_add(self.ran);
+        let void = self.live.record(&program, seed, &self.path(), duration);
+        let checked = watched.end();
+        Ok(Ran { void: void?, checked })
+    }
+
+    /// The recording of the last run, and what kernel events say of its threads.
+    pub fn analyse(&self) -> Result<(Analysis, Seen)> {
+        let path = self.path();
+        let read = || -> Result<(Analysis, Seen)> {
+            let bytes = input::map(&path)?;
+            let (mut analyzer, mut seen) = (Analyzer::new(self.config.clone()), Seen::default());
+            let contents = taut_recording::read(&bytes, &mut |record| {
+                seen.record(&record);
+                analyzer.record(&record);
+            })?;
+            let damage = contents.damage.iter().map(ToString::to_string).collect();
+            let length = bytes.len() as u64;
+            Ok((analyzer.finish(contents.info, contents.ending, damage, length)?, seen))
+        };
+        read().with_context(|| format!("a run of {}", self.words()))
+    }
+
+    /// Chooses the figure of the tail and the length of the trials, so that the time holds a search.
+    pub fn choose(&mut self, first: &First, tuned: &Tuned, args: &Args) -> Result<()> {
+        self.chain.clone_from(&first.chain().name);
+        self.protected = protected(first, args)?;
+        let mut names: Vec<String> = first
+            .chain()
+            .points
+            .iter()
+            .flat_map(|point| &point.threads)
+            .filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned()))
+            .collect();
+        names.sort();
+        names.dedup();
+        self.names = if names.len() <= NAMES_MAX { names } else { Vec::new() };
+        let span_s = first.span_s();
+        let per_s = first.chain().messages as f64 / span_s.max(1e-3);
+        let overhead_s = (first.took.as_secs_f64() - span_s).max(0.1);
+        let left_s = (self.max_time.saturating_sub(self.began.elapsed())).as_secs_f64();
+        let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
+        let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
+        if first.is_over {
+            self.duration = None;
+            self.trial_s = first.took.as_secs_f64();
+            self.tail = carried(first.chain().end_to_end.distribution.n as f64);
+        } else if let Some(duration) = args.duration {
+            self.trial_s = overhead_s + duration.as_secs_f64();
+            self.tail = carried(duration.as_secs_f64() * per_s * 0.95);
+        } else {
+            let fits = |(_, needed): &&(Statistic, f64)| (overhead_s + needed * 1.1 / per_s) * wanted <= left_s;
+            let (tail, needed) = TAILS.iter().find(fits).unwrap_or(&TAILS[2]);
+            self.tail = *tail;
+            // A trial is no shorter than what starting and ending it takes.
+            let length_s = (needed * 1.1 / per_s).max(overhead_s);
+            self.duration = Some(Duration::from_secs_f64((length_s * 10.0).ceil() / 10.0));
+            self.trial_s = overhead_s + length_s;
+        }
+        Ok(())
+    }
+
+    /// Trials that the time still holds.
+    pub fn most(&self) -> usize {
+        let left_s = self.max_time.saturating_sub(self.began.elapsed()).as_secs_f64();
+        (left_s / self.trial_s.max(0.01)) as usize
+    }
+
+    /// What must not get worse.
+    pub fn guards(&self) -> Vec<Guard> {
+        let ratio = |relative, absolute| Rule {
+            scale: Scale::Ratio,
+            minimum_effect: Margin { relative, absolute },
+            equivalence: Margin { relative: 2.0 * relative, absolute: 2.0 * absolute },
+        };
+        let share = Rule {
+            scale: Scale::Share,
+            minimum_effect: Margin { relative: 0.0, absolute: 0.002 },
+            equivalence: Margin { relative: 0.0, absolute: 0.005 },
+        };
+        let guard = |name: String, rule| Guard { name, rule };
+        let mut guards = vec![
+            guard("p50".into(), ratio(0.1, 20_000.0)),
+            guard("CPU time a message".into(), ratio(0.2, 0.0)),
+            guard("time between messages".into(), ratio(0.05, 0.0)),
+            guard("messages dropped".into(), share),
+        ];
+        for chain in &self.protected {
+            guards.push(guard(format!("{chain}: {}", self.tail.word()), ratio(0.1, 50_000.0)));
+            guards.push(guard(format!("{chain}: messages dropped"), share));
+        }
+        guards
+    }
+
+    /// Said before the search.
+    pub fn sentence(&self, remedies: usize, most: usize) -> String {
+        let trials = expected_trials(remedies, most);
+        let minutes = |s: f64| if s < 90.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
+        format!(
+            "{remedies} remedies; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
+            self.trial_s,
+            self.tail.word(),
+            minutes(trials as f64 * self.trial_s + self.began.elapsed().as_secs_f64()),
+            minutes(self.max_time.as_secs_f64())
+        )
+    }
+
+    /// One trial of a set of remedies; `None` when the stage has no time for it.
+    pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
+        let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        if self.signal.is_some() || elapsed_s + self.trial_s > share * self.max_time.as_secs_f64() {
+            return Ok(None);
+        }
+        let what = if name.is_empty() { "as it is" } else { name };
+        let word = match stage {
+            Stage::Singles => "single remedies",
+            Stage::Pairs => "pairs of remedies",
+            Stage::Confirm => "fresh pairs",
+        };
+        self.live.show(&format!("{word}: {what}"), elapsed_s as usize, self.max_time.as_secs() as usize);
+        let began = Instant::now();
+        let measured = self.measured(plan);
+        self.ran += 1;
+        // A mean of what trials took: their length is known only by running them.
+        self.trial_s += (began.elapsed().as_secs_f64() - self.trial_s) / (self.ran.min(8)) as f64;
+        match measured {
+            Err(error) => match error.downcast_ref::<Interrupted>() {
+                Some(interrupted) => {
+                    self.signal = Some(interrupted.signal);
+                    Ok(None)
+                }
+                None => Err(error),
+            },
+            measured => measured.map(Some),
+        }
+    }
+
+    fn measured(&mut self, plan: &Plan) -> Result<Measured> {
+        let mut held = Vec::new();
+        for outside in &plan.outside {
+            let Some(journal) = &mut self.journal else { bail!("{outside}: there is no journal") };
+            match outside.apply(journal) {
+                Ok(file) => held.extend(file),
+                Err(error) => {
+                    self.put_back();
+                    return Ok(with_problem(Problem::NotInForce(error.to_string())));
+                }
+            }
+        }
+        let ran = self.record(plan, self.duration);
+        let amiss = plan.outside.iter().find_map(|outside| Some(format!("{outside}: {}", outside.amiss()?)));
+        drop(held);
+        self.put_back();
+        let ran = ran?;
+        let is_start = plan.is_empty();
+        match ran.void {
+            Some(Void::Failed { failure }) if is_start => {
+                self.start_failures += 1;
+                if self.start_failures >= FAILURES_MAX {
+                    bail!("{}: {failure}, {FAILURES_MAX} times without any remedy", self.words());
+                }
+                return Ok(Measured { is_void: true, ..Measured::default() });
+            }
+            // A command that fails by itself, too, says nothing of a remedy.
+            Some(Void::Failed { .. }) if self.start_failures > 0 => {
+                return Ok(Measured { is_void: true, ..Measured::default() });
+            }
+            Some(Void::Failed { failure }) => return Ok(with_problem(Problem::Failed(failure.to_string()))),
+            Some(void) if is_start || !matches!(void, Void::NotRecorded { .. }) => {
+                self.note(void.to_string());
+                return Ok(Measured { is_void: true, ..Measured::default() });
+            }
+            Some(void) => return Ok(with_problem(Problem::NotInForce(void.to_string()))),
+            None => {}
+        }
+        let (analysis, seen) = match self.analyse() {
+            Err(_) if !is_start => return Ok(with_problem(Problem::Failed("it left no messages".into()))),
+            read => read?,
+        };
+        let trial = |chain: &str| {
+            let wanted = taut_gate::Wanted { chain: Some(chain.to_owned()), ..taut_gate::Wanted::default() };
+            Trial::of(&self.chain, &analysis, &wanted)
+        };
+        let Ok(own) = trial(&self.chain) else {
+            return Ok(match is_start {
+                true => Measured { is_void: true, ..Measured::default() },
+                false => with_problem(Problem::Failed("it left no message of the chain".into())),
+            });
+        };
+        if let Some(void) = &own.void {
+            self.note(void.to_string());
+            return Ok(Measured { is_void: true, ..Measured::default() });
+        }
+        if is_start {
+            self.messages.push(own.messages);
+        }
+        let (agreed, contradiction) = seen.check(plan, &ran.checked);
+        let not_in_force = amiss.or_else(|| ran.checked.problem(plan, &self.names)).or(contradiction);
+        let problem = not_in_force.map(Problem::NotInForce).or_else(|| self.too_few(&own, is_start));
+        let of = |figures: &Figures| figures.get(self.tail);
+        let mut guards = vec![
+            own.way.total.p50,
+            (own.messages > 0).then(|| ran.checked.cpu_s / own.messages as f64),
+            (own.messages > 1).then(|| own.active_s / own.messages as f64),
+            Some(own.dropped),
+        ];
+        for chain in &self.protected {
+            let other = trial(chain).ok();
+            guards.push(other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50)));
+            guards.push(other.map(|other| other.dropped));
+        }
+        Ok(Measured {
+            tail_ns: of(&own.way.total),
+            p50_ns: own.way.total.p50,
+            missed: own.missed.or_else(|| overruns(&analysis, &self.chain)),
+            guards,
+            is_void: false,
+            problem,
+            agreed,
+        })
+    }
+
+    fn too_few(&self, trial: &Trial, is_start: bool) -> Option<Problem> {
+        let mut of_start = self.messages.clone();
+        of_start.sort_unstable();
+        let usual = *of_start.get(of_start.len() / 2)?;
+        let is_few = !is_start && (trial.messages as f64) < TOO_FEW * usual as f64;
+        is_few.then(|| Problem::Failed(format!("{} messages, without it {usual}", trial.messages)))
+    }
+
+    fn put_back(&mut self) {
+        if let Some(Err(error)) = self.journal.as_mut().map(Journal::undo) {
+            self.is_restored = false;
+            self.note(error.to_string());
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) && self.notes.len() < 10 {
+            self.notes.push(note);
+        }
+    }
+
+    /// Puts everything back.
+    pub fn end(mut self) -> End {
+        self.put_back();
+        self.live.finish();
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.live.notes());
+        End {
+            figure: self.tail.word().to_owned(),
+            trial_s: self.duration.map(|duration| duration.as_secs_f64()),
+            notes,
+            is_restored: self.is_restored,
+            signal: self.signal,
+        }
+    }
+}
+
+fn with_problem(problem: Problem) -> Measured {
+    Measured { problem: Some(problem), ..Measured::default() }
+}
+
+/// Of a loop's activations, the share that was not done at the next release.
+fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
+    let one = analysis.loops.iter().find(|one| one.name == chain || one.chain.as_deref() == Some(chain))?;
+    Some(one.overruns? as f64 / one.activations.max(1) as f64)
+}
+
+/// Chains that must not get slower.
+fn protected(first: &First, args: &Args) -> Result<Vec<String>> {
+    let others = first.other_chains();
+    if args.protect.is_empty() {
+        return Ok(others);
+    }
+    let of = |word: &String| {
+        let name = word.strip_prefix("chain:").unwrap_or(word);
+        match others.iter().find(|chain| *chain == name) {
+            Some(chain) => Ok(chain.clone()),
+            None => bail!("--protect {word}: there is no such chain; there are {}", others.join(", ")),
+        }
+    };
+    args.protect.iter().map(of).collect()
+}

@@ -1,0 +1,191 @@
+//! What is known of the machine and of what this user may do, read once before the search.
+
+use std::path::{Path, PathBuf};
+
+use procfs::process::{LimitValue, Process};
+use rustix::fs::{Access, access};
+use taut_analysis::Cause;
+use taut_doctor::{Finding, Remedy, State};
+use taut_lab::Cpus;
+
+use crate::{Identity, Outside, outside::read_setting, scheduler};
+
+/// CAP_SYS_NICE.
+const SYS_NICE: u64 = 1 << 23;
+/// Of `/proc/PID/stat`'s flags: a kernel thread.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+/// Findings whose remedy is a value for a file, and the cause that it is against.
+const CHECKS: [(&str, Cause); 8] = [
+    ("governor", Cause::Wakeup),
+    ("idle-states", Cause::Wakeup),
+    ("timer-migration", Cause::TimerSlack),
+    ("irq-affinity", Cause::Irq),
+    ("default-irq-affinity", Cause::Irq),
+    ("numa-balancing", Cause::PageFault),
+    ("compaction", Cause::PageFault),
+    ("same-page-merging", Cause::PageFault),
+];
+
+/// The machine and this user's permissions.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// CPUs that the program may run on.
+    pub cpus: Cpus,
+    /// Real-time policies are permitted.
+    pub may_realtime: bool,
+    /// Nice values below the present one are permitted.
+    pub may_nice: bool,
+    /// Other users' processes may be changed.
+    pub may_others: bool,
+    /// The kernel stops real-time threads that never sleep.
+    pub is_throttled: bool,
+    /// The user has permitted changes beyond the program.
+    pub allows_changes: bool,
+    /// `/dev/cpu_dma_latency` may be opened.
+    pub may_hold_awake: bool,
+    /// Files with a CPU quota of the program's control group or of one above it, and what lifts it.
+    pub quotas: Vec<(PathBuf, String)>,
+    /// Settings that `taut doctor` finds bad and that are values for files: name, the cause that it is against, and the changes.
+    pub settings: Vec<(String, Cause, Vec<Outside>)>,
+    /// Threads named in the recording, as they are now.
+    pub others: Vec<Thread>,
+    /// Names of the program's threads.
+    pub own: Vec<String>,
+    /// The period of the chain's loop.
+    pub period_ns: Option<u64>,
+    /// Whether the program is a Python interpreter.
+    pub is_python: bool,
+    /// AMENT_PREFIX_PATH and RMW_IMPLEMENTATION.
+    pub ros2: (String, String),
+    /// How to get the permissions.
+    pub grant: String,
+}
+
+/// A thread that took a CPU from the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Its name.
+    pub name: String,
+    /// Its process; `None` for a thread of the program itself, whose trial has ended.
+    pub process: Option<Identity>,
+    /// A kernel thread.
+    pub is_kernel: bool,
+    /// Its real-time priority; 0 for none.
+    pub priority: u32,
+    /// Where it may run.
+    pub cpus: Option<Cpus>,
+    /// A thread of the program.
+    pub is_own: bool,
+}
+
+impl Facts {
+    /// Of this machine. `taut`: this program, for the command that grants permissions.
+    pub fn gather(taut: &Path, allows_changes: bool, findings: &[Finding]) -> Facts {
+        let me = Process::myself().ok();
+        let capabilities = me.as_ref().and_then(|me| me.status().ok()).map_or(0, |status| status.capeff);
+        let limits = me.as_ref().and_then(|me| me.limits().ok());
+        let at_least = |limit: Option<LimitValue>, least: u64| match limit {
+            Some(LimitValue::Unlimited) => true,
+            Some(LimitValue::Value(value)) => value >= least,
+            None => false,
+        };
+        let has_capability = capabilities & SYS_NICE != 0;
+        let throttle = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
+        Facts {
+            cpus: Cpus::permitted(),
+            may_realtime: has_capability
+                || at_least(limits.as_ref().map(|limits| limits.max_realtime_priority.soft_limit), 50),
+            may_nice: has_capability || at_least(limits.as_ref().map(|limits| limits.max_nice_priority.soft_limit), 40),
+            may_others: has_capability,
+            is_throttled: throttle.trim().parse::<i64>().is_ok_and(|us| us > 0),
+            allows_changes,
+            may_hold_awake: access("/dev/cpu_dma_latency", Access::WRITE_OK).is_ok(),
+            quotas: quotas(),
+            settings: findings.iter().filter_map(setting).collect(),
+            others: Vec::new(),
+            own: Vec::new(),
+            period_ns: None,
+            is_python: false,
+            ros2: (variable("AMENT_PREFIX_PATH"), variable("RMW_IMPLEMENTATION")),
+            grant: format!("sudo setcap cap_sys_nice,cap_perfmon+ep {}", taut.display()),
+        }
+    }
+
+    /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; and the period of its loop.
+    pub fn of_program(mut self, own: Vec<String>, others: &[String], period_ns: Option<u64>) -> Facts {
+        self.is_python = own.iter().any(|name| name.starts_with("python"));
+        self.others = others.iter().filter_map(|name| thread(name, &own)).collect();
+        self.own = own;
+        self.period_ns = period_ns;
+        self
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+fn setting(finding: &Finding) -> Option<(String, Cause, Vec<Outside>)> {
+    let cause = CHECKS.iter().find(|(id, _)| *id == finding.id)?.1;
+    let Some(Remedy::Write(settings)) = &finding.remedy else { return None };
+    let is_bad = matches!(finding.state, State::Bad | State::Warn);
+    let write = |one: &taut_doctor::Setting| Outside::Write { path: PathBuf::from(&one.path), value: one.new.clone() };
+    is_bad.then(|| (finding.id.to_owned(), cause, settings.iter().map(write).collect()))
+}
+
+/// Who a thread of the recording is, "comm/tid"; `None` where nothing is known of it any more.
+fn thread(name: &str, own: &[String]) -> Option<Thread> {
+    let (comm, tid) = name.rsplit_once('/')?;
+    let tid: i32 = tid.parse().ok()?;
+    let alive = Process::new(tid).ok().and_then(|process| Some((process.stat().ok()?, process.status().ok()?)));
+    let alive = alive.filter(|(stat, _)| stat.comm == comm && !matches!(stat.state, 'Z' | 'X'));
+    match alive {
+        Some((stat, status)) => Some(Thread {
+            name: comm.to_owned(),
+            process: Identity::of(status.tgid),
+            is_kernel: stat.flags & KERNEL_THREAD != 0,
+            priority: stat.rt_priority.unwrap_or(0),
+            cpus: scheduler::cpus(tid).ok(),
+            is_own: false,
+        }),
+        // The program of the recording has ended, and its threads with it.
+        None if own.iter().any(|known| known == comm) => Some(Thread {
+            name: comm.to_owned(),
+            process: None,
+            is_kernel: false,
+            priority: 0,
+            cpus: None,
+            is_own: true,
+        }),
+        None => None,
+    }
+}
+
+/// Quotas of this process's control group and of those above it.
+fn quotas() -> Vec<(PathBuf, String)> {
+    let Ok(me) = Process::myself() else { return Vec::new() };
+    let (Ok(groups), Ok(mounts)) = (me.cgroups(), me.mountinfo()) else { return Vec::new() };
+    let mut found = Vec::new();
+    for mount in mounts.0 {
+        let (file, lifted) = match mount.fs_type.as_str() {
+            "cgroup" if mount.super_options.contains_key("cpu") => ("cpu.cfs_quota_us", "-1"),
+            "cgroup2" => ("cpu.max", "max"),
+            _ => continue,
+        };
+        let is_v2 = file == "cpu.max";
+        let of = |group: &&procfs::ProcessCGroup| match is_v2 {
+            true => group.hierarchy == 0,
+            false => group.controllers.iter().any(|name| name == "cpu"),
+        };
+        let Some(group) = groups.0.iter().find(of) else { continue };
+        let below = Path::new(group.pathname.trim_start_matches('/'));
+        for folder in below.ancestors() {
+            let path = mount.mount_point.join(folder).join(file);
+            let Ok(value) = read_setting(&path) else { continue };
+            if !value.starts_with("max") && !value.starts_with('-') {
+                found.push((path, lifted.to_owned()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,40 @@
+//! From the cause of late messages to a remedy that is measured on this machine.
+//!
+//! [`candidates`] makes remedies from an analysis and from [`Facts`] about the machine; a remedy is a [`Plan`] of changes. [`launch`] applies what
+//! a program inherits, [`Trial`] what single threads get, [`Outside`] what lies beyond the program. [`search()`] finds the remedy that helps most
+//! and confirms it on fresh pairs; it runs nothing itself. A [`Journal`] knows what has to be undone. Prints nothing.
+
+mod candidates;
+mod error;
+mod facts;
+mod files;
+mod journal;
+mod launch;
+mod outside;
+mod plan;
+mod python;
+mod remedy;
+mod result;
+mod ros2;
+mod scheduler;
+mod search;
+mod seen;
+mod threads;
+mod within;
+
+pub use candidates::{Candidates, candidates};
+pub use error::Error;
+pub use facts::{Facts, Thread};
+pub use files::{Written, files};
+pub use journal::{Entry, Identity, Journal, Undone, folder, restore_when_gone, undo_all};
+pub use launch::launch;
+pub use outside::Outside;
+pub use plan::{Plan, Policy, Setting, ThreadRule, Threads};
+pub use remedy::{Left, Permission, Remedy, Row, TABLE};
+pub use result::{Answer, Tuned};
+pub use search::{
+    Attempt, Confirmed, Found, Guard, Measured, Problem, Settings, Stage, Standing, Tried, expected_trials, search,
+};
+pub use seen::Seen;
+pub use threads::{Checked, Trial, Watched};
+pub use within::{Within, within};

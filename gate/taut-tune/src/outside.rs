@@ -1,0 +1,178 @@
+//! Changes beyond the program of a trial: other processes and files of the machine. Each is journaled before it is made.
+
+use std::{
+    fmt,
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use procfs::process::Process;
+use serde::{Deserialize, Serialize};
+use taut_lab::Cpus;
+
+use crate::{Entry, Error, Identity, Journal, scheduler};
+
+/// The kernel keeps CPUs awake as long as a process holds this open with 0.
+const AWAKE: &str = "/dev/cpu_dma_latency";
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    /// Other processes get this nice value.
+    Lower {
+        /// Which.
+        processes: Vec<Identity>,
+        /// Nice value.
+        nice: i32,
+    },
+    /// Other processes run on these CPUs only.
+    Move {
+        /// Which.
+        processes: Vec<Identity>,
+        /// CPUs.
+        cpus: Cpus,
+    },
+    /// A value for a file.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What is written.
+        value: String,
+    },
+    /// CPUs stay out of deep idle states.
+    Awake,
+}
+
+impl Outside {
+    /// Whether both change the same thing.
+    pub fn is_of(&self, other: &Outside) -> bool {
+        match (self, other) {
+            (Outside::Write { path, .. }, Outside::Write { path: of, .. }) => path == of,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    /// Makes the change, after the journal has what undoes it. What is held open stays in force until it is dropped.
+    ///
+    /// # Errors
+    /// What the system refuses; what was changed before is in the journal.
+    pub fn apply(&self, journal: &mut Journal) -> Result<Option<File>, Error> {
+        match self {
+            Outside::Lower { processes, nice } => {
+                for tid in threads(processes) {
+                    let before = scheduler::scheduling(tid).map_err(|source| self.refused(tid, source))?;
+                    if before.is_shared() {
+                        journal.note(Entry::thread(tid)?)?;
+                        let after = before.with_nice(*nice);
+                        scheduler::schedule(tid, &after).map_err(|source| self.refused(tid, source))?;
+                    }
+                }
+            }
+            Outside::Move { processes, cpus } => {
+                for tid in threads(processes) {
+                    journal.note(Entry::thread(tid)?)?;
+                    scheduler::place(tid, cpus).map_err(|source| self.refused(tid, source))?;
+                }
+            }
+            Outside::Write { path, value } => {
+                let before = read_setting(path).map_err(Error::file(path))?;
+                journal.note(Entry::File { path: path.clone(), before })?;
+                write_setting(path, value).map_err(Error::file(path))?;
+            }
+            Outside::Awake => {
+                let mut file = OpenOptions::new().write(true).open(AWAKE).map_err(Error::file(AWAKE))?;
+                file.write_all(&0i32.to_ne_bytes()).map_err(Error::file(AWAKE))?;
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why the change is not in force; `None` where it is.
+    pub fn amiss(&self) -> Option<String> {
+        match self {
+            Outside::Lower { processes, nice } => gone(processes).or_else(|| {
+                threads(processes).into_iter().find_map(|tid| {
+                    let now = scheduler::scheduling(tid).ok()?;
+                    (now.is_shared() && now.nice != *nice).then(|| format!("thread {tid} has nice {}", now.nice))
+                })
+            }),
+            Outside::Move { processes, cpus } => gone(processes).or_else(|| {
+                threads(processes).into_iter().find_map(|tid| {
+                    let now = scheduler::cpus(tid).ok()?;
+                    (!cpus.contain(&now)).then(|| format!("thread {tid} may run on CPU {now}"))
+                })
+            }),
+            Outside::Write { path, value } => match read_setting(path) {
+                Ok(now) if now == *value || now.split_whitespace().next() == Some(value) => None,
+                Ok(now) => Some(format!("{} has {now}", path.display())),
+                Err(error) => Some(format!("{}: {error}", path.display())),
+            },
+            Outside::Awake => None,
+        }
+    }
+
+    /// As a command line.
+    pub fn command(&self) -> String {
+        let pids =
+            |processes: &[Identity]| processes.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(" ");
+        match self {
+            Outside::Lower { processes, nice } => format!("renice -n {nice} -p {}", pids(processes)),
+            Outside::Move { processes, cpus } => processes
+                .iter()
+                .map(|process| format!("taskset -acp {cpus} {}", process.number))
+                .collect::<Vec<_>>()
+                .join("; "),
+            Outside::Write { path, value } => format!("echo {value} > {}", path.display()),
+            Outside::Awake => format!("exec 3> {AWAKE} && printf '\\0\\0\\0\\0' >&3"),
+        }
+    }
+
+    fn refused(&self, tid: i32, source: io::Error) -> Error {
+        Error::Setting { what: format!("{self}, thread {tid}"), source }
+    }
+}
+
+/// The threads of these processes, as far as they are the same processes still.
+fn threads(processes: &[Identity]) -> Vec<i32> {
+    let of = |identity: &Identity| -> Vec<i32> {
+        let process = Process::new(identity.number).ok().filter(|_| identity.is_alive());
+        process.and_then(|process| process.tasks().ok()).into_iter().flatten().flatten().map(|task| task.tid).collect()
+    };
+    processes.iter().flat_map(of).collect()
+}
+
+fn gone(processes: &[Identity]) -> Option<String> {
+    let gone = processes.iter().find(|identity| !identity.is_alive())?;
+    Some(format!("process {}/{} has ended", gone.name, gone.number))
+}
+
+/// A setting's value as it is written back: of several words with one in brackets, that one.
+pub(crate) fn read_setting(path: &Path) -> io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    let text = text.trim();
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    Ok(chosen.unwrap_or(text).to_owned())
+}
+
+pub(crate) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    // In one piece: the kernel takes each write for a whole value.
+    file.write_all(format!("{value}\n").as_bytes())
+}
+
+impl fmt::Display for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |processes: &[Identity]| {
+            processes.iter().map(|one| format!("{}/{}", one.name, one.number)).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Outside::Lower { processes, nice } => write!(f, "nice {nice} for {}", names(processes)),
+            Outside::Move { processes, cpus } => write!(f, "{} moved to CPU {cpus}", names(processes)),
+            Outside::Write { path, value } => write!(f, "{value} in {}", path.display()),
+            Outside::Awake => write!(f, "{AWAKE} held at 0"),
+        }
+    }
+}

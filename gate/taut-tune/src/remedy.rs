@@ -1,0 +1,322 @@
+//! The table of remedies: the causes that each answers, what it changes, how it is applied, verified and undone, what it costs, what it needs.
+
+use taut_analysis::Cause;
+
+use crate::Plan;
+
+/// What a remedy needs beyond what every user may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Nothing.
+    None,
+    /// Priorities above the ordinary: CAP_SYS_NICE, or a limit that allows it.
+    Priority,
+    /// To change other processes or the machine; asked for with `--allow-changes`.
+    Outside,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name.
+    pub id: &'static str,
+    /// The causes that it answers.
+    pub answers: &'static [Cause],
+    /// What it is.
+    pub title: &'static str,
+    /// What it changes, and how that is applied to a trial.
+    pub applied: &'static str,
+    /// How it is verified.
+    pub verified: &'static str,
+    /// How it is undone.
+    pub undone: &'static str,
+    /// What it costs, and what it risks.
+    pub cost: &'static str,
+    /// What it needs.
+    pub permission: Permission,
+    /// Of two remedies with the same effect, the one with the lower rank is better.
+    pub rank: u8,
+}
+
+const WITH_PROCESS: &str = "ends with the program";
+const JOURNAL: &str = "old value journaled, written back after each trial";
+const EVENTS: &str = "policy in /proc, priority in kernel events";
+
+/// All rows.
+pub const TABLE: &[Row] = &[
+    Row {
+        id: "timer-slack",
+        answers: &[Cause::TimerSlack],
+        title: "timer slack of 1 ns",
+        applied: "prctl(PR_SET_TIMERSLACK) before the program starts",
+        verified: "/proc/TID/timerslack_ns",
+        undone: WITH_PROCESS,
+        cost: "a few more timer interrupts",
+        permission: Permission::None,
+        rank: 1,
+    },
+    Row {
+        id: "malloc",
+        answers: &[Cause::PageFault, Cause::Syscall],
+        title: "malloc keeps freed memory",
+        applied: "MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_ and MALLOC_MMAP_THRESHOLD_ in the environment (glibc)",
+        verified: "the environment of each process",
+        undone: WITH_PROCESS,
+        cost: "freed memory stays with the program: up to its largest use",
+        permission: Permission::None,
+        rank: 2,
+    },
+    Row {
+        id: "huge-pages",
+        answers: &[Cause::PageFault],
+        title: "no transparent huge pages",
+        applied: "prctl(PR_SET_THP_DISABLE) before the program starts",
+        verified: "THP_enabled in /proc/PID/status",
+        undone: WITH_PROCESS,
+        cost: "more TLB misses in programs with large working sets",
+        permission: Permission::None,
+        rank: 2,
+    },
+    Row {
+        id: "switch-interval",
+        answers: &[Cause::Gil],
+        title: "Python threads ask for the interpreter lock sooner",
+        applied: "sys.setswitchinterval(0.0002) by a sitecustomize module in PYTHONPATH",
+        verified: "the environment of each process",
+        undone: WITH_PROCESS,
+        cost: "more switches: threads that compute get less done",
+        permission: Permission::None,
+        rank: 3,
+    },
+    Row {
+        id: "collect-later",
+        answers: &[],
+        title: "Python collects garbage later",
+        applied: "gc.set_threshold(100000, 50, 100) by a sitecustomize module in PYTHONPATH",
+        verified: "the environment of each process",
+        undone: WITH_PROCESS,
+        cost: "memory in reference cycles is freed later",
+        permission: Permission::None,
+        rank: 3,
+    },
+    Row {
+        id: "ros2-transport",
+        answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
+        title: "ROS 2 through shared memory",
+        applied: "FASTDDS_BUILTIN_TRANSPORTS and ROS_AUTOMATIC_DISCOVERY_RANGE in the environment",
+        verified: "the environment of each process",
+        undone: WITH_PROCESS,
+        cost: "nodes on other hosts are not reached",
+        permission: Permission::None,
+        rank: 3,
+    },
+    Row {
+        id: "ros2-middleware",
+        answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
+        title: "another ROS 2 middleware",
+        applied: "RMW_IMPLEMENTATION in the environment",
+        verified: "the environment of each process",
+        undone: WITH_PROCESS,
+        cost: "all nodes that talk to each other should use it",
+        permission: Permission::None,
+        rank: 4,
+    },
+    Row {
+        id: "place",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "the chain's threads on CPUs of their own",
+        applied: "sched_setaffinity on each thread by its name, after it starts",
+        verified: "affinity in the kernel, CPU of each switch in kernel events",
+        undone: WITH_PROCESS,
+        cost: "other threads have fewer CPUs",
+        permission: Permission::None,
+        rank: 3,
+    },
+    Row {
+        id: "nice",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "nice -20 for the whole program",
+        applied: "setpriority before the program starts",
+        verified: EVENTS,
+        undone: WITH_PROCESS,
+        cost: "other programs get less CPU time while this one computes",
+        permission: Permission::Priority,
+        rank: 4,
+    },
+    Row {
+        id: "fifo-threads",
+        answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
+        title: "real-time priority for the chain's threads",
+        applied: "sched_setattr (SCHED_FIFO) on each thread by its name, after it starts",
+        verified: EVENTS,
+        undone: WITH_PROCESS,
+        cost: "a thread that does not sleep holds its CPU until real-time throttling",
+        permission: Permission::Priority,
+        rank: 5,
+    },
+    Row {
+        id: "fifo",
+        answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
+        title: "real-time priority for the whole program",
+        applied: "sched_setattr (SCHED_FIFO) before the program starts",
+        verified: EVENTS,
+        undone: WITH_PROCESS,
+        cost: "every thread of the program takes precedence over everything ordinary; one that does not sleep holds its CPU",
+        permission: Permission::Priority,
+        rank: 6,
+    },
+    Row {
+        id: "deadline",
+        answers: &[Cause::Preempted, Cause::Wakeup, Cause::TimerSlack],
+        title: "SCHED_DEADLINE for the loop's thread",
+        applied: "sched_setattr (SCHED_DEADLINE, runtime and period from the recording) on the thread by its name",
+        verified: EVENTS,
+        undone: WITH_PROCESS,
+        cost: "a run that takes longer than its runtime is throttled until the next period",
+        permission: Permission::Priority,
+        rank: 7,
+    },
+    Row {
+        id: "awake",
+        answers: &[Cause::Wakeup, Cause::TimerSlack],
+        title: "CPUs stay out of deep idle states",
+        applied: "/dev/cpu_dma_latency held open with 0 during the trial",
+        verified: "the file stays open",
+        undone: "the kernel undoes it when the file is closed",
+        cost: "power and heat",
+        permission: Permission::Outside,
+        rank: 7,
+    },
+    Row {
+        id: "lower-others",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "nice 19 for the processes that take the CPU",
+        applied: "sched_setattr on each of their threads",
+        verified: "nice value in the kernel",
+        undone: JOURNAL,
+        cost: "these processes become slower",
+        permission: Permission::Outside,
+        rank: 8,
+    },
+    Row {
+        id: "move-others",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "the processes that take the CPU on other CPUs, the chain's threads on one of their own",
+        applied: "sched_setaffinity on each of their threads, and on the chain's threads by name",
+        verified: "affinity in the kernel, CPU of each switch in kernel events",
+        undone: JOURNAL,
+        cost: "these processes have fewer CPUs",
+        permission: Permission::Outside,
+        rank: 8,
+    },
+    Row {
+        id: "quota",
+        answers: &[Cause::Throttled],
+        title: "no CPU quota for the program's control group",
+        applied: "cpu.max (version 1: cpu.cfs_quota_us) of the group",
+        verified: "the file's value",
+        undone: JOURNAL,
+        cost: "the group may use all CPUs",
+        permission: Permission::Outside,
+        rank: 8,
+    },
+    Row {
+        id: "machine",
+        answers: &[Cause::Irq, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault],
+        title: "a setting of the machine that `taut doctor` finds bad",
+        applied: "the value that `taut doctor` gives, written to its file",
+        verified: "the file's value",
+        undone: JOURNAL,
+        cost: "as `taut doctor` says of it",
+        permission: Permission::Outside,
+        rank: 9,
+    },
+];
+
+/// A remedy for one program on one machine.
+#[derive(Clone, Debug)]
+pub struct Remedy {
+    /// Its row.
+    pub row: &'static Row,
+    /// Names it apart from others of its row, e.g. "machine:governor".
+    pub id: String,
+    /// What it changes.
+    pub plan: Plan,
+    /// The causes of this recording that it answers.
+    pub against: Vec<String>,
+    /// Predicted change of the tail as a share of it (0..1), if the causes go.
+    pub gain: f64,
+}
+
+/// A remedy that is not tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Left {
+    /// As of a remedy.
+    pub id: String,
+    /// What it is.
+    pub title: String,
+    /// Why it is not tried.
+    pub why: String,
+    /// The command that would permit it.
+    pub grant: Option<String>,
+    /// Predicted change, as of a remedy.
+    pub gain: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_says_all_of_itself() {
+        let mut ids: Vec<&str> = TABLE.iter().map(|row| row.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), TABLE.len(), "ids are unique");
+        for row in TABLE {
+            for text in [row.title, row.applied, row.verified, row.undone, row.cost] {
+                assert!(!text.is_empty() && !text.contains('\n'), "{}", row.id);
+            }
+            assert!(row.permission == Permission::Outside || row.undone == WITH_PROCESS, "{}", row.id);
+        }
+    }
+
+    /// docs/tune.md has this table, written from it.
+    #[test]
+    fn the_documented_table_is_this_one() {
+        let causes = |row: &Row| {
+            let words: Vec<String> = row.answers.iter().map(|cause| format!("`{}`", cause.word())).collect();
+            if words.is_empty() { "computing in Python".to_owned() } else { words.join(", ") }
+        };
+        let needs = |row: &Row| match row.permission {
+            Permission::None => "–",
+            Permission::Priority => "CAP_SYS_NICE",
+            Permission::Outside => "`--allow-changes`, root",
+        };
+        let line = |row: &Row| {
+            format!(
+                "| **`{}`** {} | {} | {} | {} | {} | {} | {} |\n",
+                row.id,
+                row.title,
+                causes(row),
+                row.applied,
+                row.verified,
+                row.undone,
+                row.cost,
+                needs(row)
+            )
+        };
+        let wanted: String = TABLE.iter().map(line).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tune.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        const BEGIN: &str = "|---|---|---|---|---|---|---|\n";
+        let (head, rest) = page.split_once(BEGIN).expect("a table of remedies");
+        let end = rest.find("\n\n").map_or(rest.len(), |at| at + 1);
+        let page_wanted = format!("{head}{BEGIN}{wanted}{}", &rest[end..]);
+        if std::env::var_os("TAUT_UPDATE").is_some() {
+            std::fs::write(path, page_wanted).unwrap();
+        } else {
+            assert!(page == page_wanted, "docs/tune.md is out of date: run this test with TAUT_UPDATE=1");
+        }
+    }
+}

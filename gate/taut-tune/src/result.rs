@@ -1,0 +1,94 @@
+//! All that a tuning came to, for those that show it.
+
+use crate::{Attempt, Found, Left, Plan, Remedy, Within, Written};
+
+/// The result.
+#[derive(Clone, Debug, Default)]
+pub struct Tuned {
+    /// The command, as words.
+    pub command: Vec<String>,
+    /// The chain that was tuned.
+    pub chain: String,
+    /// Its points.
+    pub points: Vec<String>,
+    /// Its deadline.
+    pub deadline_ns: Option<u64>,
+    /// Messages of the first recording.
+    pub messages: u64,
+    /// The figure that was to become smaller: "p99".
+    pub figure: String,
+    /// Causes of the tail: word, detail, share of the excess.
+    pub causes: Vec<(String, String, f64)>,
+    /// What was tried.
+    pub remedies: Vec<Remedy>,
+    /// What was not, and why.
+    pub left: Vec<Left>,
+    /// What only the program can change.
+    pub within: Vec<Within>,
+    /// The search; `None` where nothing was to be tried.
+    pub found: Option<Found>,
+    /// Files that apply the recommendation.
+    pub files: Vec<Written>,
+    /// Where they were written.
+    pub folder: Option<String>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// Of the order of trials.
+    pub seed: u64,
+    /// Since the start.
+    pub elapsed_s: f64,
+    /// Length of a trial; `None` where the command ends by itself.
+    pub trial_s: Option<f64>,
+    /// A signal ended it.
+    pub is_interrupted: bool,
+    /// Whether everything that was changed is as it was.
+    pub is_restored: bool,
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A set of remedies is recommended.
+    Recommended,
+    /// Nothing that was tried helps, or there was nothing to try.
+    NothingHelps,
+    /// Remedies exist, and none may be tried.
+    NotPermitted,
+    /// The time, or the trials, did not suffice.
+    NotEnough,
+    /// A signal ended it.
+    Interrupted,
+}
+
+impl Tuned {
+    /// The answer.
+    pub fn answer(&self) -> Answer {
+        match &self.found {
+            _ if self.recommended().is_some() => Answer::Recommended,
+            _ if self.is_interrupted => Answer::Interrupted,
+            None if self.left.iter().any(|left| left.grant.is_some()) => Answer::NotPermitted,
+            None => Answer::NothingHelps,
+            Some(found) if found.is_out => Answer::NotEnough,
+            Some(_) => Answer::NothingHelps,
+        }
+    }
+
+    /// The attempt that was confirmed.
+    pub fn recommended(&self) -> Option<&Attempt> {
+        let found = self.found.as_ref()?;
+        found.attempts.get(found.confirmed.as_ref()?.attempt)
+    }
+
+    /// All changes of a set of remedies.
+    pub fn plan(&self, set: &[usize]) -> Plan {
+        let plans = set.iter().filter_map(|at| self.remedies.get(*at)).map(|remedy| remedy.plan.clone());
+        plans.fold(Plan::default(), |all, one| all.and(&one).unwrap_or(all))
+    }
+
+    /// Remedies by their numbers, as people call them: "timer-slack + nice".
+    pub fn name(&self, set: &[usize]) -> String {
+        let names: Vec<&str> =
+            set.iter().filter_map(|at| self.remedies.get(*at)).map(|remedy| remedy.id.as_str()).collect();
+        names.join(" + ")
+    }
+}

@@ -1,0 +1,149 @@
+//! What kernel events say of a remedy: with which priority, and on which CPUs, the threads of a trial ran. The settings in `/proc` say what was
+//! asked for; these say what happened.
+
+use std::collections::BTreeMap;
+
+use taut_lab::Cpus;
+use taut_recording::{KernelBatch, KernelEvent, Record};
+
+use crate::{Checked, Plan, Policy, Setting};
+
+/// Priorities below this are real-time in the kernel's numbers.
+const REAL_TIME: i16 = 100;
+/// A nice value of 0.
+const NICE_0: i32 = 120;
+/// Events so soon after a thread got its rules may be of the time before.
+const SETTLED_NS: u64 = 20_000_000;
+
+/// Where and how threads ran, switch by switch.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// By thread: (moment, CPU, kernel priority) of each time that it left a CPU.
+    left: BTreeMap<i32, Vec<(u64, u16, i16)>>,
+}
+
+impl Seen {
+    /// Takes a record.
+    pub fn record(&mut self, record: &Record) {
+        if let Record::Kernel(batch) = record {
+            self.batch(batch);
+        }
+    }
+
+    fn batch(&mut self, batch: &KernelBatch) {
+        for at in 0..batch.event.len() {
+            if batch.event[at] == KernelEvent::SchedSwitch as u8 && batch.tid[at] != 0 {
+                let left = (batch.time_ns[at], batch.cpu, batch.arg2[at] as u16 as i16);
+                self.left.entry(batch.tid[at]).or_default().push(left);
+            }
+        }
+    }
+
+    /// How many times threads that a plan is for left a CPU as it says, and the first that did not.
+    pub fn check(&self, plan: &Plan, checked: &Checked) -> (usize, Option<String>) {
+        let mut agreed = 0;
+        for (tid, since_ns) in &checked.since_ns {
+            let name = checked.threads.get(tid).map_or("", String::as_str);
+            let Some(expected) = Expected::of(plan, name) else { continue };
+            for (at_ns, cpu, priority) in self.left.get(tid).into_iter().flatten() {
+                if *at_ns < since_ns + SETTLED_NS {
+                    continue;
+                }
+                match expected.amiss(*cpu, *priority) {
+                    None => agreed += 1,
+                    Some(why) => return (agreed, Some(format!("thread {name} ({tid}) {why}, by kernel events"))),
+                }
+            }
+        }
+        (agreed, None)
+    }
+
+    /// Whether kernel events can say anything of this plan.
+    pub fn is_witness(plan: &Plan) -> bool {
+        !plan.threads.is_empty() || plan.settings.iter().any(|one| matches!(one, Setting::Fifo(_) | Setting::Nice(_)))
+    }
+}
+
+#[derive(Default)]
+struct Expected {
+    cpus: Option<Cpus>,
+    /// The kernel's number at most: a lock may lend a thread a higher priority, which is a lower number.
+    priority: Option<i32>,
+}
+
+impl Expected {
+    fn of(plan: &Plan, name: &str) -> Option<Expected> {
+        let mut expected = Expected::default();
+        for setting in &plan.settings {
+            match setting {
+                Setting::Fifo(priority) => expected.priority = Some(99 - i32::from(*priority)),
+                Setting::Nice(nice) => expected.priority = Some(NICE_0 + nice),
+                _ => {}
+            }
+        }
+        for rule in plan.threads.iter().filter(|rule| rule.is_for(name)) {
+            expected.cpus = rule.cpus.clone().or(expected.cpus);
+            expected.priority = match rule.policy {
+                Some(Policy::Fifo(priority)) => Some(99 - i32::from(priority)),
+                Some(Policy::Deadline { .. }) => Some(-1),
+                None => expected.priority,
+            };
+        }
+        (expected.cpus.is_some() || expected.priority.is_some()).then_some(expected)
+    }
+
+    fn amiss(&self, cpu: u16, priority: i16) -> Option<String> {
+        if let Some(cpus) = self.cpus.as_ref().filter(|cpus| !cpus.has(cpu.into())) {
+            return Some(format!("ran on CPU {cpu}, not on {cpus}"));
+        }
+        let most = self.priority?;
+        (i32::from(priority) > most).then(|| match priority {
+            ..REAL_TIME => format!("ran with real-time priority {}", 99 - priority),
+            _ => format!("ran with nice {}", i32::from(priority) - NICE_0),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ThreadRule, Threads};
+
+    fn batch(cpu: u16, switches: &[(u64, i32, i64)]) -> Record {
+        let column = |of: fn(&(u64, i32, i64)) -> i64| switches.iter().map(of).collect::<Vec<i64>>();
+        Record::Kernel(KernelBatch {
+            cpu,
+            time_ns: switches.iter().map(|one| one.0).collect(),
+            event: vec![KernelEvent::SchedSwitch as u8; switches.len()],
+            flags: vec![0; switches.len()],
+            tid: switches.iter().map(|one| one.1).collect(),
+            arg0: column(|_| 0),
+            arg1: column(|_| 0),
+            arg2: column(|one| (120 << 16) | one.2),
+        })
+    }
+
+    #[test]
+    fn switches_say_with_which_priority_and_where_a_thread_ran() {
+        let mut seen = Seen::default();
+        let late = SETTLED_NS + 100;
+        seen.record(&batch(1, &[(50, 7, 120), (late, 7, 49), (late + 1, 8, 120)]));
+        let checked = Checked {
+            threads: BTreeMap::from([(7, "loop".into()), (8, "log".into())]),
+            since_ns: BTreeMap::from([(7, 0), (8, 0)]),
+            ..Checked::default()
+        };
+        let rule = |policy, cpus: Vec<u32>| Plan {
+            threads: vec![ThreadRule { threads: Threads::Named(vec!["loop".into()]), cpus: Some(cpus.into()), policy }],
+            ..Plan::default()
+        };
+        assert_eq!(seen.check(&rule(Some(Policy::Fifo(50)), vec![1]), &checked), (1, None));
+        let (_, why) = seen.check(&rule(Some(Policy::Fifo(60)), vec![1]), &checked);
+        assert_eq!(why.unwrap(), "thread loop (7) ran with real-time priority 50, by kernel events");
+        let (_, why) = seen.check(&rule(None, vec![0]), &checked);
+        assert_eq!(why.unwrap(), "thread loop (7) ran on CPU 1, not on 0, by kernel events");
+        let all = Plan { settings: vec![Setting::Nice(-20)], ..Plan::default() };
+        let (agreed, why) = seen.check(&all, &checked);
+        assert_eq!((agreed, why.unwrap().contains("thread log (8) ran with nice 0")), (1, true));
+    }
+}

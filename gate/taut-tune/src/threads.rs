@@ -1,0 +1,260 @@
+//! One trial from outside: its threads get what a plan has for them, and are looked at until the trial ends.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use procfs::process::Process;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{
+    Error, Plan, Setting, ThreadRule,
+    launch::Launch,
+    scheduler::{self, Scheduling},
+};
+
+/// Between two looks at first, when threads appear, and later.
+const LOOKS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(50)];
+/// How many looks are of the first kind.
+const SOON: usize = 100;
+/// A rule is applied to a thread again where something has changed it, so often.
+const TRIES: usize = 5;
+
+/// A trial that is to run.
+pub struct Trial {
+    plan: Plan,
+    launch: PathBuf,
+    pid_file: PathBuf,
+}
+
+/// A trial that runs.
+pub struct Watched {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Checked>,
+}
+
+/// What was seen of a trial.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// CPU time of the program and of what it started.
+    pub cpu_s: f64,
+    /// The program's first process; `None` where it never ran.
+    pub pid: Option<i32>,
+    /// Its threads by number, with their last name.
+    pub threads: BTreeMap<i32, String>,
+    /// CLOCK_MONOTONIC in ns at which a thread had everything that the plan has for it.
+    pub since_ns: BTreeMap<i32, u64>,
+    /// Why the plan is not in force, by thread.
+    pub amiss: BTreeMap<i32, String>,
+    /// What the system refused, once each.
+    pub refused: BTreeSet<String>,
+}
+
+impl Trial {
+    /// Writes what the program is to be started with into a folder of the trial's own.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn new(plan: &Plan, folder: &Path) -> Result<Trial, Error> {
+        std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        let trial = Trial { plan: plan.clone(), launch: folder.join("launch.json"), pid_file: folder.join("pid") };
+        let _ = std::fs::remove_file(&trial.pid_file);
+        let launch = Launch { plan: plan.clone(), pid_file: trial.pid_file.clone(), folder: folder.join("python") };
+        let text =
+            serde_json::to_string(&launch).map_err(|source| Error::Format { path: trial.launch.clone(), source })?;
+        std::fs::write(&trial.launch, text).map_err(Error::file(&trial.launch))?;
+        Ok(trial)
+    }
+
+    /// The file that [`launch`](crate::launch()) is to be started with.
+    pub fn launch(&self) -> &Path {
+        &self.launch
+    }
+
+    /// Looks at the program from its start on, in a thread of its own.
+    pub fn watch(self) -> Watched {
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut look =
+                Look { trial: self, checked: Checked::default(), tries: BTreeMap::new(), spent: BTreeMap::new() };
+            let mut nth = 0;
+            while !flag.load(Relaxed) {
+                look.once();
+                nth += 1;
+                std::thread::sleep(LOOKS[usize::from(nth > SOON)]);
+            }
+            look.finish()
+        });
+        Watched { stop, thread }
+    }
+}
+
+impl Watched {
+    /// The trial has ended.
+    pub fn end(self) -> Checked {
+        self.stop.store(true, Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct Look {
+    trial: Trial,
+    checked: Checked,
+    tries: BTreeMap<i32, usize>,
+    /// CPU time by process.
+    spent: BTreeMap<i32, f64>,
+}
+
+impl Look {
+    fn once(&mut self) {
+        if self.checked.pid.is_none() {
+            let text = std::fs::read_to_string(&self.trial.pid_file).unwrap_or_default();
+            self.checked.pid = text.trim().parse().ok();
+        }
+        let Some(first) = self.checked.pid else { return };
+        for pid in family(first) {
+            let Ok(process) = Process::new(pid) else { continue };
+            if let Ok(stat) = process.stat() {
+                let ticks = stat.utime + stat.stime + (stat.cutime + stat.cstime).max(0) as u64;
+                self.spent.insert(pid, ticks as f64 / procfs::ticks_per_second() as f64);
+            }
+            for task in process.tasks().into_iter().flatten().flatten() {
+                if let Ok(stat) = task.stat()
+                    && !matches!(stat.state, 'Z' | 'X')
+                {
+                    self.thread(pid, task.tid, stat.comm);
+                }
+            }
+        }
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32, name: String) {
+        let rules: Vec<ThreadRule> =
+            self.trial.plan.threads.iter().filter(|rule| rule.is_for(&name)).cloned().collect();
+        let tries = self.tries.entry(tid).or_default();
+        for rule in &rules {
+            if *tries < TRIES && rule_amiss(rule, tid).is_some() {
+                *tries += 1;
+                if let Err(why) = apply(rule, tid) {
+                    self.checked.refused.insert(format!("{rule}: {why}"));
+                }
+            }
+        }
+        let amiss = rules.iter().find_map(|rule| rule_amiss(rule, tid)).or_else(|| {
+            let has_policy = rules.iter().any(|rule| rule.policy.is_some());
+            self.trial.plan.settings.iter().find_map(|setting| setting_amiss(setting, pid, tid, has_policy))
+        });
+        match amiss {
+            Some(why) => {
+                self.checked.since_ns.remove(&tid);
+                self.checked.amiss.insert(tid, format!("thread {name} ({tid}) {why}"));
+            }
+            None => {
+                self.checked.amiss.remove(&tid);
+                self.checked.since_ns.entry(tid).or_insert_with(now_ns);
+            }
+        }
+        self.checked.threads.insert(tid, name);
+    }
+
+    fn finish(mut self) -> Checked {
+        self.checked.cpu_s = self.spent.values().sum();
+        self.checked
+    }
+}
+
+/// A process and what it has started.
+fn family(first: i32) -> Vec<i32> {
+    let mut all = vec![first];
+    let mut at = 0;
+    while at < all.len() {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", all[at])).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|word| word.parse::<i32>().ok()));
+        }
+        at += 1;
+    }
+    all
+}
+
+fn apply(rule: &ThreadRule, tid: i32) -> std::io::Result<()> {
+    if let Some(cpus) = &rule.cpus {
+        scheduler::place(tid, cpus)?;
+    }
+    rule.policy.map_or(Ok(()), |policy| scheduler::schedule(tid, &Scheduling::from(policy)))
+}
+
+fn rule_amiss(rule: &ThreadRule, tid: i32) -> Option<String> {
+    let cpus = rule.cpus.as_ref().and_then(|wanted| {
+        let now = scheduler::cpus(tid).ok()?;
+        (!wanted.contain(&now)).then(|| format!("may run on CPU {now}"))
+    });
+    cpus.or_else(|| {
+        let wanted = Scheduling::from(rule.policy?);
+        let now = scheduler::scheduling(tid).ok()?;
+        let is_so = now.policy == wanted.policy && now.priority == wanted.priority && now.period_ns == wanted.period_ns;
+        (!is_so).then(|| format!("has {}", now.word()))
+    })
+}
+
+/// `has_policy`: a rule for this thread has the last word on its policy.
+fn setting_amiss(setting: &Setting, pid: i32, tid: i32, has_policy: bool) -> Option<String> {
+    match setting {
+        Setting::Fifo(priority) if !has_policy => {
+            let now = scheduler::scheduling(tid).ok()?;
+            let wanted = Scheduling::fifo(*priority);
+            (now.policy != wanted.policy || now.priority != wanted.priority).then(|| format!("has {}", now.word()))
+        }
+        Setting::Nice(nice) if !has_policy => {
+            let now = scheduler::scheduling(tid).ok()?;
+            (now.nice != *nice).then(|| format!("has {}", now.word()))
+        }
+        Setting::TimerSlack(ns) => {
+            let text = std::fs::read_to_string(format!("/proc/{tid}/timerslack_ns")).ok()?;
+            let now: u64 = text.trim().parse().ok()?;
+            (now > *ns).then(|| format!("has a timer slack of {now} ns"))
+        }
+        Setting::NoHugePages => {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let is_on = status.lines().any(|line| line.starts_with("THP_enabled:") && line.ends_with('1'));
+            is_on.then(|| "has transparent huge pages".to_owned())
+        }
+        Setting::Variable(name, value) => {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let wanted = format!("{name}={value}").into_bytes();
+            // A process that is about to become another program has no environment for a moment.
+            let has = environment.is_empty() || environment.split(|byte| *byte == 0).any(|one| one == wanted);
+            (!has).then(|| format!("does not have {name}={value}"))
+        }
+        Setting::Fifo(_) | Setting::Nice(_) | Setting::SwitchInterval(_) | Setting::CollectAfter(_) => None,
+    }
+}
+
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Checked {
+    /// Why the plan is not in force for the threads that matter; `None` where it is. `names`: of these threads; empty for all.
+    pub fn problem(&self, plan: &Plan, names: &[String]) -> Option<String> {
+        if let Some(refused) = self.refused.iter().next() {
+            return Some(refused.clone());
+        }
+        let matters = |tid: &i32| names.is_empty() || self.threads.get(tid).is_some_and(|name| names.contains(name));
+        if let Some((_, why)) = self.amiss.iter().find(|(tid, _)| matters(tid)) {
+            return Some(why.clone());
+        }
+        let missing = |rule: &ThreadRule| !self.threads.values().any(|name| rule.is_for(name));
+        plan.threads.iter().find(|rule| missing(rule)).map(|rule| format!("{}: there is none", rule.threads))
+    }
+}

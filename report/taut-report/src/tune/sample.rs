@@ -1,0 +1,88 @@
+//! Tunings to show: made by the search itself, on drawn figures of a fixed seed.
+
+use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
+use taut_tune::{
+    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, files,
+    search,
+};
+
+fn remedy(id: &str, plan: Plan, gain: f64) -> Remedy {
+    let row = TABLE.iter().find(|row| row.id == id).unwrap();
+    Remedy { row, id: id.into(), plan, against: vec!["preempted".into()], gain }
+}
+
+fn tuned() -> Tuned {
+    let place = ThreadRule { threads: Threads::Named(vec!["loop".into()]), cpus: Some(vec![0].into()), policy: None };
+    let place = Plan { threads: vec![place], ..Plan::default() };
+    let setting = |one| Plan { settings: vec![one], ..Plan::default() };
+    Tuned {
+        command: vec!["./robot".into(), "--rate".into(), "1000".into()],
+        chain: "loop.due → loop.done".into(),
+        points: vec!["loop.due".into(), "loop.done".into()],
+        messages: 2011,
+        figure: "p99".into(),
+        causes: vec![("preempted".into(), "by hog/4711".into(), 0.93), ("timer_slack".into(), String::new(), 0.05)],
+        remedies: vec![
+            remedy("place", place, 0.8),
+            remedy("fifo", setting(Setting::Fifo(71)), 0.8),
+            remedy("timer-slack", setting(Setting::TimerSlack(1)), 0.02),
+        ],
+        left: vec![Left {
+            id: "move-others".into(),
+            title: "the processes that take the CPU on other CPUs".into(),
+            why: "it changes other processes or the machine, and puts them back after each trial".into(),
+            grant: Some("add --allow-changes".into()),
+            gain: 0.8,
+        }],
+        within: vec![Within {
+            against: "lock:sdk".into(),
+            hop: "loop.due → loop.done".into(),
+            share: 0.06,
+            evidence: "lock:sdk is 6 % of the excess".into(),
+            advice: "hold the lock for less".into(),
+            gain: 0.03,
+        }],
+        seed: 7,
+        elapsed_s: 61.0,
+        trial_s: Some(1.7),
+        is_restored: true,
+        ..Tuned::default()
+    }
+}
+
+/// The search over drawn trials of a program whose tail is 1.2 ms times the factors.
+fn searched(mut tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let guards = vec![Guard { name: "p50".into(), rule: Settings::default().tail }];
+    let settings = Settings { seed: 7, guards, ..Settings::default() };
+    let found = search::<std::convert::Infallible>(&settings, &[3, 6, 1], &|_, _| false, &mut |_, set| {
+        let noise: f64 = random.random_range(0.9..1.1);
+        let factor: f64 = set.iter().map(|at| factors[*at]).product();
+        let problem = fails.filter(|at| set.contains(at)).map(|_| Problem::Failed("exit code 3: no memory".into()));
+        Ok(Some(Measured {
+            tail_ns: Some(1.2e6 * factor * noise),
+            p50_ns: Some(61e3 * noise),
+            guards: vec![Some(61e3 * noise)],
+            agreed: if set == [0] { 310 } else { 0 },
+            problem,
+            ..Measured::default()
+        }))
+    });
+    tuned.found = Some(found.unwrap());
+    if let Some(attempt) = tuned.recommended() {
+        tuned.files = files(&tuned.plan(&attempt.set), &super::tune_headline(&tuned));
+    }
+    tuned
+}
+
+/// By name: the first has a recommendation.
+pub fn all() -> Vec<(&'static str, Tuned)> {
+    let nothing = Tuned { remedies: Vec::new(), left: Vec::new(), figure: String::new(), ..tuned() };
+    let denied = Tuned { remedies: Vec::new(), figure: String::new(), ..tuned() };
+    vec![
+        ("recommended", searched(tuned(), [0.1, 0.1, 1.0], Some(1))),
+        ("nothing_helps", searched(tuned(), [1.0, 1.0, 1.0], None)),
+        ("nothing_to_try", nothing),
+        ("not_permitted", denied),
+    ]
+}

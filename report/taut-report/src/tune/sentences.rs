@@ -1,0 +1,144 @@
+//! What is said of a tuning, in one place, so that every form says the same.
+
+use taut_stats::compare::Figures;
+use taut_tune::{Answer, Attempt, Left, Tuned, Within};
+
+use crate::words;
+
+/// The answer in one line.
+pub fn headline(tuned: &Tuned) -> String {
+    let figure = if tuned.figure.is_empty() { "the tail" } else { &tuned.figure };
+    match (tuned.answer(), tuned.recommended()) {
+        (Answer::Recommended, Some(attempt)) => {
+            let name = tuned.name(&attempt.set);
+            let gain = attempt.tail.as_ref().map_or(String::new(), gain);
+            format!("{name}: {figure} {gain}, over {}", words::quantity(attempt.pairs as u64, "fresh pair"))
+        }
+        (Answer::NotPermitted, _) => {
+            let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
+            format!("Remedies exist, and none may be tried; {grant}")
+        }
+        (Answer::NotEnough, _) => {
+            "Not enough evidence: the time was up before a remedy was confirmed; give more with --max-time".into()
+        }
+        (Answer::Interrupted, _) => "Interrupted before a remedy was confirmed".into(),
+        _ => nothing_helps(tuned),
+    }
+}
+
+/// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
+fn gain(figures: &Figures) -> String {
+    let interval = figures.interval.map_or(String::new(), |interval| {
+        format!(
+            ", {:.0} % interval {} to {}",
+            100.0 * interval.confidence,
+            percent(interval.low),
+            percent(interval.high)
+        )
+    });
+    format!(
+        "{} → {} ({}{interval})",
+        words::scaled(figures.a.value),
+        words::scaled(figures.b.value),
+        percent(figures.change)
+    )
+}
+
+/// A change in per cent: "−83 %".
+pub(super) fn percent(change: f64) -> String {
+    let sign = if change < 0.0 { "−" } else { "+" };
+    let size = (100.0 * change).abs();
+    // 98 and 99.4 % are a factor of three apart.
+    let digits = usize::from(change < -0.9);
+    format!("{sign}{size:.digits$} %")
+}
+
+fn nothing_helps(tuned: &Tuned) -> String {
+    let tried = match tuned.found.as_ref().map_or(0, |found| found.tried.len()) {
+        0 => "No setting outside the program answers the causes of the tail".to_owned(),
+        _ => "Nothing that was tried here helps".to_owned(),
+    };
+    match tuned.within.first() {
+        Some(within) if !within.hop.is_empty() => {
+            let of = if within.against.is_empty() { String::new() } else { format!(", {}", within.against) };
+            format!("{tried}; the time is in the program: {}{of}", within.hop)
+        }
+        Some(within) if !within.against.is_empty() => {
+            format!("{tried}; the time is in the program: {}", within.against)
+        }
+        _ => tried,
+    }
+}
+
+/// "chain a → b · 1,500 messages · trials of 2.0 s · 54 trials in 2 min · seed 1".
+pub(super) fn about(tuned: &Tuned) -> String {
+    let mut parts = vec![format!("chain {}", tuned.chain), words::quantity(tuned.messages, "message")];
+    parts.extend(tuned.trial_s.map(|s| format!("trials of {s:.1} s")));
+    if let Some(found) = &tuned.found {
+        parts.push(format!("{} in {:.0} s", words::quantity(found.trials as u64, "trial"), tuned.elapsed_s));
+        parts.push(format!("seed {}", tuned.seed));
+    }
+    parts.join(" · ")
+}
+
+/// The causes of the tail before.
+pub(super) fn causes(tuned: &Tuned) -> String {
+    let one = |(cause, detail, share): &(String, String, f64)| {
+        let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
+        format!("{} {cause}{detail}", words::percent(*share))
+    };
+    let all: Vec<String> = tuned.causes.iter().take(4).map(one).collect();
+    if all.is_empty() { String::new() } else { format!("excess of the tail: {}", all.join(", ")) }
+}
+
+/// What is recommended, one sentence each.
+pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
+    let Some(attempt) = tuned.recommended() else { return Vec::new() };
+    let mut lines = vec![format!("{}.", tuned.plan(&attempt.set))];
+    for remedy in attempt.set.iter().filter_map(|at| tuned.remedies.get(*at)) {
+        lines.push(format!("{}: costs {}; {}.", remedy.id, remedy.row.cost, remedy.row.undone));
+    }
+    lines.extend(guards(attempt));
+    lines
+}
+
+fn guards(attempt: &Attempt) -> Option<String> {
+    let one = |(name, figures): &(String, Option<Figures>)| {
+        let figures = figures.as_ref()?;
+        let is_share = name.ends_with("dropped");
+        let points = |share: f64| format!("{:+.1} points", 100.0 * share + 0.0).replace('-', "−");
+        let change = if is_share { points(figures.change) } else { percent(figures.change) };
+        Some(format!("{name} {change}"))
+    };
+    let all: Vec<String> = attempt.guards.iter().filter_map(one).collect();
+    (!all.is_empty()).then(|| format!("Not worse: {}.", all.join(", ")))
+}
+
+/// What was not tried, one sentence each.
+pub(super) fn left(left: &Left) -> String {
+    let grant = left.grant.as_ref().map_or(String::new(), |grant| format!("; {grant}"));
+    format!("{} ({}): {}{grant}", left.id, left.title, left.why)
+}
+
+/// What only the program can change.
+pub(super) fn within(within: &Within) -> String {
+    let hop = if within.hop.is_empty() { String::new() } else { format!(" in {}", within.hop) };
+    if within.against.is_empty() {
+        return format!("{} of the excess is{hop}; no cause of it is known", words::percent(within.share));
+    }
+    let gain = match within.gain > 0.005 {
+        true => format!(" (predicted {})", percent(-within.gain)),
+        false => String::new(),
+    };
+    format!("{}{hop}: {}{gain}", within.against, within.advice)
+}
+
+/// What a reader must know.
+pub(super) fn notes(tuned: &Tuned) -> Vec<String> {
+    let mut notes = tuned.notes.clone();
+    notes.push(match tuned.is_restored {
+        true => "nothing stays changed".into(),
+        false => "NOT everything could be put back: taut tune --undo".into(),
+    });
+    notes
+}
