@@ -1,6 +1,9 @@
 //! All checks over one machine: the doctor's result.
 
-use crate::{Asked, Check, Finding, Remedy, Root, State, checks, finding::Seen, machine::Machine, surroundings::Facts};
+use crate::{
+    Asked, Check, Finding, Remedy, Root, State, checks, machine::Machine, script_text::leaves_its_line, seen::Seen,
+    surroundings::Facts,
+};
 
 /// What the doctor found.
 #[derive(Clone, Debug)]
@@ -69,12 +72,6 @@ fn remedy(check: &Check, seen: &Seen) -> Option<Remedy> {
 /// cannot really have held is written back.
 fn is_for_a_script(text: &str) -> bool {
     text.len() < 1000 && !text.contains(leaves_its_line)
-}
-
-/// A character that ends or rewrites a line, or turns the direction in which it is shown: of a script that root is to run, what is read must be
-/// what is run.
-pub(crate) fn leaves_its_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
 /// Longest value shown; a file with more is not what the check took it for.

@@ -5,7 +5,7 @@ use std::{cell::OnceCell, str::FromStr};
 
 use crate::{
     Missing, Root, cpus,
-    finding::{Seen, not_applicable, not_visible},
+    seen::{Seen, not_applicable, not_visible},
 };
 
 /// What the doctor is asked to look at besides the machine itself.
@@ -20,25 +20,6 @@ pub struct Asked {
     /// The loop's process.
     pub pid: Option<u32>,
 }
-
-/// Options of the kernel's build that checks ask for; the others are not kept.
-pub(crate) const CONFIG: [&str; 15] = [
-    "CONFIG_PREEMPT",
-    "CONFIG_HZ=",
-    "CONFIG_RT_GROUP_SCHED",
-    "CONFIG_PROVE_LOCKING",
-    "CONFIG_LOCK_STAT",
-    "CONFIG_KASAN=",
-    "CONFIG_KCSAN=",
-    "CONFIG_UBSAN=",
-    "CONFIG_DEBUG_ATOMIC_SLEEP",
-    "CONFIG_DEBUG_KMEMLEAK=",
-    "CONFIG_DEBUG_OBJECTS=",
-    "CONFIG_SLUB_DEBUG_ON",
-    "CONFIG_IRQSOFF_TRACER",
-    "CONFIG_PREEMPT_TRACER",
-    "CONFIG_NO_HZ_FULL",
-];
 
 /// The machine as checks see it.
 pub(crate) struct Machine<'a> {

@@ -5,25 +5,34 @@
 use std::{
     cell::RefCell,
     collections::BTreeMap,
-    io::{ErrorKind, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
-use crate::{DoctorError, calls::Calls};
+use crate::{
+    DoctorError,
+    calls::Calls,
+    missing::{Answer, Missing, missing},
+};
 
-/// A file's text, or why there is none.
-pub type Answer = Result<String, Missing>;
-
-/// Why a file or a call gave no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// No such file: the kernel lacks the feature, or the container hides it.
-    Absent,
-    /// Not permitted.
-    Denied,
-    /// Another error, by its name or message.
-    Failed(String),
-}
+/// Options of the kernel's build that checks ask for; the others are not kept.
+pub(crate) const CONFIG: [&str; 15] = [
+    "CONFIG_PREEMPT",
+    "CONFIG_HZ=",
+    "CONFIG_RT_GROUP_SCHED",
+    "CONFIG_PROVE_LOCKING",
+    "CONFIG_LOCK_STAT",
+    "CONFIG_KASAN=",
+    "CONFIG_KCSAN=",
+    "CONFIG_UBSAN=",
+    "CONFIG_DEBUG_ATOMIC_SLEEP",
+    "CONFIG_DEBUG_KMEMLEAK=",
+    "CONFIG_DEBUG_OBJECTS=",
+    "CONFIG_SLUB_DEBUG_ON",
+    "CONFIG_IRQSOFF_TRACER",
+    "CONFIG_PREEMPT_TRACER",
+    "CONFIG_NO_HZ_FULL",
+];
 
 /// A tree of files, with the answers of calls that no file gives.
 #[derive(Debug, Default)]
@@ -192,7 +201,7 @@ fn shortened(path: &Path, text: &str) -> String {
     }
     // /proc/config.gz and /boot/config-6.1.0.
     if name.starts_with("config") {
-        return lines(text, &crate::machine::CONFIG);
+        return lines(text, &CONFIG);
     }
     match name {
         "meminfo" => lines(text, &["MemTotal", "MemFree", "MemAvailable"]),
@@ -215,14 +224,6 @@ fn list_folder(path: &Path) -> Answer {
         .collect();
     names.sort();
     Ok(names.join("\n"))
-}
-
-pub(crate) fn missing(error: std::io::Error) -> Missing {
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Missing::Absent,
-        ErrorKind::PermissionDenied => Missing::Denied,
-        _ => Missing::Failed(error.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the machine is: its board, its hypervisor, the container around the doctor.
 
 use crate::{
-    diagnosis::leaves_its_line,
-    finding::Seen,
     machine::{Machine, value, words_of},
+    script_text::leaves_its_line,
+    seen::Seen,
 };
 
 impl Machine<'_> {

@@ -10,7 +10,7 @@ use taut_bus::{
     transport::{Address, Transport},
 };
 
-use crate::json::{Figures, figures};
+use crate::json_figures::{Figures, figures};
 
 /// Either of the two.
 #[derive(Serialize, JsonSchema)]

@@ -8,8 +8,10 @@ use taut_analysis::{
 };
 
 use crate::{
-    Named, Style, points,
-    terminal::{bar, indent, short_chains, table, wrap},
+    Named, Style,
+    console::{bar, hop_name, indent, table, wrap},
+    points,
+    short_chains::short_chains,
     words,
 };
 
@@ -306,7 +308,7 @@ fn hop_table(chain: &Chain) -> String {
     head.extend(["other", "total"]);
     let mut rows = table(&head);
     for hop in hops {
-        let name = chain.hops.get(hop).map_or(String::new(), |hop| crate::terminal::hop_name(&hop.from, &hop.to));
+        let name = chain.hops.get(hop).map_or(String::new(), |hop| hop_name(&hop.from, &hop.to));
         let mut row = vec![name];
         let cells = causes.iter().map(|cause| share(hop, Some(*cause), &[]));
         let cells = cells.chain([share(hop, None, &causes), share(hop, None, &[])]);
@@ -472,7 +474,7 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
 
 /// A hop's name in one line of a table, cut where there is no more room.
 fn one_line(from: &str, to: &str) -> String {
-    let words = crate::terminal::hop_name(from, to);
+    let words = hop_name(from, to);
     let name = words.split_whitespace().collect::<Vec<_>>().join(" ");
     if name.chars().count() <= 58 { name } else { name.chars().take(57).chain(['…']).collect() }
 }

@@ -2,7 +2,10 @@
 
 use taut_analysis::{Analysis, Cause, Chain, Contribution, Histogram, Hop, Hypothesis, Point, Selected};
 
-use crate::words::{count, duration, percent, quantile as quantile_word, quantity};
+use crate::{
+    lateness::lateness,
+    words::{count, duration, percent, quantile as quantile_word, quantity},
+};
 
 /// A stream is steady if no more than one of so many of its messages comes after a gap.
 const STEADY: u64 = 10;
@@ -142,32 +145,6 @@ fn distributions(all: &[Histogram]) -> String {
 pub(crate) fn capital(sentence: &str) -> String {
     let mut characters = sentence.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
-}
-
-pub(crate) fn lateness(chain: &Chain) -> String {
-    let d = &chain.end_to_end.distribution;
-    let ends = match (chain.points.first(), chain.points.last()) {
-        (Some(first), Some(last)) => format!("from {} to {}", first.name, last.name),
-        _ => String::new(),
-    };
-    let (Some(max), true) = (d.max_ns, d.n > 0) else {
-        return format!("None of {} messages went all the way {ends}.", count(chain.messages));
-    };
-    let Some(p50) = d.p50_ns else {
-        return format!(
-            "{} messages went {ends}, too few for a median; the slowest took {}.",
-            count(d.n),
-            duration(max)
-        );
-    };
-    let tail = match (d.p999_ns, d.p99_ns, d.p95_ns, d.p90_ns) {
-        (Some(q), ..) => format!("one in 1000 over {}", duration(q)),
-        (_, Some(q), ..) => format!("one in 100 over {}", duration(q)),
-        (_, _, Some(q), _) => format!("one in 20 over {}", duration(q)),
-        (_, _, _, Some(q)) => format!("one in 10 over {}", duration(q)),
-        _ => format!("the slowest {}", duration(max)),
-    };
-    format!("Half of {} messages took {} or less {ends}, {tail}.", count(d.n), duration(p50))
 }
 
 /// Why: the cause with the largest part of the excess, its largest party, and the hop in which most of the excess is spent.

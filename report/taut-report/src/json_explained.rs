@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis as found;
 
-use crate::json::{Figures, figures};
+use crate::json_figures::{Figures, figures};
 
 /// What the tail's messages spent their time on beyond the typical message.
 #[derive(Serialize, JsonSchema)]

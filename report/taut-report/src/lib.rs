@@ -5,6 +5,7 @@ mod budget;
 mod bus;
 mod causes;
 mod compare;
+mod console;
 mod doctor;
 mod escape;
 pub mod export;
@@ -16,7 +17,9 @@ mod headline;
 mod html;
 mod json;
 mod json_explained;
+mod json_figures;
 mod lab;
+mod lateness;
 pub mod layouts;
 mod log;
 mod loops;
@@ -24,6 +27,7 @@ mod markdown;
 mod points;
 mod probe;
 mod ros;
+mod short_chains;
 mod svg;
 mod terminal;
 mod tune;
@@ -41,6 +45,7 @@ pub use compare::{
     TwoShown, comparison_json, comparison_markdown, comparison_schema, comparison_terminal, two_html, two_json,
     two_markdown, two_terminal,
 };
+pub use console::Style;
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
@@ -54,7 +59,8 @@ pub use gate::{
 pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
 pub use headline::headline;
 pub use html::html;
-pub use json::{SCHEMA_VERSION, json, schema};
+pub use json::{json, schema};
+pub use json_figures::SCHEMA_VERSION;
 pub use lab::{
     LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_csv, lab_html, lab_json,
     lab_sweep_json, lab_terminal,
@@ -62,7 +68,7 @@ pub use lab::{
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
 pub use probe::{probe_html, probe_json, probe_terminal};
-pub use terminal::{Style, terminal};
+pub use terminal::terminal;
 pub use tune::{tune_headline, tune_html, tune_json, tune_markdown, tune_terminal};
 
 /// An analysis with the name of the file it came from.

@@ -6,9 +6,10 @@ use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, Wa
 use taut_recording::Tier;
 
 use crate::{
-    json::{Figures, figures},
+    Style,
+    console::{indent, table, wrap},
     json_explained::{self, CauseShare as JsonShare},
-    terminal::{Style, indent, table, wrap},
+    json_figures::{Figures, figures},
     words::{count, duration, hertz, milliseconds, percent, quantity},
 };
 
@@ -39,7 +40,7 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
     let chains = wakes().count() as u64;
     let Some(main) = main_loop(&analysis.loops) else {
         if let Some(chain) = wakes().next() {
-            let lateness = crate::headline::lateness(chain);
+            let lateness = crate::lateness::lateness(chain);
             return Some(format!("No loop, {}. {lateness}", quantity(chains, "chain")));
         }
         let wakes = analysis.waking.iter().map(|thread| thread.wakes).sum();

@@ -5,7 +5,8 @@ use serde::Serialize;
 use taut_analysis::{Analysis, Durations, RosFigures};
 
 use crate::{
-    terminal::{Style, indent, table},
+    Style,
+    console::{indent, table},
     words,
 };
 

@@ -2,6 +2,7 @@
 //! (`kernel`). It runs beside the robot, never in it. Only this crate knows perf, ftrace and /proc.
 
 mod cut;
+mod end;
 mod error;
 mod flight;
 mod info;
@@ -20,6 +21,7 @@ mod recorders;
 pub mod rings;
 pub mod ros_objects;
 mod samples;
+mod saved;
 mod saves;
 mod session;
 mod shared;
@@ -30,8 +32,9 @@ mod thread_times;
 mod threads;
 mod tree;
 
+pub use end::End;
 pub use error::Error;
-pub use flight::{Asked, Flight, Kept, NotSaved, Saved};
+pub use flight::{Asked, Flight};
 pub use kernel::Depth;
 #[doc(hidden)]
 pub use kernel::fuzzing;
@@ -40,8 +43,9 @@ pub use pace::Pace;
 pub use preload::Preload;
 pub use proc::runs as process_runs;
 pub use profile::{Profiling, Scope};
-pub use record::{End, FirstStamp, Options, Progress, Recorded, Started, give_way, preload_folder, record};
+pub use record::{FirstStamp, Options, Progress, Recorded, Started, give_way, preload_folder, record};
 pub use recorders::{Recorder, recorder_of, recorders};
+pub use saved::{Kept, NotSaved, Saved};
 pub use saves::save_now;
 pub use session::check_private;
 pub use target::{Target, session_of};

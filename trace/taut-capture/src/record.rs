@@ -22,7 +22,8 @@ use taut_recording::{
 
 use crate::{
     Error, Flight, Preload, Target,
-    flight::{Keeper, NotSaved},
+    end::End,
+    flight::Keeper,
     info,
     kernel::{self, Depth, Source, Wanted},
     objects::Objects,
@@ -34,6 +35,7 @@ use crate::{
     rings::{Drained, Session},
     ros_objects::RosObjects,
     samples::Sampler,
+    saved::NotSaved,
     saves,
     session::{SessionDir, check_private},
     signals::{Asked, Signals, send},
@@ -156,32 +158,6 @@ pub struct Progress {
     pub threads: usize,
     /// All that happened is in the file: no more calls, and a save that is asked for now holds it.
     pub is_over: bool,
-}
-
-/// What ended a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The command or process ended by itself.
-    Exit,
-    /// `duration` was over; all processes of a command got SIGTERM.
-    Duration,
-    /// This signal reached the recorder, and the command through it.
-    Signal(i32),
-    /// The command could not be waited for.
-    Lost,
-}
-
-impl End {
-    /// As the recording says it.
-    fn reason(self, is_command: bool) -> &'static str {
-        match self {
-            End::Exit if is_command => "command exited",
-            End::Exit => "process exited",
-            End::Duration => "duration",
-            End::Signal(_) => "signal",
-            End::Lost => "the command could not be waited for",
-        }
-    }
 }
 
 /// How it ended.

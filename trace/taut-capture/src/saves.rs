@@ -21,9 +21,8 @@ use rustix::fs::{Dir, Mode, OFlags, open, openat, renameat};
 use taut_clock::monotonic_ns;
 
 use crate::{
-    Error, Recorder,
-    flight::{NotSaved, Saved},
-    recorder_of,
+    Error, Recorder, recorder_of,
+    saved::{NotSaved, Saved},
 };
 
 /// In the session directory, for as long as a flight recorder has it.
@@ -177,7 +176,7 @@ fn read(answer: &Path) -> Option<Result<PathBuf, NotSaved>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flight::Kept;
+    use crate::saved::Kept;
 
     fn saved(path: &str) -> Saved {
         let kept = Kept { path: path.into(), span: Duration::ZERO, bytes: 1 };

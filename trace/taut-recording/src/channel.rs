@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::{
     Error,
     mcap_reader::{Item, McapReader, Record},
+    mcap_record::MAGIC,
     printable::printable,
-    reader::MAGIC,
     ros2msg::Schema,
 };
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     Contents,
+    mcap_record::{MESSAGE, split_record},
     plain::{self, Descriptions},
-    reader::{MESSAGE, split_record},
     records::{PlainMessage, Record},
     schemas::{self, Channel, Content},
 };

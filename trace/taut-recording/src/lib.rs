@@ -5,12 +5,15 @@
 
 pub mod cdr;
 mod channel;
+mod contents;
 mod damage;
 mod decoder;
 mod error;
+mod format_version;
 mod holes;
 pub mod log;
 pub mod mcap_reader;
+mod mcap_record;
 mod plain;
 mod printable;
 mod reader;
@@ -24,12 +27,14 @@ pub mod telemetry;
 mod writer;
 
 pub use channel::{Told, channel_numbers};
+pub use contents::Contents;
 pub use damage::Damage;
 pub use error::Error;
+pub use format_version::FORMAT_VERSION;
 pub use printable::{Shown, is_harmful, printable};
-pub use reader::{Contents, info, read};
+pub use reader::{info, read};
 pub use records::*;
 pub use recover::{Recovered, copy, pour, recover};
 pub use system_calls::Architecture;
 pub use tail::{Tail, is_finished};
-pub use writer::{Compression, FORMAT_VERSION, Writer};
+pub use writer::{Compression, Writer};

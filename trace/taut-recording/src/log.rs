@@ -9,11 +9,12 @@ use std::{
 
 use crate::{
     Damage, Error,
-    plain::{self, Descriptions},
-    reader::{
+    mcap_record::{
         self, CHUNK, CHUNK_FIXED, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, MESSAGE_INDEX_ENTRY, MESSAGE_INDEX_HEAD,
         METADATA, SIGNATURE, TO_RECORDS, TO_SIGNATURE,
     },
+    plain::{self, Descriptions},
+    reader,
     records::PlainChannel,
 };
 
@@ -196,7 +197,7 @@ impl<R: Read + Seek> Log<R> {
     fn chunk(&mut self, chunk: &Chunk) -> Result<Option<Vec<u8>>, Error> {
         let mut compressed = std::mem::take(&mut self.compressed);
         self.fill(&mut compressed, chunk.start, chunk.bytes)?;
-        let records = reader::records_of(&compressed);
+        let records = mcap_record::records_of(&compressed);
         self.compressed = compressed;
         if records.is_none() {
             self.damage.push(Damage::Chunk {
@@ -230,7 +231,7 @@ impl<R: Read + Seek> Log<R> {
             return Ok(false);
         }
         let mut rest = &bytes[..];
-        while let Some((opcode, body, after)) = reader::split_record(rest) {
+        while let Some((opcode, body, after)) = mcap_record::split_record(rest) {
             match opcode {
                 plain::SCHEMA => self.descriptions.schema(body),
                 plain::CHANNEL => self.descriptions.take(body),
@@ -251,7 +252,7 @@ impl<R: Read + Seek> Log<R> {
             let head = self.bytes(at, (TO_RECORDS as u64).min(self.length - at))?;
             let body = u64::from_le_bytes(head[1..9].try_into().unwrap_or_default());
             let end = at.saturating_add(RECORD_HEAD as u64).saturating_add(body);
-            let is_whole = end <= self.length && reader::is_known_or_chunk(head[0]);
+            let is_whole = end <= self.length && mcap_record::is_known_or_chunk(head[0]);
             match head[0] {
                 CHUNK if is_whole => self.chunks.extend(chunk_at(&head, at, end)),
                 MESSAGE_INDEX if is_whole && body >= MESSAGE_INDEX_HEAD => {
@@ -319,9 +320,9 @@ impl<R: Read + Seek> Log<R> {
 fn messages(mut records: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         loop {
-            let (opcode, body, rest) = reader::split_record(records)?;
+            let (opcode, body, rest) = mcap_record::split_record(records)?;
             records = rest;
-            if opcode == reader::MESSAGE && body.len() >= 22 {
+            if opcode == mcap_record::MESSAGE && body.len() >= 22 {
                 return Some(Message {
                     channel: u16::from_le_bytes([body[0], body[1]]),
                     sequence: u32::from_le_bytes([body[2], body[3], body[4], body[5]]),

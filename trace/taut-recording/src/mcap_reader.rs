@@ -12,7 +12,7 @@ use mcap::records::{ChunkHeader, op};
 
 use crate::{
     Error,
-    reader::{MAGIC, split_record},
+    mcap_record::{MAGIC, split_record},
 };
 
 /// Larger chunks, or records that are no messages, are damage, or made by nobody whom we know.

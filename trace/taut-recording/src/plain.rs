@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use memchr::memmem;
 
 use crate::{
+    mcap_record::{split_record, string},
     printable::printable,
-    reader::{split_record, string},
     records::PlainChannel,
     schemas::{Channel, VALUE_SCHEMA},
 };

@@ -6,55 +6,19 @@
 use memchr::memmem;
 
 use crate::{
-    Damage, Ending, Error, Info,
+    Contents, Damage, Error, Info,
     decoder::Decoder,
     holes::{Held, Holes},
+    mcap_record::{
+        CHUNK, CHUNK_FIXED, HEADER, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, MESSAGE_INDEX_ENTRY, METADATA, SIGNATURE,
+        TO_RECORDS, TO_SIGNATURE, ZSTD_MAGIC, is_known, split_record, string,
+    },
     records::{Lost, LostWhat, Record},
     schemas::Channel,
 };
 
-pub(crate) const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', 0x30, b'\r', b'\n'];
-/// The compression field of a chunk header: length 4, "zstd".
-pub(crate) const SIGNATURE: &[u8] = b"\x04\0\0\0zstd";
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// From a chunk's first byte to its signature, and to its compressed records.
-pub(crate) const TO_SIGNATURE: usize = 37;
-pub(crate) const TO_RECORDS: usize = 53;
-/// Of a chunk's declared length, what is not compressed records.
-pub(crate) const CHUNK_FIXED: u64 = 44;
-/// Chunks of ours are closed at 512 KiB; a hostile file must not ask for more memory than this.
-pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 /// The frame of a torn chunk may not ask for a larger window either.
 const MAX_WINDOW_LOG: u32 = 24;
-
-pub(crate) const MESSAGE: u8 = 0x05;
-pub(crate) const CHUNK: u8 = 0x06;
-pub(crate) const MESSAGE_INDEX: u8 = 0x07;
-/// The channel's number, and the list's length in bytes.
-pub(crate) const MESSAGE_INDEX_HEAD: u64 = 6;
-/// A message's time and place in the chunk.
-pub(crate) const MESSAGE_INDEX_ENTRY: u64 = 16;
-const HEADER: u8 = 0x01;
-pub(crate) const METADATA: u8 = 0x0c;
-
-/// What a file held besides its records.
-#[derive(Debug, Default)]
-pub struct Contents {
-    /// What was recorded where; defaults when every copy of it is gone.
-    pub info: Info,
-    /// How it ended; `None` when the recorder was killed.
-    pub ending: Option<Ending>,
-    /// What could not be read.
-    pub damage: Vec<Damage>,
-    /// Stamps given to the sink.
-    pub stamps: u64,
-    /// Kernel events given to the sink.
-    pub kernel_events: u64,
-    /// Plain messages given to the sink.
-    pub messages: u64,
-    /// ROS 2 events given to the sink.
-    pub ros_events: u64,
-}
 
 /// Gives every readable record of the file to `sink`, in the order of the file; at the end, for each hole that damage
 /// made, [`Lost`] records as a full ring would have left them. Memory is bounded by one chunk. A record of a chunk whose
@@ -339,34 +303,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Those of the chunk besides.
-pub(crate) fn is_known_or_chunk(opcode: u8) -> bool {
-    opcode == CHUNK || is_known(opcode)
-}
-
-/// The records of a whole chunk record, if its checksum is right.
-pub(crate) fn records_of(chunk: &[u8]) -> Option<Vec<u8>> {
-    let number = |at: usize| Some(u64::from_le_bytes(chunk.get(at..at + 8)?.try_into().ok()?));
-    let size = usize::try_from(number(25)?).ok().filter(|size| *size <= MAX_CHUNK_BYTES)?;
-    let is_zstd = chunk.get(TO_SIGNATURE..TO_SIGNATURE + SIGNATURE.len())? == SIGNATURE;
-    let length = usize::try_from(number(45)?).ok()?;
-    let compressed = chunk.get(TO_RECORDS..)?.get(..length).filter(|_| is_zstd)?;
-    let records = zstd::bulk::decompress(compressed, size).ok()?;
-    (records.len() == size && crc32fast::hash(&records).to_le_bytes() == chunk[33..37]).then_some(records)
-}
-
-/// Opcodes that may stand between our chunks: all of MCAP's but the chunk, and private ones.
-fn is_known(opcode: u8) -> bool {
-    matches!(opcode, 0x01..=0x05 | 0x07..=0x0f | 0x80..)
-}
-
-pub(crate) fn split_record(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (head, rest) = bytes.split_at_checked(9)?;
-    let length = usize::try_from(u64::from_le_bytes(head[1..].try_into().ok()?)).ok()?;
-    let (body, rest) = rest.split_at_checked(length)?;
-    Some((head[0], body, rest))
-}
-
 /// Refuses what is certainly not ours; a damaged head is left to the chunks to prove. Nothing
 /// vouches for Metadata, so the format is refused only if every copy of it in the head says so.
 pub(crate) fn check_head(bytes: &[u8]) -> Result<(), Error> {
@@ -422,12 +358,6 @@ fn metadata_value(metadata: &[u8], name: &str, key: &str) -> Option<String> {
         }
         rest = after;
     }
-}
-
-pub(crate) fn string(bytes: &[u8]) -> Option<(String, &[u8])> {
-    let (length, rest) = bytes.split_at_checked(4)?;
-    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(length.try_into().ok()?) as usize)?;
-    Some((String::from_utf8_lossy(text).into_owned(), rest))
 }
 
 pub(crate) fn no_chunks(bytes: &[u8]) -> Error {

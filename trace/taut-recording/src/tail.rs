@@ -6,7 +6,8 @@ use std::{fs::File, os::unix::fs::FileExt};
 use crate::{
     Ending, Error, Info, Record,
     decoder::Decoder,
-    reader::{self, CHUNK, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, METADATA},
+    mcap_record::{self, CHUNK, MAGIC, MAX_CHUNK_BYTES, MESSAGE_INDEX, METADATA},
+    reader,
     schemas::Channel,
 };
 
@@ -152,7 +153,7 @@ impl Tail {
     /// Takes the next record; `false` when it is not yet there as a whole.
     fn record(&mut self, length: u64, sink: &mut dyn FnMut(u64, Record)) -> Result<bool, Error> {
         let Some((opcode, bytes)) = self.head(self.at, length)? else { return Ok(false) };
-        if !reader::is_known_or_chunk(opcode) || opcode == CHUNK && bytes > MAX_CHUNK_BYTES as u64 {
+        if !mcap_record::is_known_or_chunk(opcode) || opcode == CHUNK && bytes > MAX_CHUNK_BYTES as u64 {
             return Err(Error::Channel(format!("has no readable record at byte {}", self.at)));
         }
         // What it says of its length may be anything.
@@ -217,7 +218,7 @@ impl Tail {
     fn chunk(&mut self, bytes: usize, sink: &mut dyn FnMut(u64, Record)) -> Result<(), Error> {
         self.buffer.resize(bytes, 0);
         self.file.read_exact_at(&mut self.buffer, self.at).map_err(Error::Read)?;
-        let Some(records) = reader::records_of(&self.buffer) else {
+        let Some(records) = mcap_record::records_of(&self.buffer) else {
             self.damaged += 1;
             return Ok(());
         };

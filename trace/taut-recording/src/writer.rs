@@ -12,14 +12,12 @@ use mcap::{WriteOptions, records::MessageHeader};
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
 use crate::{
-    Ending, Error, Info, Kind, plain,
+    Ending, Error, FORMAT_VERSION, Info, Kind, plain,
     records::{KernelBatch, PlainChannel, Record, RosBatch, StampBatch},
     schemas::{self, Channel, Group, NUMBERED, VALUE_SCHEMA},
     telemetry::Unused,
 };
 
-/// Version of the format; raised when an old reader would misread a new file.
-pub const FORMAT_VERSION: u32 = 1;
 /// A chunk is closed at this uncompressed size: that of zstd's window, beyond which its buffer wraps and every
 /// match may lie in two pieces …
 const CHUNK_BYTES: usize = 1 << 19;

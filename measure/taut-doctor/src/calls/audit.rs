@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
-use crate::{Answer, Missing, root::missing};
+use crate::{Answer, Missing, missing::missing};
 
 const AUDIT_GET: u16 = 1000;
 const PATIENCE_MS: i32 = 100;

@@ -7,7 +7,7 @@ use rustix::{
     time::{ClockId, clock_getres, clock_gettime},
 };
 
-use crate::{Answer, Missing, root::missing};
+use crate::{Answer, Missing, missing::missing};
 
 /// "permitted" when a thread of this process may become SCHED_FIFO.
 pub fn may_run_fifo() -> Answer {

@@ -8,7 +8,7 @@ mod python;
 
 use std::fs;
 
-use crate::{Answer, Missing, root::missing};
+use crate::{Answer, Missing, missing::missing};
 
 /// Asks the machine underneath.
 #[derive(Debug)]

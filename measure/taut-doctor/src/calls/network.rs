@@ -2,7 +2,7 @@
 
 use std::os::{fd::AsRawFd, unix::net::UnixDatagram};
 
-use crate::{Answer, Missing, root::missing};
+use crate::{Answer, Missing, missing::missing};
 
 /// From linux/sockios.h and linux/ethtool.h.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Answer, Missing, root::missing};
+use crate::{Answer, Missing, missing::missing};
 
 /// Version, whether it has a GIL, and how long a thread may keep it.
 const QUESTION: &str = "import sys;print('version=%d.%d'%sys.version_info[:2]);\

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Subject,
-    finding::{Look, bad, good, not_applicable, warn},
     machine::{Machine, unreadable, words_of},
+    seen::{Look, bad, good, not_applicable, warn},
 };
 
 const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";

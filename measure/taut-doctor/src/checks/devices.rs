@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Missing, Subject,
-    finding::{Look, Seen, bad, good, not_applicable, not_visible, warn},
     machine::{Machine, chosen, hidden, unreadable},
+    seen::{Look, Seen, bad, good, not_applicable, not_visible, warn},
 };
 
 pub(super) const CHECKS: &[Check] = &[

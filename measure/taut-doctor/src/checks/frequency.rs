@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Remedy, Setting, Subject,
-    finding::{Look, Seen, bad, good, not_visible, warn},
     machine::Machine,
+    seen::{Look, Seen, bad, good, not_visible, warn},
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Remedy, Subject,
-    finding::{Look, bad, good, not_applicable, not_visible, warn},
     machine::{Machine, hidden},
+    seen::{Look, bad, good, not_applicable, not_visible, warn},
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Remedy, Setting, Subject, cpus,
-    finding::{Look, good, not_visible, warn},
     machine::{Machine, hidden, unreadable},
+    seen::{Look, good, not_visible, warn},
 };
 
 pub(super) const CHECKS: &[Check] = &[

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Subject, cpus,
-    finding::{Look, Seen, bad, good, warn},
     machine::{Machine, unreadable},
+    seen::{Look, Seen, bad, good, warn},
 };
 
 /// CPUs that must be left for everything else where nobody named the loop's.

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Missing, Subject,
-    finding::{Look, Seen, bad, good, not_visible, warn},
     machine::{Machine, number, unreadable, value},
+    seen::{Look, Seen, bad, good, not_visible, warn},
 };
 
 /// Bits of CapEff (linux/capability.h).

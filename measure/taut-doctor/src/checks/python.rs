@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Missing, Subject,
-    finding::{Look, Seen, good, not_applicable, warn},
     machine::{Machine, hidden, unreadable},
+    seen::{Look, Seen, good, not_applicable, warn},
 };
 
 const CALL: &str = "call:python3";

@@ -3,8 +3,8 @@
 use super::groups;
 use crate::{
     Check, Effect, Subject, cpus,
-    finding::{Look, bad, good, not_visible, warn},
     machine::{Machine, hidden, number, unreadable, value},
+    seen::{Look, bad, good, not_visible, warn},
 };
 
 pub(super) const CHECKS: &[Check] = &[

@@ -3,8 +3,8 @@
 use super::groups;
 use crate::{
     Check, Effect, Remedy, Setting, Subject,
-    finding::{Look, bad, good, not_applicable, not_visible, warn},
     machine::{Machine, number},
+    seen::{Look, bad, good, not_applicable, not_visible, warn},
 };
 
 pub(super) const CHECKS: &[Check] = &[

@@ -2,8 +2,8 @@
 
 use crate::{
     Check, Effect, Subject, cpus,
-    finding::{Look, bad, good, not_visible, warn},
     machine::{Machine, hidden, unreadable},
+    seen::{Look, bad, good, not_visible, warn},
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";

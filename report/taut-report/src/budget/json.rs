@@ -8,7 +8,7 @@ use serde::Serialize;
 use taut_bus::budget as model;
 
 use super::{Budgeted, figures, sentences};
-use crate::json::{Figures, figures as distribution};
+use crate::json_figures::{Figures, figures as distribution};
 
 /// What `taut bus budget --format json` prints.
 pub fn budget_json(shown: &Budgeted<'_>) -> serde_json::Value {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Style,
-    terminal::{bar, indent, table, wrap},
+    console::{bar, indent, table, wrap},
     words::{count, microseconds, percent},
 };
 

@@ -14,7 +14,11 @@ use taut_analysis::{Analysis, Chain};
 use taut_guard::ledger::Reason;
 use taut_recording::Ending;
 
-use crate::{Named, json as single, words};
+use crate::{
+    Named,
+    json_figures::{self as single, Figures},
+    words,
+};
 
 pub use json::{comparison_json, comparison_schema};
 pub use markdown::comparison_markdown;
@@ -72,7 +76,7 @@ struct Side {
     /// Index among the comparison's runs.
     run: usize,
     messages: u64,
-    end_to_end: single::Figures,
+    end_to_end: Figures,
     /// 99th percentile of the end-to-end latency less its minimum (RFC 5481 PDV).
     pdv_p99_ns: Option<u64>,
     /// This run's by the first run's.
@@ -243,7 +247,7 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
     };
     let (Some(first), Some(last)) = (chain.runs.first(), chain.runs.last()) else { return String::new() };
     let name = |side: &Side| runs[side.run].short.clone();
-    type Quantile = fn(&single::Figures) -> Option<u64>;
+    type Quantile = fn(&Figures) -> Option<u64>;
     let quantiles: [(&str, Quantile); 4] =
         [("hundredth", |d| d.p99_ns), ("twentieth", |d| d.p95_ns), ("tenth", |d| d.p90_ns), ("half", |d| d.p50_ns)];
     // The rarest share that both carry.

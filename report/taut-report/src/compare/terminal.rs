@@ -3,7 +3,8 @@
 use super::{Comparison, DELAY_HEAD, cause_rows, delay_rows, end_rows};
 use crate::{
     Named, Style,
-    terminal::{indent, measured, table, wrap},
+    console::{indent, table, wrap},
+    terminal::measured,
 };
 
 /// Runs side by side in one table; more of them go below.

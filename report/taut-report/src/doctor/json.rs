@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_doctor as model;
 
-use crate::json::{Figures, figures};
+use crate::json_figures::{Figures, figures};
 
 /// What `taut doctor --format json` prints: all findings, and what was measured if something was.
 pub fn doctor_json(diagnosis: &model::Diagnosis, measured: Option<&model::Measured>) -> serde_json::Value {

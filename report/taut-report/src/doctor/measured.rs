@@ -5,7 +5,7 @@ use taut_stats::Distribution;
 
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
     words,
 };
 

@@ -5,8 +5,8 @@ use taut_doctor::{Check, Subject, checks, readable};
 
 use crate::{
     Style,
+    console::wrap,
     escape::{Form, escaped},
-    terminal::wrap,
 };
 
 /// Every check with what is good, for people.

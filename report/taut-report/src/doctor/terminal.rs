@@ -3,7 +3,7 @@
 use taut_doctor::{Diagnosis, Effect, Finding, State, Subject};
 
 use super::{asked, elsewhere, machine, summary};
-use crate::{Style, terminal::wrap};
+use crate::{Style, console::wrap};
 
 /// Columns of a line.
 const WIDTH: usize = 99;

@@ -5,7 +5,7 @@ use comfy_table::{ContentArrangement, Table};
 use super::{Answer, Compare, Report, Worst, sentences};
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
 };
 
 /// Weeks of the trend that are shown; JSON and the page have all.

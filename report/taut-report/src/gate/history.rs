@@ -5,8 +5,8 @@ use taut_history::{Change, Line};
 use super::{html::document, plot};
 use crate::{
     Style,
+    console::{indent, table, wrap},
     html::escape,
-    terminal::{indent, table, wrap},
     words,
 };
 

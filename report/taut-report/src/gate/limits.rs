@@ -6,7 +6,7 @@ use taut_stats::compare::Typical;
 use super::{Terms, markdown};
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
     words,
 };
 

@@ -3,7 +3,7 @@
 use super::{GateShown, rows, sentences};
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
 };
 
 const WIDTH: usize = 98;

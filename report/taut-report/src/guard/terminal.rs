@@ -5,7 +5,7 @@ use taut_replay::{Judgement, Run};
 use super::{GuardShown, sentences};
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
     words::{count, duration, milliseconds},
 };
 

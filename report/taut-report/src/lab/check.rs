@@ -4,8 +4,8 @@ use taut_lab::{Command, Feasible, Lab};
 
 use crate::{
     Style,
+    console::wrap,
     escape::{Form, escaped},
-    terminal::wrap,
     words::quantity,
 };
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
 };
 
 /// Columns of a sentence.

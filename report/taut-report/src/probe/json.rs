@@ -8,7 +8,7 @@ use serde::Serialize;
 use taut_probe as found;
 
 use super::{headline, sentences};
-use crate::json::{Figures, figures};
+use crate::json_figures::{Figures, figures};
 
 /// What `taut wakeup --format json` prints.
 pub fn probe_json(findings: &found::Findings) -> serde_json::Value {

@@ -6,7 +6,7 @@ use taut_probe::{ExplainedWakeups, Findings, LateWake, Series, Variant};
 use super::{Sweep, VARIANTS_MAX, cpu_name, headline, is_read_back, sentences, shown_cpus, sweeps};
 use crate::{
     Style,
-    terminal::{bar, indent, table, wrap},
+    console::{bar, indent, table, wrap},
     words::{self, count, duration, microseconds, percent},
 };
 

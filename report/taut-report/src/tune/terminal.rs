@@ -6,7 +6,7 @@ use taut_tune::Tuned;
 use super::{rows, sentences};
 use crate::{
     Style,
-    terminal::{indent, table, wrap},
+    console::{indent, table, wrap},
 };
 
 const WIDTH: usize = 98;
