@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use taut_analysis::{Analysis, Analyzer, Config, Sides, Spent, probe_chain};
-use taut_gate::{HopTimes, Trial, Wanted};
+use taut_gate::{HopTimes, Trial, TrialOptions};
 
 /// Hops with less work, by the median, are left out of `messages`: they neither vote for a tail nor slow a message.
 const LEAST_WORK_NS: f64 = 5_000.0;
@@ -32,7 +32,7 @@ fn measure(path: &Path) -> Result<serde_json::Value, Box<dyn std::error::Error>>
     let contents = taut_recording::read(&bytes, &mut |record| analyzer.record(&record))?;
     let damage = contents.damage.iter().map(ToString::to_string).collect();
     let analysis = analyzer.finish(contents.info, contents.ending, damage, length)?;
-    let trial = Trial::of("trial", &analysis, &Wanted::default())?;
+    let trial = Trial::of("trial", &analysis, &TrialOptions::default())?;
     let chain = analysis.chains.iter().find(|chain| chain.name == trial.chain);
     let sides = chain.and_then(|chain| chain.explained.sides.as_ref());
     let us = |of: fn(&Spent) -> u64| sides.map(|sides| times_us(sides, of)).unwrap_or_default();

@@ -22,7 +22,7 @@ def measure(taut: str, root: Path) -> Section:
         late = resident_kib(process.pid)
     print("memory: of the process, done", flush=True)
     simulated = subprocess.run(
-        ["cargo", "run", "--quiet", "--release", "--locked", "-p", "taut-probe", "--example", "days_of_wakes"],
+        ["cargo", "run", "--quiet", "--release", "--locked", "-p", "taut-wakeup", "--example", "days_of_wakes"],
         cwd=root,
         stdout=subprocess.PIPE,
         text=True,
@@ -31,7 +31,7 @@ def measure(taut: str, root: Path) -> Section:
     wakes, before, after = read_days(simulated)
     result = Section(
         "Memory",
-        f"`taut wakeup --interval 100us` of one CPU: resident memory after {FIRST_S} s and after {LAST_S} s. The example `days_of_wakes` of taut-probe: "
+        f"`taut wakeup --interval 100us` of one CPU: resident memory after {FIRST_S} s and after {LAST_S} s. The example `days_of_wakes` of taut-wakeup: "
         f"{spaced(wakes)} wakes of a simulated clock through the same collector, resident memory after the first hundredth and at the end.",
     )
     rows = [

@@ -4,8 +4,8 @@
 //! `fuzz/run` has libFuzzer call them with what it thinks up; `tests/corpus.rs` calls them with what it found worth keeping.
 //! SECURITY.md lists them, with who writes those bytes.
 
+mod devices;
 mod imports;
-mod machine;
 mod recordings;
 mod servers;
 mod sessions;
@@ -45,10 +45,10 @@ pub const READERS: &[Reader] = &[
     reader("import_ctf", 8192, imports::ctf),
     reader("import_mjlib", 8192, imports::mjlib),
     reader("import_text", 4096, imports::text),
-    reader("kernel_events", 8192, machine::kernel_events),
-    reader("symbol_tables", 16_384, machine::symbol_tables),
-    reader("bus_lines", 4096, machine::bus_lines),
-    reader("servo_frames", 2048, machine::servo_frames),
+    reader("kernel_events", 8192, devices::kernel_events),
+    reader("symbol_tables", 16_384, devices::symbol_tables),
+    reader("bus_lines", 4096, devices::bus_lines),
+    reader("servo_frames", 2048, devices::servo_frames),
     reader("metrics_request", 8192, servers::metrics_request),
     reader("viewer_messages", 4096, servers::viewer_messages),
     reader("settings_file", 8192, texts::settings),

@@ -5,7 +5,7 @@ use std::{fs::File, io::Cursor, ops::ControlFlow};
 
 use taut_analysis::{Analyzer, Config};
 use taut_recording::{
-    Record, Tail, channel_numbers, log::Log, read, recover, ros2msg::Schema, telemetry::StructLayout,
+    GrowingRecording, Record, channel_numbers, log::Log, read, recover, ros2msg::Schema, telemetry::StructLayout,
 };
 use taut_report::{Asked, Named, Style};
 
@@ -82,7 +82,8 @@ pub fn followed(bytes: &[u8]) {
     for whole in [bytes, &grown] {
         let path = file("followed.mcap");
         std::fs::write(&path, halves(whole).0).expect("the folder is ours");
-        let mut tail = Tail::new(File::open(&path).expect("it was written"), u64::from(bytes.len() as u32 % 2));
+        let mut tail =
+            GrowingRecording::new(File::open(&path).expect("it was written"), u64::from(bytes.len() as u32 % 2));
         let mut after = 0;
         for part in [halves(whole).0, whole] {
             std::fs::write(&path, part).expect("the file is ours");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use taut_bus::budget::Budget;
+use taut_bus::budget::CycleBudget;
 use taut_lab::Lab;
 use taut_recording::printable;
 use taut_report::{Style, fleet::Answer};
@@ -51,7 +51,7 @@ pub fn lab_manifest(bytes: &[u8]) {
 
 /// A cycle budget's TOML, and the forecast of what is accepted.
 pub fn budget(bytes: &[u8]) {
-    one_line(Budget::parse(&String::from_utf8_lossy(bytes), &[]));
+    one_line(CycleBudget::parse(&String::from_utf8_lossy(bytes), &[]));
 }
 
 /// A guard's TOML.

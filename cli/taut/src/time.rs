@@ -13,7 +13,7 @@ pub fn length(text: &str) -> Result<Duration, String> {
 
 /// A moment after some start, or a length that may be 0.
 pub fn moment(text: &str) -> Result<Duration, String> {
-    taut_probe::duration(text).filter(|time| *time <= MOST).ok_or_else(|| format!("give a time, {HINT}"))
+    taut_wakeup::duration(text).filter(|time| *time <= MOST).ok_or_else(|| format!("give a time, {HINT}"))
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use crate::{
     error::Error,
     explain, figures,
     histograms::Histograms,
-    line::{self, Line},
+    line::{self, ChainLine},
     loops,
     messages::Messages,
     names::Names,
     notes,
-    options::{Config, Wanted},
+    options::{Config, ExplainOptions},
     result::{Analysis, Chain, Totals, Trips},
     rows::{self, RowSink},
     signals::{self, Signal},
@@ -243,12 +243,12 @@ fn trips(linked: &Linked, context: &Context<'_>) -> Option<Trips> {
 #[expect(clippy::too_many_arguments, reason = "what is looked at, what is looked with, and where it goes")]
 fn explain_all<'a>(
     chains: &mut [Chain],
-    lines: &[Line],
+    lines: &[ChainLine],
     own_spans: &'a [Option<Spans>],
     messages: &Messages,
     context: &Context<'_>,
     walker: &mut Walker<'a>,
-    wanted: &Wanted,
+    wanted: &ExplainOptions,
     mut sink: Option<&mut dyn RowSink>,
 ) -> Result<(), Error> {
     let probes: Vec<i32> = chains
@@ -293,14 +293,14 @@ fn explain_all<'a>(
 }
 
 /// What threads are busy with, for a chain that kernel events alone show: with its own messages.
-fn spans_of(line: &Line, messages: &Messages) -> Option<Spans> {
+fn spans_of(line: &ChainLine, messages: &Messages) -> Option<Spans> {
     line.kind?;
     let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
     Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())))
 }
 
 /// Processes that stamped a line's messages.
-fn processes_of(line: &Line, messages: &Messages, objects: &Objects) -> Vec<i32> {
+fn processes_of(line: &ChainLine, messages: &Messages, objects: &Objects) -> Vec<i32> {
     let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
     let mut tids: Vec<i32> = of_line.flat_map(|(_, passes)| passes).map(|pass| pass.thread).collect();
     tids.sort_unstable();

@@ -17,10 +17,10 @@ use crate::{
     hypotheses,
     kind::Kind,
     ledger::{self, Ledger},
-    line::Line,
+    line::ChainLine,
     messages::{Message, Messages},
     modes,
-    options::{Above, Wanted},
+    options::{Above, ExplainOptions},
     passage::Passage,
     queues::Queues,
     recommendations,
@@ -40,10 +40,10 @@ const LEARNED_FROM: usize = 200;
 pub(crate) fn explain(
     chain: &mut Chain,
     messages: &Messages,
-    line: &Line,
+    line: &ChainLine,
     context: &Context<'_>,
     walker: &mut Walker<'_>,
-    wanted: &Wanted,
+    wanted: &ExplainOptions,
     strangers: &[i32],
     sink: Option<&mut dyn RowSink>,
 ) -> Vec<Error> {
@@ -168,7 +168,7 @@ fn some(all: &[(&Message, &[Pass])], columns: &HashMap<PointId, usize>) -> Vec<P
 
 /// Pieces of the rows whose path may be shown, where a message waited behind others.
 struct Kept<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a ExplainOptions,
     rows: usize,
     pieces: HashMap<usize, Vec<(u16, Piece)>>,
     /// (total, row) of the worst so far that nobody named, the least of them first.
@@ -176,7 +176,7 @@ struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    fn new(wanted: &'a Wanted) -> Kept<'a> {
+    fn new(wanted: &'a ExplainOptions) -> Kept<'a> {
         Kept { wanted, rows: 0, pieces: HashMap::default(), worst: BinaryHeap::new() }
     }
 
@@ -207,7 +207,7 @@ struct Selection {
 }
 
 /// Those that the user names; else those that missed the deadline, all of them; else the tail.
-fn select(chain: &Chain, ledger: &Ledger, wanted: &Wanted) -> Selection {
+fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
     let mut sorted: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
     sorted.sort_unstable();
     match wanted.above {
@@ -241,7 +241,7 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &Wanted) -> Selection {
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
     let groups = ledger.groups(|kind| (kind.cause, kind.detail));
-    let line = |line: &ledger::Line<(Cause, u32)>| CauseShare {
+    let line = |line: &ledger::LedgerLine<(Cause, u32)>| CauseShare {
         messages: line.messages,
         cause: line.group.0,
         detail: walker.names.text(line.group.1).to_owned(),
@@ -255,7 +255,7 @@ fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
 /// The same by cause alone: shares are those of its details together.
 fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
     let details = ledger.groups(|kind| (kind.cause, kind.detail));
-    let line = |line: &ledger::Line<Cause>| CauseShare {
+    let line = |line: &ledger::LedgerLine<Cause>| CauseShare {
         cause: line.group,
         detail: String::new(),
         tail_share: details.lines.iter().filter(|d| d.group.0 == line.group).map(|d| details.share(d)).sum(),
@@ -328,12 +328,12 @@ fn parties(kind: &Kind, walker: &Walker<'_>, time_ns: u64) -> Vec<(&'static str,
     parties
 }
 
-fn is_asked(wanted: &Wanted, id: u64, total_ns: u64) -> bool {
+fn is_asked(wanted: &ExplainOptions, id: u64, total_ns: u64) -> bool {
     wanted.messages.contains(&id) || wanted.from_ns.is_some_and(|from_ns| total_ns >= from_ns)
 }
 
 /// Rows whose path is shown: the worst, worst first, then those asked for.
-fn chosen(ledger: &Ledger, wanted: &Wanted) -> Vec<usize> {
+fn chosen(ledger: &Ledger, wanted: &ExplainOptions) -> Vec<usize> {
     let mut by_total: Vec<usize> = (0..ledger.rows.len()).collect();
     by_total.sort_by_key(|at| (std::cmp::Reverse(ledger.rows[*at].total_ns), *at));
     by_total.truncate(wanted.worst);

@@ -6,7 +6,7 @@ use taut_stats::{Distribution, histogram, percentile_curve};
 
 use crate::{
     context::Context,
-    line::Line,
+    line::ChainLine,
     messages::{Message, Messages},
     outcomes::{Account, Fates},
     result::{Bin, Branch, Chain, Delay, Gap, Hop, Point, Startup},
@@ -30,7 +30,7 @@ struct Table<'a> {
 const INVERSION_NS: u64 = 1_000;
 
 impl<'a> Table<'a> {
-    fn of(messages: &'a Messages, line: &Line) -> Table<'a> {
+    fn of(messages: &'a Messages, line: &ChainLine) -> Table<'a> {
         let columns = line.points.len();
         let rows = line.messages(messages);
         let column = line.columns();
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
 }
 
 /// All figures of one chain.
-pub(crate) fn chain(messages: &Messages, line: &Line, context: &Context<'_>) -> Chain {
+pub(crate) fn chain(messages: &Messages, line: &ChainLine, context: &Context<'_>) -> Chain {
     let table = Table::of(messages, line);
     let n = table.rows.len();
     let last = table.columns - 1;
@@ -124,7 +124,7 @@ fn delay(in_time_order: &[u64]) -> Delay {
     }
 }
 
-fn hops(table: &Table<'_>, line: &Line, context: &Context<'_>, warm: usize, way: &Distribution) -> Vec<Hop> {
+fn hops(table: &Table<'_>, line: &ChainLine, context: &Context<'_>, warm: usize, way: &Distribution) -> Vec<Hop> {
     let n = table.rows.len();
     // Each hop sorts its own delays: the machine's cores may share that work.
     let delays: Vec<Delay> = std::thread::scope(|scope| {
@@ -173,7 +173,7 @@ fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribut
 }
 
 /// For each hop, whether most messages change threads on it.
-fn crossings(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<bool> {
+fn crossings(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<bool> {
     let mut balance = vec![0i64; table.columns - 1];
     let column = line.columns();
     let is_unknown = |tid: i32| context.objects.is_invented(tid);
@@ -191,7 +191,7 @@ fn crossings(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<bool>
 }
 
 /// The points of a line, and nothing else of it: for one that is no chain.
-pub(crate) fn points_of(messages: &Messages, line: &Line, context: &Context<'_>) -> Vec<Point> {
+pub(crate) fn points_of(messages: &Messages, line: &ChainLine, context: &Context<'_>) -> Vec<Point> {
     points(&Table::of(messages, line), line, context)
 }
 
@@ -200,7 +200,7 @@ const GAPS_MOST: usize = 20;
 /// Periods above this multiple of their median, as a fraction, are gaps.
 const GAP: (u64, u64) = (3, 2);
 
-fn points(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<Point> {
+fn points(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<Point> {
     let mut threads: HashMap<PointId, HashMap<i32, u64>> = HashMap::default();
     for stamp in table.rows.iter().flat_map(|(_, passes)| passes.iter()) {
         *threads.entry(stamp.point).or_default().entry(stamp.thread).or_default() += 1;
@@ -255,7 +255,7 @@ fn thread_names(counts: Option<&HashMap<i32, u64>>, context: &Context<'_>) -> Ve
     names.into_iter().map(|(_, name)| name).filter(|name| !name.is_empty()).collect()
 }
 
-fn branches(table: &Table<'_>, line: &Line, context: &Context<'_>) -> Vec<Branch> {
+fn branches(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<Branch> {
     // By point: after which point of the line, `None` for the start, and how often.
     let mut seen: HashMap<PointId, HashMap<Option<PointId>, u64>> = HashMap::default();
     for (_, passes) in &table.rows {

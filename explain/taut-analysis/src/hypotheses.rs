@@ -3,7 +3,7 @@
 use taut_stats::Distribution;
 
 use crate::{
-    Cause, Chain, Contribution, Error, Explained, Hypothesis, Wanted,
+    Cause, Chain, Contribution, Error, ExplainOptions, Explained, Hypothesis,
     factor::{self, Factor},
     kind::Kind,
     ledger::Ledger,
@@ -25,7 +25,7 @@ pub(crate) fn judge(
     ledger: &Ledger,
     replay: Option<&Replay>,
     walker: &Walker<'_>,
-    wanted: &Wanted,
+    wanted: &ExplainOptions,
 ) -> Vec<Error> {
     let mut factors = unasked(explained, walker);
     let mut refused = Vec::new();

@@ -98,7 +98,7 @@ impl Ledger {
             *typical.entry(*group).or_default() += ns;
         }
         let mut groups = Groups { lines: Vec::new(), excess: Vec::new() };
-        let mut lines: HashMap<G, Line<G>> = HashMap::default();
+        let mut lines: HashMap<G, LedgerLine<G>> = HashMap::default();
         for at in rows {
             // In order: sums of floats depend on theirs, and two reports of one recording are equal.
             let of_row = self.rows[*at].amounts.iter();
@@ -110,8 +110,13 @@ impl Ledger {
                 let ns: u64 = amounts.iter().map(|(_, ns)| ns).sum();
                 let beyond = (ns as f64 - typical[&group]).max(0.0);
                 let typical_ns = typical[&group] as u64;
-                let line =
-                    lines.entry(group).or_insert(Line { group, time_ns: 0, excess_ns: 0.0, typical_ns, messages: 0 });
+                let line = lines.entry(group).or_insert(LedgerLine {
+                    group,
+                    time_ns: 0,
+                    excess_ns: 0.0,
+                    typical_ns,
+                    messages: 0,
+                });
                 line.time_ns += ns;
                 line.messages += u64::from(ns > 0);
                 line.excess_ns += beyond;
@@ -128,13 +133,13 @@ impl Ledger {
 /// The tail's time by group.
 pub(crate) struct Groups<G> {
     /// Most excess first.
-    pub lines: Vec<Line<G>>,
+    pub lines: Vec<LedgerLine<G>>,
     /// Of each tail message: the sum of its groups' excess.
     pub excess: Vec<f64>,
 }
 
 /// One group.
-pub(crate) struct Line<G> {
+pub(crate) struct LedgerLine<G> {
     pub group: G,
     pub time_ns: u64,
     /// By how much the tail's messages exceed the typical one, none counted negative.
@@ -146,7 +151,7 @@ pub(crate) struct Line<G> {
 
 impl<G> Groups<G> {
     /// The line's share of all excess.
-    pub fn share(&self, line: &Line<G>) -> f64 {
+    pub fn share(&self, line: &LedgerLine<G>) -> f64 {
         let total: f64 = self.lines.iter().map(|l| l.excess_ns).sum();
         if total > 0.0 { line.excess_ns / total } else { 0.0 }
     }

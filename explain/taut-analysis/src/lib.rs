@@ -49,7 +49,7 @@ pub use error::Error;
 pub use explained::*;
 pub use histograms::{Histogram, Quantile};
 pub use loop_types::{Loop, LoopFound, WakingThread};
-pub use options::{Above, Config, DeclaredChain, Wanted};
+pub use options::{Above, Config, DeclaredChain, ExplainOptions};
 pub use result::*;
 pub use rows::{CauseRow, HopRow, MessageRow, Row, RowSink, StateRow};
 pub use signals::{Signal, Tracking};

@@ -14,7 +14,7 @@ use crate::{
 const SUPPORT: f64 = 0.1;
 
 /// The main line of a chain, and what lies beside it.
-pub(crate) struct Line {
+pub(crate) struct ChainLine {
     pub name: String,
     pub declared: bool,
     /// What the source of its points says it is; `None` of messages that the program itself numbers.
@@ -26,7 +26,7 @@ pub(crate) struct Line {
     pub family: HashSet<PointId>,
 }
 
-impl Line {
+impl ChainLine {
     /// The chain's messages with their stamps, in order of start.
     pub fn messages<'a>(&self, messages: &'a Messages) -> Vec<(&'a Message, &'a [Pass])> {
         let mut of_chain: Vec<_> =
@@ -43,9 +43,9 @@ impl Line {
 
 /// Chains, and points that are of none.
 pub(crate) struct Lines {
-    pub chains: Vec<Line>,
+    pub chains: Vec<ChainLine>,
     /// Lines of one point each.
-    pub alone: Vec<Line>,
+    pub alone: Vec<ChainLine>,
 }
 
 /// How many messages took one path, and how many of them were applied.
@@ -71,20 +71,21 @@ pub(crate) fn find(messages: &Messages, routes: &[Route], config: &Config, conte
     }
     for route in routes {
         let family: HashSet<PointId> = route.points.iter().copied().collect();
-        if lines.iter().all(|line: &Line| line.family.is_disjoint(&family)) {
+        if lines.iter().all(|line: &ChainLine| line.family.is_disjoint(&family)) {
             let (name, points, kind) = (route.name.clone(), route.points.clone(), Some(route.kind));
-            lines.push(Line { name, declared: false, kind, deadline_ns: None, points, family });
+            lines.push(ChainLine { name, declared: false, kind, deadline_ns: None, points, family });
         }
     }
     for chain in &config.followed {
         lines.extend(followed(chain, &lines, &families, context));
     }
     for family in families {
-        if lines.iter().any(|line: &Line| !line.family.is_disjoint(&family)) {
+        if lines.iter().any(|line: &ChainLine| !line.family.is_disjoint(&family)) {
             continue;
         }
         let points = main_line(&paths, &family);
-        let line = |name| Line { name, declared: false, kind: None, deadline_ns: None, points: points.clone(), family };
+        let line =
+            |name| ChainLine { name, declared: false, kind: None, deadline_ns: None, points: points.clone(), family };
         match points.as_slice() {
             [first, .., last] => {
                 // Who is stamped at one point only goes from the moment that is due to this point.
@@ -102,7 +103,7 @@ fn declared(
     chain: &DeclaredChain,
     known: &HashMap<&str, Vec<PointId>>,
     families: &[HashSet<PointId>],
-) -> Result<Line, Error> {
+) -> Result<ChainLine, Error> {
     let ids = |point: &String| {
         known.get(point.as_str()).ok_or_else(|| Error::UnknownPoint {
             chain: chain.name.clone(),
@@ -120,7 +121,7 @@ fn declared(
     let family = families.iter().filter(|family| points.iter().any(|p| family.contains(p))).flatten().copied();
     let family: HashSet<PointId> = family.collect();
     let due = points.first().map(|first| first.as_due()).filter(|due| family.contains(due));
-    Ok(Line {
+    Ok(ChainLine {
         name: chain.name.clone(),
         declared: true,
         kind: None,
@@ -131,7 +132,12 @@ fn declared(
 }
 
 /// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
-fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<PointId>], context: &Context) -> Option<Line> {
+fn followed(
+    chain: &DeclaredChain,
+    lines: &[ChainLine],
+    families: &[HashSet<PointId>],
+    context: &Context,
+) -> Option<ChainLine> {
     // Several chains may have points of one name: those of one family belong together.
     let in_family = |family: &&HashSet<PointId>| {
         chain.points.iter().all(|point| context.points.iter().any(|(id, name)| name == point && family.contains(&id)))
@@ -148,7 +154,14 @@ fn followed(chain: &DeclaredChain, lines: &[Line], families: &[HashSet<PointId>]
     let family: HashSet<PointId> = mine.flatten().copied().collect();
     let is_free = lines.iter().all(|line| line.family.is_disjoint(&family));
     let (name, deadline_ns) = (chain.name.clone(), chain.deadline_ns);
-    (is_free && !family.is_empty()).then_some(Line { name, declared: false, kind: None, deadline_ns, points, family })
+    (is_free && !family.is_empty()).then_some(ChainLine {
+        name,
+        declared: false,
+        kind: None,
+        deadline_ns,
+        points,
+        family,
+    })
 }
 
 fn hint(point: &str, known: &HashMap<&str, Vec<PointId>>) -> String {

@@ -4,8 +4,8 @@ use taut_points::{Activation, LoopEvidence, PointId, RouteKind, Spans};
 use taut_stats::Distribution;
 
 use crate::{
-    Cause, Chain, Loop, LoopFound, Party, WakingThread, context::Context, explain, figures, line::Line,
-    messages::Messages, options::Wanted, walk::Walker,
+    Cause, Chain, Loop, LoopFound, Party, WakingThread, context::Context, explain, figures, line::ChainLine,
+    messages::Messages, options::ExplainOptions, walk::Walker,
 };
 
 /// The figures of all loops.
@@ -13,12 +13,12 @@ use crate::{
 pub(crate) fn of<'a>(
     loops: &[taut_points::Loop],
     chains: &[Chain],
-    lines: &[Line],
+    lines: &[ChainLine],
     own_spans: &'a [Option<Spans>],
     messages: &Messages,
     context: &Context<'_>,
     walker: &mut Walker<'a>,
-    wanted: &Wanted,
+    wanted: &ExplainOptions,
 ) -> Vec<Loop> {
     let mut all = Vec::new();
     for (at, found) in loops.iter().enumerate() {
@@ -109,7 +109,7 @@ fn distribution(in_time_order: &[u64]) -> Distribution {
 /// What the latest starts waited for: the tail of release to start alone, whatever the activations took afterwards.
 fn late_starts<'a>(
     of: &mut Loop,
-    line: &Line,
+    line: &ChainLine,
     spans: &'a Spans,
     messages: &Messages,
     context: &Context<'_>,
@@ -119,7 +119,7 @@ fn late_starts<'a>(
     if of.release_latency.n == 0 || !points.first().is_some_and(|first| first.is_due()) {
         return;
     }
-    let starts = Line {
+    let starts = ChainLine {
         name: line.name.clone(),
         declared: false,
         kind: line.kind,
@@ -129,7 +129,7 @@ fn late_starts<'a>(
     };
     let mut chain = figures::chain(messages, &starts, context);
     let all_spans = std::mem::replace(&mut walker.spans, spans);
-    let wanted = Wanted { worst: 0, ..Wanted::default() };
+    let wanted = ExplainOptions { worst: 0, ..ExplainOptions::default() };
     explain::explain(&mut chain, messages, &starts, context, walker, &wanted, &[], None);
     walker.spans = all_spans;
     let explained = chain.explained;

@@ -4,7 +4,7 @@ use taut_points::architecture;
 use taut_recording::{Ending, Info};
 
 use crate::{
-    line::Line,
+    line::ChainLine,
     messages::Messages,
     result::{Chain, Totals},
 };
@@ -33,7 +33,7 @@ pub(crate) fn of_recording(
     ending: Option<&Ending>,
     totals: &Totals,
     messages: &Messages,
-    lines: &[Line],
+    lines: &[ChainLine],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if totals.lost_stamps > 0 {

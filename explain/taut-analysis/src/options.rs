@@ -12,12 +12,12 @@ pub struct Config {
     /// them.
     pub is_stretch: bool,
     /// What to explain beyond the default.
-    pub explain: Wanted,
+    pub explain: ExplainOptions,
 }
 
 /// What `taut explain` is asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ExplainOptions {
     /// How many of the worst messages come with their path.
     pub worst: usize,
     /// Messages that come with their path besides.
@@ -40,9 +40,9 @@ pub struct Wanted {
     pub only_rows: bool,
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
-        Wanted {
+impl Default for ExplainOptions {
+    fn default() -> ExplainOptions {
+        ExplainOptions {
             worst: 10,
             messages: Vec::new(),
             from_ns: None,

@@ -4,7 +4,7 @@ use foldhash::HashMap;
 use taut_points::{Pass, PointId};
 use taut_stats::Distribution;
 
-use crate::{context::Context, line::Line, messages::Message, result::Outcomes};
+use crate::{context::Context, line::ChainLine, messages::Message, result::Outcomes};
 
 /// A message without an outcome is in flight if it was seen this short before the end of the
 /// recording, or within ten times the slowest typical way through, whichever is longer.
@@ -37,7 +37,7 @@ pub(crate) struct Fates<'a> {
 impl<'a> Fates<'a> {
     pub fn new(
         context: &'a Context<'a>,
-        line: &Line,
+        line: &ChainLine,
         rows: &[(&Message, &[Pass])],
         end_to_end: &Distribution,
         whole_life: &Distribution,

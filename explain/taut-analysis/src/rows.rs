@@ -11,7 +11,7 @@ use taut_timelines::{Objects, ThreadState, Timelines};
 use crate::{
     Cause, Chain, SourceKind,
     context::Context,
-    line::Line,
+    line::ChainLine,
     messages::Message,
     outcomes::{Fate, Fates},
     passage::Passage,
@@ -156,7 +156,7 @@ impl<'a> Teller<'a> {
     pub fn new(
         chain: &'a Chain,
         all: &[(&Message, &[Pass])],
-        line: &Line,
+        line: &ChainLine,
         context: &'a Context<'a>,
         sink: &'a mut dyn RowSink,
     ) -> Teller<'a> {

@@ -10,7 +10,7 @@ use taut_timelines::{Call, SAME_CLOCK_NS, Timeline};
 use crate::{
     Cause, LateStart, Starts, TimePiece,
     context::Context,
-    line::Line,
+    line::ChainLine,
     messages::Messages,
     walk::{Moment, Walker},
 };
@@ -23,7 +23,12 @@ const TIMER_ABSTIME: u64 = 1;
 const LEAST_SHARE: f64 = 0.5;
 
 /// Of a chain of which most messages were due at a moment, or are first stamped after a sleep of the stamping thread until one.
-pub(crate) fn of(line: &Line, messages: &Messages, context: &Context<'_>, walker: &mut Walker<'_>) -> Option<Starts> {
+pub(crate) fn of(
+    line: &ChainLine,
+    messages: &Messages,
+    context: &Context<'_>,
+    walker: &mut Walker<'_>,
+) -> Option<Starts> {
     let first = *line.points.iter().find(|point| !point.is_due())?;
     let mut passes: Vec<(u64, Moment, Option<u64>)> = Vec::new();
     let mut all = 0;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_probe::{CPU_SHIFT, ExplainedWakeups, LateWake, POINTS, Part, ResponsibleParty};
+use taut_wakeup::{CPU_SHIFT, ExplainedWakeups, LateWake, POINTS, Part, ResponsibleParty};
 
 use crate::{Analysis, Cause, Chain, PathPiece};
 
@@ -13,7 +13,7 @@ const CLOCKS_AGREE_NS: u64 = 1_000;
 const SHOWN: usize = 10;
 
 /// A wake later than this is a stall that an ordinary program feels.
-const STALL_NS: u64 = taut_probe::STALL_NS;
+const STALL_NS: u64 = taut_wakeup::STALL_NS;
 
 /// The probe's chain, when the recording has one.
 pub fn probe_chain(analysis: &Analysis) -> Option<&Chain> {
@@ -74,7 +74,7 @@ pub(crate) fn beside(chains: &[Chain]) -> Vec<String> {
 }
 
 /// What the wakes of the probe's chain that were at least `threshold_ns` late were made of. Their paths must have been
-/// asked for: [`crate::Wanted::from_ns`].
+/// asked for: [`crate::ExplainOptions::from_ns`].
 pub fn late_wakeups(analysis: &Analysis, threshold_ns: u64) -> Option<ExplainedWakeups> {
     let chain = probe_chain(analysis)?;
     let mut late: Vec<_> = chain.explained.paths.iter().filter(|p| p.time.total_ns >= threshold_ns).collect();

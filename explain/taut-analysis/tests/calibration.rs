@@ -1,7 +1,7 @@
 //! How often the interval of a prediction holds what a run without the cause has. The truth is known: each scene is simulated
 //! with a lock that is held now and then, and simulated again, with other arrivals, other work and other stalls, without it.
 
-use taut_analysis::Wanted;
+use taut_analysis::ExplainOptions;
 
 mod scene;
 
@@ -41,7 +41,8 @@ fn intervals_of_predictions_hold_the_truth_as_often_as_they_say() {
     for (load, seed) in [0.3, 0.6, 0.8].into_iter().flat_map(|load| (1..=SCENES).map(move |seed| (load, seed))) {
         let (scene, _) = recorded(load, seed, true);
         let (_, truth) = recorded(load, 1000 + seed, false);
-        let wanted = Wanted { worst: 0, without: vec![vec!["lock:0x1010".into()]], ..Wanted::default() };
+        let wanted =
+            ExplainOptions { worst: 0, without: vec![vec!["lock:0x1010".into()]], ..ExplainOptions::default() };
         let explained = &scene.analyse(wanted).chains[0].explained;
         let found = explained.predictions.iter().find(|w| w.without == "lock:0x1010").unwrap();
         for predicted in &found.quantiles {

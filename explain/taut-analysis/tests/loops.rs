@@ -1,6 +1,6 @@
 //! Loops and wake chains of threads that stamp nothing, in small scenes.
 
-use taut_analysis::{Analysis, Cause, LoopFound, SourceKind, Wanted};
+use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, SourceKind};
 use taut_recording::{KernelEvent, Lost, LostWhat};
 
 mod scene;
@@ -63,7 +63,7 @@ fn periodic(scene: &mut Scene, periods: u64, late: &[(u64, u64)]) {
 }
 
 fn analyse(scene: &Scene) -> Analysis {
-    scene.analyse(Wanted { worst: 0, ..Wanted::default() })
+    scene.analyse(ExplainOptions { worst: 0, ..ExplainOptions::default() })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Cause, Contribution, MessageRow, Row, RowSink, Wanted};
+use taut_analysis::{Cause, Contribution, ExplainOptions, MessageRow, Row, RowSink};
 use taut_recording::{KernelEvent, Kind, Lost, LostWhat, Sample};
 
 mod scene;
@@ -53,7 +53,7 @@ fn a_message_that_nobody_wants_is_told_and_not_explained() {
     scene.stamp(10, 1100, 2, "a").stamp(10, 1300, 2, "b").stamp(10, 1400, 3, "a").stamp(10, 1500, 3, "b");
     scene.switch(0, 2000, 10, S, 0);
     let mut odd = Odd::default();
-    let analysis = scene.analyse_by_row(Wanted::default(), &mut odd);
+    let analysis = scene.analyse_by_row(ExplainOptions::default(), &mut odd);
     assert_eq!((odd.messages, odd.hops), (vec![1, 2, 3], vec![1, 3]));
     assert_eq!((analysis.chains[0].messages, analysis.chains[0].explained.messages), (3, 2));
 }
@@ -200,7 +200,7 @@ fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
         scene.stamp(10, due + late + 2, id, "a").stamp(10, due + late + 100, id, "b");
     }
     scene.switch(0, 300_000, 10, S, 0);
-    let analysis = scene.analyse(Wanted::default());
+    let analysis = scene.analyse(ExplainOptions::default());
     let (starts, began_ns) = (analysis.chains[0].starts.clone().unwrap(), analysis.totals.start_monotonic_ns);
     assert_eq!((starts.period_ns, starts.missing, starts.lateness.n), (10_000 * US, 1, 19));
     let worst = &starts.worst[0];
@@ -208,7 +208,7 @@ fn a_loop_that_sleeps_until_moments_is_late_from_these_on() {
     assert_eq!((worst.pieces[0].cause, worst.pieces[0].detail.as_str()), (Cause::Wakeup, "by hog/30"));
     // A loop that sleeps for a time has no intended start.
     scene.events.iter_mut().filter(|event| event.2 == KernelEvent::SyscallEnter).for_each(|event| event.5[2] = 0);
-    assert!(scene.analyse(Wanted::default()).chains[0].starts.is_none());
+    assert!(scene.analyse(ExplainOptions::default()).chains[0].starts.is_none());
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn a_thread_that_never_leaves_an_event_is_not_visible() {
     scene.wake(0, 210, 0, IRQ, 11).switch(1, 215, 0, R, 11).switch(1, 300, 30, S, 0);
     scene.wake(0, 310, 0, IRQ, 11).switch(1, 315, 0, R, 11).switch(1, 400, 30, S, 0);
     scene.switch(0, 500, 0, R, 10).exit(0, 505, 10, libc::SYS_read).switch(0, 2000, 10, S, 0);
-    let analysis = scene.analyse(Wanted::default());
+    let analysis = scene.analyse(ExplainOptions::default());
     assert!(analysis.notes.iter().any(|note| note.contains("robot/11")), "{:?}", analysis.notes);
     assert_eq!(scene.path()[2], is(299, Cause::Unknown, ""));
 }
@@ -361,7 +361,7 @@ fn messages_do_not_vanish_with_lost_stamps_or_before_the_recording() {
         scene.stamp(10, at, id, "a").stamp(11, at + 100, id, "b");
     }
     scene.stamps.retain(|(tid, _, id, ..)| *tid == 10 || *id != 20);
-    let outcomes = |scene: &Scene| scene.analyse(Wanted::default()).chains[0].outcomes.clone();
+    let outcomes = |scene: &Scene| scene.analyse(ExplainOptions::default()).chains[0].outcomes.clone();
     let end = |scene: &mut Scene| {
         scene.stamp(10, 2_000_000, 99, "other");
     };
@@ -603,8 +603,10 @@ fn whom_the_recording_cannot_see_is_not_cleared() {
     scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b").mark(10, 5, 40, "sdk_lock", Kind::LockNamed, 0x1000);
     assert!(scene.explained().hypotheses.is_empty());
     let asked = vec!["lock:sdk_lock".into()];
-    let hypotheses =
-        scene.analyse(Wanted { hypotheses: asked, ..Wanted::default() }).chains[0].explained.hypotheses.clone();
+    let hypotheses = scene.analyse(ExplainOptions { hypotheses: asked, ..ExplainOptions::default() }).chains[0]
+        .explained
+        .hypotheses
+        .clone();
     assert!(hypotheses[0].sentence.starts_with("lock:sdk_lock cannot be judged"), "{}", hypotheses[0].sentence);
     let mut seen = futex_wait(WAIT);
     seen.mark(11, 10, 40, "innocent", Kind::LockNamed, 0x9000);
@@ -615,11 +617,11 @@ fn whom_the_recording_cannot_see_is_not_cleared() {
 #[test]
 fn factors_and_messages_that_are_not_there_are_reported() {
     let refused = |wanted| alone().try_analyse(wanted, &mut |_: Row<'_>| {}).unwrap_err().to_string();
-    let factor = |word: &str| refused(Wanted { hypotheses: vec![word.into()], ..Wanted::default() });
+    let factor = |word: &str| refused(ExplainOptions { hypotheses: vec![word.into()], ..ExplainOptions::default() });
     assert_eq!(factor("lock:sdk"), "\"lock:sdk\" is unknown; registered locks: none");
     assert!(factor("gremlins").contains("say cpu, syscall"));
     assert!(factor("hop:nowhere").ends_with("hops: a → b"));
-    let message = refused(Wanted { messages: vec![77], ..Wanted::default() });
+    let message = refused(ExplainOptions { messages: vec![77], ..ExplainOptions::default() });
     assert!(message.starts_with("message 77 passed no chain"), "{message}");
 }
 
@@ -664,7 +666,7 @@ proptest! {
     #[test]
     fn pieces_partition_every_message(scene in any_scene()) {
         let without = vec![vec!["gil".to_owned()]];
-        let analysis = scene.analyse(Wanted { all: true, without, ..Wanted::default() });
+        let analysis = scene.analyse(ExplainOptions { all: true, without, ..ExplainOptions::default() });
         for chain in &analysis.chains {
             // What is not there cannot be taken away: the replay gives what was recorded.
             for predicted in chain.explained.predictions.iter().filter(|w| w.without == "gil") {
@@ -693,7 +695,7 @@ proptest! {
         // Of the hop at hand: up to where its causes were told, and its end.
         let mut told = (0, 0);
         let mut state_ends: HashMap<i32, u64> = HashMap::new();
-        let analysis = scene.analyse_by_row(Wanted::default(), &mut |row: Row<'_>| {
+        let analysis = scene.analyse_by_row(ExplainOptions::default(), &mut |row: Row<'_>| {
             let is_right = match row {
                 Row::Message(message) => {
                     let nth = messages.entry(message.chain.to_owned()).or_insert(0);
@@ -728,7 +730,7 @@ proptest! {
 
 /// (total, machine, work) of the only message, hop by hop, in µs.
 fn sides(scene: &Scene) -> Vec<(u64, u64, u64)> {
-    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { sides: true, ..ExplainOptions::default() });
     let sides = analysis.chains[0].explained.sides.clone().unwrap();
     assert_eq!((sides.spent.len(), sides.start_ns.len()), (sides.hops, 1));
     let shares: u64 = sides.shares.iter().map(|share| share.time_ns).sum();
@@ -779,7 +781,7 @@ fn a_queue_behind_what_the_machine_took_is_the_machines_as_far_as_that_goes() {
     scene.switch(1, 300, 11, R, 30).switch(1, 600, 30, R, 11);
     scene.stamp(11, 710, 2, "taken").stamp(11, 900, 2, "done");
     scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
-    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { sides: true, ..ExplainOptions::default() });
     let sides = analysis.chains[0].explained.sides.clone().unwrap();
     let of = |message: usize, hop: usize| sides.spent[2 * message + hop];
     assert_eq!((of(0, 1).total_ns, of(0, 1).machine_ns), (590 * US, 300 * US));
@@ -801,7 +803,7 @@ fn a_start_up_that_is_set_apart_has_its_sides_too() {
         scene.stamp(10, at + took, id, "b");
     }
     scene.switch(0, 3_000_000, 10, S, 0);
-    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { sides: true, ..ExplainOptions::default() });
     let sides = analysis.chains[0].explained.sides.clone().unwrap();
     let of = |s: &taut_analysis::Spent| (s.total_ns / US, s.machine_ns / US, s.work_ns / US);
     assert_eq!(sides.startup.iter().map(of).collect::<Vec<_>>(), [(10_000, 5_000, 5_000)]);
@@ -813,7 +815,7 @@ fn a_start_up_that_is_set_apart_has_its_sides_too() {
 fn without_kernel_events_all_time_is_the_programs() {
     let mut scene = Scene::new();
     scene.stamp(10, 100, 1, "a").stamp(10, 400, 1, "b").stamp(10, 1000, 1, "c");
-    let analysis = scene.analyse(Wanted { sides: true, ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { sides: true, ..ExplainOptions::default() });
     let sides = analysis.chains[0].explained.sides.clone().unwrap();
     assert!(sides.is_blind && sides.unknown_ns == 900 * US);
     assert_eq!(sides.spent.iter().map(|s| (s.total_ns / US, s.machine_ns)).collect::<Vec<_>>(), [(300, 0), (600, 0)]);

@@ -1,7 +1,7 @@
 //! Messages that queue: a source that keeps its times and a thread that takes them one by one, simulated with and without
 //! what makes it late. The explanation of the one must find the cause, and predict the other.
 
-use taut_analysis::{Analyzer, Cause, Config, Contribution, Explained, Row, Selected, Wanted};
+use taut_analysis::{Analyzer, Cause, Config, Contribution, ExplainOptions, Explained, Row, Selected};
 use taut_recording::{KernelEvent, Kind, Record, read};
 
 mod scene;
@@ -13,7 +13,7 @@ fn share(explained: &Explained, cause: Cause) -> f64 {
 }
 
 fn predicts(scene: &Scene, without: &str, truth: &[u64], what: &str) {
-    let wanted = Wanted { without: vec![vec![without.into()]], ..Wanted::default() };
+    let wanted = ExplainOptions { without: vec![vec![without.into()]], ..ExplainOptions::default() };
     let explained = scene.analyse(wanted).chains[0].explained.clone();
     let found = explained.predictions.iter().find(|w| w.without == without).unwrap();
     assert!(found.is_replayed);
@@ -58,7 +58,7 @@ fn the_chain_of_messages_is_shown() {
     });
     scene.thread(20, 21, "unused", true);
     let messages = vec![301, 302, 304];
-    let analysis = scene.analyse(Wanted { worst: 0, messages, ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { worst: 0, messages, ..ExplainOptions::default() });
     let paths = &analysis.chains[0].explained.paths;
     let of = |id: u64| paths.iter().find(|p| p.time.id == id).unwrap();
     let lock = |id: u64| of(id).time.pieces.iter().filter(|p| p.cause == Cause::Lock).map(|p| p.ns / US).sum::<u64>();
@@ -129,13 +129,13 @@ fn with_a_deadline_all_that_missed_it_are_explained() {
     let arrivals = periodic(4000, 1000);
     let (scene, latencies) =
         run(&arrivals, |_, now| Service { work: 200, lock_until: held(now), ..Service::default() });
-    let analysis = scene.analyse(Wanted { deadline_ns: Some(2_000_000), ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { deadline_ns: Some(2_000_000), ..ExplainOptions::default() });
     let explained = &analysis.chains[0].explained;
     let missed = latencies.iter().filter(|latency| **latency > 2000).count() as u64;
     assert_eq!((explained.selected, explained.tail_messages), (Selected::Missed, missed));
     assert!(explained.predictions.iter().any(|w| w.without == "lock:0x1010" && w.missed == Some(0)));
     // A deadline that every message meets explains the tail.
-    let analysis = scene.analyse(Wanted { deadline_ns: Some(2_000_000_000), ..Wanted::default() });
+    let analysis = scene.analyse(ExplainOptions { deadline_ns: Some(2_000_000_000), ..ExplainOptions::default() });
     assert!(matches!(analysis.chains[0].explained.selected, Selected::Tail(_)));
 }
 
@@ -187,7 +187,8 @@ fn due_loop(n: u64, work: u64, lock_until: impl Fn(u64) -> u64) -> (Scene, Vec<u
 #[test]
 fn a_loop_is_measured_from_the_moment_at_which_it_was_due() {
     let (scene, latencies) = due_loop(3000, 400, held);
-    let analysis = scene.analyse(Wanted { without: vec![vec!["lock:0x1010".into()]], ..Wanted::default() });
+    let analysis =
+        scene.analyse(ExplainOptions { without: vec![vec!["lock:0x1010".into()]], ..ExplainOptions::default() });
     let chain = &analysis.chains[0];
     assert_eq!(chain.name, "loop.started → loop.done");
     let points: Vec<&str> = chain.points.iter().map(|point| point.name.as_str()).collect();
@@ -210,7 +211,7 @@ fn a_program_that_is_early_is_on_time_and_another_clock_is_none() {
         let (now, due) = (id * 1000, if id == 100 { 1 << 50 } else { id * 1000 + 10 });
         scene.mark(SERVER, now, id, "loop.started", Kind::Stamp, due * US).stamp(SERVER, now + 100, id, "loop.done");
     }
-    let chain = &scene.analyse(Wanted::default()).chains[0];
+    let chain = &scene.analyse(ExplainOptions::default()).chains[0];
     assert_eq!(chain.hops[0].delay.distribution.max_ns, Some(0));
     assert_eq!((chain.messages, chain.end_to_end.distribution.n), (200, 199));
     assert_eq!(chain.end_to_end.distribution.max_ns, Some(100 * US));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Wanted};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, ExplainOptions};
 use taut_recording::{Contents, KernelBatch, Lost, LostWhat, Record};
 
 const RECORDING: &[u8] = include_bytes!("data/mixed.mcap");
@@ -17,7 +17,7 @@ type Piece = (u64, u64, Cause, bool);
 type Paths = HashMap<u64, Vec<Piece>>;
 
 fn analysed(records: impl Iterator<Item = Record>, contents: &Contents) -> Analysis {
-    let explain = Wanted { worst: 0, from_ns: Some(0), ..Wanted::default() };
+    let explain = ExplainOptions { worst: 0, from_ns: Some(0), ..ExplainOptions::default() };
     let mut analyzer = Analyzer::new(Config { explain, ..Config::default() });
     records.for_each(|record| analyzer.record(&record));
     let damage = contents.damage.iter().map(ToString::to_string).collect();

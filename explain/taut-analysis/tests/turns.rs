@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use taut_analysis::{Cause, Explained, Predicted, Wanted};
+use taut_analysis::{Cause, ExplainOptions, Explained, Predicted};
 use taut_recording::KernelEvent;
 
 mod scene;
@@ -152,7 +152,7 @@ fn quantile(values: &[u64], q: f64) -> f64 {
 }
 
 fn explained(scene: &Scene, without: &str) -> Explained {
-    let wanted = Wanted { without: vec![vec![without.into()]], ..Wanted::default() };
+    let wanted = ExplainOptions { without: vec![vec![without.into()]], ..ExplainOptions::default() };
     scene.analyse(wanted).chains[0].explained.clone()
 }
 

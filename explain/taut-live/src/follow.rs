@@ -13,7 +13,7 @@ use std::{
 
 use taut_analysis::DeclaredChain;
 use taut_clock::{monotonic_ns, realtime_ns};
-use taut_recording::Tail;
+use taut_recording::GrowingRecording;
 
 use crate::{Guard, State, keep::Keeping, turn::Turner};
 
@@ -131,7 +131,7 @@ impl Drop for Sentinel<'_> {
 
 struct Thread<'a> {
     following: Following,
-    tail: Tail,
+    tail: GrowingRecording,
     file: File,
     turner: Turner,
     state: &'a Mutex<State>,
@@ -149,7 +149,7 @@ impl<'a> Thread<'a> {
         Thread {
             turner: Turner::new(following.chains.clone(), following.has_tail),
             following,
-            tail: Tail::new(tail, since_ns),
+            tail: GrowingRecording::new(tail, since_ns),
             file,
             state,
             opened_ns: monotonic_ns(),

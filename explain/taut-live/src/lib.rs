@@ -15,6 +15,6 @@ mod window;
 
 pub use follow::{Follower, Following, follow};
 pub use spread::{BUCKETS, Spread};
-pub use state::{Chain, Figures, Guard, Hop, Lost, State, Thread};
+pub use state::{Chain, Guard, Hop, LiveFigures, Lost, State, Thread};
 pub use taut_capture::give_way;
 pub use turn::Turner;

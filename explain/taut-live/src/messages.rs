@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row, RowSink};
 
-use crate::state::{Figures, Hop};
+use crate::state::{Hop, LiveFigures};
 
 /// Messages that were counted, by identity, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
 /// chain they are of, so a chain that is found anew counts nobody twice.
@@ -88,11 +88,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The figures of a chain with these points.
-    pub fn figures(&mut self, chain: &str, points: &[String], deadline_ns: Option<u64>) -> Figures {
+    pub fn figures(&mut self, chain: &str, points: &[String], deadline_ns: Option<u64>) -> LiveFigures {
         self.close();
-        let Some(at) = self.chains.remove(chain) else { return Figures::default() };
+        let Some(at) = self.chains.remove(chain) else { return LiveFigures::default() };
         let rowed = std::mem::take(&mut self.rowed[at]);
-        let mut figures = Figures { outcomes: rowed.outcomes, partial: rowed.partial, ..Figures::default() };
+        let mut figures = LiveFigures { outcomes: rowed.outcomes, partial: rowed.partial, ..LiveFigures::default() };
         rowed.way.iter().for_each(|ns| figures.way.record(*ns));
         figures.missed =
             rowed.way.iter().filter(|ns| deadline_ns.is_some_and(|deadline| **ns > deadline)).count() as u64;

@@ -13,7 +13,7 @@ use crate::Spread;
 /// Turns of which [`Chain::recent`] and [`Thread::recent`] tell reach back so far.
 pub const RECENT_NS: u64 = 10_000_000_000;
 
-/// Everything. Counts and [`Figures`] called total only ever grow.
+/// Everything. Counts and [`LiveFigures`] called total only ever grow.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// What is recorded where; `None` until the file says so.
@@ -94,17 +94,17 @@ pub struct Chain {
     /// As declared.
     pub deadline_ns: Option<u64>,
     /// Since the start.
-    pub total: Figures,
+    pub total: LiveFigures,
     /// Turn by turn, of the last seconds: when it ended, how long it was, what it brought.
-    pub recent: VecDeque<(u64, u64, Figures)>,
+    pub recent: VecDeque<(u64, u64, LiveFigures)>,
     /// Causes of the tail of the last turn's messages.
     pub explained: Explained,
 }
 
 impl Chain {
     /// The last seconds' turns as one, and how long they were together.
-    pub fn recently(&self) -> (Figures, u64) {
-        let mut sum = Figures::default();
+    pub fn recently(&self) -> (LiveFigures, u64) {
+        let mut sum = LiveFigures::default();
         self.recent.iter().for_each(|(_, _, figures)| sum.add(figures));
         (sum, self.recent.iter().map(|(_, span_ns, _)| span_ns).sum())
     }
@@ -112,7 +112,7 @@ impl Chain {
 
 /// What messages of a chain came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct LiveFigures {
     /// From the first to the last point.
     pub way: Spread,
     /// Messages over the deadline.
@@ -134,9 +134,9 @@ pub struct Hop {
     pub causes: BTreeMap<Cause, Spread>,
 }
 
-impl Figures {
+impl LiveFigures {
     /// Takes another's.
-    pub fn add(&mut self, other: &Figures) {
+    pub fn add(&mut self, other: &LiveFigures) {
         self.way.add(&other.way);
         self.missed += other.missed;
         self.partial += other.partial;

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use taut_analysis::{Analyzer, Config, DeclaredChain, Explained, Wanted};
+use taut_analysis::{Analyzer, Config, DeclaredChain, ExplainOptions, Explained};
 use taut_recording::{Info, Record, Tier};
 
 use crate::{
     keep::Keeping,
     messages::{Counted, Rows, Threads},
-    state::{Chain, Figures, RECENT_NS, State, Thread},
+    state::{Chain, LiveFigures, RECENT_NS, State, Thread},
     window::Window,
 };
 
@@ -98,7 +98,7 @@ impl Turner {
     }
 
     fn analyse(&mut self, info: &Info, since_ns: u64, until_ns: u64) -> (Vec<Turned>, Threads) {
-        let explain = Wanted { worst: 0, only_rows: !self.has_tail, ..Wanted::default() };
+        let explain = ExplainOptions { worst: 0, only_rows: !self.has_tail, ..ExplainOptions::default() };
         let followed = self.followed.clone();
         let mut analyzer = Analyzer::new(Config { followed, is_stretch: true, explain, ..Config::default() });
         self.window.feed(&mut analyzer);
@@ -147,14 +147,14 @@ impl Turner {
 struct Turned {
     chain: taut_analysis::Chain,
     points: Vec<String>,
-    figures: Figures,
+    figures: LiveFigures,
 }
 
 fn take_chains(state: &mut State, turned: Vec<Turned>, span_ns: u64) {
     let until_ns = state.until_ns;
     // Who was silent was so for as long as the others spoke.
     for silent in state.chains.iter_mut().filter(|known| turned.iter().all(|turned| turned.chain.name != known.name)) {
-        silent.recent.push_back((until_ns, span_ns, Figures::default()));
+        silent.recent.push_back((until_ns, span_ns, LiveFigures::default()));
         silent.explained = Explained::default();
     }
     for Turned { chain, points, figures } in turned {

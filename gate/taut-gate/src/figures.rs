@@ -78,7 +78,7 @@ impl Statistic {
 
 /// The figures of one trial's messages; times in nanoseconds. `None` where the trial is too short to carry the figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct TrialFigures {
     /// As the statistic's.
     pub p50: Option<f64>,
     /// As the statistic's.
@@ -99,15 +99,15 @@ pub struct Figures {
     pub slow: Option<f64>,
 }
 
-impl Figures {
+impl TrialFigures {
     /// Of messages in order of time.
-    pub fn of(in_time_order: &[u64]) -> Figures {
+    pub fn of(in_time_order: &[u64]) -> TrialFigures {
         let mut sorted = in_time_order.to_vec();
         sorted.sort_unstable();
         let quantiles = Distribution::of(in_time_order, &sorted);
         let number = |ns: Option<u64>| ns.map(|ns| ns as f64);
         let median = rank(&sorted, 0.5).filter(|_| sorted.len() >= MEDIAN_MIN);
-        Figures {
+        TrialFigures {
             p50: number(median),
             p90: number(quantiles.p90_ns),
             p95: number(quantiles.p95_ns),
@@ -148,13 +148,13 @@ fn mean_of_slowest(sorted: &[u64], one_in: usize) -> Option<f64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// All of it.
-    pub total: Figures,
+    pub total: TrialFigures,
     /// Less what the machine did.
-    pub own: Figures,
+    pub own: TrialFigures,
     /// Of its own: on a CPU.
-    pub work: Figures,
+    pub work: TrialFigures,
     /// What the machine did.
-    pub machine: Figures,
+    pub machine: TrialFigures,
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
         let usual: Vec<u64> = (0..2000).map(|i| 100_000 + i * 7919 % 1009).collect();
         let mut tailed = usual.clone();
         tailed.iter_mut().step_by(200).for_each(|ns| *ns *= 5);
-        let (usual, tailed) = (Figures::of(&usual), Figures::of(&tailed));
+        let (usual, tailed) = (TrialFigures::of(&usual), TrialFigures::of(&tailed));
         assert!((tailed.p50.unwrap() / usual.p50.unwrap() - 1.0).abs() < 1e-3);
         assert!(tailed.tail1.unwrap() / usual.tail1.unwrap() > 2.5);
         assert_eq!((usual.slow, tailed.slow), (Some(0.0), Some(0.005)));
@@ -174,20 +174,20 @@ mod tests {
 
     #[test]
     fn a_short_trial_carries_no_tail() {
-        let short = Figures::of(&(0..150).map(|i| 1000 + i * 37 % 150).collect::<Vec<u64>>());
+        let short = TrialFigures::of(&(0..150).map(|i| 1000 + i * 37 % 150).collect::<Vec<u64>>());
         assert!(short.p50.is_some() && short.p99.is_none() && short.tail1.is_none() && short.tail5.is_none());
-        assert_eq!(Figures::of(&[]), Figures::default());
+        assert_eq!(TrialFigures::of(&[]), TrialFigures::default());
     }
 
     #[test]
     fn a_level_that_wanders_once_has_a_median() {
         let wandered: Vec<u64> = (0..100).map(|i| if i < 40 { 50_000 + i } else { 60_000 + i }).collect();
-        assert_eq!(Figures::of(&wandered).p50, Some(60_049.0));
+        assert_eq!(TrialFigures::of(&wandered).p50, Some(60_049.0));
     }
 
     #[test]
     fn jitter_of_a_short_hop_is_not_slow() {
         let hop: Vec<u64> = (0..1000).map(|i| if i % 3 == 0 { 9_000 } else { 2_000 }).collect();
-        assert_eq!(Figures::of(&hop).slow, Some(0.0));
+        assert_eq!(TrialFigures::of(&hop).slow, Some(0.0));
     }
 }

@@ -187,10 +187,11 @@ fn hop_of(name: &str, trials: &[&Trial]) -> Result<usize, Error> {
 mod tests {
     use super::*;
     use crate::Statistic;
-    use crate::{Figures, Times};
+    use crate::{Times, TrialFigures};
 
     fn trials(total_ns: f64, own_ns: f64, n: u32) -> Vec<Trial> {
-        let figures = |ns: f64, at: u32| Figures { p99: Some(ns * (1.0 + f64::from(at) / 1e3)), ..Figures::default() };
+        let figures =
+            |ns: f64, at: u32| TrialFigures { p99: Some(ns * (1.0 + f64::from(at) / 1e3)), ..TrialFigures::default() };
         let way = |at| Times { total: figures(total_ns, at), own: figures(own_ns, at), ..Times::default() };
         (0..n).map(|at| Trial { chain: "arm".into(), name: at.to_string(), way: way(at), ..Trial::default() }).collect()
     }

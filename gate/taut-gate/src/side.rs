@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Figures, Times};
+use crate::{Times, TrialFigures};
 
 /// Which part of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl Side {
         }
     }
 
-    pub(crate) fn of(self, times: &Times) -> &Figures {
+    pub(crate) fn of(self, times: &Times) -> &TrialFigures {
         match self {
             Side::Total => &times.total,
             Side::Own => &times.own,

@@ -5,7 +5,7 @@ use signal_hook::low_level::signal_name;
 use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
 use taut_stats::Bursts;
 
-use crate::{Error, Figures, Limit, LimitFigure, Plot, Side, Times};
+use crate::{Error, Limit, LimitFigure, Plot, Side, Times, TrialFigures};
 
 /// Stamps and kernel events of which a trial may lose this share.
 const LOST_MAX: f64 = 0.001;
@@ -16,7 +16,7 @@ const STALL_NS: u64 = 2_000_000;
 
 /// What is wanted of a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct TrialOptions {
     /// The chain to judge; the one with the most messages if none is named.
     pub chain: Option<String>,
     /// Messages beyond these are counted, as far as they limit the chain.
@@ -25,11 +25,11 @@ pub struct Wanted {
     pub stalled_max: f64,
 }
 
-impl Default for Wanted {
-    fn default() -> Wanted {
+impl Default for TrialOptions {
+    fn default() -> TrialOptions {
         // A machine that stands still for a twentieth of the time makes a fiftieth of the messages slow: more than the tail that is
         // looked for (docs/gate-proof.md).
-        Wanted { chain: None, limits: Vec::new(), stalled_max: 0.05 }
+        TrialOptions { chain: None, limits: Vec::new(), stalled_max: 0.05 }
     }
 }
 
@@ -158,7 +158,7 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     /// How late its wakes were.
-    pub late: Figures,
+    pub late: TrialFigures,
     /// Share of the time in which it waited for a wake that was over 2 ms late.
     pub stalled: f64,
 }
@@ -263,8 +263,8 @@ impl Trial {
         }
     }
 
-    /// The trial that a recording is. The analysis must have been asked for sides (`taut_analysis::Wanted::sides`).
-    pub fn of(name: &str, analysis: &Analysis, wanted: &Wanted) -> Result<Trial, Error> {
+    /// The trial that a recording is. The analysis must have been asked for sides (`taut_analysis::ExplainOptions::sides`).
+    pub fn of(name: &str, analysis: &Analysis, wanted: &TrialOptions) -> Result<Trial, Error> {
         let chain = chosen(name, analysis, wanted)?;
         let nothing = Sides::default();
         let sides = chain.explained.sides.as_ref().unwrap_or(&nothing);
@@ -310,10 +310,10 @@ impl Trial {
             startup: startup(sides, &own, chain.deadline_ns),
             dropped: lost as f64 / ended.max(1) as f64,
             way: Times {
-                total: Figures::of(&total),
-                own: Figures::of(&own),
-                work: Figures::of(&way(|s| s.work_ns)),
-                machine: Figures::of(&way(|s| s.machine_ns)),
+                total: TrialFigures::of(&total),
+                own: TrialFigures::of(&own),
+                work: TrialFigures::of(&way(|s| s.work_ns)),
+                machine: TrialFigures::of(&way(|s| s.machine_ns)),
             },
             hops: (0..chain.hops.len().min(sides.hops)).map(|at| hop(chain, sides, &rows, at)).collect(),
             unknown: sides.unknown_ns as f64 / all_ns.max(1) as f64,
@@ -354,7 +354,7 @@ fn first_s(chain: &Chain) -> f64 {
     chain.series.first().map_or(0.0, |(at, _)| *at as f64 / 1e9)
 }
 
-fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &Wanted) -> Result<&'a Chain, Error> {
+fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &TrialOptions) -> Result<&'a Chain, Error> {
     let mut chains = chains(analysis);
     match &wanted.chain {
         Some(word) => chains.clone().find(|chain| chain.name == *word).ok_or_else(|| Error::NoChain {
@@ -412,7 +412,7 @@ fn hop(chain: &Chain, sides: &Sides, rows: &[&[taut_analysis::Spent]], at: usize
     // A message that did not pass the hop's points spent nothing in it, and is not of its distribution.
     let through: Vec<&taut_analysis::Spent> = rows.iter().map(|row| &row[at]).filter(|s| s.total_ns > 0).collect();
     let times = |of: fn(&taut_analysis::Spent) -> u64| {
-        Figures::of(&through.iter().map(|spent| of(spent)).collect::<Vec<u64>>())
+        TrialFigures::of(&through.iter().map(|spent| of(spent)).collect::<Vec<u64>>())
     };
     let mean = |share: &taut_analysis::SideShare| Spent {
         cause: share.cause.word().to_owned(),
@@ -443,7 +443,7 @@ fn beside(probe: &Chain, duration_s: f64) -> Beside {
         stalled_ns += to.saturating_sub(from.max(until));
         until = until.max(to);
     }
-    Beside { late: Figures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
+    Beside { late: TrialFigures::of(&late), stalled: stalled_ns as f64 / 1e9 / duration_s.max(1e-9) }
 }
 
 fn active_s(chain: &Chain) -> f64 {
@@ -468,7 +468,7 @@ fn failure(analysis: &Analysis) -> Option<Failure> {
     (!is_sent).then(|| Failure::by_code(code, Vec::new()))
 }
 
-fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &Wanted) -> Option<Void> {
+fn void(analysis: &Analysis, beside: Option<&Beside>, wanted: &TrialOptions) -> Option<Void> {
     if let Some(failure) = failure(analysis) {
         return Some(Void::Failed { failure });
     }

@@ -218,7 +218,7 @@ fn a_slower_start_up_is_worse_by_itself() {
 
 /// A probe whose usual wake is so late.
 fn late(p50: f64) -> taut_gate::Beside {
-    let late = taut_gate::Figures { p50: Some(p50), p90: Some(1e5), ..taut_gate::Figures::default() };
+    let late = taut_gate::TrialFigures { p50: Some(p50), p90: Some(1e5), ..taut_gate::TrialFigures::default() };
     taut_gate::Beside { late, stalled: 0.0 }
 }
 

@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 
 /// One figure over all revisions on one kind of machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct FigureHistory {
     /// The kind of machine.
     pub machine: String,
     /// The chain.
@@ -44,7 +44,7 @@ pub struct Change {
 }
 
 /// The lines of those figures that are wanted ("own.p50"), every hop by itself.
-pub fn lines(rows: &[Row], figures: &[String]) -> Vec<Line> {
+pub fn lines(rows: &[Row], figures: &[String]) -> Vec<FigureHistory> {
     type Key = (String, String, String, String);
     let mut values: BTreeMap<Key, BTreeMap<String, (f64, Vec<f64>)>> = BTreeMap::new();
     for row in rows.iter().filter(|row| figures.contains(&row.figure)) {
@@ -60,7 +60,7 @@ pub fn lines(rows: &[Row], figures: &[String]) -> Vec<Line> {
 fn line(
     (chain, hop, figure, machine): (String, String, String, String),
     revisions: BTreeMap<String, (f64, Vec<f64>)>,
-) -> Line {
+) -> FigureHistory {
     let mut in_order: Vec<(f64, String, f64)> =
         revisions.into_iter().map(|(revision, (time, values))| (time, revision, median(values))).collect();
     in_order.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
@@ -78,7 +78,7 @@ fn line(
         .map(|point| ChangePoint { before: unscaled(point.before), after: unscaled(point.after), ..point })
         .filter(is_news)
         .map(|point| Change { from: in_order[point.at - 1].1.clone(), to: in_order[point.at].1.clone(), point });
-    Line {
+    FigureHistory {
         machine,
         chain,
         hop,

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
-use taut_stats::compare::{Figures, Margin, Metric, Next, Order, Pair, Plan, Rule, Scale, Verdict, judge, pair_order};
+use taut_stats::compare::{
+    ChangeFigures, Margin, Metric, Next, Order, Pair, Plan, Rule, Scale, Verdict, judge, pair_order,
+};
 
 /// Rounds of each rung of the halving; in a round each remedy that is left runs once, and so does the start.
 const RUNGS: [usize; 3] = [2, 2, 4];
@@ -158,13 +160,13 @@ pub struct Attempt {
     /// On the tail.
     pub verdict: Verdict,
     /// Of the tail.
-    pub tail: Option<Figures>,
+    pub tail: Option<ChangeFigures>,
     /// Of p50.
-    pub p50: Option<Figures>,
+    pub p50: Option<ChangeFigures>,
     /// Of the share over the deadline.
-    pub missed: Option<Figures>,
+    pub missed: Option<ChangeFigures>,
     /// Each guard's figures.
-    pub guards: Vec<(String, Option<Figures>)>,
+    pub guards: Vec<(String, Option<ChangeFigures>)>,
     /// Guards that got worse.
     pub harmed: Vec<String>,
     /// It failed on fresh pairs.

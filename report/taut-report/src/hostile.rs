@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{Named, budget, fleet, gate, guard, html, lab, probe, sample};
+use crate::{Named, budget, fleet, gate, guard, html, lab, sample, wakeup};
 
 /// Ends what it may stand in (a script, a style, an attribute, a comment, a title, a template) and then runs something.
 const HOSTILE: &str =
@@ -101,7 +101,7 @@ fn no_name_breaks_out_of_any_page_that_is_drawn_in_the_browser() {
     let named = [Named { name: "a.mcap", analysis: &before }, Named { name: "b.mcap", analysis: &after }];
     check("report", &made_hostile(&html::html(&named[..1])), 2);
     check("comparison", &made_hostile(&html::html(&named)), 2);
-    check("probe", &made_hostile(&probe::probe_html(&probe::sample::two_ways())), 2);
+    check("wakeup", &made_hostile(&wakeup::wakeup_html(&wakeup::sample::two_ways())), 2);
     guard::sample::with(|shown| check("guard", &made_hostile(&guard::guard_html(shown)), 2));
     budget::sample::with_answers(|shown| check("budget", &made_hostile(&budget::budget_html(shown)), 2));
     let (shown, results) = (lab::sample::shown(), lab::sample::results());

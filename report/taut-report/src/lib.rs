@@ -25,12 +25,12 @@ mod log;
 mod loops;
 mod markdown;
 mod points;
-mod probe;
 mod ros;
 mod short_chains;
 mod svg;
 mod terminal;
 mod tune;
+mod wakeup;
 pub mod words;
 
 #[cfg(test)]
@@ -67,9 +67,9 @@ pub use lab::{
 };
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
-pub use probe::{probe_html, probe_json, probe_terminal};
 pub use terminal::terminal;
 pub use tune::{tune_headline, tune_html, tune_json, tune_markdown, tune_terminal};
+pub use wakeup::{wakeup_html, wakeup_json, wakeup_terminal};
 
 /// An analysis with the name of the file it came from.
 #[derive(Clone, Copy, Debug)]

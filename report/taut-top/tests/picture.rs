@@ -9,7 +9,7 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use taut_analysis::{Cause, CauseShare, Explained, Party};
-use taut_live::{Chain, Figures, Guard, Hop, Lost, Spread, State, Thread};
+use taut_live::{Chain, Guard, Hop, LiveFigures, Lost, Spread, State, Thread};
 use taut_recording::{Info, Tier};
 use taut_top::{Action, Focus, Page, View, draw};
 
@@ -28,11 +28,11 @@ fn hop(slow_ns: u64, causes: &[(Cause, u64)]) -> Hop {
 }
 
 fn chain(name: &str, points: &[&str], hops: Vec<Hop>, outcomes: &[(&str, u64)]) -> Chain {
-    let figures = Figures {
+    let figures = LiveFigures {
         way: spread((0..2000).map(|n| 400_000 + n * 100 + if n % 50 == 0 { 7_000_000 } else { 0 })),
         outcomes: outcomes.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect(),
         hops,
-        ..Figures::default()
+        ..LiveFigures::default()
     };
     Chain {
         name: name.into(),

@@ -15,8 +15,8 @@ import type { Broken, Lab } from "./lab-data";
 import { worstMessages } from "./lanes";
 import { loopSection } from "./loops";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
-import { probePage } from "./probe";
-import type { Probe } from "./probe-data";
+import { wakeupPage } from "./wakeup";
+import type { Wakeup } from "./wakeup-data";
 import { flameGraph } from "./profile";
 import { signalSection } from "./signals";
 import { delayTable, histogramTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
@@ -69,7 +69,7 @@ function page(report: Report, at: number): HTMLElement {
 }
 
 const root = document.getElementById("report");
-const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Probe | Budget | Lab | Broken | GuardReplay)[];
+const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Wakeup | Budget | Lab | Broken | GuardReplay)[];
 const reports = pages.filter((data): data is Report => data.kind === "report");
 // Markup that is there already comes last.
 root?.prepend(...pages.map((data) => {
@@ -80,6 +80,6 @@ root?.prepend(...pages.map((data) => {
     case "guard": return guardPage(data);
     case "lab": case "lab-sweep": return labPage(data);
     case "lab-break": return breakPage(data);
-    default: return probePage(data);
+    default: return wakeupPage(data);
   }
 }));

@@ -9,8 +9,8 @@ mod feasible;
 mod figures;
 mod file;
 mod inputs;
+mod isolation;
 mod load;
-mod machine;
 mod manifest;
 mod objectives;
 mod proportion;
@@ -36,8 +36,8 @@ pub use file::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
     Watch,
 };
+pub use isolation::{Network, Pressure, keep};
 pub use load::{Achieved, Flood, History, Load, Method, Reliability, interpreter, worker};
-pub use machine::{Network, Pressure, keep};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
 pub use objectives::Weights;
 pub use proportion::Proportion;

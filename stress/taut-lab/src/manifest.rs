@@ -205,7 +205,7 @@ impl Header {
             seed: lab.seed,
             confinement: String::new(),
             inputs: crate::inputs::hashes(lab),
-            machine: taut_probe::facts(),
+            machine: taut_wakeup::facts(),
             order: Vec::new(),
         }
     }

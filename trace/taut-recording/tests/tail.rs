@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Write};
 
-use taut_recording::{Ending, Error, Info, Name, Record, StampBatch, Tail, Writer, is_finished, read};
+use taut_recording::{Ending, Error, GrowingRecording, Info, Name, Record, StampBatch, Writer, is_finished, read};
 
 const START_NS: u64 = 1_000_000_000;
 const REALTIME_NS: u64 = 1_700_000_000_000_000_000;
@@ -54,7 +54,7 @@ fn everything_comes_once_while_it_is_written() {
     let path = folder.path().join("run.mcap");
     let (mut tail, mut seen, mut looks) = (None, Vec::new(), 0);
     write(&path, 5, || {
-        let tail = tail.get_or_insert_with(|| Tail::new(File::open(&path).unwrap(), 0));
+        let tail = tail.get_or_insert_with(|| GrowingRecording::new(File::open(&path).unwrap(), 0));
         looks += usize::from(tail.read(&mut |time_ns, record| seen.push((time_ns, record))).unwrap());
     });
     let tail = tail.unwrap();
@@ -76,7 +76,7 @@ fn a_late_follower_gets_what_was_named_at_the_start_and_the_last_stamps() {
     let path = folder.path().join("run.mcap");
     write(&path, 120, || {});
     let mut seen = Vec::new();
-    let mut tail = Tail::new(File::open(&path).unwrap(), REALTIME_NS + 115_000_000_000);
+    let mut tail = GrowingRecording::new(File::open(&path).unwrap(), REALTIME_NS + 115_000_000_000);
     tail.read(&mut |time_ns, record| seen.push((time_ns, record))).unwrap();
     assert!(seen.iter().any(|(_, record)| matches!(record, Record::Name(name) if name.name == "arm.read")));
     let ids = ids(&seen);
@@ -99,7 +99,7 @@ fn values_are_counted_by_signal() {
         writer.write(&Record::Stamps(StampBatch { kind: vec![5], point: vec![point], value, ..batch })).unwrap();
     }
     writer.finish(&Ending { end_monotonic_ns: START_NS + 1, ..Ending::default() }).unwrap();
-    let mut tail = Tail::new(File::open(&path).unwrap(), 0);
+    let mut tail = GrowingRecording::new(File::open(&path).unwrap(), 0);
     tail.read(&mut |_, _| {}).unwrap();
     assert_eq!(["guard.armed", "guard.trip", "trip"].map(|signal| tail.values_of(signal)), [1, 2, 0]);
     assert!(is_finished(&File::open(&path).unwrap()).unwrap());
@@ -111,7 +111,7 @@ fn a_byte_at_a_time_is_read_as_whole_chunks() {
     let (path, slow) = (folder.path().join("run.mcap"), folder.path().join("slow.mcap"));
     write(&path, 2, || {});
     let (bytes, mut file) = (std::fs::read(&path).unwrap(), File::create(&slow).unwrap());
-    let mut tail = Tail::new(File::open(&slow).unwrap(), 0);
+    let mut tail = GrowingRecording::new(File::open(&slow).unwrap(), 0);
     let mut seen = Vec::new();
     for piece in bytes.chunks(7) {
         file.write_all(piece).unwrap();
@@ -125,10 +125,10 @@ fn what_is_no_recording_or_was_cut_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.mcap");
     std::fs::write(&path, vec![7; 4096]).unwrap();
-    let mut tail = Tail::new(File::open(&path).unwrap(), 0);
+    let mut tail = GrowingRecording::new(File::open(&path).unwrap(), 0);
     assert!(matches!(tail.read(&mut |_, _| {}), Err(Error::NotMcap)));
     write(&path, 2, || {});
-    let mut tail = Tail::new(File::open(&path).unwrap(), 0);
+    let mut tail = GrowingRecording::new(File::open(&path).unwrap(), 0);
     tail.read(&mut |_, _| {}).unwrap();
     File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
     let error = tail.read(&mut |_, _| {}).unwrap_err().to_string();
@@ -142,7 +142,7 @@ fn who_wants_plain_channels_gets_them_and_values_from_now_on_though_they_were_de
     let mut writer = Writer::create(&path, &info()).unwrap();
     writer.write(&Record::Name(Name { id: 1, name: "knee".into() })).unwrap();
     let number = writer.channel("/telemetry/leg", "telemetry/msg/Leg", "uint8 x\n").unwrap();
-    let mut tail = Tail::of_plain_channels(File::open(&path).unwrap(), REALTIME_NS + 50_000_000_000);
+    let mut tail = GrowingRecording::of_plain_channels(File::open(&path).unwrap(), REALTIME_NS + 50_000_000_000);
     let mut seen = Vec::new();
     for n in 0..60u64 {
         let since_ns = n * 1_000_000_000;

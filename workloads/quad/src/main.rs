@@ -141,12 +141,12 @@ impl WishArgs {
 
 fn seconds(text: &str) -> Result<f64, String> {
     let within = |time: &Duration| !time.is_zero() && *time <= Duration::from_secs(3600);
-    let time = taut_probe::duration(text).filter(within);
+    let time = taut_wakeup::duration(text).filter(within);
     time.map(|time| time.as_secs_f64()).ok_or_else(|| "give a time up to 1h, such as 30, 30s, 250ms or 10m".to_owned())
 }
 
 fn spin(text: &str) -> Result<Duration, String> {
-    let time = taut_probe::duration(text).filter(|time| *time <= Duration::from_secs(1));
+    let time = taut_wakeup::duration(text).filter(|time| *time <= Duration::from_secs(1));
     time.ok_or_else(|| "give a time up to 1s, such as 0 or 150us".to_owned())
 }
 
@@ -225,7 +225,7 @@ fn live(args: &RunArgs, failure: &Failure, world: &mut World) -> Result<live::Li
         format!("--duration={}", args.wishes.duration),
         format!("--rate={}", args.wishes.rate),
         format!("--gait={}", format!("{:?}", args.wishes.gait).to_lowercase()),
-        format!("--spin={}", taut_probe::length(args.place.spin)),
+        format!("--spin={}", taut_wakeup::length(args.place.spin)),
     ];
     host.extend(args.wishes.clear.then(|| "--clear".to_owned()));
     host.extend(args.place.cpu.map(|cpu| format!("--cpu={cpu}")));

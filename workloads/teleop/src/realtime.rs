@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use taut_probe::{Policy, Settings, set_policy};
+use taut_wakeup::{Policy, Settings, set_policy};
 
 /// SCHED_FIFO priorities. The arms stand for machines of their own, so nothing here may delay them; the guard stands above the
 /// loop that it guards.

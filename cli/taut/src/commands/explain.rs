@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use taut_analysis::{Above, Chain, Wanted};
+use taut_analysis::{Above, Chain, ExplainOptions};
 use taut_recording::Shown;
 use taut_report::{Asked, Named};
 
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     args.format.check_place(args.output.as_deref(), "-o explained.html")?;
     let mut config = config::load(args.config.as_deref())?;
-    config.explain = Wanted {
+    config.explain = ExplainOptions {
         // The messages asked for stand for themselves.
         worst: args.worst.unwrap_or(if args.message.is_empty() { WORST } else { 0 }),
         messages: args.message.clone(),
@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<Done> {
         above: args.above,
         deadline_ns: args.deadline.map(nanoseconds),
         all: args.all,
-        ..Wanted::default()
+        ..ExplainOptions::default()
     };
     let name = args.recording.shown();
     let mut analysis = analyse(&args.recording, &config).with_context(|| name.clone())?;

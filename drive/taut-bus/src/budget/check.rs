@@ -2,7 +2,7 @@
 
 use super::{
     error::Error,
-    file::{Budget, PAYLOAD_MAX, Resource, SERVOS_MAX},
+    file::{CycleBudget, PAYLOAD_MAX, Resource, SERVOS_MAX},
     forecast::mean_cycle_us,
     jitter::Jitter,
     term::{Payload, Price, Term},
@@ -14,7 +14,7 @@ const TIMES_MAX: u32 = 1000;
 /// A day: also far from the end of what counts nanoseconds.
 const CYCLE_MAX_US: f64 = 86_400e6;
 
-impl Budget {
+impl CycleBudget {
     /// Checks what only the whole can tell; called again after every change.
     pub(crate) fn check(&self) -> Result<(), Error> {
         positive_rates(self)?;
@@ -106,7 +106,7 @@ fn time(key: &str, us: f64) -> Result<(), Error> {
     if (0.0..=1e9).contains(&us) { Ok(()) } else { Err(Error::value(key, us, "must be a time of 0 to 1e9 µs")) }
 }
 
-fn positive_rates(budget: &Budget) -> Result<(), Error> {
+fn positive_rates(budget: &CycleBudget) -> Result<(), Error> {
     let (rs485, can, spi) = (&budget.rs485, &budget.can, &budget.spi);
     let rates = [
         ("target_hz", budget.target_hz),

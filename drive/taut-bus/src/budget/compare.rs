@@ -2,7 +2,7 @@
 
 use super::{
     error::Error,
-    file::Budget,
+    file::CycleBudget,
     forecast::{Cost, Forecast},
     term::Price,
 };
@@ -91,7 +91,7 @@ impl Residual {
 /// # Errors
 /// When nothing that the model has was stamped.
 pub fn compare(
-    budget: &Budget,
+    budget: &CycleBudget,
     forecast: &Forecast,
     phases: &[MeasuredPhase],
     terms: &[(usize, MeasuredPhase)],
@@ -138,7 +138,7 @@ fn whole(rows: &[PhaseResidual]) -> PhaseResidual {
 }
 
 fn term(
-    budget: &Budget,
+    budget: &CycleBudget,
     cost: &Cost,
     shown: &[&Cost],
     rows: &[PhaseResidual],
@@ -166,7 +166,7 @@ fn term(
     }
 }
 
-fn not_stamped(budget: &Budget) -> Error {
+fn not_stamped(budget: &CycleBudget) -> Error {
     let mut phases: Vec<&str> = Vec::new();
     for term in &budget.terms {
         if !phases.contains(&term.phase.as_str()) {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn compared(phases: &[MeasuredPhase], terms: &[(usize, MeasuredPhase)]) -> Result<Comparison, Error> {
-        let budget = Budget::parse(TEXT, &[]).unwrap();
+        let budget = CycleBudget::parse(TEXT, &[]).unwrap();
         let forecast = forecast(&budget, Sampling { cycles: 10, seed: 1 });
         compare(&budget, &forecast, phases, terms)
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_residual_is_shared_unless_the_term_is_alone() {
         let found = compared(&[measured("send", 50.0), measured("receive", 90.0)], &[]).unwrap();
-        let budget = Budget::parse(TEXT, &[]).unwrap();
+        let budget = CycleBudget::parse(TEXT, &[]).unwrap();
         let row = |name: &str| found.terms.iter().find(|row| budget.terms[row.term].name == name).unwrap();
         // 20 µs too many in the phase: 4 × (5 + 5), or 1 × (10 + 20), whichever it was.
         assert_eq!((row("encode").alone, row("encode").needed_each_us), (false, Some(10.0)));

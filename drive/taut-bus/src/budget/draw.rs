@@ -3,7 +3,7 @@
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::{
-    file::Budget,
+    file::CycleBudget,
     jitter::Sampler,
     load::{Lane, Load},
     sampling::{Sampling, cycle},
@@ -33,7 +33,7 @@ struct Drawer {
 }
 
 /// Draws so many cycles, lane by lane.
-pub(super) fn draw(budget: &Budget, lanes: &[Lane], sampling: Sampling) -> Drawn {
+pub(super) fn draw(budget: &CycleBudget, lanes: &[Lane], sampling: Sampling) -> Drawn {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(sampling.seed);
     let drawers: Vec<Vec<Drawer>> =
         lanes.iter().map(|lane| lane.loads.iter().map(|load| drawer(budget, load, &mut random)).collect()).collect();
@@ -50,7 +50,7 @@ pub(super) fn draw(budget: &Budget, lanes: &[Lane], sampling: Sampling) -> Drawn
     drawn
 }
 
-fn drawer(budget: &Budget, load: &Load, random: &mut impl Rng) -> Drawer {
+fn drawer(budget: &CycleBudget, load: &Load, random: &mut impl Rng) -> Drawer {
     let term = &budget.terms[load.term];
     let stuffing = match (&load.random, &budget.can) {
         (Some((id, data)), Some(bus)) => {

@@ -9,7 +9,7 @@ use crate::wire::{canfd::CanFd, rs485::Rs485, spi::Spi};
 
 /// What one control cycle consists of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Budget {
+pub struct CycleBudget {
     /// One line.
     pub title: String,
     /// What it describes, and from where.
@@ -89,7 +89,7 @@ pub(crate) const SERVOS_MAX: u32 = 1024;
 /// An RS485 frame's longest payload; CAN-FD ends at 64.
 pub(crate) const PAYLOAD_MAX: u32 = 4096;
 
-impl Budget {
+impl CycleBudget {
     /// The period of the target rate, µs.
     pub fn period_us(&self) -> Option<f64> {
         self.target_hz.map(|hz| 1e6 / hz)

@@ -4,7 +4,7 @@ use taut_stats::Distribution;
 
 use super::{
     draw::{draw, nanoseconds},
-    file::Budget,
+    file::CycleBudget,
     load::{Lane, Load, lanes},
     sampling::{Sampling, cycle},
 };
@@ -79,7 +79,7 @@ pub struct Misses {
 }
 
 /// The cycle of a budget.
-pub fn forecast(budget: &Budget, sampling: Sampling) -> Forecast {
+pub fn forecast(budget: &CycleBudget, sampling: Sampling) -> Forecast {
     let lanes = lanes(budget);
     let busy: Vec<f64> = lanes.iter().map(Lane::busy_us).collect();
     let cycle_us = cycle(&lanes, &busy);
@@ -116,7 +116,7 @@ pub fn forecast(budget: &Budget, sampling: Sampling) -> Forecast {
 }
 
 /// The cycle with every term at its mean, µs.
-pub(crate) fn mean_cycle_us(budget: &Budget) -> f64 {
+pub(crate) fn mean_cycle_us(budget: &CycleBudget) -> f64 {
     let lanes = lanes(budget);
     let busy: Vec<f64> = lanes.iter().map(Lane::busy_us).collect();
     cycle(&lanes, &busy)
@@ -127,7 +127,7 @@ pub(crate) fn critical(lanes: &[Lane], busy: &[f64]) -> Option<usize> {
 }
 
 /// Each term on the lane that decides; one on no such lane on the lane where it costs most.
-fn costs(budget: &Budget, lanes: &[Lane], critical: Option<usize>) -> Vec<Cost> {
+fn costs(budget: &CycleBudget, lanes: &[Lane], critical: Option<usize>) -> Vec<Cost> {
     let decides = |at: usize| !lanes[at].parallel || critical == Some(at);
     let mut costs = Vec::new();
     for term in 0..budget.terms.len() {
@@ -180,8 +180,8 @@ mod tests {
 
     const SAMPLING: Sampling = Sampling { cycles: 4000, seed: 7 };
 
-    fn budget(text: &str) -> Budget {
-        Budget::parse(text, &[]).unwrap()
+    fn budget(text: &str) -> CycleBudget {
+        CycleBudget::parse(text, &[]).unwrap()
     }
 
     const TWO_LANES: &str = "title = 't'\ntarget_hz = 1000\n[servos]\ncount = 4\n\

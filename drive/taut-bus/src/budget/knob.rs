@@ -2,7 +2,7 @@
 //! that `--set` takes.
 
 use super::{
-    file::Budget,
+    file::CycleBudget,
     term::{Payload, Price},
 };
 use crate::wire::canfd;
@@ -35,7 +35,7 @@ pub enum Knob {
 }
 
 /// Every knob that the budget has.
-pub fn knobs(budget: &Budget) -> Vec<Knob> {
+pub fn knobs(budget: &CycleBudget) -> Vec<Knob> {
     let mut knobs = vec![Knob::Servos];
     knobs.extend(budget.frames.keys().cloned().map(Knob::Frame));
     knobs.extend([Knob::Baud, Knob::CanNominal, Knob::CanData, Knob::SpiClock, Knob::SpiHold]);
@@ -47,7 +47,7 @@ pub fn knobs(budget: &Budget) -> Vec<Knob> {
 
 impl Knob {
     /// The key, as `--set` takes it.
-    pub fn key(&self, budget: &Budget) -> String {
+    pub fn key(&self, budget: &CycleBudget) -> String {
         let term = |at: &usize, key: &str| {
             budget.terms.get(*at).map_or_else(String::new, |term| format!("term.{}.{key}", term.name))
         };
@@ -88,7 +88,7 @@ impl Knob {
     }
 
     /// Its value; `None` where the budget has no such figure.
-    pub fn get(&self, budget: &Budget) -> Option<f64> {
+    pub fn get(&self, budget: &CycleBudget) -> Option<f64> {
         match self {
             Knob::Servos => Some(f64::from(budget.servos.count)),
             Knob::Frame(name) => budget.frames.get(name).map(|bytes| f64::from(*bytes)),
@@ -111,7 +111,7 @@ impl Knob {
     }
 
     /// The budget with another value; servos and bytes are whole.
-    pub fn with(&self, budget: &Budget, value: f64) -> Budget {
+    pub fn with(&self, budget: &CycleBudget, value: f64) -> CycleBudget {
         let mut turned = budget.clone();
         match self {
             // The layout by hand no longer adds up; `lanes` moves servos between the buses.
@@ -140,14 +140,14 @@ impl Knob {
     }
 
     /// Whether a CAN frame carries it, which has only certain lengths.
-    pub(crate) fn on_can(&self, budget: &Budget) -> bool {
+    pub(crate) fn on_can(&self, budget: &CycleBudget) -> bool {
         let Knob::Frame(name) = self else { return false };
         let carries = |price: &Price| matches!(price, Price::Can(Payload::Frame(frame), _) if frame == name);
         budget.terms.iter().any(|term| carries(&term.price))
     }
 
     /// The next smaller payload that changes anything.
-    pub(crate) fn shorter(&self, budget: &Budget, bytes: u32) -> Option<u32> {
+    pub(crate) fn shorter(&self, budget: &CycleBudget, bytes: u32) -> Option<u32> {
         if !self.on_can(budget) {
             return bytes.checked_sub(1);
         }

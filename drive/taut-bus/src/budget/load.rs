@@ -1,7 +1,7 @@
 //! What each resource has to do in one cycle: terms become loads on lanes, one lane for each bus.
 
 use super::{
-    file::{Budget, Resource},
+    file::{CycleBudget, Resource},
     term::{IdKind, Per, Price},
 };
 use crate::wire::canfd::{self, Id, Stuffing};
@@ -51,7 +51,7 @@ impl Load {
 }
 
 /// Every lane with its loads, in the file's order.
-pub fn lanes(budget: &Budget) -> Vec<Lane> {
+pub fn lanes(budget: &CycleBudget) -> Vec<Lane> {
     let mut lanes = Vec::new();
     for (at, resource) in budget.resources.iter().enumerate() {
         let layout = layout(resource, budget.servos.count);
@@ -88,7 +88,7 @@ pub(crate) fn layout(resource: &Resource, count: u32) -> Vec<u32> {
 }
 
 /// A term's loads on a lane: one, or several where its frames' identifiers differ in length or stuff bits.
-fn loads_of(budget: &Budget, term: usize, ids: &std::ops::Range<u32>) -> Vec<Load> {
+fn loads_of(budget: &CycleBudget, term: usize, ids: &std::ops::Range<u32>) -> Vec<Load> {
     let paid = &budget.terms[term];
     let (each, servos) = match paid.per {
         Per::Cycle => (1, ids.start..ids.start + 1),
@@ -138,7 +138,7 @@ fn id_of(kind: IdKind, servo: u32) -> Id {
 }
 
 /// Mean of every price that does not depend on the servo, µs.
-fn price_us(budget: &Budget, price: &Price) -> f64 {
+fn price_us(budget: &CycleBudget, price: &Price) -> f64 {
     match price {
         Price::Us(us) | Price::CanExact(us) => *us,
         Price::PerByte(us, payload) => us * f64::from(budget.bytes(payload)),

@@ -1,6 +1,6 @@
 //! The cycle budget: what one control cycle over all servos costs, term by term.
 //!
-//! A [`Budget`] (`file`) is read from TOML (`read`, `change`, `check`): frames, links, resources, and terms (`term`),
+//! A [`CycleBudget`] (`file`) is read from TOML (`read`, `change`, `check`): frames, links, resources, and terms (`term`),
 //! each with what is known of its origin. Terms of resources that work one after the other add up; of parallel resources the longest decides
 //! (`load`). Forward: [`Forecast`] with a Monte-Carlo over the terms' jitter (`forecast`, `draw`, `jitter`). Backward: how
 //! many servos, bytes or bits a second a rate allows ([`solve`]). Event by event where microcontrollers are polled ([`polled()`]). Sideways: what each figure is worth
@@ -26,7 +26,7 @@ mod term;
 
 pub use compare::{Comparison, MeasuredPhase, PhaseResidual, Residual, TermResidual, compare};
 pub use error::Error;
-pub use file::{Budget, Published, Resource, Servos};
+pub use file::{CycleBudget, Published, Resource, Servos};
 pub use forecast::{Cost, Forecast, Misses, Usage, forecast};
 pub use jitter::Jitter;
 pub use knob::{Knob, knobs};

@@ -9,7 +9,7 @@ use taut_stats::Distribution;
 
 use super::{
     draw::nanoseconds,
-    file::Budget,
+    file::CycleBudget,
     load::layout,
     sampling::Sampling,
     term::{Price, Stage},
@@ -65,7 +65,7 @@ struct Model<'a> {
 
 /// Goes through cycles of a budget whose `[spi]` says how many buses each polled controller has; `None` where it does not, or
 /// has no `[can]` and no frames called `command` and `reply`.
-pub fn polled(budget: &Budget, sampling: Sampling) -> Option<Polled> {
+pub fn polled(budget: &CycleBudget, sampling: Sampling) -> Option<Polled> {
     let spi = budget.spi.as_ref()?;
     let buses = budget.resources.iter().map(|resource| layout(resource, budget.servos.count)).max_by_key(Vec::len)?;
     let turnaround = budget.terms.iter().find(|term| term.stage == Stage::ServoTurnaround);

@@ -1,6 +1,6 @@
 //! Published systems as budgets, to compare with and to start from.
 
-use super::{error::Error, file::Budget};
+use super::{error::Error, file::CycleBudget};
 
 /// A budget that comes with taut.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ impl Preset {
     ///
     /// # Errors
     /// A change names no key, or makes the budget impossible.
-    pub fn budget(&self, changes: &[(String, String)]) -> Result<Budget, Error> {
-        Budget::parse(self.toml, changes)
+    pub fn budget(&self, changes: &[(String, String)]) -> Result<CycleBudget, Error> {
+        CycleBudget::parse(self.toml, changes)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     change::change,
     error::Error,
-    file::{Budget, Published, Resource, Servos},
+    file::{CycleBudget, Published, Resource, Servos},
     jitter::Jitter,
     knob::knobs,
     term::{IdKind, Origin, Payload, Per, Price, Stage, Term},
@@ -18,12 +18,12 @@ use crate::wire::{
     spi::Spi,
 };
 
-impl Budget {
+impl CycleBudget {
     /// Reads a budget, with keys changed first: ("servos.count", "6"), ("term.servo turn-around.us", "75").
     ///
     /// # Errors
     /// What is not TOML, not a key, or not possible, with its remedy.
-    pub fn parse(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
+    pub fn parse(text: &str, changes: &[(String, String)]) -> Result<CycleBudget, Error> {
         read(text, changes)
     }
 }
@@ -90,7 +90,7 @@ fn one() -> u32 {
 }
 
 /// Reads a budget, with keys changed first.
-fn read(text: &str, changes: &[(String, String)]) -> Result<Budget, Error> {
+fn read(text: &str, changes: &[(String, String)]) -> Result<CycleBudget, Error> {
     // As it stands first, so that a mistake in it has its line.
     let file: File = toml::from_str(text).map_err(|error| told(&error, text))?;
     if changes.is_empty() {
@@ -114,7 +114,7 @@ fn told(error: &toml::de::Error, text: &str) -> Error {
     Error::Toml { line, message: error.message().lines().collect::<Vec<_>>().join(" ") }
 }
 
-fn budget(file: File) -> Result<Budget, Error> {
+fn budget(file: File) -> Result<CycleBudget, Error> {
     if file.resource.is_empty() {
         return Err(Error::missing("[[resource]]", "name what does the work, e.g. name = \"host and bus\""));
     }
@@ -126,7 +126,7 @@ fn budget(file: File) -> Result<Budget, Error> {
     }
     unique("resource", file.resource.iter().map(|resource| &resource.name))?;
     unique("term", file.term.iter().map(|term| &term.name))?;
-    let mut budget = Budget {
+    let mut budget = CycleBudget {
         title: file.title,
         about: file.about,
         published: file.published,
@@ -166,7 +166,7 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
     Ok(())
 }
 
-fn made(term: TermFile, budget: &Budget) -> Result<Term, Error> {
+fn made(term: TermFile, budget: &CycleBudget) -> Result<Term, Error> {
     let price = price(&term, budget)?;
     let resource =
         match &term.resource {
@@ -192,13 +192,13 @@ fn made(term: TermFile, budget: &Budget) -> Result<Term, Error> {
     })
 }
 
-fn one_of(budget: &Budget) -> String {
+fn one_of(budget: &CycleBudget) -> String {
     let names: Vec<String> = budget.resources.iter().map(|resource| format!("{:?}", resource.name)).collect();
     format!("name a [[resource]], one of {}", names.join(", "))
 }
 
 /// The one price of a term, and nothing that belongs to another.
-fn price(term: &TermFile, budget: &Budget) -> Result<Price, Error> {
+fn price(term: &TermFile, budget: &CycleBudget) -> Result<Price, Error> {
     const PRICES: &str = "us, us_per_byte, rs485, can, can_frame, spi, timeout_us";
     let key = |key: &str| format!("term.{}.{key}", term.name);
     let mut prices = Vec::new();
@@ -256,7 +256,7 @@ fn price(term: &TermFile, budget: &Budget) -> Result<Price, Error> {
 }
 
 /// "8001#0100…": identifier and bytes in hexadecimal, as `cansend` writes them.
-fn exact(frame: &str, budget: &Budget, key: &str) -> Result<f64, Error> {
+fn exact(frame: &str, budget: &CycleBudget, key: &str) -> Result<f64, Error> {
     let wrong =
         || Error::value(key, format!("{frame:?}"), "write ID#BYTES in hexadecimal, at most 64 bytes: \"8001#01000a\"");
     let can = budget.can.as_ref().ok_or_else(|| {
@@ -314,14 +314,14 @@ mod tests {
         ];
         for (from, to, expected) in cases {
             assert!(GOOD.contains(from));
-            let error = Budget::parse(&GOOD.replacen(from, to, 1), &[]).unwrap_err().to_string();
+            let error = CycleBudget::parse(&GOOD.replacen(from, to, 1), &[]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}, for {to}");
         }
     }
 
     #[test]
     fn keys_can_be_changed() {
-        let changed = Budget::parse(
+        let changed = CycleBudget::parse(
             GOOD,
             &changes(&[
                 ("servos.count", "6"),
@@ -332,7 +332,7 @@ mod tests {
         )
         .unwrap();
         let text = GOOD.replace("us = 75", "us = 75\njitter = { normal = { sd_us = 1 } }");
-        let deep = Budget::parse(&text, &changes(&[("term.turn.jitter.normal.sd_us", "9")])).unwrap();
+        let deep = CycleBudget::parse(&text, &changes(&[("term.turn.jitter.normal.sd_us", "9")])).unwrap();
         assert_eq!(deep.terms[1].jitter, Some(Jitter::Normal { sd_us: 9.0 }));
         assert_eq!((changed.servos.count, changed.target_hz), (6, Some(400.0)));
         assert_eq!((&changed.terms[1].price, changed.terms[1].origin), (&Price::Us(30.5), Origin::Stated));
@@ -351,7 +351,7 @@ mod tests {
             ("title.x", "1", "what comes before x has no keys"),
         ];
         for (key, value, expected) in cases {
-            let error = Budget::parse(GOOD, &changes(&[(key, value)])).unwrap_err().to_string();
+            let error = CycleBudget::parse(GOOD, &changes(&[(key, value)])).unwrap_err().to_string();
             assert!(error.starts_with("--set ") && error.contains(expected), "{error}");
         }
     }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn an_exact_frame_is_priced_bit_by_bit() {
         let text = GOOD.replace("us = 75", "can_frame = '100#5555555555555555'");
-        let Price::CanExact(us) = Budget::parse(&text, &[]).unwrap().terms[1].price else { panic!() };
+        let Price::CanExact(us) = CycleBudget::parse(&text, &[]).unwrap().terms[1].price else { panic!() };
         // 17 + 12 and 2 stuff bits at 1 Mbit/s; 5 + 64 + 28 at 5 Mbit/s without one: the length code 1000 and the first
         // bit of 0x55 are only four zeros in a row.
         assert!((us - (31.0 + 97.0 / 5.0)).abs() < 1e-9, "{us}");
@@ -382,7 +382,7 @@ mod tests {
                 count, bytes % 70,
             );
             for text in [text.clone(), text.replace(&format!("servos = {servos:?}"), "buses = 3")] {
-                if let Ok(budget) = Budget::parse(&text, &[]) {
+                if let Ok(budget) = CycleBudget::parse(&text, &[]) {
                     forecast(&budget, Sampling { cycles: 1, seed: 1 });
                 }
             }
@@ -390,9 +390,9 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(text in "[a-z0-9#=.\\[\\]'\n{}-]{0,80}", key in "[a-z.]{0,20}", value in ".{0,10}") {
-            let _ = Budget::parse(&text, &[]);
-            let _ = Budget::parse(GOOD, &[(key, value)]);
-            let _ = Budget::parse(&GOOD.replace("us = 75", &format!("can_frame = '{text}'").replace('\n', "")), &[]);
+            let _ = CycleBudget::parse(&text, &[]);
+            let _ = CycleBudget::parse(GOOD, &[(key, value)]);
+            let _ = CycleBudget::parse(&GOOD.replace("us = 75", &format!("can_frame = '{text}'").replace('\n', "")), &[]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sideways: what each figure of a budget is worth.
 
 use super::{
-    file::Budget,
+    file::CycleBudget,
     forecast::mean_cycle_us,
     knob::{Knob, knobs},
 };
@@ -33,7 +33,7 @@ const LOSS_STEP: f64 = 0.01;
 const WIDTH: f64 = 1e-4;
 
 /// Every figure with what it is worth, most first.
-pub fn sensitivity(budget: &Budget) -> Vec<Gradient> {
+pub fn sensitivity(budget: &CycleBudget) -> Vec<Gradient> {
     let now_us = mean_cycle_us(budget);
     let mut gradients: Vec<Gradient> =
         knobs(budget).into_iter().filter_map(|knob| gradient(budget, knob, now_us)).collect();
@@ -41,7 +41,7 @@ pub fn sensitivity(budget: &Budget) -> Vec<Gradient> {
     gradients
 }
 
-fn gradient(budget: &Budget, knob: Knob, now_us: f64) -> Option<Gradient> {
+fn gradient(budget: &CycleBudget, knob: Knob, now_us: f64) -> Option<Gradient> {
     let value = knob.get(budget)?;
     let cycle_us = |value: f64| mean_cycle_us(&knob.with(budget, value));
     let (better, per_unit_us) = match &knob {
@@ -76,7 +76,7 @@ mod tests {
             [[resource]]\nname = 'bus'\n[[term]]\nname = 'wire'\nstage = 'host-wire'\nper = 'servo'\nrs485 = 'command'\n\
             [[term]]\nname = 'turn'\nstage = 'servo-turnaround'\nper = 'servo'\nus = 20\n\
             [[term]]\nname = 'lost'\nstage = 'retry'\ntimeout_us = 500\nloss = 0\n";
-        let found = sensitivity(&Budget::parse(text, &[]).unwrap());
+        let found = sensitivity(&CycleBudget::parse(text, &[]).unwrap());
         let row = |key: &str| found.iter().find(|g| g.key == key).unwrap();
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-3 * b.abs().max(1.0), "{a} for {b}");
         // 24 bytes of 3.333 µs and 20 µs: 100 µs a servo.

@@ -3,7 +3,7 @@
 use super::{
     draw::{draw, nanoseconds},
     error::Error,
-    file::{Budget, PAYLOAD_MAX, SERVOS_MAX},
+    file::{CycleBudget, PAYLOAD_MAX, SERVOS_MAX},
     forecast::mean_cycle_us,
     knob::{Knob, knobs},
     load::lanes,
@@ -67,11 +67,11 @@ const TRIED_CYCLES: u32 = 4000;
 ///
 /// # Errors
 /// When the budget has nothing of the kind that is asked for.
-pub fn solve(budget: &Budget, target_hz: f64, questions: &[Solve], sampling: Sampling) -> Result<Solved, Error> {
+pub fn solve(budget: &CycleBudget, target_hz: f64, questions: &[Solve], sampling: Sampling) -> Result<Solved, Error> {
     if !(target_hz > 0.0 && target_hz <= 1e9) {
         return Err(Error::value("--target-hz", target_hz, "must be above 0 and at most 1e9"));
     }
-    let budget = &Budget { target_hz: Some(target_hz), ..budget.clone() };
+    let budget = &CycleBudget { target_hz: Some(target_hz), ..budget.clone() };
     let mut answers = Vec::new();
     for question in questions {
         let asked: Vec<Knob> = knobs(budget).into_iter().filter(|knob| answers_to(knob) == Some(*question)).collect();
@@ -99,7 +99,7 @@ fn nothing(question: Solve) -> Error {
     }
 }
 
-fn answer(budget: &Budget, solve: Solve, knob: Knob, period_us: f64, sampling: Sampling) -> Answer {
+fn answer(budget: &CycleBudget, solve: Solve, knob: Knob, period_us: f64, sampling: Sampling) -> Answer {
     let cycle_us = |value: f64| mean_cycle_us(&knob.with(budget, value));
     let on_average = |value: f64| cycle_us(value) <= period_us;
     let tries = Sampling { cycles: sampling.cycles.min(TRIED_CYCLES), ..sampling };
@@ -125,7 +125,7 @@ fn answer(budget: &Budget, solve: Solve, knob: Knob, period_us: f64, sampling: S
 }
 
 /// The last value that holds, and whether it is the format that ends there.
-fn limit_of(budget: &Budget, solve: Solve, knob: &Knob, holds: &impl Fn(f64) -> bool) -> (Option<f64>, bool) {
+fn limit_of(budget: &CycleBudget, solve: Solve, knob: &Knob, holds: &impl Fn(f64) -> bool) -> (Option<f64>, bool) {
     match solve {
         Solve::Servos => most(1, SERVOS_MAX, |n| holds(f64::from(n))),
         Solve::Payload => {
@@ -137,7 +137,7 @@ fn limit_of(budget: &Budget, solve: Solve, knob: &Knob, holds: &impl Fn(f64) -> 
 }
 
 /// Share of drawn cycles that end within the period.
-fn share_held(budget: &Budget, period_us: f64, sampling: Sampling) -> f64 {
+fn share_held(budget: &CycleBudget, period_us: f64, sampling: Sampling) -> f64 {
     let cycles = draw(budget, &lanes(budget), sampling).cycles;
     let held = cycles.iter().filter(|ns| **ns <= nanoseconds(period_us)).count();
     held as f64 / cycles.len().max(1) as f64
@@ -176,13 +176,13 @@ mod tests {
 
     const SAMPLING: Sampling = Sampling { cycles: 100, seed: 1 };
 
-    fn bus(servos: u32, bytes: u32, baud: f64) -> Budget {
+    fn bus(servos: u32, bytes: u32, baud: f64) -> CycleBudget {
         let text = format!(
             "title = 't'\n[servos]\ncount = {servos}\n[frames]\ncommand = {bytes}\n[rs485]\nbaud = {baud:.3}\n\
              [[resource]]\nname = 'bus'\n[[term]]\nname = 'c'\nstage = 'host-wire'\nper = 'servo'\nrs485 = 'command'\n\
              [[term]]\nname = 'turn'\nstage = 'servo-turnaround'\nper = 'servo'\nus = 20\n"
         );
-        Budget::parse(&text, &[]).unwrap()
+        CycleBudget::parse(&text, &[]).unwrap()
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     fn a_can_frame_ends_at_64_bytes() {
         let text = "title = 't'\n[servos]\ncount = 1\n[frames]\nreply = 5\n[can]\nnominal_hz = 1e6\ndata_hz = 5e6\n\
             [[resource]]\nname = 'can'\n[[term]]\nname = 'r'\nstage = 'can'\nper = 'servo'\ncan = 'reply'\n";
-        let solved = solve(&Budget::parse(text, &[]).unwrap(), 1000.0, &[Solve::Payload], SAMPLING).unwrap();
+        let solved = solve(&CycleBudget::parse(text, &[]).unwrap(), 1000.0, &[Solve::Payload], SAMPLING).unwrap();
         assert_eq!((solved.answers[0].limit, solved.answers[0].unbounded), (Some(64.0), true));
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn a_budget_without_frames_says_what_to_write() {
         let text =
             "title = 't'\n[servos]\ncount = 1\n[[resource]]\nname = 'r'\n[[term]]\nname = 'a'\nstage = 'imu'\nus = 1\n";
-        let budget = Budget::parse(text, &[]).unwrap();
+        let budget = CycleBudget::parse(text, &[]).unwrap();
         let told = |question| solve(&budget, 100.0, &[question], SAMPLING).unwrap_err().to_string();
         assert!(told(Solve::Payload).contains("[frames] is missing"));
         assert!(told(Solve::Bitrate).contains("[rs485], [can] or [spi] is missing"));

@@ -4,7 +4,7 @@ use rustix::{
     mm::{MlockAllFlags, mlockall},
     thread::{CpuSet, sched_setaffinity},
 };
-use taut_probe::{Policy, Settings, allowed_cpus, prefault_stack, set_policy};
+use taut_wakeup::{Policy, Settings, allowed_cpus, prefault_stack, set_policy};
 
 /// What a control thread wants of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,14 +22,14 @@ impl RealTime {
     ///
     /// # Errors
     /// The first wish that the kernel refuses, with what would allow it.
-    pub fn enter(&self) -> Result<(), taut_probe::Error> {
-        let system = |what: &str, errno: rustix::io::Errno| taut_probe::Error::System {
+    pub fn enter(&self) -> Result<(), taut_wakeup::Error> {
+        let system = |what: &str, errno: rustix::io::Errno| taut_wakeup::Error::System {
             what: what.into(),
             source: errno.into(),
         };
         if let Some(cpu) = self.cpu {
             let allowed = allowed_cpus();
-            let refused = || taut_probe::Error::Cpu {
+            let refused = || taut_wakeup::Error::Cpu {
                 cpu,
                 allowed: allowed.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
             };

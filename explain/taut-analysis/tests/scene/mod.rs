@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, Explained, Row, RowSink, Wanted};
+use taut_analysis::{Analysis, Analyzer, Cause, Config, Error, ExplainOptions, Explained, Row, RowSink};
 use taut_clock::Counter;
 use taut_recording::{
     Architecture, Info, KernelBatch, KernelEvent, Kind, Lost, Name, Record, Sample, StampBatch, Thread,
@@ -92,15 +92,15 @@ impl Scene {
         self.mark(tid, us, id, point, Kind::Stamp, 0)
     }
 
-    pub fn analyse(&self, wanted: Wanted) -> Analysis {
+    pub fn analyse(&self, wanted: ExplainOptions) -> Analysis {
         self.analyse_by_row(wanted, &mut |_: Row<'_>| {})
     }
 
-    pub fn analyse_by_row(&self, wanted: Wanted, sink: &mut dyn RowSink) -> Analysis {
+    pub fn analyse_by_row(&self, wanted: ExplainOptions, sink: &mut dyn RowSink) -> Analysis {
         self.try_analyse(wanted, sink).unwrap()
     }
 
-    pub fn try_analyse(&self, wanted: Wanted, sink: &mut dyn RowSink) -> Result<Analysis, Error> {
+    pub fn try_analyse(&self, wanted: ExplainOptions, sink: &mut dyn RowSink) -> Result<Analysis, Error> {
         let mut analyzer = Analyzer::new(Config { explain: wanted, ..Config::default() });
         for (id, name) in (1..).zip(&self.names) {
             analyzer.record(&Record::Name(Name { id, name: name.clone() }));
@@ -136,7 +136,7 @@ impl Scene {
     }
 
     pub fn explained(&self) -> Explained {
-        let wanted = Wanted { all: true, ..Wanted::default() };
+        let wanted = ExplainOptions { all: true, ..ExplainOptions::default() };
         self.analyse(wanted).chains[0].explained.clone()
     }
 

@@ -15,8 +15,8 @@ mod worker;
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
-use taut_probe::POINTS;
 use taut_recording::Record;
+use taut_wakeup::POINTS;
 
 use self::{
     chains::{Causes, RunId, Station},

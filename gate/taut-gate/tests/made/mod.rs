@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use taut_analysis::{Analysis, Cause, Chain, Explained, Hop, Outcomes, Point, SideShare, Sides, Spent};
-use taut_gate::{Asked, Error, Gated, Phase, Settings, Trial, Wanted, gate};
+use taut_gate::{Asked, Error, Gated, Phase, Settings, Trial, TrialOptions, gate};
 
 /// Messages of a trial.
 const MESSAGES: usize = 1200;
@@ -37,7 +37,7 @@ impl Default for Made {
 impl Made {
     /// One trial.
     pub fn trial(&self, random: &mut Xoshiro256PlusPlus) -> Trial {
-        Trial::of("made", &self.analysis(random), &Wanted::default()).unwrap()
+        Trial::of("made", &self.analysis(random), &TrialOptions::default()).unwrap()
     }
 
     fn analysis(&self, random: &mut Xoshiro256PlusPlus) -> Analysis {

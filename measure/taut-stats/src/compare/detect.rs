@@ -30,7 +30,7 @@ const GATES: usize = 400;
 pub struct NoiseFloor {
     /// Complete pairs.
     pub pairs: usize,
-    /// Noise of one pair, as in [`Figures::noise`](super::Figures::noise); `None` for fewer than 4 pairs.
+    /// Noise of one pair, as in [`ChangeFigures::noise`](super::ChangeFigures::noise); `None` for fewer than 4 pairs.
     pub noise: Option<f64>,
     /// The smallest change for the worse that the plan detects, confirmation included, with chance 0.9; `None` where
     /// the plan detects none.

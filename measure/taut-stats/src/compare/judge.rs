@@ -1,7 +1,8 @@
 //! One look at all metrics: from pairs to verdicts.
 
 use super::{
-    Figures, Finding, Interval, InvalidReason, Judgement, LookAlpha, Metric, Next, Pair, Plan, Rule, Shift, Verdict,
+    ChangeFigures, Finding, Interval, InvalidReason, Judgement, LookAlpha, Metric, Next, Pair, Plan, Rule, Shift,
+    Verdict,
     complete::{check, complete},
     detect::more_pairs,
     holm, typical,
@@ -134,11 +135,11 @@ impl Weighed {
         Some(Weighed { rule, shift, middle, margin, equivalence })
     }
 
-    fn figures(&self, plan: &Plan, pairs: &[Pair], alpha: LookAlpha, p: (f64, f64, f64)) -> Option<Figures> {
+    fn figures(&self, plan: &Plan, pairs: &[Pair], alpha: LookAlpha, p: (f64, f64, f64)) -> Option<ChangeFigures> {
         let change = |shift| self.rule.scale.change(shift);
         let bounds = self.shift.lower(alpha.interval).zip(self.shift.upper(alpha.interval));
         let column = |of: fn(&Pair) -> f64| typical(&pairs.iter().map(of).collect::<Vec<_>>(), plan.confidence);
-        Some(Figures {
+        Some(ChangeFigures {
             pairs: pairs.len(),
             change: change(self.shift.estimate()),
             interval: bounds.map(|(low, high)| Interval {

@@ -37,4 +37,4 @@ pub use pair::{Pair, Quantile};
 pub use shift::Shift;
 pub use signed_rank::{SignedRank, fewest_pairs};
 pub use typical::{Typical, fewest_trials, serial_p, typical};
-pub use verdict::{Figures, Finding, InvalidReason, Judgement, Next, Verdict};
+pub use verdict::{ChangeFigures, Finding, InvalidReason, Judgement, Next, Verdict};

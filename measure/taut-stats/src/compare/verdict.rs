@@ -83,7 +83,7 @@ pub enum InvalidReason {
         "the program run against itself differs by {change:+.3}: the machine, or the order of trials, is not fit to compare on"
     )]
     ControlDiffers {
-        /// As in [`Figures::change`].
+        /// As in [`ChangeFigures::change`].
         change: f64,
     },
     /// A and B did not run on the same kind of machine.
@@ -93,7 +93,7 @@ pub enum InvalidReason {
 
 /// The figures behind a verdict. Changes are 0.1 for +10 % on the ratio scale, else in the metric's unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figures {
+pub struct ChangeFigures {
     /// Complete pairs.
     pub pairs: usize,
     /// Estimated change from A to B (Hodges–Lehmann).
@@ -128,9 +128,9 @@ pub struct Finding {
     #[serde(flatten)]
     pub verdict: Verdict,
     /// Its figures; of the fresh pairs where those were asked for, free of the luck that made the accusation.
-    pub figures: Option<Figures>,
+    pub figures: Option<ChangeFigures>,
     /// The figures that accused, where fresh pairs had the last word.
-    pub accusation: Option<Figures>,
+    pub accusation: Option<ChangeFigures>,
 }
 
 /// The verdict on all metrics.

@@ -338,7 +338,7 @@ fn lane(shown: &Budgeted<'_>, at: usize) -> Lane {
     }
 }
 
-fn owned_up(budget: &model::Budget, origin: model::Origin, keys: &[String]) -> Vec<Figure> {
+fn owned_up(budget: &model::CycleBudget, origin: model::Origin, keys: &[String]) -> Vec<Figure> {
     let all = model::knobs(budget);
     let of = |key: &str| all.iter().find(|knob| knob.key(budget) == key);
     let figure = |key: String, note: &str| {
@@ -418,7 +418,7 @@ fn phase(row: &model::PhaseResidual) -> Phase {
     }
 }
 
-fn residual(budget: &model::Budget, row: &model::TermResidual) -> Residual {
+fn residual(budget: &model::CycleBudget, row: &model::TermResidual) -> Residual {
     let term = &budget.terms[row.term];
     Residual {
         term: term.name.clone(),

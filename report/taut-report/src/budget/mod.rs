@@ -14,7 +14,7 @@ pub use html::budget_html;
 pub use json::budget_json;
 pub use terminal::budget_terminal;
 
-use taut_bus::budget::{Budget, Comparison, Forecast, Gradient, Polled, Solved};
+use taut_bus::budget::{Comparison, CycleBudget, Forecast, Gradient, Polled, Solved};
 
 /// A budget with what was worked out of it.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct Budgeted<'a> {
     /// The command that works it out again.
     pub command: &'a str,
     /// The budget itself.
-    pub budget: &'a Budget,
+    pub budget: &'a CycleBudget,
     /// Forward.
     pub forecast: &'a Forecast,
     /// Forward event by event, where the host polls.

@@ -1,6 +1,8 @@
 //! Budgets for the tests of all forms.
 
-use taut_bus::budget::{Budget, MeasuredPhase, Sampling, Solve, compare, forecast, polled, preset, sensitivity, solve};
+use taut_bus::budget::{
+    CycleBudget, MeasuredPhase, Sampling, Solve, compare, forecast, polled, preset, sensitivity, solve,
+};
 
 use super::Budgeted;
 
@@ -26,7 +28,7 @@ pub(crate) fn with(name: &str, show: impl Fn(&Budgeted<'_>)) {
 /// One with everything: a target that is missed now and then, answers of each kind, and a recording.
 pub(crate) fn with_answers(show: impl Fn(&Budgeted<'_>)) {
     let changes = [("target_hz".to_owned(), "200".to_owned())];
-    let budget: Budget = preset("rs485-150hz").unwrap().budget(&changes).unwrap();
+    let budget: CycleBudget = preset("rs485-150hz").unwrap().budget(&changes).unwrap();
     let forecast = forecast(&budget, SAMPLING);
     let solved = solve(&budget, 200.0, &[Solve::Servos, Solve::Payload, Solve::Bitrate], SAMPLING).unwrap();
     let phase = |name: &str, mean_us: f64| MeasuredPhase {

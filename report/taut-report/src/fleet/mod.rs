@@ -104,7 +104,7 @@ pub struct Bounds {
 
 /// A distribution. A quantile is null when fewer than ten messages lie beyond it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-pub struct Figures {
+pub struct FleetFigures {
     /// Messages; of a cause, those that lost time to it.
     pub n: u64,
     /// Median.
@@ -157,7 +157,7 @@ pub struct Revision {
     #[serde(flatten)]
     pub extent: Extent,
     /// The whole way.
-    pub figures: Figures,
+    pub figures: FleetFigures,
 }
 
 /// The robots' own p99 of the whole way.
@@ -181,7 +181,7 @@ pub struct Robot {
     /// Its name.
     pub robot: String,
     /// The whole way.
-    pub figures: Figures,
+    pub figures: FleetFigures,
 }
 
 /// The whole way, or a hop.
@@ -194,7 +194,7 @@ pub struct Place {
     /// Its share of the whole way's time (0..1).
     pub time_share: Option<f64>,
     /// Over all robots and days.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// Mean; shown, never used to decide.
     pub mean_ns: f64,
     /// Week by week.
@@ -211,7 +211,7 @@ pub struct CauseOf {
     /// Its share of the place's time (0..1).
     pub time_share: Option<f64>,
     /// Of the messages that lost time to it.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// Time a message of the place, with those that lost none.
     pub mean_ns: f64,
     /// Week by week.
@@ -226,7 +226,7 @@ pub struct Week {
     /// Time a message of the place.
     pub mean_ns: f64,
     /// Over all robots.
-    pub figures: Figures,
+    pub figures: FleetFigures,
 }
 
 /// `taut fleet worst`.
@@ -269,7 +269,7 @@ pub struct Ranked {
     /// Last day.
     pub last: String,
     /// Of what ranks.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// The hop whose figure is farthest above the fleet's; null if none is.
     pub stands_out_by_hop: Option<HopOut>,
     /// The cause that takes more time a message than in the fleet, by most; null if none does.
@@ -361,7 +361,7 @@ pub struct ComparedCause {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct SideOf {
     /// Over all its robots.
-    pub figures: Figures,
+    pub figures: FleetFigures,
     /// Time a message of the place.
     pub mean_ns: f64,
 }
@@ -432,7 +432,7 @@ pub fn fleet_json(answer: &Answer) -> serde_json::Value {
     serde_json::to_value(answer).unwrap_or_default()
 }
 
-impl Figures {
+impl FleetFigures {
     fn of(&self, figure: &str) -> Option<Bounds> {
         match figure {
             "p50" => self.p50,

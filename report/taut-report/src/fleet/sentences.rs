@@ -132,7 +132,7 @@ pub(super) fn places(places: &[Place]) -> Vec<[String; 7]> {
     rows
 }
 
-fn row(name: &str, share: Option<f64>, of: &super::Figures) -> [String; 7] {
+fn row(name: &str, share: Option<f64>, of: &super::FleetFigures) -> [String; 7] {
     let [p50, p99, p999, max] = [of.p50, of.p99, of.p999, of.max].map(bounds);
     [name.to_owned(), words::count(of.n), share.map_or("–".into(), words::percent), p50, p99, p999, max]
 }

@@ -1,6 +1,6 @@
 //! A branch's history for people: which revision changed what.
 
-use taut_history::{Change, Line};
+use taut_history::{Change, FigureHistory};
 
 use super::{html::document, plot};
 use crate::{
@@ -16,26 +16,26 @@ pub struct HistoryShown<'a> {
     /// The folder.
     pub folder: &'a str,
     /// Figures over revisions.
-    pub lines: &'a [Line],
+    pub lines: &'a [FigureHistory],
     /// Revisions in it.
     pub revisions: usize,
 }
 
 /// "arm: read → plan, own.p50".
-pub(super) fn name(line: &Line) -> String {
+pub(super) fn name(line: &FigureHistory) -> String {
     let place = if line.hop.is_empty() { "whole way" } else { &line.hop };
     format!("{}: {place}, {}", line.chain, line.figure)
 }
 
-fn is_share(line: &Line) -> bool {
+fn is_share(line: &FigureHistory) -> bool {
     !line.figure.contains('.') || line.figure.ends_with(".slow")
 }
 
-fn number(line: &Line, value: f64) -> String {
+fn number(line: &FigureHistory, value: f64) -> String {
     if is_share(line) { format!("{:.2} %", value * 100.0) } else { words::scaled(value) }
 }
 
-pub(super) fn change(line: &Line, change: &Change) -> String {
+pub(super) fn change(line: &FigureHistory, change: &Change) -> String {
     let (before, after) = (change.point.before, change.point.after);
     match is_share(line) {
         true => format!("{:+.2} pp", (after - before) * 100.0),
@@ -44,7 +44,7 @@ pub(super) fn change(line: &Line, change: &Change) -> String {
 }
 
 /// The newest first.
-fn all<'a>(shown: &'a HistoryShown<'_>) -> Vec<(&'a Line, &'a Change)> {
+fn all<'a>(shown: &'a HistoryShown<'_>) -> Vec<(&'a FigureHistory, &'a Change)> {
     let mut all: Vec<_> = shown.lines.iter().flat_map(|line| line.changes.iter().map(move |c| (line, c))).collect();
     all.sort_by_key(|(line, change)| (line.revisions.len() - change.point.at, name(line)));
     all
@@ -95,7 +95,7 @@ pub fn history_terminal(shown: &HistoryShown<'_>, style: Style) -> String {
 pub fn history_html(shown: &HistoryShown<'_>) -> String {
     let mut body = format!("<p class=\"kicker\"><b>taut</b> history · {}</p>\n", escape(shown.folder));
     body += &format!("<p class=\"headline\">{}</p>\n", escape(&headline(shown)));
-    let mut lines: Vec<&Line> = shown.lines.iter().filter(|line| line.revisions.len() > 1).collect();
+    let mut lines: Vec<&FigureHistory> = shown.lines.iter().filter(|line| line.revisions.len() > 1).collect();
     lines.sort_by_key(|line| line.changes.is_empty());
     for line in lines {
         let values: Vec<f64> = line.revisions.iter().map(|(_, value)| *value).collect();
@@ -117,7 +117,7 @@ pub fn history_html(shown: &HistoryShown<'_>) -> String {
 }
 
 /// (first, behind the last, level) of each stretch between changes.
-fn levels(line: &Line) -> Vec<(usize, usize, f64)> {
+fn levels(line: &FigureHistory) -> Vec<(usize, usize, f64)> {
     let mut cuts: Vec<usize> = line.changes.iter().map(|change| change.point.at).collect();
     cuts.insert(0, 0);
     cuts.push(line.revisions.len());

@@ -73,7 +73,7 @@ struct Change {
     sentence: String,
 }
 
-fn line(line: &found::Line) -> Line {
+fn line(line: &found::FigureHistory) -> Line {
     let revision = |(revision, value): &(String, f64)| Revision { revision: revision.clone(), value: *value };
     let change = |change: &found::Change| Change {
         from: change.from.clone(),

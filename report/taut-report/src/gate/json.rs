@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_gate::{CauseChange, HopChange, Noise, Outcome, Plot, SideFailures, Subject, TimeChange};
-use taut_stats::compare::{Figures, Finding, Verdict};
+use taut_stats::compare::{ChangeFigures, Finding, Verdict};
 
 use super::{GateShown, sentences};
 
@@ -250,7 +250,7 @@ fn failed(side: &SideFailures) -> Failed {
 
 fn figure(outcome: &Outcome, subject: Subject, finding: &Finding, excused: bool, noise: Option<&Noise>) -> Figure {
     let figures = finding.figures.as_ref();
-    let of = |value: fn(&Figures) -> f64| figures.map(value);
+    let of = |value: fn(&ChangeFigures) -> f64| figures.map(value);
     let interval = figures.and_then(|figures| figures.interval);
     Figure {
         figure: sentences::name(subject, outcome),

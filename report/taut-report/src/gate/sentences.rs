@@ -1,7 +1,7 @@
 //! What is said of an outcome, in one place, so that every form says the same.
 
 use taut_gate::{Ballot, CauseChange, Outcome, Side, SideFailures, Statistic, Subject, TimeChange};
-use taut_stats::compare::{Figures, Verdict};
+use taut_stats::compare::{ChangeFigures, Verdict};
 
 use super::GateShown;
 use crate::words;
@@ -226,7 +226,7 @@ pub(super) fn change(subject: Subject, change: f64) -> String {
     text.replace('-', "−")
 }
 
-fn change_with_bounds(subject: Subject, figures: &Figures) -> String {
+fn change_with_bounds(subject: Subject, figures: &ChangeFigures) -> String {
     let at = |value: f64| self::change(subject, value);
     let bounds = figures.interval.map_or(String::new(), |i| format!(", 95 % {} … {}", at(i.low), at(i.high)));
     format!(

@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_stats::compare::Figures;
+use taut_stats::compare::ChangeFigures;
 use taut_tune::{Answer, Attempt, Problem, Standing, Tried, Tuned};
 
 use super::{rows, sentences};
@@ -262,7 +262,7 @@ fn recommended(tuned: &Tuned, attempt: &Attempt) -> Recommended {
     }
 }
 
-fn change(figures: &Figures) -> Change {
+fn change(figures: &ChangeFigures) -> Change {
     Change {
         before: figures.a.value,
         after: figures.b.value,

@@ -35,7 +35,7 @@ fn row(tuned: &Tuned, tried: &Tried) -> Vec<String> {
     let share = |both: Option<(f64, f64)>| {
         both.map_or("–".into(), |(a, b)| format!("{} → {}", words::percent(a), words::percent(b)))
     };
-    let of = |figures: Option<&taut_stats::compare::Figures>| figures.map(|one| (one.a.value, one.b.value));
+    let of = |figures: Option<&taut_stats::compare::ChangeFigures>| figures.map(|one| (one.a.value, one.b.value));
     let fresh = attempt.filter(|_| tried.standing == Standing::Confirmed);
     let (p50, tail, missed) = match fresh {
         Some(attempt) => (of(attempt.p50.as_ref()), of(attempt.tail.as_ref()), of(attempt.missed.as_ref())),

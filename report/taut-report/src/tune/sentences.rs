@@ -1,6 +1,6 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
-use taut_stats::compare::Figures;
+use taut_stats::compare::ChangeFigures;
 use taut_tune::{Answer, Attempt, Left, Tuned, Within};
 
 use crate::words;
@@ -27,7 +27,7 @@ pub fn headline(tuned: &Tuned) -> String {
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
-fn gain(figures: &Figures) -> String {
+fn gain(figures: &ChangeFigures) -> String {
     let interval = figures.interval.map_or(String::new(), |interval| {
         format!(
             ", {:.0} % interval {} to {}",
@@ -103,7 +103,7 @@ pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
 }
 
 fn guards(attempt: &Attempt) -> Option<String> {
-    let one = |(name, figures): &(String, Option<Figures>)| {
+    let one = |(name, figures): &(String, Option<ChangeFigures>)| {
         let figures = figures.as_ref()?;
         let is_share = name.ends_with("dropped");
         let points = |share: f64| format!("{:+.1} points", 100.0 * share + 0.0).replace('-', "−");

@@ -7,7 +7,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::Paragraph,
 };
-use taut_live::{Chain, Figures, State};
+use taut_live::{Chain, LiveFigures, State};
 use taut_report::words;
 
 use super::pieces::{
@@ -44,7 +44,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
 }
 
 /// Those of the last seconds, or since the start, and over how long.
-pub fn figures(chain: &Chain, state_ns: u64, view: &View) -> (Figures, u64) {
+pub fn figures(chain: &Chain, state_ns: u64, view: &View) -> (LiveFigures, u64) {
     if view.is_total { (chain.total.clone(), state_ns) } else { chain.recently() }
 }
 

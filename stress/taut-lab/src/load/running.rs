@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Error,
-    machine::{Child, Place, Tree, Usage},
+    isolation::{Child, Place, Tree, Usage},
 };
 
 pub(crate) struct RunningLoad {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use taut_probe::Work;
+use taut_wakeup::Work;
 
 use super::Load;
 

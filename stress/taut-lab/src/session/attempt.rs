@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Command, Error, Id, Lab, Pressure, Report, Status, Trial,
     file::TRIAL,
-    machine::{Child, Switches, Tree, ended, reap},
+    isolation::{Child, Switches, Tree, ended, reap},
     stamps,
     trial::{Reported, reported},
 };
@@ -148,7 +148,7 @@ impl Stack<'_> {
         }
         drop(witness);
         let busy =
-            |(part, _): (&String, &crate::machine::Usage)| (part.clone(), ran(&first, &last, part) as f64 / wall_ns);
+            |(part, _): (&String, &crate::isolation::Usage)| (part.clone(), ran(&first, &last, part) as f64 / wall_ns);
         self.roots.remove(&child.pid());
         Ok(Trial {
             id,

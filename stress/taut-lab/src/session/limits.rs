@@ -4,7 +4,7 @@
 use super::Session;
 use crate::{
     Achieved, Error, Network, Scenario,
-    machine::{Cap, Cgroups, Namespace},
+    isolation::{Cap, Cgroups, Namespace},
 };
 
 /// How far above a quota or a cap a reading may be: clocks and periods are coarse.
@@ -17,7 +17,7 @@ const TICK_S: f64 = 0.01;
 pub(super) struct Limits<'a> {
     quota: Option<(f64, &'a Cgroups)>,
     /// With what packets met when it was laid on.
-    network: Option<(Network, crate::machine::Met)>,
+    network: Option<(Network, crate::isolation::Met)>,
     cap: Option<(u32, Cap)>,
 }
 

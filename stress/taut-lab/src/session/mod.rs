@@ -20,7 +20,7 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{
     Error, Id, Isolation, Lab, Report, Scenario, Trial, Watch,
-    machine::{Cgroups, Keeper, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
+    isolation::{Cgroups, Keeper, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
 };
 use stack::Stack;
 use witness::Witness;
@@ -160,7 +160,7 @@ pub(crate) fn confined(lab: &Lab, name: &str) -> Result<(Option<Cgroups>, String
     if lab.isolation == Isolation::Affinity {
         return Ok((None, "affinity".to_owned()));
     }
-    match Cgroups::new(&format!("{}{name}", crate::machine::PREFIX), of_time) {
+    match Cgroups::new(&format!("{}{name}", crate::isolation::PREFIX), of_time) {
         Ok(groups) => {
             let word = groups.word();
             Ok((Some(groups), word))

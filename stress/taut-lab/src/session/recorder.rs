@@ -9,7 +9,7 @@ use std::{
 use rustix::process::Signal;
 
 use super::{STEP, stack::Stack};
-use crate::{Error, machine::Child};
+use crate::{Error, isolation::Child};
 
 /// The recording of a trial, in its folder.
 pub(super) const RECORDING: &str = "trial.mcap";

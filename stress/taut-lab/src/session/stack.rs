@@ -13,8 +13,8 @@ use super::{Block, STEP, Session, limits::Limits};
 use crate::{
     Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
     file::TRIAL,
+    isolation::{CPUS, Child, Made, Namespace, Place, Tree, ended, kill_descendants},
     load::{Loader, RunningLoad, interpreter},
-    machine::{CPUS, Child, Made, Namespace, Place, Tree, ended, kill_descendants},
     ready,
 };
 

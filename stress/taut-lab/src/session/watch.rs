@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Cpus,
-    machine::{Stays, Tree},
+    isolation::{Stays, Tree},
 };
 
 /// A thread that was seen.
@@ -108,7 +108,7 @@ fn ms(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Stay;
+    use crate::isolation::Stay;
 
     #[test]
     fn a_thread_that_nobody_saw_is_told_by_whom_it_descends_from() {

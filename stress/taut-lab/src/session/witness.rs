@@ -12,7 +12,7 @@ use std::{
 
 use taut_doctor::{Asked, Root, examine};
 
-use crate::machine::Tree;
+use crate::isolation::Tree;
 
 /// In the folder of a trial.
 const KERNEL: &str = "kernel.log";

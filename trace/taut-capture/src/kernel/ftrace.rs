@@ -15,7 +15,7 @@ use super::rows::Rows;
 use super::sub_buffer::{PageLayout, read_page};
 use super::tracefs::Tracefs;
 use super::tracepoints::{self, Decoder, Tracepoint};
-use super::{Source, Wanted, machine};
+use super::{Source, Wanted, capabilities};
 
 /// How often the loss counters are read; each costs the kernel some formatting.
 const LOSS_INTERVAL: Duration = Duration::from_millis(200);
@@ -85,7 +85,7 @@ impl Ftrace {
             return Err(io::Error::other("this kernel's ftrace pages have a layout that taut does not know"));
         };
         let page = vec![0; layout.page_size];
-        let ring_kib = ring_kib.unwrap_or_else(machine::ring_kib_by_memory);
+        let ring_kib = ring_kib.unwrap_or_else(capabilities::ring_kib_by_memory);
         // The kernel counts without the heads of pages, and rounds up.
         let ring_pages = 2 * (ring_kib as usize * 1024).div_ceil(layout.page_size) + 4;
         let mut source = Ftrace {
@@ -126,7 +126,7 @@ impl Ftrace {
         set(OPTIONS, "nooverwrite")?;
         set("buffer_size_kb", &ring_kib.to_string())?;
         let mut rings = Vec::new();
-        for cpu in machine::online_cpus() {
+        for cpu in capabilities::online_cpus() {
             let raw = self.tracefs.open_raw(&format!("{folder}/per_cpu/cpu{cpu}/trace_pipe_raw"))?;
             rings.push(Ring { cpu, raw: Some(raw), missed: 0, reported: 0 });
         }
@@ -150,7 +150,7 @@ impl Ftrace {
         // The list may miss a thread that is born while it is read; from the second look on its parent is followed.
         for _ in 0..2 {
             let tids: Vec<String> =
-                machine::of_tree(wanted.pid, wanted.follow_existing_threads).iter().map(i32::to_string).collect();
+                capabilities::of_tree(wanted.pid, wanted.follow_existing_threads).iter().map(i32::to_string).collect();
             self.tracefs.write(&format!("{}/set_event_pid", instance.folder), &tids.join(" "))?;
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! What the kernel saw: one trait, three sources (ftrace, perf, own context switches).
 //! First stop of kernel events: from the kernel's rings to columns, before any file.
 
+pub(crate) mod capabilities;
 mod format;
 mod ftrace;
 #[doc(hidden)]
 pub mod fuzzing;
-pub(crate) mod machine;
 mod own_switches;
 mod perf;
 pub(crate) mod perf_ring;

@@ -9,7 +9,7 @@ use taut_recording::{KernelBatch, KernelEvent};
 use super::perf::Cpu;
 use super::perf_ring::{self, Record};
 use super::rows::{Row, Rows};
-use super::{Source, Wanted, machine};
+use super::{Source, Wanted, capabilities};
 
 /// With the page of header exactly what kernel.perf_event_mlock_kb permits by default (516 KiB a CPU).
 const RING_KIB: u64 = 512;
@@ -43,9 +43,9 @@ impl OwnSwitches {
         attribute.set_inherit(1);
         attribute.set_exclude_kernel(1);
         attribute.set_exclude_hv(1);
-        let tids = machine::of_tree(wanted.pid, wanted.follow_existing_threads);
+        let tids = capabilities::of_tree(wanted.pid, wanted.follow_existing_threads);
         let mut cpus = Vec::new();
-        for cpu in machine::online_cpus() {
+        for cpu in capabilities::online_cpus() {
             let mut cpu = Cpu::new(cpu);
             for &tid in &tids {
                 match cpu.add(&attribute, tid, RING_KIB) {

@@ -12,7 +12,7 @@ use super::perf_ring::{self, Ring};
 use super::rows::{Row, Rows};
 use super::tracefs::Tracefs;
 use super::tracepoints::{self, Decoder, Tracepoint};
-use super::{Source, Wanted, machine};
+use super::{Source, Wanted, capabilities};
 
 /// The raw data's length lies after the time in a sample of TIME and RAW.
 const RAW_LENGTH_AT: usize = 8;
@@ -100,13 +100,13 @@ impl Perf {
     /// # Errors
     /// What was refused: reading the tracepoints' numbers, or opening an event.
     pub fn start(wanted: &Wanted) -> io::Result<Perf> {
-        Perf::with_ring_kib(wanted, machine::ring_kib_by_memory() * RINGS_OF_FTRACE)
+        Perf::with_ring_kib(wanted, capabilities::ring_kib_by_memory() * RINGS_OF_FTRACE)
     }
 
     pub(super) fn with_ring_kib(wanted: &Wanted, ring_kib: u64) -> io::Result<Perf> {
         let tracefs = Tracefs::open().map_err(|error| said("tracepoint numbers in tracefs", error))?;
         let mut decoder = Decoder::default();
-        let cpus = machine::online_cpus();
+        let cpus = capabilities::online_cpus();
         let mut left_out = Vec::new();
         let all_tasks = asked(&tracefs, tracepoints::of_all_tasks(&tracefs, wanted.depth), &mut decoder)?;
         let all_tasks = permitted(all_tasks, -1, cpus[0], &mut left_out)?;
@@ -114,7 +114,7 @@ impl Perf {
         let tree = permitted(tree, 0, cpus[0], &mut left_out)?;
         let tids = match wanted.whole_system {
             true => vec![EVERYBODY],
-            false => machine::of_tree(wanted.pid, wanted.follow_existing_threads),
+            false => capabilities::of_tree(wanted.pid, wanted.follow_existing_threads),
         };
         let rows = Rows::default();
         let mut source = Perf { cpus: Vec::new(), decoder, rows, bytes_read: 0, stopped: false, left_out };

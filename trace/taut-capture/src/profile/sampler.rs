@@ -9,7 +9,7 @@ use super::{
     Scope,
     images::{BUILD_ID_BYTES, Identity},
 };
-use crate::kernel::{Cpu, machine, perf_ring, perf_ring::Record};
+use crate::kernel::{Cpu, capabilities, perf_ring, perf_ring::Record};
 
 /// With the page of header what kernel.perf_event_mlock_kb permits by default, without any privilege.
 const RING_KIB: u64 = 512;
@@ -107,9 +107,9 @@ impl Sampler {
         attribute.set_exclude_kernel(u64::from(!with_kernel));
         attribute.set_exclude_callchain_kernel(u64::from(!with_kernel));
         attribute.set_inherit(u64::from(scope == Scope::Tree));
-        let tids = if scope == Scope::Tree { machine::of_tree(pid, existing) } else { vec![-1] };
+        let tids = if scope == Scope::Tree { capabilities::of_tree(pid, existing) } else { vec![-1] };
         let mut cpus = Vec::new();
-        for cpu in machine::online_cpus() {
+        for cpu in capabilities::online_cpus() {
             let mut cpu = Cpu::new(cpu);
             for &tid in &tids {
                 match cpu.add(&attribute, tid, RING_KIB) {

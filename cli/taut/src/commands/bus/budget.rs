@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use taut_analysis::{Analysis, Config, DeclaredChain, Delay};
 use taut_bus::budget::{
-    self, Budget, Comparison, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
+    self, Comparison, CycleBudget, Forecast, MeasuredPhase, PRESETS, Sampling, Solve, compare, forecast, polled,
     sensitivity, solve,
 };
 use taut_recording::{Kind, Record, Shown};
@@ -95,10 +95,10 @@ pub fn run(args: &Args) -> Result<Done> {
     };
     args.format.check_place(args.output.as_deref(), "-o budget.html")?;
     if args.format == Format::Toml {
-        Budget::parse(&text, &[]).with_context(|| name)?;
+        CycleBudget::parse(&text, &[]).with_context(|| name)?;
         return written(&text, args);
     }
-    let mut budget = Budget::parse(&text, &args.set).with_context(|| name.clone())?;
+    let mut budget = CycleBudget::parse(&text, &args.set).with_context(|| name.clone())?;
     budget.target_hz = args.target_hz.or(budget.target_hz);
     let sampling = Sampling { cycles: args.samples, seed: args.seed };
     let solved = match (budget.target_hz, args.target_hz.is_some() || !args.solve.is_empty()) {
@@ -180,7 +180,7 @@ fn change(text: &str) -> Result<(String, String), String> {
 }
 
 /// The recording's phases against the model, and whether the recording is whole.
-fn against(budget: &Budget, forecast: &Forecast, path: &Path) -> Result<(Comparison, Done)> {
+fn against(budget: &CycleBudget, forecast: &Forecast, path: &Path) -> Result<(Comparison, Done)> {
     let recorded = servos(path)?;
     let of = budget.servos.count;
     if let Some(n) = recorded.filter(|n| *n != of) {

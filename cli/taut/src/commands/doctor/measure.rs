@@ -14,8 +14,8 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_doctor::{Applied, Diagnosis, Finding, Measured, Remedy, Round};
-use taut_probe::{Plan, Settings};
 use taut_stats::Sketch;
+use taut_wakeup::{Plan, Settings};
 
 use super::{Args, check, is_json, print, say};
 use crate::{
@@ -43,7 +43,7 @@ pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
 }
 
 fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args, stop: &Stop) -> Result<Measured> {
-    let cpus = if asked.is_empty() { taut_probe::allowed_cpus() } else { asked.to_vec() };
+    let cpus = if asked.is_empty() { taut_wakeup::allowed_cpus() } else { asked.to_vec() };
     for command in remedy.undo_commands() {
         say(&format!("puts back at the end, as you would by: {command}"));
     }
@@ -94,7 +94,7 @@ fn rounds(finding: &Finding, remedy: &Remedy, asked: &[u32], args: &Args, stop: 
 
 /// Wakeups of one turn.
 fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Sketch> {
-    let findings = taut_probe::run(plan, stop, &mut |_| {})?;
+    let findings = taut_wakeup::run(plan, stop, &mut |_| {})?;
     let variant = findings.variants.into_iter().next().context("one variant was asked for")?;
     Ok(variant.all.wakeups)
 }

@@ -59,7 +59,7 @@ pub struct Args {
     rounds: u32,
     /// With --measure: policy of the threads that are woken: other, batch, fifo, rr.
     #[arg(long, default_value = "other", value_name = "POLICY", requires = "measure")]
-    policy: taut_probe::Policy,
+    policy: taut_wakeup::Policy,
     /// List all checks, with what is good.
     #[arg(long, conflicts_with_all = ["measure", "fix", "strict"])]
     list: bool,

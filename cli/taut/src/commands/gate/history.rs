@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use taut_gate::{Trial, Vote};
-use taut_history::{Line, Row, lines, read, rows, write};
+use taut_history::{FigureHistory, Row, lines, read, rows, write};
 use taut_recording::Shown;
 use taut_report::HistoryShown;
 
@@ -31,7 +31,7 @@ pub fn add(folder: &Path, revision: Option<&str>, trials: &[Trial]) -> Result<()
 /// The figures of a folder over revisions.
 pub struct Lines {
     folder: String,
-    lines: Vec<Line>,
+    lines: Vec<FigureHistory>,
     revisions: usize,
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use taut_analysis::{Analysis, Config, Wanted};
+use taut_analysis::{Analysis, Config, ExplainOptions};
 use taut_gate::{Failure, Limit, Trial};
 use taut_recording::Shown;
 
@@ -16,14 +16,14 @@ use crate::{analyse::analyse, output};
 #[derive(Clone, Debug)]
 pub struct Reader {
     config: Config,
-    wanted: taut_gate::Wanted,
+    wanted: taut_gate::TrialOptions,
 }
 
 impl Reader {
     /// With the declared chains; `chain` names the one to judge.
     pub fn new(config: &Config, chain: Option<String>) -> Reader {
-        let explain = Wanted { worst: 0, sides: true, ..Wanted::default() };
-        let wanted = taut_gate::Wanted { chain, ..taut_gate::Wanted::default() };
+        let explain = ExplainOptions { worst: 0, sides: true, ..ExplainOptions::default() };
+        let wanted = taut_gate::TrialOptions { chain, ..taut_gate::TrialOptions::default() };
         Reader { config: Config { explain, ..config.clone() }, wanted }
     }
 
@@ -62,7 +62,7 @@ impl Reader {
             chains.push(self.wanted.chain.as_ref());
         }
         let of = |chain: Option<&String>| -> Result<Trial> {
-            let wanted = taut_gate::Wanted { chain: chain.cloned(), ..self.wanted.clone() };
+            let wanted = taut_gate::TrialOptions { chain: chain.cloned(), ..self.wanted.clone() };
             Ok(Trial::of(name, &analysis, &wanted)?)
         };
         let trials: Vec<Trial> = chains.into_iter().map(of).collect::<Result<_>>()?;

@@ -52,7 +52,7 @@ pub fn prepare(args: &Wanted, name: &Path, compression: Compression) -> Result<O
     if args.save_above.is_some() && window < LEAST_WITH_LIMIT {
         bail!(
             "--save-above needs --flight-recorder={} at least: a message above the limit is known up to 10 s later",
-            taut_probe::length(LEAST_WITH_LIMIT)
+            taut_wakeup::length(LEAST_WITH_LIMIT)
         );
     }
     let (sender, saved) = mpsc::channel();
@@ -110,14 +110,14 @@ impl Watch {
     /// What is kept, and how it is saved.
     pub fn started(&self) -> String {
         let limit =
-            self.limit.map_or(String::new(), |limit| format!(" a message above {},", taut_probe::length(limit)));
+            self.limit.map_or(String::new(), |limit| format!(" a message above {},", taut_wakeup::length(limit)));
         let lowered = match self.is_lowered {
             true => format!(" (less than --flight-memory: half of what is free in {})", output::MEMORY),
             false => String::new(),
         };
         format!(
             "flight recorder: the last {} in at most {} of memory{lowered}; saved by{limit} SIGUSR2 to process {}, `taut record --save`, or when the program fails",
-            taut_probe::length(self.window),
+            taut_wakeup::length(self.window),
             words::bytes(self.most_bytes + self.most_bytes / 8),
             std::process::id()
         )
@@ -146,7 +146,7 @@ impl Watch {
         self.asked.ask(&format!(
             "a message of {name} took {:.3} ms, above the limit of {}",
             ns as f64 / 1e6,
-            taut_probe::length(limit)
+            taut_wakeup::length(limit)
         ));
     }
 

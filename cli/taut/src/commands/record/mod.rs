@@ -197,7 +197,7 @@ fn options(args: &Args) -> Result<Options> {
         output: args.output.clone(),
         target,
         duration: args.duration,
-        from_first_stamp: args.first_stamp_within.map(|within| FirstStamp { within, except: &taut_probe::POINTS }),
+        from_first_stamp: args.first_stamp_within.map(|within| FirstStamp { within, except: &taut_wakeup::POINTS }),
         tier: args.tier.as_deref().and_then(Tier::from_word),
         kernel_source: args.kernel_source.clone(),
         depth,

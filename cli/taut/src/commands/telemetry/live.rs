@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use taut_foxglove::Server;
-use taut_recording::{Record, Shown, Tail, is_finished};
+use taut_recording::{GrowingRecording, Record, Shown, is_finished};
 use taut_report::words;
 
 use crate::{address, exit::Done, stop};
@@ -30,7 +30,7 @@ pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) ->
         bail!("{}: has ended; Foxglove opens the file itself, and here there is: taut telemetry {name}", subject());
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut tail = Tail::of_plain_channels(file, now.as_nanos() as u64);
+    let mut tail = GrowingRecording::of_plain_channels(file, now.as_nanos() as u64);
     // A file that is no recording is said before anybody connects.
     let mut early = Vec::new();
     tail.read(&mut |_, record| early.push(record)).with_context(subject)?;

@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<Done> {
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from >= to
     {
-        bail!("--from {} is not before --to {}", taut_probe::length(from), taut_probe::length(to));
+        bail!("--from {} is not before --to {}", taut_wakeup::length(from), taut_wakeup::length(to));
     }
     if let Some(topic) = &args.channel {
         let times = args.from.map_or(0, moment)..args.to.map_or(u64::MAX, moment);
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<Done> {
         }
     } else if let Some(at) = args.at {
         if state(&mut log, moment(at), start).with_context(subject)? == 0 {
-            say!("taut: note: no channel has a message until {}; {}", taut_probe::length(at), lasts(&log));
+            say!("taut: note: no channel has a message until {}; {}", taut_wakeup::length(at), lasts(&log));
         }
     } else if args.layouts {
         write_layouts(&log, &args.recording).with_context(subject)?;
@@ -138,7 +138,7 @@ fn list(log: &Log<File>, format: Format) -> String {
 fn stretch(args: &Args) -> String {
     let ends = [("from", args.from), ("to", args.to)];
     let said =
-        |(word, time): (&str, Option<Duration>)| time.map(|time| format!(" {word} {}", taut_probe::length(time)));
+        |(word, time): (&str, Option<Duration>)| time.map(|time| format!(" {word} {}", taut_wakeup::length(time)));
     ends.into_iter().filter_map(said).collect()
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Analysis, Analyzer, Config};
-use taut_gate::{Figures, Statistic, Trial, Void};
+use taut_gate::{Statistic, Trial, TrialFigures, Void};
 use taut_stats::compare::{Margin, Rule, Scale};
 use taut_tune::{Checked, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned, expected_trials};
 
@@ -311,7 +311,8 @@ impl Trials {
             read => read?,
         };
         let trial = |chain: &str| {
-            let wanted = taut_gate::Wanted { chain: Some(chain.to_owned()), ..taut_gate::Wanted::default() };
+            let wanted =
+                taut_gate::TrialOptions { chain: Some(chain.to_owned()), ..taut_gate::TrialOptions::default() };
             Trial::of(&self.chain, &analysis, &wanted)
         };
         let Ok(own) = trial(&self.chain) else {
@@ -330,7 +331,7 @@ impl Trials {
         let (agreed, contradiction) = seen.check(plan, &ran.checked);
         let not_in_force = amiss.or_else(|| ran.checked.problem(plan, &self.names)).or(contradiction);
         let problem = not_in_force.map(Problem::NotInForce).or_else(|| self.too_few(&own, is_start));
-        let of = |figures: &Figures| figures.get(self.tail);
+        let of = |figures: &TrialFigures| figures.get(self.tail);
         let mut guards = vec![
             own.way.total.p50,
             (own.messages > 0).then(|| ran.checked.cpu_s / own.messages as f64),

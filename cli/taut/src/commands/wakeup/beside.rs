@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use taut_probe::{Plan, Policy, Settings, allowed_cpus};
+use taut_wakeup::{Plan, Policy, Settings, allowed_cpus};
 
 use crate::{exit::Done, stop};
 
@@ -56,8 +56,8 @@ fn probe() -> Result<Done> {
         intervals: false,
         live: false,
     };
-    match taut_probe::run(&plan(Policy::Fifo), &stop.flag, &mut |_| {}) {
-        Err(error) if error.is_permission() => taut_probe::run(&plan(Policy::Other), &stop.flag, &mut |_| {})?,
+    match taut_wakeup::run(&plan(Policy::Fifo), &stop.flag, &mut |_| {}) {
+        Err(error) if error.is_permission() => taut_wakeup::run(&plan(Policy::Other), &stop.flag, &mut |_| {})?,
         other => other?,
     };
     Ok(Done::Fine)

@@ -3,10 +3,10 @@
 use std::{ffi::OsString, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
-use taut_analysis::{Config, Wanted};
+use taut_analysis::{Config, ExplainOptions};
 use taut_capture::{Depth, Options, Target};
-use taut_probe::Findings;
 use taut_recording::{Compression, Shown};
+use taut_wakeup::Findings;
 
 use super::Args;
 use crate::{analyse::analyse, exit::Done};
@@ -53,13 +53,14 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
     let text = std::fs::read_to_string(&findings).with_context(|| findings.shown())?;
     let mut found: Findings = serde_json::from_str(&text).context("findings")?;
     let over_ns = args.above.as_nanos() as u64;
-    let explain = Wanted { worst: 0, from_ns: Some(over_ns), ..Wanted::default() };
+    let explain = ExplainOptions { worst: 0, from_ns: Some(over_ns), ..ExplainOptions::default() };
     let analysis = analyse(&recording, &Config { explain, ..Config::default() })?;
     found.explained = taut_analysis::late_wakeups(&analysis, over_ns);
     let length = args.duration.min(TRACED_MAX);
     let cpus = super::plan::of(args)?.variants[0].1.cpus.clone();
     let stop = crate::stop::on(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
-    found.tracers = Some(taut_probe::tracers(Path::new(taut_probe::TRACEFS), &cpus, args.interval, length, &stop.flag));
+    found.tracers =
+        Some(taut_wakeup::tracers(Path::new(taut_wakeup::TRACEFS), &cpus, args.interval, length, &stop.flag));
     let done = if done == Done::Fine { stop.done() } else { done };
     found.machine.insert("command".into(), super::command());
     found.notes.extend((!tier_reason.is_empty()).then_some(tier_reason));
@@ -74,18 +75,18 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
 fn command(args: &Args, findings: &Path) -> Result<Vec<OsString>> {
     let mut words = vec![std::env::current_exe()?.into_os_string(), "wakeup".into()];
     let mut put = |key: &str, value: String| words.extend([format!("--{key}").into(), value.into()]);
-    put("duration", taut_probe::length(args.duration));
-    put("interval", taut_probe::length(args.interval));
+    put("duration", taut_wakeup::length(args.duration));
+    put("interval", taut_wakeup::length(args.interval));
     put("cpus", args.cpus.clone());
     put("policy", args.policy.to_string());
     put("priority", args.priority.to_string());
     put("wake", args.wake.to_string());
     put("findings", findings.shown());
     if let Some(slack) = args.slack {
-        put("slack", taut_probe::length(slack));
+        put("slack", taut_wakeup::length(slack));
     }
     if let Some(time) = args.dma_latency {
-        put("dma-latency", taut_probe::length(time));
+        put("dma-latency", taut_wakeup::length(time));
     }
     if let Some(load) = &args.load {
         // All the time: a variant by itself.

@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use taut_probe::Event;
 use taut_report::words;
+use taut_wakeup::Event;
 
 /// With more CPUs than this, those that were latest.
 const CPUS_MAX: usize = 8;

@@ -8,9 +8,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use taut_probe::{CpuSeries, Error, Event, Findings, Series, Variant};
 use taut_recording::Shown;
 use taut_stats::hlog::{self, HlogWriter, Interval};
+use taut_wakeup::{CpuSeries, Error, Event, Findings, Series, Variant};
 
 /// The file of a log. Every interval is one line, written when it is whole: whatever ends the probe leaves a readable log.
 pub fn create(path: &Path) -> Result<LineWriter<File>> {

@@ -16,9 +16,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use taut_probe::{Findings, Policy, Wake, Work};
 use taut_recording::Shown;
 use taut_stats::hlog;
+use taut_wakeup::{Findings, Policy, Wake, Work};
 
 use crate::{
     exit::Done,
@@ -177,9 +177,9 @@ pub fn run(args: &Args) -> Result<Done> {
         return Ok(done);
     }
     let text = match args.format {
-        Format::Json => format!("{:#}\n", taut_report::probe_json(&findings)),
-        Format::Html => taut_report::probe_html(&findings),
-        _ => taut_report::probe_terminal(&findings, output::style(args.output.as_deref())),
+        Format::Json => format!("{:#}\n", taut_report::wakeup_json(&findings)),
+        Format::Html => taut_report::wakeup_html(&findings),
+        _ => taut_report::wakeup_terminal(&findings, output::style(args.output.as_deref())),
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {
@@ -194,7 +194,7 @@ fn measure(args: &Args) -> Result<(Findings, Done)> {
     let plan = plan::of(args)?;
     let stop = stop::on(&[SIGINT, SIGTERM])?;
     if let Some((_, settings)) = plan.variants.iter().find(|(_, settings)| settings.governor.is_some()) {
-        for command in taut_probe::governors(&settings.cpus) {
+        for command in taut_wakeup::governors(&settings.cpus) {
             say!("taut: puts back after each turn, as you would after a kill: {command}");
         }
     }
@@ -208,7 +208,7 @@ fn measure(args: &Args) -> Result<(Findings, Done)> {
     };
     let live = live::Live::new(args.quiet);
     let mut failed = None;
-    let found = taut_probe::run(&plan, &stop.flag, &mut |event| {
+    let found = taut_wakeup::run(&plan, &stop.flag, &mut |event| {
         let logged = log.as_mut().map_or(Ok(()), |log| logs::take(log, &event));
         failed = failed.take().or(logged.err());
         live.show(&event);
@@ -219,7 +219,7 @@ fn measure(args: &Args) -> Result<(Findings, Done)> {
         return Err(error).with_context(|| shown(args.hlog.as_deref()));
     }
     if args.throttle && stop.signal().is_none() {
-        found.throttling = Some(taut_probe::throttling(plan::first_cpu(args)?, THROTTLE_WATCHED)?);
+        found.throttling = Some(taut_wakeup::throttling(plan::first_cpu(args)?, THROTTLE_WATCHED)?);
     }
     found.machine.insert("command".into(), command());
     Ok((found, stop.done()))

@@ -1,7 +1,7 @@
 //! What to probe, from the command line: the settings, and their variants side by side.
 
 use anyhow::{Result, bail};
-use taut_probe::{Plan, Settings, allowed_cpus};
+use taut_wakeup::{Plan, Settings, allowed_cpus};
 
 use super::Args;
 
@@ -58,7 +58,7 @@ fn settings(args: &Args) -> Result<Settings> {
         load: None,
     };
     if let Some(time) = args.dma_latency {
-        settings = settings.with("dma-latency", &taut_probe::length(time))?;
+        settings = settings.with("dma-latency", &taut_wakeup::length(time))?;
     }
     if let (Some(load), true) = (&args.load, args.explain) {
         settings = settings.with("load", load)?;
@@ -71,7 +71,7 @@ fn axes(args: &Args) -> Result<Vec<(String, Vec<String>)>> {
     let mut axes = Vec::new();
     if !args.sleep.is_empty() {
         axes.push(("wake".to_owned(), SLEEPS.map(str::to_owned).into()));
-        axes.push(("interval".into(), args.sleep.iter().map(|length| taut_probe::length(*length)).collect()));
+        axes.push(("interval".into(), args.sleep.iter().map(|length| taut_wakeup::length(*length)).collect()));
     }
     for vary in &args.vary {
         let Some((key, values)) = vary.split_once('=') else { bail!("--vary {vary}: write KEY=V1,V2") };

@@ -3,10 +3,10 @@
 import type { Figures, Ns } from "./data";
 import { bar, h, section, table } from "./dom";
 import * as f from "./format";
-import { cpuName, type Explained, lines, type Line, type Probe, sweeps, type Variant } from "./probe-data";
-import { histogramPlot, percentilePlot, slackPlot, worstPlot } from "./probe-plots";
+import { cpuName, type Explained, lines, type Line, type Wakeup, sweeps, type Variant } from "./wakeup-data";
+import { histogramPlot, percentilePlot, slackPlot, worstPlot } from "./wakeup-plots";
 
-export function probePage(probe: Probe): HTMLElement {
+export function wakeupPage(probe: Wakeup): HTMLElement {
   const virtual = probe.machine["virtual machine"] === "yes" && "virtual machine";
   const about = [`${probe.measured_s.toFixed(1)} s`, probe.variants.length > 1 && `${probe.variants.length} variants in turn`,
     probe.machine["cpu"], probe.machine["kernel"], virtual].filter((part) => part).join(" · ");
@@ -58,7 +58,7 @@ function normality(variants: Variant[]): HTMLElement | string {
     h("li", {}, variant.label && h("strong", {}, `${variant.label}. `), variant.normality ?? ""))));
 }
 
-function slackTable(probe: Probe): HTMLElement {
+function slackTable(probe: Wakeup): HTMLElement {
   const rows = sweeps(probe.slack).flatMap(({ way, fits }) => fits.map((fit, at) => [
     at === 0 ? way : "", f.length(fit.sleep_ns), f.microseconds(fit.p50_ns), f.microseconds(fit.slack_ns), signed(fit.rest_ns),
   ]));
@@ -113,7 +113,7 @@ function itselfTable(variants: Variant[]): HTMLElement {
 }
 
 /** The machine, and the settings that all variants share: the others are in their names. */
-function facts(probe: Probe): HTMLElement {
+function facts(probe: Wakeup): HTMLElement {
   const [first, ...others] = probe.variants;
   const shared = Object.entries(first?.settings ?? {}).filter(([key, value]) => others.every((other) => other.settings[key] === value));
   const began = probe.started_s > 0 ? [["Began", new Date(probe.started_s * 1e3).toISOString().replace("T", " ").slice(0, 19) + " UTC"]] : [];

@@ -68,7 +68,7 @@ impl Watcher {
             first_ns,
             end_ns,
         };
-        let name = cpu.map_or("taut-probe".to_owned(), |cpu| format!("taut-probe/{cpu}"));
+        let name = cpu.map_or("taut-wakeup".to_owned(), |cpu| format!("taut-wakeup/{cpu}"));
         let run = move || {
             let waker = loop_.prepare();
             let failed = waker.is_err();

@@ -1,8 +1,8 @@
 //! The sentences at the top of every view of a probe: may a loop of this rate run here, and which way of
 //! waking is best?
 
-use taut_probe::{Compared, Findings, Variant};
 use taut_stats::Distribution;
+use taut_wakeup::{Compared, Findings, Variant};
 
 use super::sentences;
 use crate::words::{count, duration, hertz, maybe, percent, quantity};
@@ -115,7 +115,7 @@ fn comparison(variants: &[Variant]) -> Option<String> {
     if others.iter().any(|other| other.interval_ns != first.interval_ns) {
         return shortest_without_a_miss(variants);
     }
-    let compared = taut_probe::compared(variants);
+    let compared = taut_wakeup::compared(variants);
     let known: Vec<(&Variant, Compared)> = others.iter().zip(compared).filter_map(|(v, c)| Some((v, c?))).collect();
     let Some((_, any)) = known.first() else {
         return Some(format!("No difference from {} is shown: without rounds there is no interval.", first.label));
@@ -196,7 +196,7 @@ fn shortest_without_a_miss(variants: &[Variant]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::sample;
+    use crate::wakeup::sample;
 
     fn plain(text: &str) -> String {
         text.replace('\u{202f}', " ")

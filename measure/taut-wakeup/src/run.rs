@@ -18,10 +18,10 @@ use taut_clock::monotonic_ns;
 use taut_stats::{Distribution, Histogram, Sketch};
 
 use crate::{
-    Collector, CpuSeries, Error, Findings, Policy, Series, Settings, SlackFit, StallWatch, Turn, Variant, Woken,
+    Collector, CpuSeries, Error, Findings, Policy, Series, Settings, SlackFit, StallWatch, Turn, Variant, Woken, facts,
     governor::{self, Governor},
     load::Running,
-    machine, slack,
+    slack,
     watcher::{Watcher, allowed_cpus, list},
 };
 
@@ -77,7 +77,7 @@ pub struct Live<'a> {
 /// What the first variant that cannot be probed needs: a CPU, a permission, a load that runs.
 pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'_>)) -> Result<Findings, Error> {
     let mut findings = Findings {
-        machine: machine::facts(),
+        machine: facts::facts(),
         started_s: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
         ..Findings::default()
     };
@@ -98,7 +98,7 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
     let mut progress = Progress { all, done: Duration::ZERO, since: monotonic_ns(), intervals: plan.intervals };
     // Stalls are told by pinned threads only, and by the variant that all CPUs belong to.
     let mut stalls = (runs[0].cpus.len() >= 2).then(|| StallWatch::new(runs[0].cpus.len()));
-    let steal_ns = machine::steal_ns();
+    let steal_ns = facts::steal_ns();
     for round in 0..plan.rounds {
         for turn in 0..runs.len() {
             if stop.load(Ordering::Relaxed) {
@@ -111,7 +111,7 @@ pub fn run(plan: &Plan, stop: &Arc<AtomicBool>, on_event: &mut dyn FnMut(Event<'
     findings.measured_s = progress.done.as_secs_f64();
     findings.stalls = stalls.map(|watch| {
         let mut stalls = watch.finish();
-        stalls.steal_ns = machine::steal_ns().saturating_sub(steal_ns);
+        stalls.steal_ns = facts::steal_ns().saturating_sub(steal_ns);
         stalls.real_time = plan.variants.iter().all(|(_, settings)| settings.policy.is_real_time());
         stalls
     });
@@ -212,7 +212,7 @@ impl VariantRun {
         let interval_ns = self.settings.interval.as_nanos() as u64;
         let start_ns = monotonic_ns() + 30_000_000;
         let end_ns = start_ns + self.length.as_nanos() as u64;
-        let (cpu_ns, idle_states) = (process_cpu_ns(), machine::idle_states(&self.settings.cpus));
+        let (cpu_ns, idle_states) = (process_cpu_ns(), facts::idle_states(&self.settings.cpus));
         let mut watchers = Vec::new();
         for (at, cpu) in self.cpus.iter().enumerate() {
             // Spread over the interval, so that threads do not wake each other's sibling.
@@ -252,7 +252,7 @@ impl VariantRun {
         let measured_ns = monotonic_ns().clamp(start_ns, end_ns) - start_ns;
         self.measured_ns += measured_ns;
         self.cpu_ns += process_cpu_ns() - cpu_ns;
-        for (name, (entered, ns)) in machine::idle_states(&self.settings.cpus) {
+        for (name, (entered, ns)) in facts::idle_states(&self.settings.cpus) {
             let before = idle_states.get(&name).copied().unwrap_or_default();
             let sum = self.idle_states.entry(name).or_default();
             *sum = (sum.0 + entered.saturating_sub(before.0), sum.1 + ns.saturating_sub(before.1));
@@ -280,7 +280,7 @@ impl VariantRun {
     }
 
     fn second(&mut self, tick: &mut Tick, now: u64, progress: &Progress, on_event: &mut dyn FnMut(Event<'_>)) {
-        self.frequencies.extend(self.settings.cpus.iter().filter_map(|cpu| machine::frequency_khz(*cpu)));
+        self.frequencies.extend(self.settings.cpus.iter().filter_map(|cpu| facts::frequency_khz(*cpu)));
         if progress.intervals {
             for (at, cpu) in self.cpus.iter().enumerate() {
                 let cpu = cpu.map_or("any".into(), |cpu| format!("cpu{cpu}"));

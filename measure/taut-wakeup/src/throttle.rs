@@ -12,7 +12,7 @@ use std::{
 use rustix::thread::{CpuSet, sched_setaffinity};
 use taut_clock::monotonic_ns;
 
-use crate::{Error, Policy, Settings, Throttling, machine, settings::length, watcher::set_policy};
+use crate::{Error, Policy, Settings, Throttling, facts, settings::length, watcher::set_policy};
 
 /// Shorter gaps are interrupts and the hypervisor's.
 const GAP_NS: u64 = 1_000_000;
@@ -64,7 +64,7 @@ pub fn throttling(cpu: u32, length: Duration) -> Result<Throttling, Error> {
         watched_ns: length.as_nanos() as u64,
         gaps_ns,
         hog_ns,
-        rt_runtime_us: machine::rt_runtime_us(),
+        rt_runtime_us: facts::rt_runtime_us(),
         sentence: String::new(),
     };
     found.sentence = sentence(&found);

@@ -4,10 +4,10 @@
 mod collector;
 mod compared;
 mod error;
+mod facts;
 mod findings;
 mod governor;
 mod load;
-mod machine;
 mod run;
 mod settings;
 pub mod slack;
@@ -20,13 +20,13 @@ mod watcher;
 pub use collector::Collector;
 pub use compared::{Compared, compared};
 pub use error::Error;
+pub use facts::facts;
 pub use findings::{
     CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls, Throttling,
     Turn, Variant,
 };
 pub use governor::governors;
 pub use load::{Load, Work};
-pub use machine::facts;
 pub use run::{Event, Live, Plan, run};
 pub use settings::{KEYS, Policy, Settings, Wake, duration, length};
 pub use stalls::{StallWatch, THRESHOLD_NS as STALL_NS};

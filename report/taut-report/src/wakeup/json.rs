@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_probe as found;
+use taut_wakeup as found;
 
 use super::{headline, sentences};
 use crate::json_figures::{Figures, figures};
 
 /// What `taut wakeup --format json` prints.
-pub fn probe_json(findings: &found::Findings) -> serde_json::Value {
+pub fn wakeup_json(findings: &found::Findings) -> serde_json::Value {
     serde_json::to_value(probe(findings)).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Probe {
+struct Wakeup {
     /// Version of this schema.
     schema_version: u32,
     /// "wakeup".
@@ -253,8 +253,8 @@ struct Piece {
     ns: u64,
 }
 
-fn probe(findings: &found::Findings) -> Probe {
-    Probe {
+fn probe(findings: &found::Findings) -> Wakeup {
+    Wakeup {
         schema_version: crate::SCHEMA_VERSION,
         kind: "wakeup",
         headline: headline::headline(findings),
@@ -393,11 +393,11 @@ fn explained(found: &found::ExplainedWakeups) -> Explained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{json::assert_documented, probe::sample};
+    use crate::{json::assert_documented, wakeup::sample};
 
     #[test]
     fn the_contract_holds() {
-        let value = probe_json(&sample::two_ways());
+        let value = wakeup_json(&sample::two_ways());
         for field in [
             "/schema_version",
             "/machine/kernel",
@@ -429,14 +429,14 @@ mod tests {
             assert!(value.pointer(field).is_some(), "{field} is missing");
         }
         assert_eq!(value["kind"], "wakeup");
-        assert_eq!(probe_json(&sample::sweep())["slack"].as_array().unwrap().len(), 15);
+        assert_eq!(wakeup_json(&sample::sweep())["slack"].as_array().unwrap().len(), 15);
     }
 
     #[test]
     fn what_is_not_known_is_null() {
         let mut findings = found::Findings { variants: vec![found::Variant::default()], ..Default::default() };
         findings.variants[0].cpus.push(found::CpuSeries::default());
-        let value = probe_json(&findings);
+        let value = wakeup_json(&findings);
         for field in
             ["/stalls", "/throttling", "/explained", "/variants/0/cpus/0/cpu", "/variants/0/all/wakeups/p50_ns"]
         {
@@ -446,6 +446,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        assert_documented(&schemars::schema_for!(Probe).to_value(), "schemas/wakeup.schema.json");
+        assert_documented(&schemars::schema_for!(Wakeup).to_value(), "schemas/wakeup.schema.json");
     }
 }

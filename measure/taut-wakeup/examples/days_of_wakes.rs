@@ -1,7 +1,7 @@
 //! Memory of the collector over 10⁸ wakes of a simulated clock, more than a day at 1 kHz. Prints what is resident after the
 //! first hundredth and at the end; `bench/wakeup/memory.py` reads it.
 
-use taut_probe::{Collector, Woken};
+use taut_wakeup::{Collector, Woken};
 
 const WAKES: u64 = 100_000_000;
 const INTERVAL_NS: u64 = 1_000_000;

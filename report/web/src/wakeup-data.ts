@@ -22,7 +22,7 @@ export interface Explained {
   responsible: { kind: string; name: string; ns: Ns; wakes: number }[];
   worst: { due_ns: number; cpu: number | null; late_ns: Ns; parts: { what: string; who: string; ns: Ns }[] }[];
 }
-export interface Probe {
+export interface Wakeup {
   kind: "wakeup"; headline: string; machine: Record<string, string>; started_s: number; measured_s: number; notes: string[];
   variants: Variant[]; slack: SlackFit[]; explained: Explained | null;
   stalls: { sentence: string } | null; throttling: { sentence: string; gaps_ns: Ns[] } | null;

@@ -1,7 +1,7 @@
 //! The terminal form of a probe: sentences first, then tables that fit 100 columns.
 
 use comfy_table::{CellAlignment, Table};
-use taut_probe::{ExplainedWakeups, Findings, LateWake, Series, Variant};
+use taut_wakeup::{ExplainedWakeups, Findings, LateWake, Series, Variant};
 
 use super::{Sweep, VARIANTS_MAX, cpu_name, headline, is_read_back, sentences, shown_cpus, sweeps};
 use crate::{
@@ -18,7 +18,7 @@ const NAME_WIDTHS: [usize; 3] = [26, 20, 10];
 const LINES_MAX: usize = 8;
 
 /// What `taut wakeup` prints.
-pub fn probe_terminal(findings: &Findings, style: Style) -> String {
+pub fn wakeup_terminal(findings: &Findings, style: Style) -> String {
     let mut out = format!("{}\n\n", style.dim(&wrap(&measured(findings), WIDTH)));
     out += &format!("{}\n\n", style.bold(&wrap(&headline::headline(findings), WIDTH)));
     out += &lateness(findings);
@@ -243,10 +243,10 @@ fn paragraph(lines: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::sample;
+    use crate::wakeup::sample;
 
     fn plain(findings: &Findings) -> String {
-        probe_terminal(findings, Style::default())
+        wakeup_terminal(findings, Style::default())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_probe::{
+use taut_wakeup::{
     Collector, CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls,
     Throttling, Turn, Variant, Woken,
 };

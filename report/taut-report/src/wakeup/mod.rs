@@ -10,11 +10,11 @@ mod terminal;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use html::probe_html;
-pub use json::probe_json;
-pub use terminal::probe_terminal;
+pub use html::wakeup_html;
+pub use json::wakeup_json;
+pub use terminal::wakeup_terminal;
 
-use taut_probe::{CpuSeries, Findings, SlackFit, Variant};
+use taut_wakeup::{CpuSeries, Findings, SlackFit, Variant};
 
 /// With more rows of CPUs than this, only the latest ones are shown one by one.
 const CPUS_MAX: usize = 16;

@@ -48,12 +48,12 @@ enum Wanted {
 }
 
 /// A recording that grows.
-pub struct Tail {
+pub struct GrowingRecording {
     file: File,
     /// Up to here it is read.
     at: u64,
     wanted: Wanted,
-    /// Of chunks that end before this log time not all is wanted: see [`Tail::is_unwanted`].
+    /// Of chunks that end before this log time not all is wanted: see [`GrowingRecording::is_unwanted`].
     since_ns: u64,
     decoder: Decoder,
     is_checked: bool,
@@ -62,21 +62,21 @@ pub struct Tail {
     buffer: Vec<u8>,
 }
 
-impl Tail {
+impl GrowingRecording {
     /// From the start of the file; but kernel events, and stamps behind the first minute, only from chunks that reach
     /// beyond the log time `since_ns` (CLOCK_REALTIME), so that an hour's recording is caught up with at once.
-    pub fn new(file: File, since_ns: u64) -> Tail {
-        Tail::of(Wanted::Records, file, since_ns)
+    pub fn new(file: File, since_ns: u64) -> GrowingRecording {
+        GrowingRecording::of(Wanted::Records, file, since_ns)
     }
 
     /// Messages of plain channels alone, values among them, and those only from chunks that reach beyond the log time
     /// `since_ns` (CLOCK_REALTIME). A channel comes before its first message, whenever it was described.
-    pub fn of_plain_channels(file: File, since_ns: u64) -> Tail {
-        Tail::of(Wanted::PlainChannels, file, since_ns)
+    pub fn of_plain_channels(file: File, since_ns: u64) -> GrowingRecording {
+        GrowingRecording::of(Wanted::PlainChannels, file, since_ns)
     }
 
-    fn of(wanted: Wanted, file: File, since_ns: u64) -> Tail {
-        Tail {
+    fn of(wanted: Wanted, file: File, since_ns: u64) -> GrowingRecording {
+        GrowingRecording {
             file,
             at: 0,
             wanted,

@@ -1,6 +1,6 @@
 //! What is said of a probe's figures beside its headline: each form shows these sentences, none makes its own.
 
-use taut_probe::{ExplainedWakeups, Findings, LateWake, Stalls, Throttling, Tracers, Variant};
+use taut_wakeup::{ExplainedWakeups, Findings, LateWake, Stalls, Throttling, Tracers, Variant};
 
 use super::{Sweep, sweeps};
 use crate::words::{count, duration, maybe, percent, quantity};
@@ -302,7 +302,7 @@ fn listed(values: &[u64], most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::sample;
+    use crate::wakeup::sample;
 
     fn plain(text: &str) -> String {
         text.replace('\u{202f}', " ")

@@ -5,7 +5,7 @@ import type { Ns } from "./data";
 import { choice, table } from "./dom";
 import * as f from "./format";
 import { histogram, nines, ninesAxis, tick } from "./plots";
-import { type Line, lines, type SlackFit, sweeps, type Variant } from "./probe-data";
+import { type Line, lines, type SlackFit, sweeps, type Variant } from "./wakeup-data";
 
 const us = (ns: number): number => ns / 1e3;
 /** Where the axis is logarithmic and has no zero. */
