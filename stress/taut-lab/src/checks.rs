@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario, file::TRIAL};
+use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario, lab::TRIAL};
 
 /// DDS domains whose ports stay below those that Linux gives out by itself.
 const LAST_DOMAIN: u32 = 101;

@@ -2,11 +2,11 @@
 
 use crate::{
     Command, Cpus, Lab, Scenario,
-    file::TRIAL,
     inputs::program,
     isolation::{Namespace, no_frequency},
+    lab::TRIAL,
     load::{interpreter, missing},
-    run::rounds,
+    run_order::rounds,
     runner::RAY,
     session::confined,
 };

@@ -7,47 +7,57 @@ mod cpus;
 mod error;
 mod feasible;
 mod figures;
-mod file;
+mod hosts;
 mod inputs;
 mod isolation;
+mod lab;
 mod load;
 mod manifest;
+mod metric_figures;
 mod objectives;
+mod paths;
 mod proportion;
 mod ready;
 mod run;
+mod run_order;
 mod runner;
+mod scenario_file;
 mod score;
 mod search;
 mod session;
+mod stamp_metric;
 mod stamps;
 mod sweep;
+mod sweep_keys;
 mod trial;
+mod weights;
 
 pub use archive::{Packed, archive};
 pub use cpus::Cpus;
 pub use error::Error;
 pub use feasible::{Feasible, feasible};
-pub use figures::{
-    Bound, Difference, FailedReported, LoadReached, MetricFigures, Misfortune, ProcessUse, Results, ScenarioFigures,
-    SuccessDifference, results,
-};
-pub use file::{
+pub use figures::{LoadReached, Misfortune, ProcessUse, Results, ScenarioFigures, results};
+pub use hosts::{Host, Ray};
+pub use isolation::{Network, Pressure, keep};
+pub use lab::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
     Watch,
 };
-pub use isolation::{Network, Pressure, keep};
 pub use load::{Achieved, Flood, History, Load, Method, Reliability, interpreter, worker};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
-pub use objectives::Weights;
+pub use metric_figures::{Bound, Difference, FailedReported, MetricFigures, SuccessDifference};
+pub use paths::{Criticality, Path};
 pub use proportion::Proportion;
-pub use run::{Event, Order, Ran, run};
-pub use runner::{Host, Ray, run_on_hosts};
-pub use score::{Criticality, Path, PathFigures, Score, Term};
+pub use run::run;
+pub use run_order::{Event, Order, Ran};
+pub use runner::run_on_hosts;
+pub use score::{PathFigures, Score, Term};
 pub use search::{Broken, Edge, Outcome, Probe, break_it};
-pub use stamps::{Figure, Stamps};
-pub use sweep::{Grid, Sweep, grid};
+pub use stamp_metric::{Figure, Stamps};
+pub use sweep::{Grid, grid};
+pub use sweep_keys::Sweep;
 pub use trial::{Id, Status, Trial};
+pub use weights::Weights;
 
 /// For the fuzzer: what systems under test and earlier runs leave, as if anybody had written it.
 #[doc(hidden)]

@@ -1,17 +1,7 @@
 //! Weights of objectives by name, as harnesses publish them: a metric says which objective it stands for, the lab whose
 //! weights those are.
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Lab, Metric};
-
-/// A named set of weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Weights {
-    /// Of ldos_manip_tracing (its `objectives.yaml` has others; these are those its scores are made with).
-    Manipulation,
-}
+use crate::{Lab, Metric, Weights};
 
 impl Weights {
     /// Objectives, each with its weight.

@@ -1,59 +1,18 @@
 //! `taut lab run`: every scenario once a round, the order of each round drawn from the seed, so that a drift of the
 //! machine reads as noise and not as an effect. A block is one scenario in one round: one fresh start of the system.
 
-use std::{collections::BTreeSet, ffi::OsString, path::Path, sync::atomic::AtomicBool};
-
-use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
+use std::collections::BTreeSet;
 
 use crate::{
-    Error, Lab, Status, Trial,
+    Error, Event, Order, Ran, Status, Trial,
     feasible::missing_cpus,
     manifest::{Header, Kind, Manifest},
+    run_order::rounds,
     session::{Block, Session},
 };
 
-/// What a run is told.
-pub struct Order<'a> {
-    /// What is to be done.
-    pub lab: &'a Lab,
-    /// The lab's file, and what it says.
-    pub file: (&'a Path, &'a str),
-    /// Where everything is written.
-    pub folder: &'a Path,
-    /// The only round that is run, where a driver hands them out.
-    pub round: Option<u32>,
-    /// Whether the folder holds the beginning of this run.
-    pub resume: bool,
-    /// The command that makes loads: [`crate::worker::go`].
-    pub worker: &'a [OsString],
-    /// The command that cleans up after this lab if it is killed: [`crate::keep`].
-    pub keeper: &'a [OsString],
-    /// The command that records: `taut record`.
-    pub recorder: &'a [OsString],
-    /// Set when somebody wants it to end.
-    pub stop: &'a AtomicBool,
-}
-
-/// What happens meanwhile.
-pub enum Event<'a> {
-    /// A lab that died had left this; it is gone now.
-    Removed(&'a str),
-    /// A host that cannot be reached any more, the round that it had, and what was said.
-    HostLost(&'a str, u32, &'a str),
-    /// One more of so many; a search does not know how many.
-    Trial(&'a Trial, usize, Option<usize>),
-}
-
 /// Of a scenario's trials, the part that may be replaced when they are invalid.
 const REPLACED: f64 = 0.2;
-
-/// All trials of a run, those of an interrupted beginning included.
-pub struct Ran {
-    /// What confined threads.
-    pub confinement: String,
-    /// In the order in which they ran.
-    pub trials: Vec<Trial>,
-}
 
 /// Runs what is not yet run; `kind` is what the manifest is called.
 ///
@@ -98,17 +57,6 @@ fn left(trials: &[Trial], scenario: &str, planned: std::ops::Range<u32>, of: u32
         last.is_none() || replace
     };
     planned.filter(is_left).collect()
-}
-
-/// For each round the scenarios in their order.
-pub(crate) fn rounds(lab: &Lab) -> Vec<Vec<usize>> {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(lab.seed);
-    let one = |_| {
-        let mut order: Vec<usize> = (0..lab.scenarios.len()).collect();
-        order.shuffle(&mut random);
-        order
-    };
-    (0..lab.trials.div_ceil(lab.trials_per_start)).map(one).collect()
 }
 
 /// A session with its manifest.
@@ -185,7 +133,10 @@ fn never_ran(block: &Block, index: u32, reason: &str) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::Lab;
 
     fn lab(trials: u32, per_start: u32, seed: u64) -> Lab {
         let text = format!(

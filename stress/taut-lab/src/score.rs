@@ -3,37 +3,9 @@
 //! the baseline beside it is ruled by none, and hard deadlines and lost successes stand before both.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::{Bound, Lab, MetricFigures, Proportion, Status, SuccessDifference, Trial, objectives};
-
-/// Steps that have a deadline together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Path {
-    /// Unique.
-    pub name: String,
-    /// Metrics whose sum is its length.
-    pub metrics: Vec<String>,
-    /// In their unit.
-    pub deadline: f64,
-    /// What a miss means.
-    #[serde(default)]
-    pub criticality: Criticality,
-}
-
-/// What a miss of a deadline means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Criticality {
-    /// Damage: no score makes up for it.
-    Hard,
-    /// The result is worth nothing.
-    #[default]
-    Firm,
-    /// The result is worth less.
-    Soft,
-}
+use crate::{Bound, Criticality, Lab, MetricFigures, Proportion, Status, SuccessDifference, Trial, objectives};
 
 /// A path over the valid trials of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -80,7 +52,7 @@ pub struct Term {
 }
 
 pub(crate) fn paths(lab: &Lab, valid: &[&Trial]) -> Vec<PathFigures> {
-    let one = |path: &Path| {
+    let one = |path: &crate::Path| {
         let late = |trial: &&&Trial| {
             let numbers = path.metrics.iter().map(|name| trial.metrics.get(name));
             let sum = numbers.map(|number| number.copied()).sum::<Option<f64>>();

@@ -25,7 +25,7 @@ use rustix::{
 
 use super::{
     Place,
-    leftovers::{MARK, PART},
+    mine::{MARK, PART},
 };
 use crate::{Cpus, Error};
 

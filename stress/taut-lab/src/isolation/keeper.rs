@@ -11,7 +11,8 @@ use std::{
 
 use super::{
     child::SESSION,
-    leftovers::{MARK, PART, remove_of},
+    leftovers::remove_of,
+    mine::{MARK, PART},
     tree,
 };
 use crate::Error;

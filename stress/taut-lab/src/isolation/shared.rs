@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::leftovers::{Mine, entries, is_another_at_work, pids};
+use super::mine::{Mine, entries, is_another_at_work, pids};
 
 const SHARED: &str = "/dev/shm/";
 /// The list of what processes of the lab had mapped, in the lab's folder, for the next lab.

@@ -14,7 +14,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use super::leftovers::{PART, variable};
+use super::mine::{PART, variable};
 use crate::{Cpus, Error};
 
 /// How long killed processes may take to go.

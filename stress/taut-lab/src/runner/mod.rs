@@ -18,37 +18,18 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    Error, Event, Lab, Order, Ran, Trial,
+    Error, Event, Host, Lab, Order, Ran, Trial,
     manifest::{Header, Kind, Manifest},
-    run::rounds,
+    run_order::rounds,
 };
 pub(crate) use ray::RAY;
-pub use ray::Ray;
 use ssh::Ssh;
 
 /// What `ssh`, `sftp` and the helper for Ray end with when it is the host that cannot be reached.
 const UNREACHABLE: i32 = 255;
 /// How often a host without work asks for some.
 const STEP: Duration = Duration::from_millis(50);
-
-/// A machine that runs rounds of a lab.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Host {
-    /// Unique; stands with every trial that ran there.
-    pub name: String,
-    /// As for the command `ssh`: "robot@10.0.0.5", or a name of ~/.ssh/config.
-    pub ssh: String,
-    /// Options for ssh and sftp, e.g. ["-o", "Port=2222", "-i", "key"].
-    #[serde(default)]
-    pub options: Vec<String>,
-    /// A folder on it in which the lab may make its own.
-    #[serde(default = "tmp")]
-    pub folder: String,
-}
 
 /// Somebody who runs rounds on a host, one at a time, and brings their folders here.
 trait Runner: Send {
@@ -238,8 +219,4 @@ fn command(kind: Kind, round: u32, output: &str) -> Vec<OsString> {
     let verb = if kind == Kind::Sweep { "sweep" } else { "run" };
     let (round, quiet) = (round.to_string(), "--quiet");
     ["./taut", "lab", verb, "lab.toml", "-o", output, "--round", &round, quiet].map(OsString::from).into()
-}
-
-fn tmp() -> String {
-    "/tmp".into()
 }

@@ -7,27 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Outcome, Runner, UNREACHABLE, command, run_command::run};
-use crate::{Error, Lab, Order, inputs, load::Package, manifest::Kind};
+use crate::{Error, Lab, Order, Ray, inputs, load::Package, manifest::Kind};
 
 /// The helper program.
 const PROGRAM: &str = include_str!("on_ray.py");
 /// What the helper needs.
 pub(crate) const RAY: Package = Package { module: "ray", pip: "ray" };
-
-/// A Ray cluster whose hosts run rounds of a lab.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ray {
-    /// As for `ray.init`: "auto", or "10.0.0.5:6379".
-    #[serde(default = "auto")]
-    pub address: String,
-    /// What a host that may run trials offers one of: `ray start --resources '{"taut_host": 1}'`.
-    #[serde(default = "taut_host")]
-    pub resource: String,
-}
 
 /// A host of the cluster.
 #[derive(Deserialize)]
@@ -117,13 +105,6 @@ fn pack(order: &Order<'_>, program: &Path, sent: &[PathBuf], packed: &Path) -> s
         if sent.is_dir() { archive.append_dir_all(sent, sent) } else { archive.append_path(sent) }?;
     }
     archive.finish()
-}
-
-fn auto() -> String {
-    "auto".into()
-}
-fn taut_host() -> String {
-    "taut_host".into()
 }
 
 #[cfg(test)]

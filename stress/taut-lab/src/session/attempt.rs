@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     Command, Error, Id, Lab, Pressure, Report, Status, Trial,
-    file::TRIAL,
     isolation::{Child, Switches, Tree, ended, reap},
+    lab::TRIAL,
     stamps,
     trial::{Reported, reported},
 };

@@ -12,8 +12,8 @@ use rustix::process::Signal;
 use super::{Block, STEP, Session, limits::Limits};
 use crate::{
     Command, Cpus, Error, Process, Ready, Scenario, StopSignal,
-    file::TRIAL,
     isolation::{CPUS, Child, Made, Namespace, Place, Tree, ended, kill_descendants},
+    lab::TRIAL,
     load::{Loader, RunningLoad, interpreter},
     ready,
 };

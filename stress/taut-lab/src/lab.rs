@@ -1,15 +1,11 @@
-//! `lab.toml`: the system under test, the trial, the scenarios. The first thing a lab reads; the reference is
-//! `docs/lab.md`.
+//! What `lab.toml` holds: the system under test, the trial, the scenarios. The reference is `docs/lab.md`.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpus, Error, Load, Network, Sweep};
+use crate::{Cpus, Load, Network, Sweep};
 
 /// The part that the trial's command is.
 pub(crate) const TRIAL: &str = "trial";
@@ -320,23 +316,6 @@ pub struct Breaking {
 }
 
 impl Lab {
-    /// Reads and checks a lab; `path` is for messages.
-    ///
-    /// # Errors
-    /// The line or the key, what is wrong with it, and what to write.
-    pub fn parse(text: &str, path: &Path) -> Result<Lab, Error> {
-        let bad = |place: String, problem: String| Error::File { file: path.to_owned(), place, problem };
-        let lab: Lab = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            bad(line.map_or("lab".into(), |line| format!("line {line}")), error.message().replace('\n', " "))
-        })?;
-        crate::checks::check(&lab).map_err(|(place, problem)| bad(place, problem))?;
-        if lab.sweep.is_some() {
-            crate::sweep::grid(&lab).map_err(|(place, problem)| bad(place, problem))?;
-        }
-        Ok(lab)
-    }
-
     /// Whether starts of a scenario have a network of their own. Only its own keys count: a scenario runs in the same
     /// place whatever else the file holds.
     pub(crate) fn has_own_network(&self, scenario: &Scenario) -> bool {
