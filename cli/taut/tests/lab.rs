@@ -857,7 +857,7 @@ fn a_server_that_was_there_before_is_not_taken_for_the_system() {
              [trial]\ncommand = \"true\"\ntimeout_s = 1\n[[scenario]]\nname = \"none\"\n"
         ),
     );
-    let said = format!("process \"p\".ready: somebody else answers at {address}");
+    let said = format!("process \"p\".ready: another program answers at {address}");
     folder.taut(&["run", "lab.toml"]).code(2).stderr(predicate::str::contains(said));
 }
 

@@ -36,7 +36,7 @@ const LEARNED_FROM: usize = 200;
 
 /// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
 /// events and marks, with one line that says so. Returns an error for each hypothesis about a factor that this chain does not have.
-#[expect(clippy::too_many_arguments, reason = "what is looked at, what is looked with, and who is told")]
+#[expect(clippy::too_many_arguments, reason = "what is examined, with what, and where rows go")]
 pub(crate) fn explain(
     chain: &mut Chain,
     messages: &Messages,

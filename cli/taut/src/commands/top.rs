@@ -116,8 +116,8 @@ fn subject(args: &Args) -> Result<Subject> {
         };
     }
     if let Some(session) = &args.session {
-        let nobody = || format!("{}: nobody records this session; name a process of it: --pid PID", session.shown());
-        return recorder_of(session).with_context(nobody).and_then(Subject::of);
+        let without = || format!("{}: no recorder is attached to this session; pass --pid PID", session.shown());
+        return recorder_of(session).with_context(without).and_then(Subject::of);
     }
     let mut all = recorders();
     match (all.pop(), all.is_empty()) {

@@ -137,7 +137,7 @@ fn accused_figures(outcome: &Outcome) -> Option<String> {
 fn accused_ballots(outcome: &Outcome) -> String {
     let worse: Vec<&Ballot> = outcome.ballots.iter().filter(|ballot| ballot.is_worse()).collect();
     let of_hop = worse.iter().find(|b| outcome.blamed.is_some() && b.subject.hop() == outcome.blamed);
-    let Some(first) = of_hop.or(worse.first()) else { return "nobody knows where".into() };
+    let Some(first) = of_hop.or(worse.first()) else { return "the place is unknown".into() };
     let figures = first.finding.figures.as_ref();
     let what = figures.map_or(String::new(), |figures| format!(" {}", change_with_bounds(first.subject, figures)));
     let cause = outcome.blamed.and_then(|hop| cause(outcome, hop)).map_or(String::new(), |c| format!(", by {c}"));

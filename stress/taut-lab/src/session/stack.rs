@@ -83,7 +83,7 @@ impl<'a> Stack<'a> {
             && self.inside(|| ready::answers(address))
         {
             // Every trial would talk to a stranger: a server of an earlier experiment is what ruins the next.
-            let problem = format!("somebody else answers at {address} before the start; end it");
+            let problem = format!("another program answers at {address} before the start; end it");
             return Err(Error::Start { place: place("ready"), problem });
         }
         let started = SystemTime::now();

@@ -54,7 +54,7 @@ pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) ->
             break Done::Fine;
         }
         if grew.elapsed() > SILENCE {
-            why = Some("nobody writes the recording any more, and it has no end; next: taut recover");
+            why = Some("the recorder is gone, and the recording has no end; next: taut recover");
             break Done::DataLost;
         }
         std::thread::sleep(LOOK);
