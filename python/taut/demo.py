@@ -6,6 +6,7 @@ The robots are the repository's workloads. The wheel brings them as data, under 
 import argparse
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,6 +45,12 @@ DEMOS = {
         (),
         "explain {run} --hypothesis process:planner",
     ),
+    "ros2": Demo(
+        "unmodified ROS 2 nodes: camera, detector, planner and controller, four processes",
+        ("rclpy", "std_msgs"),
+        (),
+        "explain {run} --hypothesis executor",
+    ),
 }
 SECONDS = 15.0
 # Exit codes of a robot that ran.
@@ -72,16 +79,22 @@ def main() -> None:
 def show(robot: str, seconds: float, run: Path, taut: str) -> int:
     """Records the robot, reports, and says what to ask next. Gives the exit code."""
     demo = DEMOS[robot]
-    missing = [name for name in demo.modules if importlib.util.find_spec(name) is None]
+    python, environment = (ros2_python() or (sys.executable, {})) if robot == "ros2" else (sys.executable, {})
+    missing = [name for name in demo.modules if python == sys.executable and importlib.util.find_spec(name) is None]
     workloads = folder_of_workloads()
+    if missing and robot == "ros2":
+        return refuse(
+            f"demo ros2: no Python with {' and '.join(missing)}; source ROS 2's setup.bash, or with Python 3.11: "
+            "pip install ros-rclpy ros-std-msgs ros-rmw-fastrtps-cpp ros-tracetools"
+        )
     if missing:
         return refuse(f"demo {robot}: {sys.executable} has no {', '.join(missing)}; pip install 'taut[demo]'")
     if workloads is None:
         return refuse(f"demo {robot}: the robots came with no installed wheel; pip install 'taut[demo]'")
     print(f"taut: {robot}: {demo.about}; {seconds:g} s", file=sys.stderr)
     path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
-    program = [sys.executable, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
-    recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | {"PYTHONPATH": path})
+    program = [python, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
+    recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | environment | {"PYTHONPATH": path})
     # The robot's own verdict on its run, whose reason it has printed, or a loss; the report of that run is worth reading all the same.
     failed = FAILED.get(recorded.returncode)
     if recorded.returncode and failed is None:
@@ -93,6 +106,22 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
     print(f"\nNext:\n  taut {demo.question.format(run=run)}")
     print(f"  taut report {run} --format html -o {page}\n  taut export perfetto {run}")
     return recorded.returncode or reported.returncode
+
+
+def ros2_python() -> tuple[str, dict[str, str]] | None:
+    """An interpreter with rclpy, and what the environment must hold for it: of ROS 2's wheels, where their libraries lie."""
+    own = Path(__file__).parents[2] / ".venv-ros2" / "bin" / "python"
+    for python in [sys.executable, shutil.which("python3"), str(own)]:
+        if python is None or not Path(python).exists():
+            continue
+        prefix = Path(python).parent.parent
+        libraries = os.pathsep.join(filter(None, [str(prefix / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
+        wheels = {"AMENT_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": libraries}
+        environment = wheels if (prefix / "lib" / "librcl.so").exists() else {}
+        tried = [python, "-c", "import rclpy, std_msgs"]
+        if subprocess.run(tried, env=os.environ | environment, capture_output=True).returncode == 0:
+            return python, environment
+    return None
 
 
 def refuse(why: str) -> int:

@@ -1,6 +1,7 @@
 """`taut demo` ends with a report and three commands that work."""
 
 import dataclasses
+import json
 import os
 import shutil
 import subprocess
@@ -67,3 +68,15 @@ def test_a_python_without_taut_says_so(tmp_path: Path) -> None:
 def test_every_robot_is_a_workload(robot: str) -> None:
     folder = demo.folder_of_workloads()
     assert folder is not None and (folder / "workloads" / robot / "__main__.py").exists()
+
+
+def test_the_demo_of_ros_2_names_its_slow_cause(tmp_path: Path) -> None:
+    if demo.ros2_python() is None:
+        pytest.skip("no Python with ROS 2: make ros2")
+    done = taut("demo", "ros2", "--duration", "8", "-o", "run.mcap", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "/camera timer 33 ms → /controller callback /plan end" in done.stdout
+    explained = json.loads(taut("explain", "run.mcap", "--format", "json", cwd=tmp_path).stdout)
+    chain = next(c for c in explained["chains"] if c["name"] == "/camera timer 33 ms → /controller callback /plan end")
+    causes = [(share["cause"], share["detail"]) for share in chain["causes"]]
+    assert ("executor", "busy with /planner timer 500 ms") in causes

@@ -33,6 +33,8 @@ enum Robot {
     Quad,
     /// An arm reaches over a wall; four processes over DDS.
     Reach,
+    /// Unmodified ROS 2 nodes: camera, detector, planner and controller.
+    Ros2,
 }
 
 /// Says how to get the module where there is none.
@@ -52,6 +54,7 @@ pub fn run(args: &Args) -> Result<Done> {
         Robot::Teleop => "teleop",
         Robot::Quad => "quad",
         Robot::Reach => "reach",
+        Robot::Ros2 => "ros2",
     };
     let python = taut_lab::interpreter(None);
     let mut command = Command::new(&python);
