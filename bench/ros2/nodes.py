@@ -31,7 +31,9 @@ def main():
         return hog(args)
     if args.role:
         return node(args)
-    roles = ["camera", "detector"] + (["hog"] if args.case == "fifo" else []) + (["flood"] if args.case == "flood" else [])
+    roles = (
+        ["camera", "detector"] + (["hog"] if args.case == "fifo" else []) + (["flood"] if args.case == "flood" else [])
+    )
     every = [subprocess.Popen([sys.executable, __file__, *sys.argv[1:], "--role", role]) for role in roles]
     for process in every:
         process.wait()

@@ -94,7 +94,9 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
     print(f"taut: {robot}: {demo.about}; {seconds:g} s", file=sys.stderr)
     path = os.pathsep.join(filter(None, [str(workloads), os.environ.get("PYTHONPATH")]))
     program = [python, "-m", f"workloads.{robot}", "--duration", f"{seconds:g}", *demo.arguments]
-    recorded = subprocess.run([taut, "record", "-o", run, "--", *program], env=os.environ | environment | {"PYTHONPATH": path})
+    recorded = subprocess.run(
+        [taut, "record", "-o", run, "--", *program], env=os.environ | environment | {"PYTHONPATH": path}
+    )
     # The robot's own verdict on its run, whose reason it has printed, or a loss; the report of that run is worth reading all the same.
     failed = FAILED.get(recorded.returncode)
     if recorded.returncode and failed is None:

@@ -44,7 +44,7 @@ def spin(role: str, seconds: float) -> None:
     from rclpy.node import Node
     from std_msgs.msg import String
 
-    class Camera(Node):
+    class Camera(Node):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("camera")
             self.images = self.create_publisher(String, "image_raw", 5)
@@ -53,7 +53,7 @@ def spin(role: str, seconds: float) -> None:
         def on_timer(self) -> None:
             self.images.publish(String(data="image " * 2000))
 
-    class Detector(Node):
+    class Detector(Node):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("detector")
             self.detections = self.create_publisher(String, "detections", 5)
@@ -63,7 +63,7 @@ def spin(role: str, seconds: float) -> None:
             work(DETECT_S)
             self.detections.publish(String(data="box"))
 
-    class Planner(Node):
+    class Planner(Node):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("planner")
             self.plans = self.create_publisher(String, "plan", 1)
@@ -77,7 +77,7 @@ def spin(role: str, seconds: float) -> None:
         def on_map_update(self) -> None:
             work(MAP_S)
 
-    class Controller(Node):
+    class Controller(Node):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__("controller")
             self.create_subscription(String, "plan", self.on_plan, 1)
