@@ -151,8 +151,8 @@ pub(super) struct Flow<'a> {
     /// By callback: the process in which it last took a message; and by process: its last event.
     taker: HashMap<u32, i32>,
     last_ns: HashMap<i32, u64>,
-    /// (callback, process and publisher) of which some message was taken.
-    matched: HashSet<(u32, i32, u32)>,
+    /// (callback, its process, process and publisher) of which some message was taken.
+    matched: HashSet<(u32, i32, i32, u32)>,
     /// (process, buffer, index) → topic and number of what lies there.
     places: HashMap<(i32, u64, u64), (u32, u64)>,
     /// By callback: the longest that a message waited for it.
@@ -371,7 +371,8 @@ impl<'a> Flow<'a> {
         };
         self.counts.by_time += u64::from(taken.is_near);
         self.counts.by_order += u64::from(matches!(by, By::Order { .. }));
-        let is_first = self.matched.insert((callback, taken.from.0, taken.from.1));
+        let taker = self.events.pid(thread);
+        let is_first = self.matched.insert((callback, taker, taken.from.0, taken.from.1));
         // A datum is a message of several chains.
         let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
         for (message, later) in &taken.lost {
@@ -385,7 +386,7 @@ impl<'a> Flow<'a> {
             self.outcome(thread, *message, time_ns, reason);
         }
         lost.values().for_each(|is_overwritten| self.tally.lose(callback, 1, *is_overwritten));
-        self.taker.insert(callback, self.events.pid(thread));
+        self.taker.insert(callback, taker);
         let waited_ns = time_ns.saturating_sub(taken.published_ns);
         let longest_ns = self.longest_ns.entry(callback).or_default();
         *longest_ns = waited_ns.max(*longest_ns);

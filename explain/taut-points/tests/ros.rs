@@ -1,0 +1,109 @@
+//! ROS 2 events to messages: nodes that are killed, restart and lose messages.
+
+use std::collections::BTreeMap;
+
+use taut_clock::Counter;
+use taut_points::Intake;
+use taut_recording::{Info, Record, RosBatch, RosEvent, RosObject, RosObjectKind};
+
+const MS: u64 = 1_000_000;
+const CAMERA: i32 = 1;
+
+struct Robot {
+    records: Vec<Record>,
+}
+
+impl Robot {
+    /// A camera that publishes /image each 10 ms.
+    fn new() -> Robot {
+        let mut robot = Robot { records: Vec::new() };
+        robot.object(CAMERA, RosObjectKind::Node, 1, 0, 0, "camera");
+        robot.object(CAMERA, RosObjectKind::Timer, 2, 0, 10 * MS, "");
+        robot.object(CAMERA, RosObjectKind::TimerNode, 2, 1, 0, "");
+        robot.object(CAMERA, RosObjectKind::TimerCallback, 3, 2, 0, "");
+        robot.object(CAMERA, RosObjectKind::Publisher, 4, 1, 1, "/image");
+        for n in 1..=100 {
+            let at = n * 10 * MS;
+            robot.events(
+                CAMERA,
+                &[
+                    (at, RosEvent::CallbackStart, 3, [0; 3]),
+                    (at + MS, RosEvent::RclPublish, 4, [0; 3]),
+                    (at + MS, RosEvent::RmwPublish, 0, [0, at, 0]),
+                    (at + 2 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                ],
+            );
+        }
+        robot
+    }
+
+    fn object(&mut self, pid: i32, kind: RosObjectKind, handle: u64, owner: u64, number: u64, name: &str) {
+        let (name, text) = (name.to_owned(), "/".to_owned());
+        let object = RosObject { time_ns: 1, pid, kind, handle, owner, other: handle + 50, number, name, text };
+        self.records.push(Record::RosObject(object));
+    }
+
+    fn events(&mut self, pid: i32, rows: &[(u64, RosEvent, u64, [u64; 3])]) {
+        let column = |at: usize| rows.iter().map(|(.., args)| args[at]).collect();
+        self.records.push(Record::Ros(RosBatch {
+            pid,
+            tid: pid,
+            counter: Counter::Monotonic as u8,
+            ticks: rows.iter().map(|row| row.0).collect(),
+            event: rows.iter().map(|row| row.1 as u8).collect(),
+            handle: rows.iter().map(|row| row.2).collect(),
+            arg0: column(0),
+            arg1: column(1),
+            arg2: column(2),
+        }));
+    }
+
+    /// A process with the node /detector, whose queue holds 2, and which takes these images 3 ms after they were due.
+    fn detector(mut self, pid: i32, images: impl Iterator<Item = u64>) -> Robot {
+        self.object(pid, RosObjectKind::Node, 1, 0, 0, "detector");
+        self.object(pid, RosObjectKind::Subscription, 2, 1, 2, "/image");
+        self.object(pid, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        for n in images {
+            let at = n * 10 * MS;
+            self.events(
+                pid,
+                &[
+                    (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+                    (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                    (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                ],
+            );
+        }
+        self
+    }
+
+    /// How many messages ended how, and the notes.
+    fn ends(&self) -> (BTreeMap<String, usize>, Vec<String>) {
+        let mut intake = Intake::default();
+        self.records.iter().for_each(|record| intake.record(record));
+        let linked = intake.finish(&Info::default(), None, false).linked;
+        let mut ends = BTreeMap::new();
+        for reason in linked.passes.iter().filter_map(|pass| pass.point.reason()) {
+            *ends.entry(linked.points.name(reason)).or_default() += 1;
+        }
+        (ends, linked.notes)
+    }
+}
+
+#[test]
+fn what_a_queue_overwrites_is_counted_with_its_depth() {
+    // Each third image is taken; by then two newer ones have come after the first of the others, and one after the second.
+    let (ends, _) = Robot::new().detector(2, (1..=100).step_by(3)).ends();
+    assert_eq!(
+        ends,
+        BTreeMap::from([("applied".into(), 34), ("not_taken".into(), 33), ("overwritten (depth 2)".into(), 33)])
+    );
+}
+
+#[test]
+fn what_is_published_while_a_subscriber_is_not_there_is_no_loss() {
+    // Killed after 40, up again at 71.
+    let (ends, notes) = Robot::new().detector(2, 10..=40).detector(3, 71..=100).ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 31 + 30)]));
+    assert!(notes.iter().any(|note| note.starts_with("39 messages were published before")), "{notes:?}");
+}
