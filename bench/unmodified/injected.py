@@ -26,6 +26,9 @@ class Kind:
     messages: int
     injected: int
     right: int
+    # The same by the recording's stamps.
+    stamped_injected: int
+    stamped_right: int
     wrong: dict[str, int]
 
 
@@ -37,13 +40,14 @@ def kinds(taut: str, folder: Path, messages: int) -> list[Kind]:
         for case in KINDS:
             if "native" not in case.languages or case.name in setting.impossible:
                 continue
-            truth, _ = setting.record("native", [case.name], messages, 1, "full")
+            truth, explained = setting.record("native", [case.name], messages, 1, "full")
             recording = keep / f"native-{case.name}-full-1.mcap"
-            results.append(of_kind(taut, case.name, truth, recording))
+            results.append(of_kind(taut, case.name, truth, explained, recording))
     return results
 
 
-def of_kind(taut: str, name: str, truth: list[dict], recording: Path) -> Kind:
+def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: Path) -> Kind:
+    by_stamps = score.score(truth, stamped)
     bare = recording.with_name(f"{recording.stem}-bare.mcap")
     without_stamps.copy(recording, bare)
     # Where each message began, by its stamp.
@@ -55,7 +59,7 @@ def of_kind(taut: str, name: str, truth: list[dict], recording: Path) -> Kind:
     ).stdout
     chains = [chain for chain in json.loads(explained)["chains"] if chain["is_loop"] and " sleep 4 ms" in chain["name"]]
     if not chains:
-        return Kind(name, len(truth), 0, 0, {"no loop": 1})
+        return Kind(name, len(truth), 0, 0, by_stamps["injected"], by_stamps["right"], {"no loop": 1})
     chain = max(chains, key=lambda chain: chain["messages"])
     activations = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, bare) if hop["hop"] == 1}
     told = []
@@ -69,4 +73,5 @@ def of_kind(taut: str, name: str, truth: list[dict], recording: Path) -> Kind:
     for failure in scored["failures"]:
         if not failure["right"]:
             wrong[failure["top"]] = wrong.get(failure["top"], 0) + 1
-    return Kind(name, scored["messages"], scored["injected"], scored["right"], wrong)
+    both = [by_stamps["injected"], by_stamps["right"]]
+    return Kind(name, scored["messages"], scored["injected"], scored["right"], *both, wrong)

@@ -14,8 +14,10 @@ use crate::route::LoopEvidence;
 const LEAST: usize = 20;
 /// So many of a loop's activations have what it is found by.
 const MOST_SHARE: f64 = 0.8;
-/// So many of a loop's sleeps are for one time.
+/// So much of the time that a loop sleeps it sleeps for one length.
 const SAME_SLEEPS: f64 = 0.6;
+/// What a loop does between its sleeps may be that uneven: nine of ten periods to their median.
+const MOST_UNEVEN: f64 = 20.0;
 /// Sleeps of a loop are for one time, to within this share of it …
 const SLEEP_STEADY: f64 = 0.02;
 /// … or this: some programs compute the length, and that takes time.
@@ -93,18 +95,35 @@ fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
         let (asked_ns, armed_ns) = worker::timer(worker.runs[at].waker)?;
         Some(asked_ns.saturating_sub(armed_ns) as f64)
     };
-    let lengths: Vec<f64> = timed.iter().filter_map(|at| length(*at)).collect();
-    let median = middle(&lengths);
-    let most = (SLEEP_STEADY * median).max(SLEEP_STEADY_NS.min(0.2 * median));
-    let is_steady = |at: &usize| length(*at).is_some_and(|length| (length - median).abs() <= most);
-    let steady: Vec<usize> = timed.iter().copied().filter(is_steady).collect();
-    if steady.len() < LEAST || (steady.len() as f64) < SAME_SLEEPS * lengths.len() as f64 {
-        return None;
-    }
-    let period = Intervals::of(&worker.runs, &steady).filter(|period| period.p90 <= 3.0 * period.median)?;
+    let usual = main_length(timed.iter().filter_map(|at| length(*at)).collect())?;
+    let is_usual = |at: &usize| length(*at).is_some_and(|length| (length - usual).abs() <= tolerance(usual));
+    let steady: Vec<usize> = match Intervals::of(&worker.runs, timed)?.are_steady() {
+        // Who sleeps shorter now and then, and starts as steadily, makes up for something.
+        true => timed.to_vec(),
+        false => timed.iter().copied().filter(is_usual).collect(),
+    };
+    let period = Intervals::of(&worker.runs, &steady).filter(|period| period.p90 <= MOST_UNEVEN * period.median)?;
     worker.keep_only(&steady);
-    let evidence = LoopEvidence::RelativeTimer { asked_ns: median as u64 };
+    let evidence = LoopEvidence::RelativeTimer { asked_ns: usual as u64 };
     Some(Found { evidence, period_ns: period.median as u64, skipped: 0, runs: (0..worker.runs.len()).collect() })
+}
+
+/// The length of the sleeps in which a thread sleeps most of its time, if most of them are of one length.
+fn main_length(mut lengths: Vec<f64>) -> Option<f64> {
+    lengths.sort_by(f64::total_cmp);
+    let groups =
+        lengths.chunk_by(|before, next| next - before <= tolerance(*before)).filter(|group| group.len() >= LEAST);
+    let groups: Vec<(f64, &[f64])> = groups.map(|group| (group.iter().sum(), group)).collect();
+    let all: f64 = groups.iter().map(|(sum, _)| sum).sum();
+    let (sum, group) = groups.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let usual = middle(group);
+    let steady = group.iter().filter(|length| (**length - usual).abs() <= tolerance(usual)).count();
+    (sum >= SAME_SLEEPS * all && steady as f64 >= MOST_SHARE * group.len() as f64).then_some(usual)
+}
+
+/// Sleeps for one time differ by no more.
+fn tolerance(length: f64) -> f64 {
+    (SLEEP_STEADY * length).max(SLEEP_STEADY_NS.min(0.2 * length))
 }
 
 /// A loop by the intervals of its starts: one whose activations a thread causes, or nobody that is known. `is_driven` says whether
@@ -116,7 +135,7 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     }
     let intervals = Intervals::of(&worker.runs, &runs)?;
     let half_spread = (intervals.p90 - intervals.p10) / 2.0;
-    let is_steady = half_spread * 2.0 <= STEADY * intervals.median;
+    let is_steady = intervals.are_steady();
     let driven = runs.iter().filter(|at| is_driven(**at)).count() as f64;
     let is_driven = driven >= MOST_SHARE * runs.len() as f64;
     let mut wakers: Vec<(i32, u64)> = Vec::new();
@@ -152,6 +171,10 @@ struct Intervals {
 }
 
 impl Intervals {
+    fn are_steady(&self) -> bool {
+        self.p90 - self.p10 <= STEADY * self.median
+    }
+
     fn of(runs: &[Run], some: &[usize]) -> Option<Intervals> {
         let start = |at: usize| runs[at].woken_ns.or(runs[at].release_ns).unwrap_or(runs[at].start_ns);
         let mut steps: Vec<f64> =
