@@ -56,7 +56,10 @@ def loops(of: dict) -> str:
 
 
 def chains(of: dict) -> str:
-    return ", ".join(f"{c['name']} ({c['messages']})" for c in of["chains"] if c["source"] == "wakes" and not c["is_loop"]) or "no chain"
+    return (
+        ", ".join(f"{c['name']} ({c['messages']})" for c in of["chains"] if c["source"] == "wakes" and not c["is_loop"])
+        or "no chain"
+    )
 
 
 def without_loops(command: str, folder: Path) -> list[Found]:

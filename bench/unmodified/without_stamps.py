@@ -25,9 +25,7 @@ def copy(recording: Path, target: Path) -> None:
                 writer.register_channel(channel.topic, channel.message_encoding, number, channel.metadata)
         for _, channel, message in reader.iter_messages(log_time_order=False):
             if channel.topic.startswith("/taut/raw") and channel.topic not in SAID:
-                writer.add_message(
-                    channel.id, message.log_time, message.data, message.publish_time, message.sequence
-                )
+                writer.add_message(channel.id, message.log_time, message.data, message.publish_time, message.sequence)
         for metadata in reader.iter_metadata():
             writer.add_metadata(metadata.name, metadata.metadata)
         writer.finish()
