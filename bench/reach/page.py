@@ -361,7 +361,9 @@ def budget(messages: list[dict], leave: tuple[str, ...]) -> str:
     if not messages:
         return ""
     parts = [part for part in messages[0]["causes"] if part["cause"] not in leave]
-    named = [f"{part['cause']} {part['detail']} {part['time_ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]]
+    named = [
+        f"{part['cause']} {part['detail']} {part['time_ns'] / 1e6:.1f} ms".replace("  ", " ") for part in parts[:3]
+    ]
     return f"{messages[0]['total_ns'] / 1e6:.1f} ms: {', '.join(named)}"
 
 

@@ -67,7 +67,7 @@ def send(to: socket.socket, options: argparse.Namespace) -> None:
 
 async def serve(connection: socket.socket, options: argparse.Namespace) -> None:
     chance = random.Random(options.seed + 1)
-    reader, writer = await asyncio.open_connection(sock=connection)
+    reader, _writer = await asyncio.open_connection(sock=connection)
     strike = time.monotonic()
     for _ in range(options.messages):
         (number,) = ID.unpack(await reader.readexactly(ID.size))

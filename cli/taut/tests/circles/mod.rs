@@ -112,7 +112,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// A path from the crate on; `None` where it leads out of the crate, or is a name of this file.
-    fn from_the_crate(&self, path: &[String]) -> Option<Name> {
+    fn resolved(&self, path: &[String]) -> Option<Name> {
         let up = path.iter().take_while(|part| *part == "super").count();
         match path.first()?.as_str() {
             "crate" => Some(path[1..].to_vec()),
@@ -126,7 +126,7 @@ impl Reader<'_> {
     }
 
     fn uses(&mut self, path: &[String]) {
-        self.module.uses.extend(self.from_the_crate(path));
+        self.module.uses.extend(self.resolved(path));
     }
 
     fn tree(&mut self, tree: &UseTree, before: &[String], is_public: bool) {
@@ -139,7 +139,7 @@ impl Reader<'_> {
             UseTree::Name(name) => (with(&name.ident), Some(name.ident.to_string())),
             UseTree::Rename(rename) => (with(&rename.ident), Some(rename.rename.to_string())),
         };
-        let Some(path) = self.from_the_crate(&path) else { return };
+        let Some(path) = self.resolved(&path) else { return };
         match (is_public, alias) {
             (true, Some(alias)) => drop(self.module.exports.insert(alias, path)),
             (true, None) => self.module.globs.push(path),
