@@ -61,7 +61,7 @@ fn several_things_in_one_cycle() {
     let arguments =
         ["sim:1-3", "sim:8", "--query", "1,2-3", "--hold", "2,8", "--write-can", "1,8001,1100,r", "--read-att"];
     let found = json(&arguments);
-    assert_eq!((&found["schema_version"], &found["kind"]), (&1.into(), &"bus".into()));
+    assert_eq!((&found["schema_version"], &found["kind"]), (&2.into(), &"bus".into()));
     assert_eq!((&found["sent"], &found["expected"], &found["missing"]), (&4.into(), &4.into(), &0.into()));
     assert_eq!(found["attitude"]["acceleration_m_s2"][2], 9.80665);
     let replies = found["replies"].as_array().unwrap();
