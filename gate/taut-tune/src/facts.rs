@@ -14,6 +14,8 @@ use crate::{Identity, Outside, outside::read_setting, scheduler};
 const SYS_NICE: u64 = 1 << 23;
 /// Of `/proc/PID/stat`'s flags: a kernel thread.
 const KERNEL_THREAD: u32 = 0x0020_0000;
+/// The first process of a machine or container.
+const FIRST: i32 = 1;
 /// Findings whose remedy is a value for a file, and the cause that it is against.
 const CHECKS: [(&str, Cause); 8] = [
     ("governor", Cause::Wakeup),
@@ -66,7 +68,8 @@ pub struct Facts {
 pub struct Thread {
     /// Its name.
     pub name: String,
-    /// Its process; `None` for a thread of the program itself, whose trial has ended.
+    /// Its process, where that may be changed: not one of the program's own, whose trial has ended, nor the machine's first one, nor one that
+    /// this process descends from, nor one that is younger than it, since such come and go.
     pub process: Option<Identity>,
     /// A kernel thread.
     pub is_kernel: bool,
@@ -142,7 +145,7 @@ fn thread(name: &str, own: &[String]) -> Option<Thread> {
     match alive {
         Some((stat, status)) => Some(Thread {
             name: comm.to_owned(),
-            process: Identity::of(status.tgid),
+            process: Identity::of(status.tgid).filter(is_changeable),
             is_kernel: stat.flags & KERNEL_THREAD != 0,
             priority: stat.rt_priority.unwrap_or(0),
             cpus: scheduler::cpus(tid).ok(),
@@ -159,6 +162,14 @@ fn thread(name: &str, own: &[String]) -> Option<Thread> {
         }),
         None => None,
     }
+}
+
+fn is_changeable(process: &Identity) -> bool {
+    let me = std::process::id() as i32;
+    let parent = |pid: &i32| Process::new(*pid).ok()?.stat().ok().map(|stat| stat.ppid).filter(|pid| *pid > 0);
+    let is_above = std::iter::successors(Some(me), parent).take(1000).any(|pid| pid == process.number);
+    let is_older = Identity::of(me).is_some_and(|me| process.started < me.started);
+    process.number != FIRST && !is_above && is_older
 }
 
 /// Quotas of this process's control group and of those above it.
@@ -188,4 +199,30 @@ fn quotas() -> Vec<(PathBuf, String)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_first_process_and_those_above_and_below_this_one_are_left_alone() {
+        let of = |pid: i32| Identity::of(pid).is_some_and(|process| is_changeable(&process));
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let parent = Process::myself().unwrap().stat().unwrap().ppid;
+        assert!(!of(FIRST) && !of(parent) && !of(std::process::id() as i32) && !of(child.id() as i32));
+        // Of a process of the same number that is older than this one.
+        let older = Identity { started: 0, ..Identity::of(child.id() as i32).unwrap() };
+        assert!(is_changeable(&older));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_the_programs_own_only_by_its_name() {
+        let own = ["loop".to_owned()];
+        let gone = i32::MAX - 1;
+        assert!(thread(&format!("loop/{gone}"), &own).unwrap().is_own);
+        assert_eq!(thread(&format!("hog/{gone}"), &own), None);
+    }
 }

@@ -364,12 +364,15 @@ impl<E> Search<'_, '_, E> {
 
     /// Median over rounds; `None` where too few carry the figure.
     fn ratio(&self, set: &[usize]) -> Option<f64> {
+        let rounds = self.rounds.get(set)?;
+        let tail = |one: &Measured| one.tail_ns.filter(|_| !one.is_void && one.problem.is_none());
+        // Where a round's start says nothing, that of the others stands for it.
+        let of_starts = median(rounds.iter().filter_map(|(start, _)| tail(start)).collect())?;
         let ratio = |(start, with): &(Measured, Measured)| {
-            let is_sound = !start.is_void && !with.is_void && with.problem.is_none();
-            let ratio = with.tail_ns? / start.tail_ns?;
-            (is_sound && ratio.is_finite() && ratio > 0.0).then_some(ratio)
+            let ratio = tail(with)? / tail(start).unwrap_or(of_starts);
+            (ratio.is_finite() && ratio > 0.0).then_some(ratio)
         };
-        let ratios: Vec<f64> = self.rounds.get(set)?.iter().filter_map(ratio).collect();
+        let ratios: Vec<f64> = rounds.iter().filter_map(ratio).collect();
         (ratios.len() >= ROUNDS_MIN).then(|| median(ratios)).flatten()
     }
 

@@ -15,7 +15,7 @@ use procfs::process::Process;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
-    Error, Plan, Setting, ThreadRule,
+    Error, Identity, Plan, Setting, ThreadRule,
     launch::Launch,
     scheduler::{self, Scheduling},
 };
@@ -83,14 +83,20 @@ impl Trial {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut look =
-                Look { trial: self, checked: Checked::default(), tries: BTreeMap::new(), spent: BTreeMap::new() };
+            let mut look = Look {
+                trial: self,
+                first: None,
+                checked: Checked::default(),
+                tries: BTreeMap::new(),
+                spent: BTreeMap::new(),
+            };
             let mut nth = 0;
             while !flag.load(Relaxed) {
                 look.once();
                 nth += 1;
                 std::thread::sleep(LOOKS[usize::from(nth > SOON)]);
             }
+            look.once();
             look.finish()
         });
         Watched { stop, thread }
@@ -107,6 +113,7 @@ impl Watched {
 
 struct Look {
     trial: Trial,
+    first: Option<Identity>,
     checked: Checked,
     tries: BTreeMap<i32, usize>,
     /// CPU time by process.
@@ -118,9 +125,11 @@ impl Look {
         if self.checked.pid.is_none() {
             let text = std::fs::read_to_string(&self.trial.pid_file).unwrap_or_default();
             self.checked.pid = text.trim().parse().ok();
+            self.first = self.checked.pid.and_then(Identity::of);
         }
-        let Some(first) = self.checked.pid else { return };
-        for pid in family(first) {
+        // Once it has ended, its number may be another's.
+        let Some(first) = self.first.as_ref().filter(|first| first.is_alive()) else { return };
+        for pid in family(first.number) {
             let Ok(process) = Process::new(pid) else { continue };
             if let Ok(stat) = process.stat() {
                 let ticks = stat.utime + stat.stime + (stat.cutime + stat.cstime).max(0) as u64;
@@ -143,6 +152,8 @@ impl Look {
         for rule in &rules {
             if *tries < TRIES && rule_amiss(rule, tid).is_some() {
                 *tries += 1;
+                // Until now it was not in force: a thread may have taken this name only now.
+                self.checked.since_ns.remove(&tid);
                 if let Err(why) = apply(rule, tid) {
                     self.checked.refused.insert(format!("{rule}: {why}"));
                 }
@@ -256,5 +267,77 @@ impl Checked {
         }
         let missing = |rule: &ThreadRule| !self.threads.values().any(|name| rule.is_for(name));
         plan.threads.iter().find(|rule| missing(rule)).map(|rule| format!("{}: there is none", rule.threads))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use taut_lab::Cpus;
+
+    use super::*;
+    use crate::Threads;
+
+    fn until(what: &str, mut is: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !is() {
+            assert!(began.elapsed() < Duration::from_secs(600), "{what} did not come");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A process that sleeps, watched as the program of a trial.
+    fn watched(plan: &Plan, folder: &Path) -> (std::process::Child, i32, Watched) {
+        let child = std::process::Command::new("sleep").arg("10000").spawn().unwrap();
+        let pid = child.id() as i32;
+        until("its program", || {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n")
+        });
+        let trial = Trial::new(plan, folder).unwrap();
+        std::fs::write(&trial.pid_file, pid.to_string()).unwrap();
+        (child, pid, trial.watch())
+    }
+
+    fn placed(name: &str, cpu: u32) -> Plan {
+        let threads = Threads::Named(vec![name.to_owned()]);
+        let rule = ThreadRule { threads, cpus: Some(vec![cpu].into()), policy: None };
+        Plan { threads: vec![rule], ..Plan::default() }
+    }
+
+    #[test]
+    fn a_thread_gets_what_its_name_has_and_is_found_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let cpu = scheduler::cpus(0).unwrap().iter().next().unwrap();
+        let plan = placed("sleep", cpu);
+        let (mut child, pid, watched) = watched(&plan, folder.path());
+        until("its CPU", || scheduler::cpus(pid).unwrap() == Cpus::from(vec![cpu]));
+        let checked = watched.end();
+        assert_eq!(checked.problem(&plan, &["sleep".to_owned()]), None);
+        assert!(checked.since_ns.contains_key(&pid) && checked.since_ns[&pid] <= now_ns());
+        let other = placed("loop", cpu);
+        assert_eq!(checked.problem(&other, &[]).unwrap(), "thread loop: there is none");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_program_that_has_the_last_word_is_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = scheduler::cpus(0).unwrap();
+        if all.count() < 2 {
+            return taut_skip::skip(taut_skip::Need::Cpus, "one CPU leaves no choice");
+        }
+        let plan = placed("sleep", all.iter().next().unwrap());
+        let (mut child, pid, watched) = watched(&plan, folder.path());
+        for _ in 0..TRIES {
+            until("its CPU", || scheduler::cpus(pid).unwrap().count() == 1);
+            scheduler::place(pid, &all).unwrap();
+        }
+        // It gives up: at the last look the thread is as the program wants it.
+        let why = watched.end().problem(&plan, &[]).unwrap();
+        assert_eq!(why, format!("thread sleep ({pid}) may run on CPU {all}"));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -15,6 +15,8 @@ const LOOK: Duration = Duration::from_secs(3);
 const WANTED: f64 = 2_000.0;
 /// Of the time, the share that the first recording may take.
 const SHARE: f64 = 0.12;
+/// Of the time that other threads took, those with less than this share are left alone.
+const WEIGHTY: f64 = 0.1;
 /// A command that fails so often is no command to tune.
 const FAILURES_MAX: usize = 3;
 
@@ -31,8 +33,10 @@ pub struct First {
     pub checked: Checked,
     /// Index of the chain to tune.
     chain: usize,
-    /// From the command's start until its recording was analysed.
+    /// From the command's start to the end of its recording.
     pub took: Duration,
+    /// To read and analyse it; this grows with its length.
+    pub analysed: Duration,
     /// It ended by itself.
     pub is_over: bool,
 }
@@ -68,6 +72,7 @@ impl First {
         for failures in 1.. {
             let began = Instant::now();
             let ran = trials.record(&Plan::default(), Some(length))?;
+            let took = began.elapsed();
             match ran.void {
                 Some(Void::Failed { failure }) if failure.is_not_found() => {
                     bail!("{command}: not found or not executable; give a program behind --")
@@ -80,11 +85,11 @@ impl First {
                 Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty)) => bail!(NoChain),
                 read => read?.0,
             };
-            let took = began.elapsed();
+            let analysed = began.elapsed() - took;
             let chain = chosen(&analysis, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            return Ok(First { analysis, checked: ran.checked, chain, took, is_over });
+            return Ok(First { analysis, checked: ran.checked, chain, took, analysed, is_over });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -126,8 +131,12 @@ impl First {
     /// Threads that took a CPU from the chain's messages, "comm/tid".
     pub fn others(&self) -> Vec<String> {
         let took = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Preempted | Cause::Wakeup));
-        let parties = self.chain().explained.responsible.iter().filter(|party| party.kind == "thread");
-        parties.filter(|party| took(&party.causes)).map(|party| party.name.clone()).collect()
+        let parties = self.chain().explained.responsible.iter();
+        let threads: Vec<_> = parties.filter(|party| party.kind == "thread" && took(&party.causes)).collect();
+        let all_ns: u64 = threads.iter().map(|party| party.time_ns).sum();
+        // What takes little is not worth a change.
+        let weighty = threads.iter().filter(|party| party.time_ns as f64 >= WEIGHTY * all_ns as f64);
+        weighty.map(|party| party.name.clone()).collect()
     }
 
     /// The period of the chain's loop, where it is one.

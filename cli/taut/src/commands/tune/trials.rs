@@ -170,24 +170,28 @@ impl Trials {
         let span_s = first.span_s();
         let per_s = first.chain().messages as f64 / span_s.max(1e-3);
         let overhead_s = (first.took.as_secs_f64() - span_s).max(0.1);
+        // A second of a trial takes one to record and some to analyse.
+        let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
         let left_s = (self.max_time.saturating_sub(self.began.elapsed())).as_secs_f64();
         let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
         let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
         if first.is_over {
             self.duration = None;
-            self.trial_s = first.took.as_secs_f64();
+            self.trial_s = (first.took + first.analysed).as_secs_f64();
             self.tail = carried(first.chain().end_to_end.distribution.n as f64);
         } else if let Some(duration) = args.duration {
-            self.trial_s = overhead_s + duration.as_secs_f64();
+            self.trial_s = overhead_s + duration.as_secs_f64() * each_s;
             self.tail = carried(duration.as_secs_f64() * per_s * 0.95);
         } else {
-            let fits = |(_, needed): &&(Statistic, f64)| (overhead_s + needed * 1.1 / per_s) * wanted <= left_s;
+            let fits =
+                |(_, needed): &&(Statistic, f64)| (overhead_s + needed * 1.1 / per_s * each_s) * wanted <= left_s;
             let (tail, needed) = TAILS.iter().find(fits).unwrap_or(&TAILS[2]);
             self.tail = *tail;
-            // A trial is no shorter than what starting and ending it takes.
-            let length_s = (needed * 1.1 / per_s).max(overhead_s);
+            // As long as what starting and ending it takes, where the time holds enough of such trials.
+            let spare_s = (left_s / wanted - overhead_s) / each_s;
+            let length_s = (needed * 1.1 / per_s).max(overhead_s.min(spare_s));
             self.duration = Some(Duration::from_secs_f64((length_s * 10.0).ceil() / 10.0));
-            self.trial_s = overhead_s + length_s;
+            self.trial_s = overhead_s + length_s * each_s;
         }
         Ok(())
     }
