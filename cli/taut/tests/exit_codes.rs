@@ -22,6 +22,14 @@ const NOBODY: u32 = 65_534;
 fn taut(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo_bin!("taut"));
     command.args(arguments).current_dir(folder.0.path()).env_remove("TAUT_SESSION").stdin(Stdio::null());
+    // A shell's background job ignores SIGINT, and so do its children; taut heeds only what is not ignored.
+    // SAFETY: signal() may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
     command
 }
 
