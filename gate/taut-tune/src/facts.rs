@@ -8,7 +8,7 @@ use taut_analysis::Cause;
 use taut_doctor::{Finding, Remedy, State};
 use taut_lab::Cpus;
 
-use crate::{Identity, Outside, outside::read_setting, scheduler};
+use crate::{Identity, Outside, scheduler, setting_file::read_setting};
 
 /// CAP_SYS_NICE.
 const SYS_NICE: u64 = 1 << 23;

@@ -24,34 +24,10 @@ use serde::{Deserialize, Serialize};
 use taut_lab::Cpus;
 
 use crate::{
-    Error,
-    outside::{read_setting, write_setting},
+    Error, Identity,
     scheduler::{self, Scheduling},
+    setting_file::{read_setting, write_setting},
 };
-
-/// A process or thread that cannot be mistaken for a later one of the same number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// Its number.
-    pub number: i32,
-    /// When it started, in clock ticks since the machine's boot.
-    pub started: u64,
-    /// Its name.
-    pub name: String,
-}
-
-impl Identity {
-    /// Of a process or thread that is alive.
-    pub fn of(number: i32) -> Option<Identity> {
-        let stat = Process::new(number).ok()?.stat().ok()?;
-        (!matches!(stat.state, 'Z' | 'X')).then_some(Identity { number, started: stat.starttime, name: stat.comm })
-    }
-
-    /// Whether it is the same still.
-    pub fn is_alive(&self) -> bool {
-        Identity::of(self.number).is_some_and(|now| now.started == self.started)
-    }
-}
 
 /// One thing to undo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -393,58 +369,6 @@ fn undo_file(path: &Path, is_asked: bool) -> Result<Undone, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outside;
-
-    fn sleeper() -> std::process::Child {
-        Command::new("sleep").arg("1000").spawn().unwrap()
-    }
-
-    #[test]
-    fn a_process_that_was_lowered_and_a_file_are_as_before() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("setting");
-        std::fs::write(&file, "one [two] three\n").unwrap();
-        let mut child = sleeper();
-        let who = Identity::of(child.id() as i32).unwrap();
-        let before = (scheduler::scheduling(who.number).unwrap(), scheduler::cpus(who.number).unwrap());
-        let one = Cpus::from(vec![before.1.iter().next().unwrap()]);
-        let mut journal = Journal::create(folder.path(), &[]).unwrap();
-        let changes = [
-            Outside::Lower { processes: vec![who.clone()], nice: 19 },
-            Outside::Move { processes: vec![who.clone()], cpus: one.clone() },
-            Outside::Write { path: file.clone(), value: "three".into() },
-        ];
-        for change in &changes {
-            assert!(change.apply(&mut journal).unwrap().is_none());
-            assert_eq!(change.amiss(), None, "{change}");
-        }
-        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, 19);
-        assert_eq!(scheduler::cpus(who.number).unwrap(), one);
-        journal.undo().unwrap();
-        assert_eq!((scheduler::scheduling(who.number).unwrap(), scheduler::cpus(who.number).unwrap()), before);
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "two\n");
-        assert!(changes[0].amiss().is_some());
-        drop(journal);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the journal is gone");
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_later_process_of_the_same_number_is_left_alone() {
-        let mut child = sleeper();
-        let who = Identity::of(child.id() as i32).unwrap();
-        let earlier = Identity { started: who.started - 1, ..who.clone() };
-        assert!(who.is_alive() && !earlier.is_alive());
-        let lower = Outside::Lower { processes: vec![earlier], nice: 19 };
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(folder.path(), &[]).unwrap();
-        lower.apply(&mut journal).unwrap();
-        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, 0);
-        assert!(lower.amiss().unwrap().contains("has ended"));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
 
     #[test]
     fn a_journal_of_a_process_that_was_killed_is_undone_by_hand() {
@@ -469,7 +393,8 @@ mod tests {
         let file = folder.path().join("setting");
         std::fs::write(&file, "old\n").unwrap();
         let mut journal = Journal::create(folder.path(), &[]).unwrap();
-        Outside::Write { path: file.clone(), value: "new".into() }.apply(&mut journal).unwrap();
+        journal.note(Entry::File { path: file.clone(), before: "old".into() }).unwrap();
+        write_setting(&file, "new").unwrap();
         let kept = journal.keep().unwrap();
         assert_eq!(undo_file(&kept, false).unwrap(), Undone::default());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "new\n");

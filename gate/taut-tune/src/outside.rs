@@ -4,14 +4,17 @@ use std::{
     fmt,
     fs::{File, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use procfs::process::Process;
 use serde::{Deserialize, Serialize};
 use taut_lab::Cpus;
 
-use crate::{Entry, Error, Identity, Journal, scheduler};
+use crate::{
+    Entry, Error, Identity, Journal, scheduler,
+    setting_file::{read_setting, write_setting},
+};
 
 /// The kernel keeps CPUs awake as long as a process holds this open with 0.
 const AWAKE: &str = "/dev/cpu_dma_latency";
@@ -149,20 +152,6 @@ fn gone(processes: &[Identity]) -> Option<String> {
     Some(format!("process {}/{} has ended", gone.name, gone.number))
 }
 
-/// A setting's value as it is written back: of several words with one in brackets, that one.
-pub(crate) fn read_setting(path: &Path) -> io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
-    let text = text.trim();
-    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    Ok(chosen.unwrap_or(text).to_owned())
-}
-
-pub(crate) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
-    // In one piece: the kernel takes each write for a whole value.
-    file.write_all(format!("{value}\n").as_bytes())
-}
-
 impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |processes: &[Identity]| {
@@ -174,5 +163,63 @@ impl fmt::Display for Outside {
             Outside::Write { path, value } => write!(f, "{value} in {}", path.display()),
             Outside::Awake => write!(f, "{AWAKE} held at 0"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn sleeper() -> std::process::Child {
+        Command::new("sleep").arg("1000").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_that_was_lowered_and_a_file_are_as_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("setting");
+        std::fs::write(&file, "one [two] three\n").unwrap();
+        let mut child = sleeper();
+        let who = Identity::of(child.id() as i32).unwrap();
+        let before = (scheduler::scheduling(who.number).unwrap(), scheduler::cpus(who.number).unwrap());
+        let one = Cpus::from(vec![before.1.iter().next().unwrap()]);
+        let mut journal = Journal::create(folder.path(), &[]).unwrap();
+        let changes = [
+            Outside::Lower { processes: vec![who.clone()], nice: 19 },
+            Outside::Move { processes: vec![who.clone()], cpus: one.clone() },
+            Outside::Write { path: file.clone(), value: "three".into() },
+        ];
+        for change in &changes {
+            assert!(change.apply(&mut journal).unwrap().is_none());
+            assert_eq!(change.amiss(), None, "{change}");
+        }
+        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, 19);
+        assert_eq!(scheduler::cpus(who.number).unwrap(), one);
+        journal.undo().unwrap();
+        assert_eq!((scheduler::scheduling(who.number).unwrap(), scheduler::cpus(who.number).unwrap()), before);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "two\n");
+        assert!(changes[0].amiss().is_some());
+        drop(journal);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the journal is gone");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_later_process_of_the_same_number_is_left_alone() {
+        let mut child = sleeper();
+        let who = Identity::of(child.id() as i32).unwrap();
+        let earlier = Identity { started: who.started - 1, ..who.clone() };
+        assert!(who.is_alive() && !earlier.is_alive());
+        let lower = Outside::Lower { processes: vec![earlier], nice: 19 };
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), &[]).unwrap();
+        lower.apply(&mut journal).unwrap();
+        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, 0);
+        assert!(lower.amiss().unwrap().contains("has ended"));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use taut_lab::Cpus;
 
-use crate::Outside;
+use crate::{Outside, Policy};
 
 /// All changes of one trial; empty for the command as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,21 +58,6 @@ pub struct ThreadRule {
     pub cpus: Option<Cpus>,
     /// How they are scheduled.
     pub policy: Option<Policy>,
-}
-
-/// A scheduling policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// SCHED_FIFO with this priority.
-    Fifo(u8),
-    /// SCHED_DEADLINE; the relative deadline is the period.
-    Deadline {
-        /// CPU time in each period.
-        runtime_ns: u64,
-        /// Period.
-        period_ns: u64,
-    },
 }
 
 impl Plan {
@@ -142,18 +127,6 @@ impl fmt::Display for Threads {
             Threads::All => f.write_str("all threads"),
             Threads::Named(names) if names.len() == 1 => write!(f, "thread {}", names[0]),
             Threads::Named(names) => write!(f, "threads {}", names.join(", ")),
-        }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Policy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
-            Policy::Deadline { runtime_ns, period_ns } => {
-                let ms = |ns: &u64| *ns as f64 / 1e6;
-                write!(f, "SCHED_DEADLINE {:.2} of {:.2} ms", ms(runtime_ns), ms(period_ns))
-            }
         }
     }
 }

@@ -7,7 +7,7 @@ use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
 use taut_gate::Void;
 use taut_tune::{Checked, Plan, Tuned};
 
-use super::{Args, trials::Trials};
+use super::{Args, pace::Pace, trials::Trials};
 
 /// The first look, from which the second one's length follows.
 const LOOK: Duration = Duration::from_secs(3);
@@ -100,19 +100,35 @@ impl First {
     }
 
     /// From the first to the last message.
-    pub fn span_s(&self) -> f64 {
+    fn span_s(&self) -> f64 {
         let series = &self.chain().series;
         let (first, last) = (series.first().map_or(0, |one| one.0), series.last().map_or(0, |one| one.0));
         last.saturating_sub(first) as f64 / 1e9
     }
 
     /// All chains but the one to tune and the machine's probe.
-    pub fn other_chains(&self) -> Vec<String> {
+    fn other_chains(&self) -> Vec<String> {
         let chains = self.analysis.chains.iter().enumerate();
         chains
             .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, chain))
             .map(|(_, chain)| chain.name.clone())
             .collect()
+    }
+
+    /// How fast it goes.
+    pub fn pace(&self) -> Pace {
+        let chain = self.chain();
+        let threads = chain.points.iter().flat_map(|point| &point.threads);
+        Pace {
+            chain: chain.name.clone(),
+            names: threads.filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
+            others: self.other_chains(),
+            span_s: self.span_s(),
+            messages: chain.messages,
+            took: self.took,
+            analysed: self.analysed,
+            is_over: self.is_over,
+        }
     }
 
     /// Whether nothing tells causes.

@@ -1,6 +1,7 @@
 //! `taut tune`: from the causes of late messages to a remedy that is measured on this machine.
 
 mod first;
+mod pace;
 mod trials;
 mod written;
 
@@ -250,7 +251,7 @@ fn tune(args: &Args) -> Result<Done> {
     }
     tuned.remedies = remedies;
     if !tuned.remedies.is_empty() {
-        trials.choose(&first, &tuned, args)?;
+        trials.choose(&first.pace(), &tuned, args)?;
         let most = trials.most();
         let settings = Settings { seed, trials: most, guards: trials.guards(), ..Settings::default() };
         said(&trials.sentence(tuned.remedies.len(), most));

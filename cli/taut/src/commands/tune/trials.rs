@@ -14,7 +14,7 @@ use taut_tune::{Checked, Guard, Journal, Measured, Plan, Problem, Seen, Stage, T
 use super::{
     super::gate::live::{Live, Program},
     Args,
-    first::First,
+    pace::Pace,
 };
 use crate::{exit::Interrupted, input};
 
@@ -154,21 +154,15 @@ impl Trials {
     }
 
     /// Chooses the figure of the tail and the length of the trials, so that the time holds a search.
-    pub fn choose(&mut self, first: &First, tuned: &Tuned, args: &Args) -> Result<()> {
-        self.chain.clone_from(&first.chain().name);
+    pub fn choose(&mut self, first: &Pace, tuned: &Tuned, args: &Args) -> Result<()> {
+        self.chain.clone_from(&first.chain);
         self.protected = protected(first, args)?;
-        let mut names: Vec<String> = first
-            .chain()
-            .points
-            .iter()
-            .flat_map(|point| &point.threads)
-            .filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned()))
-            .collect();
+        let mut names = first.names.clone();
         names.sort();
         names.dedup();
         self.names = if names.len() <= NAMES_MAX { names } else { Vec::new() };
-        let span_s = first.span_s();
-        let per_s = first.chain().messages as f64 / span_s.max(1e-3);
+        let span_s = first.span_s;
+        let per_s = first.messages as f64 / span_s.max(1e-3);
         let overhead_s = (first.took.as_secs_f64() - span_s).max(0.1);
         // A second of a trial takes one to record and some to analyse.
         let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
@@ -178,7 +172,7 @@ impl Trials {
         if first.is_over {
             self.duration = None;
             self.trial_s = (first.took + first.analysed).as_secs_f64();
-            self.tail = carried(first.chain().end_to_end.distribution.n as f64);
+            self.tail = carried(first.messages as f64);
         } else if let Some(duration) = args.duration {
             self.trial_s = overhead_s + duration.as_secs_f64() * each_s;
             self.tail = carried(duration.as_secs_f64() * per_s * 0.95);
@@ -406,8 +400,8 @@ fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
 }
 
 /// Chains that must not get slower.
-fn protected(first: &First, args: &Args) -> Result<Vec<String>> {
-    let others = first.other_chains();
+fn protected(first: &Pace, args: &Args) -> Result<Vec<String>> {
+    let others = first.others.clone();
     if args.protect.is_empty() {
         return Ok(others);
     }
