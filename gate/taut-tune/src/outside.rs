@@ -211,13 +211,14 @@ mod tests {
     fn a_later_process_of_the_same_number_is_left_alone() {
         let mut child = sleeper();
         let who = Identity::of(child.id() as i32).unwrap();
+        let before = scheduler::scheduling(who.number).unwrap().nice;
         let earlier = Identity { started: who.started - 1, ..who.clone() };
         assert!(who.is_alive() && !earlier.is_alive());
         let lower = Outside::Lower { processes: vec![earlier], nice: 19 };
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), &[]).unwrap();
         lower.apply(&mut journal).unwrap();
-        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, 0);
+        assert_eq!(scheduler::scheduling(who.number).unwrap().nice, before);
         assert!(lower.amiss().unwrap().contains("has ended"));
         child.kill().unwrap();
         child.wait().unwrap();
