@@ -48,7 +48,7 @@ def start(args):
         rest = [word for word in rest if word != roles]
     rest = [word for word in rest if word != "--processes"]
     every = [subprocess.Popen([sys.executable, __file__, *rest, "--roles", roles]) for roles in args.processes]
-    deadline = time.monotonic() + 30 + args.count * args.period
+    deadline = time.monotonic() + 300 + args.count * args.period
     try:
         while not (args.truth / "done").exists():
             if time.monotonic() > deadline or any(process.poll() is not None for process in every):
@@ -181,7 +181,7 @@ def run(args):
 
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     # Whatever becomes of the process that started this one.
-    signal.alarm(90 + int(args.count * args.period))
+    signal.alarm(400 + int(args.count * args.period))
     rclpy.init()
     if args.executor == "events":
         from rclpy.experimental import EventsExecutor
