@@ -12,7 +12,7 @@ mod schedule;
 mod waits;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use taut_recording::Record;
@@ -50,7 +50,8 @@ impl Source for Wakes {
     fn record(&mut self, _: &Record) {}
 
     fn link(&mut self, scene: &Scene<'_>, out: &mut Linked) {
-        let System { mut workers, waking } = System::find(scene);
+        let probe = Probe::of(out);
+        let System { mut workers, waking } = System::find(scene, &probe.threads);
         out.waking = waking;
         let timed = loops_by_timer(&mut workers);
         let causes = Causes::of(&workers);
@@ -61,7 +62,7 @@ impl Source for Wakes {
         }
         let loops: Vec<i32> = out.loops.iter().map(|found| found.thread).collect();
         out.waking.retain(|waking| !loops.contains(&waking.thread));
-        if has_messages(out) {
+        if probe.is_beside_messages {
             return;
         }
         let station = |(worker, run): RunId| station_of(&found, worker, run);
@@ -72,11 +73,25 @@ impl Source for Wakes {
     }
 }
 
-/// Whether anything but a probe beside the program gave messages.
-fn has_messages(out: &Linked) -> bool {
-    let of_probe: Vec<PointId> =
-        out.points.iter().filter(|(_, name)| POINTS.contains(name)).map(|(point, _)| point).collect();
-    out.passes.iter().any(|pass| pass.point.reason().is_none() && !of_probe.contains(&pass.point.without_due()))
+/// A wakeup probe of taut's that was recorded beside the program, or alone.
+struct Probe {
+    /// They keep a schedule, and are no loops of the program.
+    threads: BTreeSet<i32>,
+    /// Whether anything but the probe gave messages.
+    is_beside_messages: bool,
+}
+
+impl Probe {
+    fn of(out: &Linked) -> Probe {
+        let points: Vec<PointId> =
+            out.points.iter().filter(|(_, name)| POINTS.contains(name)).map(|(point, _)| point).collect();
+        let passes = || out.passes.iter().filter(|pass| pass.point.reason().is_none());
+        let is_probes = |pass: &&Pass| points.contains(&pass.point.without_due());
+        Probe {
+            threads: passes().filter(is_probes).map(|pass| pass.thread).collect(),
+            is_beside_messages: !passes().all(|pass| is_probes(&pass)),
+        }
+    }
 }
 
 /// The recorded threads, by what they do.
@@ -87,11 +102,12 @@ struct System {
 }
 
 impl System {
-    fn find(scene: &Scene<'_>) -> System {
+    fn find(scene: &Scene<'_>, without: &BTreeSet<i32>) -> System {
         let kernel = Kernel { timelines: scene.timelines, objects: scene.objects, futexes: scene.futexes };
         let mut system = System { workers: Vec::new(), waking: Vec::new() };
         for (tid, timeline) in &scene.timelines.threads {
-            if *tid == 0 || !scene.objects.is_recorded(*tid) || scene.objects.is_taut(*tid) {
+            let is_taut = scene.objects.is_taut(*tid) || without.contains(tid);
+            if *tid == 0 || !scene.objects.is_recorded(*tid) || is_taut {
                 continue;
             }
             let (mut waits, mut longest) = (0, None);
