@@ -247,14 +247,14 @@ mod tests {
         let row = |position, hop: &str, cause: &str, ns| (position, hop.to_owned(), cause.to_owned(), high(ns), 2);
         let expected = [
             row(0, "", "", 1_500),
+            row(0, "", "cpu", 600),
             row(0, "", "io", 500),
             row(0, "", "lock", 400),
-            row(0, "", "cpu", 600),
             row(1, "a → b", "", 500),
             row(1, "a → b", "io", 500),
             row(2, "b → c", "", 1_000),
-            row(2, "b → c", "lock", 400),
             row(2, "b → c", "cpu", 600),
+            row(2, "b → c", "lock", 400),
         ];
         assert_eq!((told(&table), left_out), (expected.to_vec(), 0));
         assert!(table.columns.iter().all(|column| column.rows() == 9));
