@@ -112,8 +112,9 @@ def show(robot: str, seconds: float, run: Path, taut: str) -> int:
 
 def ros2_python() -> tuple[str, dict[str, str]] | None:
     """An interpreter with rclpy, and what the environment must hold for it: of ROS 2's wheels, where their libraries lie."""
-    own = Path(__file__).parents[2] / ".venv-ros2" / "bin" / "python"
-    for python in [sys.executable, shutil.which("python3"), str(own)]:
+    # `make ros2` puts it into the checkout: where the package is, or beside the environment that it is installed in.
+    own = [folder / ".venv-ros2" / "bin" / "python" for folder in (Path(__file__).parents[2], Path(sys.prefix).parent)]
+    for python in [sys.executable, shutil.which("python3"), *map(str, own)]:
         if python is None or not Path(python).exists():
             continue
         prefix = Path(python).parent.parent

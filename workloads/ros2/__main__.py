@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+from .. import times
+
 CAMERA_PERIOD_S = 0.033
 DETECT_S = 0.006
 PLAN_S = 0.002
@@ -19,7 +21,9 @@ ROLES = ["camera", "detector", "planner", "controller"]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workloads.ros2", description=__doc__)
-    parser.add_argument("--duration", type=float, default=15.0, metavar="S")
+    parser.add_argument(
+        "--duration", type=times.within(86_400), default=15.0, metavar="TIME", help="how long to run (15s)"
+    )
     parser.add_argument("--node", choices=ROLES, help="run this node only")
     args = parser.parse_args()
     if args.node:

@@ -159,7 +159,7 @@ class Fleet:
                 hops = ", ".join(repr(known_hop) for known_hop in dict(known) if known_hop)
                 raise NoFleet(f"{self.about['place']}: chain {name!r} has no hop {hop!r}; there are {hops}")
             causes = ", ".join(known_cause for known_hop, known_cause in known if known_hop == hop and known_cause)
-            raise NoFleet(f"{self.about['place']}: nobody lost time to {cause!r} there; there are {causes}")
+            raise NoFleet(f"{self.about['place']}: no message spent time on {cause!r}; there are {causes}")
         ranked = [row for row in robots if is_carried(row, figure)]
         ranked.sort(key=lambda row: (-row[f"{figure}_high"], row["robot"]))
         named = [row["robot"] for row in ranked[:limit]]
