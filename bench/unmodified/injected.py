@@ -62,13 +62,13 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
         return Kind(name, len(truth), 0, 0, by_stamps["injected"], by_stamps["right"], {"no loop": 1})
     chain = max(chains, key=lambda chain: chain["messages"])
     activations = {hop["message"]: hop["start_ns"] for hop in runs.hops(taut, bare) if hop["hop"] == 1}
-    told = []
+    matched = []
     for message in chain["all"]:
         start = activations[int(message["id"])]
         at = bisect_right(times, start + int(message["total_ns"])) - 1
         if at >= 0 and times[at] >= start:
-            told.append({**message, "id": ids[at]})
-    scored = score.score(truth, {"chains": [{**chain, "all": told}]})
+            matched.append({**message, "id": ids[at]})
+    scored = score.score(truth, {"chains": [{**chain, "all": matched}]})
     wrong: dict[str, int] = {}
     for failure in scored["failures"]:
         if not failure["right"]:

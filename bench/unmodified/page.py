@@ -34,13 +34,13 @@ class Results:
         return all(one.holds for one in checked) and self.share_right >= LIMIT
 
     @property
-    def told_apart(self) -> list[Kind]:
+    def separable(self) -> list[Kind]:
         """Kinds that the stamps of the same recordings show: what they do not, this machine's load hid."""
         return [kind for kind in self.kinds if 2 * kind.stamped_right >= kind.stamped_injected]
 
     @property
     def share_right(self) -> float:
-        return share(self.told_apart)
+        return share(self.separable)
 
 
 def share(kinds: list[Kind]) -> float:
@@ -122,8 +122,8 @@ def page(of: Results, command: str) -> str:
         f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes-proof.md)). "
         f"The activation that holds the message is held against what was done. Top cause right: {share(of.kinds):.1%} of "
         f"{sum(k.injected for k in of.kinds)}; without kinds that the stamps of the same recordings do not show either, since "
-        f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.told_apart) or 'none'}): "
-        f"{of.share_right:.1%} of {sum(k.injected for k in of.told_apart)} (limit {LIMIT:.0%}).\n",
+        f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.separable) or 'none'}): "
+        f"{of.share_right:.1%} of {sum(k.injected for k in of.separable)} (limit {LIMIT:.0%}).\n",
         table(
             ["injected", "messages", "injections", "top cause right", "with stamps", "wrong ones"],
             [

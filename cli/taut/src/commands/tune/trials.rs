@@ -355,9 +355,9 @@ impl Trials {
     fn too_few(&self, trial: &Trial, is_start: bool) -> Option<Problem> {
         let mut of_start = self.messages.clone();
         of_start.sort_unstable();
-        let usual = *of_start.get(of_start.len() / 2)?;
-        let is_few = !is_start && (trial.messages as f64) < TOO_FEW * usual as f64;
-        is_few.then(|| Problem::Failed(format!("{} messages, without it {usual}", trial.messages)))
+        let typical = *of_start.get(of_start.len() / 2)?;
+        let is_few = !is_start && (trial.messages as f64) < TOO_FEW * typical as f64;
+        is_few.then(|| Problem::Failed(format!("{} messages, without it {typical}", trial.messages)))
     }
 
     fn put_back(&mut self) {
