@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         match groups::grouped(Cli::command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => cli,
             Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                say!("taut: {}", one_line(&error));
+                say!("taut: {}", usage_error(&error));
                 return ExitCode::from(if runs_a_command() { exit::RECORD_FAILED } else { exit::BAD_INPUT });
             }
             // Help, or the version.
@@ -140,14 +140,18 @@ fn runs_a_command() -> bool {
     words.next().is_some_and(|word| word == "record") && words.any(|word| word == "--")
 }
 
-/// What was wrong with the command line, and where to look.
-fn one_line(error: &clap::Error) -> String {
+/// In one line: what was wrong with the command line, the nearest names, how the command is used, and where to read more.
+fn usage_error(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let (what, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let tips =
-        rest.lines().filter(|line| line.trim_start().starts_with("tip:")).map(|line| format!("; {}", words(line)));
     let what = words(what);
-    let what = what.strip_prefix("error: ").unwrap_or(&what);
-    format!("{what}{}; see --help", tips.collect::<String>())
+    let mut parts = vec![what.strip_prefix("error: ").unwrap_or(&what).to_owned()];
+    parts.extend(rest.lines().map(words).filter(|line| line.starts_with("tip:") || line.starts_with("Usage:")));
+    // clap shows the usage only where an argument is wrong or missing, not for a wrong value.
+    let usage = parts.last().and_then(|part| part.strip_prefix("Usage: ")).unwrap_or("taut");
+    let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+    let command = usage.split(' ').take_while(is_name).collect::<Vec<_>>().join(" ");
+    parts.push(format!("see {command} --help"));
+    parts.join("; ")
 }

@@ -45,6 +45,25 @@ fn ends(folder: &Folder, arguments: &[&str], code: i32) -> String {
     said
 }
 
+/// The nearest name, the usage and where to read more.
+#[test]
+fn a_wrong_command_line_is_one_line_that_says_how_it_is_right() {
+    let folder = Folder::new();
+    for (arguments, words) in [
+        (
+            &["report", "--formt", "json", "run.mcap"][..],
+            &["'--format'", "Usage: taut report", "see taut report --help"][..],
+        ),
+        (&["bus", "budgt"], &["'budget'", "see taut bus --help"]),
+        (&["compare", "before.mcap"], &["<B>", "Usage: taut compare", "see taut compare --help"]),
+        (&["report", "--format", "jsn", "run.mcap"], &["json", "see taut --help"]),
+        (&["reprot", "run.mcap"], &["'report'", "see taut --help"]),
+    ] {
+        let said = ends(&folder, arguments, 2);
+        assert!(said.lines().count() == 1 && words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
+    }
+}
+
 /// A recording with a profile, and one of which a chunk in the middle is damaged; nothing where stacks may not be sampled.
 fn recordings() -> Option<Folder> {
     let folder = Folder::new();

@@ -43,6 +43,7 @@ pub(crate) fn page_of(recordings: &[Named<'_>], style: &str, markup: &str) -> St
         for at in drawn_signals(named.analysis) {
             page["signals"][at]["series"] = serde_json::json!(thinned_signal(&named.analysis.signals[at].points));
         }
+        page["ros_tables"] = serde_json::json!(named.analysis.ros.as_ref().map_or(Vec::new(), crate::ros::tables));
         if let Some(profile) = &named.analysis.profile {
             page["profile"]["svg"] = flame::flame(profile, named.name).into();
             page["profile"]["sentence"] = words::profile(profile).into();

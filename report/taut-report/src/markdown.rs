@@ -32,6 +32,7 @@ pub fn markdown(named: Named<'_>) -> String {
     if !is_unmodified {
         out += &loops;
     }
+    out += &crate::ros::markdown(analysis);
     out += &periods(analysis);
     out += &histograms(analysis);
     out += &signals(analysis);

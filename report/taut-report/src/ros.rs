@@ -1,4 +1,4 @@
-//! Topics, callbacks and executors of a recording with ROS 2 events: tables of the terminal form, and JSON.
+//! Topics, callbacks and executors of a recording with ROS 2 events: tables for terminal, Markdown and page, and JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,6 +7,7 @@ use taut_analysis::{Analysis, Durations, RosFigures};
 use crate::{
     Style,
     console::{indent, table},
+    escape::{Form, escaped},
     words,
 };
 
@@ -145,43 +146,92 @@ fn figures(of: &Durations) -> [String; 4] {
     }
 }
 
-/// The tables of the terminal form; nothing without ROS 2 events.
+/// Names in the first column, figures in the others.
+#[derive(Serialize)]
+pub(crate) struct RosTable {
+    /// The heading above it, or above the table before it.
+    section: &'static str,
+    /// On a page.
+    caption: &'static str,
+    header: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+}
+
+/// What each form shows, without tables that have no row.
+pub(crate) fn tables(ros: &RosFigures) -> Vec<RosTable> {
+    let published = ros.topics.iter().filter(|topic| topic.published > 0).map(|topic| {
+        let [_, min, max, deviation] = figures(&topic.period);
+        let rate = rate_hz(&topic.period).map_or("–".to_owned(), |hz| format!("{hz:.3}"));
+        vec![topic.name.clone(), words::count(topic.published), rate, min, max, deviation]
+    });
+    let taken = ros.topics.iter().flat_map(|topic| &topic.subscriptions).map(|of| {
+        let depth = if of.depth == 0 { "–".to_owned() } else { of.depth.to_string() };
+        let counts = [words::count(of.overwritten), words::count(of.not_taken), depth];
+        [of.callback.clone(), words::count(of.taken)].into_iter().chain(figures(&of.delay)).chain(counts).collect()
+    });
+    let durations = ros.callbacks.iter().map(|of| {
+        let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(|ns| words::milliseconds(Some(ns)));
+        vec![of.name.clone(), words::count(of.duration.n), p50, max]
+    });
+    let executors =
+        ros.executors.iter().map(|of| vec![of.thread.clone(), words::count(of.callbacks), words::percent(of.busy)]);
+    let tables = [
+        RosTable {
+            section: "Topics",
+            caption: "Rate and period of publication, as ros2 topic hz prints them",
+            header: &["published", "n", "average rate", "min", "max", "std dev"],
+            rows: published.collect(),
+        },
+        RosTable {
+            section: "Topics",
+            caption: "From publication to the begin of the callback, as ros2 topic delay prints it; and messages that no callback received",
+            header: &["taken by", "n", "average delay", "min", "max", "std dev", "overwritten", "not taken", "depth"],
+            rows: taken.collect(),
+        },
+        RosTable {
+            section: "Callbacks",
+            caption: "From the begin of a callback to its end",
+            header: &["duration (ms) of", "n", "p50", "max"],
+            rows: durations.collect(),
+        },
+        RosTable {
+            section: "Callbacks",
+            caption: "Share of the time from the first to the last callback of a thread that it spent in callbacks",
+            header: &["executor's thread", "callbacks", "in callbacks"],
+            rows: executors.collect(),
+        },
+    ];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// Of the terminal form; nothing without ROS 2 events.
 pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
-    let Some(ros) = &analysis.ros else { return String::new() };
     let mut out = String::new();
-    if !ros.topics.is_empty() {
-        out += &format!("\n{}\n\n", style.bold("Topics"));
-        let mut rates = table(&["published", "n", "average rate", "min", "max", "std dev"]);
-        for topic in ros.topics.iter().filter(|topic| topic.published > 0) {
-            let [_, min, max, deviation] = figures(&topic.period);
-            let rate = rate_hz(&topic.period).map_or("–".to_owned(), |hz| format!("{hz:.3}"));
-            rates.add_row([topic.name.clone(), words::count(topic.published), rate, min, max, deviation]);
+    let mut above = "";
+    for of in analysis.ros.iter().flat_map(tables) {
+        if above != of.section {
+            above = of.section;
+            out += &format!("\n{}\n", style.bold(above));
         }
-        out += &indent(&rates);
-        let mut delays =
-            table(&["taken by", "n", "average delay", "min", "max", "std dev", "overwritten", "not taken", "depth"]);
-        for of in ros.topics.iter().flat_map(|topic| &topic.subscriptions) {
-            let depth = if of.depth == 0 { "–".to_owned() } else { of.depth.to_string() };
-            let counts = [words::count(of.overwritten), words::count(of.not_taken), depth];
-            let name = [of.callback.clone(), words::count(of.taken)];
-            delays.add_row(name.into_iter().chain(figures(&of.delay)).chain(counts));
+        let mut drawn = table(of.header);
+        for row in of.rows {
+            drawn.add_row(row);
         }
-        if delays.row_count() > 0 {
-            out += &format!("\n{}", indent(&delays));
-        }
+        out += &format!("\n{}", indent(&drawn));
     }
-    if !ros.callbacks.is_empty() {
-        out += &format!("\n{}\n\n", style.bold("Callbacks"));
-        let mut durations = table(&["duration (ms) of", "n", "p50", "max"]);
-        for of in &ros.callbacks {
-            let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(|ns| words::milliseconds(Some(ns)));
-            durations.add_row([of.name.clone(), words::count(of.duration.n), p50, max]);
+    out
+}
+
+/// Of the Markdown form; nothing without ROS 2 events.
+pub(crate) fn markdown(analysis: &Analysis) -> String {
+    let mut out = String::new();
+    for of in analysis.ros.iter().flat_map(tables) {
+        out += &format!("| {} |\n|---{}|\n", of.header.join(" | "), "|--:".repeat(of.header.len() - 1));
+        for row in of.rows {
+            let cells: Vec<String> = row.iter().map(|cell| escaped(cell, Form::Markdown)).collect();
+            out += &format!("| {} |\n", cells.join(" | "));
         }
-        let mut executors = table(&["executor's thread", "callbacks", "in callbacks"]);
-        for of in &ros.executors {
-            executors.add_row([of.thread.clone(), words::count(of.callbacks), words::percent(of.busy)]);
-        }
-        out += &format!("{}\n{}", indent(&durations), indent(&executors));
+        out += "\n";
     }
     out
 }
@@ -192,8 +242,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn rates_and_delays_read_as_ros2_topic_prints_them() {
+    fn camera_and_detector() -> Analysis {
         let period = Durations {
             n: 99,
             mean_ns: 33_333_333.3,
@@ -221,7 +270,12 @@ mod tests {
         let callbacks = vec![CallbackFigures { name: "/detector callback /image".into(), duration: delay }];
         let executors = vec![ExecutorFigures { thread: "python/7".into(), callbacks: 98, busy: 0.25 }];
         let ros = RosFigures { topics: vec![topic], callbacks, executors };
-        let text = terminal(&Analysis { ros: Some(ros), ..Analysis::default() }, Style::default());
+        Analysis { ros: Some(ros), ..Analysis::default() }
+    }
+
+    #[test]
+    fn rates_and_delays_read_as_ros2_topic_prints_them() {
+        let text = terminal(&camera_and_detector(), Style::default());
         let words: Vec<String> =
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         for line in [
@@ -231,5 +285,25 @@ mod tests {
         ] {
             assert!(words.iter().any(|found| found == line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn each_form_has_the_tables_of_the_others() {
+        let mut analysis = camera_and_detector();
+        analysis.ros.as_mut().unwrap().executors[0].thread = "a|b<c>/7".into();
+        let text = markdown(&analysis);
+        let tables = tables(analysis.ros.as_ref().unwrap());
+        assert_eq!(tables.len(), 4);
+        for table in &tables {
+            assert!(text.contains(&format!("| {} |", table.header.join(" | "))), "{text}");
+        }
+        assert!(text.contains("| /image | 100 | 30.000 | 0.031s | 0.041s | 0.00123s |"), "{text}");
+        assert!(!text.contains("<c>") && !text.contains("a|b"), "{text}");
+    }
+
+    #[test]
+    fn without_events_of_ros_there_is_no_table() {
+        let analysis = Analysis { ros: Some(RosFigures::default()), ..Analysis::default() };
+        assert_eq!(terminal(&analysis, Style::default()) + &markdown(&analysis), "");
     }
 }

@@ -86,6 +86,8 @@ export interface Profile { samples: number; lost_samples: number; svg: string; s
 export interface Report {
   kind: "report"; name: string; headline: string; chains: Chain[];
   loops: Loop[]; waking_threads: { thread: string; wakes: number; waits_for: string }[];
+  /** Topics, callbacks and executors, as text. */
+  ros_tables: { section: string; caption: string; header: string[]; rows: string[][] }[];
   signals: Signal[]; tracking: { name: string; n: number; p50: number; p99: number; max: number }[];
   telemetry: Telemetry[]; points: Point[]; histograms: Histogram[]; profile: Profile | null; damage: string[]; notes: string[]; next_step: string | null;
   recording: {

@@ -18,6 +18,7 @@ import { histogramPlot, percentilePlot, timePlot } from "./plots";
 import { wakeupPage } from "./wakeup";
 import type { Wakeup } from "./wakeup-data";
 import { flameGraph } from "./profile";
+import { rosSections } from "./ros";
 import { signalSection } from "./signals";
 import { delayTable, histogramTable, hopTable, measured, outcomeFunnel, pointTable } from "./tables";
 import { telemetrySection } from "./telemetry";
@@ -58,6 +59,7 @@ function page(report: Report, at: number): HTMLElement {
     isUnmodified && loopSection(report),
     ...report.chains.map(chainSections),
     !isUnmodified && loopSection(report),
+    ...rosSections(report),
     report.points.length > 0 && section("Points of no chain", pointTable(report.points)),
     report.histograms.length > 0 && section("Distributions without messages", histogramTable(report.histograms)),
     signalSection(report),
