@@ -17,7 +17,7 @@
  * Without a session (TAUT_SESSION, which `taut record` sets) a stamp is one load and one branch. With
  * one it takes no lock, makes no system call and allocates nothing after a thread's first. Nothing
  * here fails or blocks the robot: what cannot be kept is counted (taut_lost). Compile with -DTAUT_OFF
- * to have all of it vanish. The bytes are those of docs/protocol.md, version 1. 64-bit Linux, gcc or clang.
+ * to have all of it vanish. The bytes are those of docs/reference/protocol.md, version 1. 64-bit Linux, gcc or clang.
  *
  * Not from a signal handler: it may interrupt a stamp of its own thread. A child of raw clone calls
  * taut_after_fork() first. Strict C (-std=c11) includes this header first or defines _DEFAULT_SOURCE.
@@ -122,7 +122,7 @@ extern "C" {
 #define TAUT_CONTENT 0
 #endif
 
-/* --- docs/protocol.md as types ------------------------------------------------------------------ */
+/* --- docs/reference/protocol.md as types ------------------------------------------------------------------ */
 
 enum {
   TAUT_VERSION = TAUT_CONTENT ? 2 : 1,
@@ -923,7 +923,7 @@ static inline uint64_t taut_lost(void) {
 
 typedef struct taut_struct_s taut_struct_t;
 typedef struct taut_field_s {
-  const char *name, *kind; /* kind: as in docs/protocol.md, "struct" or "constant" */
+  const char *name, *kind; /* kind: as in docs/reference/protocol.md, "struct" or "constant" */
   size_t each, bytes, offset;
   const char *comment; /* of a constant: its field */
   const taut_struct_t *(*of)(void);

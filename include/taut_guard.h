@@ -20,7 +20,7 @@
  * calls the kernel or reads a clock; times are CLOCK_MONOTONIC nanoseconds that you pass in. A pointer is null or valid;
  * null, and a zeroed handle that was never initialised, are answered with TAUT_NO_HANDLE or with a verdict that stops.
  * `message`, where it is asked for, takes the words of a refusal, NUL-terminated; it may be null. This is no safety-rated
- * function. What each number means: docs/guard.md.
+ * function. What each number means: docs/reference/guard.md.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef TAUT_GUARD_H

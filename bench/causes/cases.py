@@ -1,4 +1,4 @@
-"""What is done to the messages: kinds of injection, by their cause's word in `docs/causes.md`."""
+"""What is done to the messages: kinds of injection, by their cause's word in `docs/reference/causes.md`."""
 
 from dataclasses import dataclass
 

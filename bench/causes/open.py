@@ -2,7 +2,7 @@
 """Open loops: messages come whether or not the last one is done, so they queue. Each case is recorded with a cause put in
 and without it; the explanation must name the cause, and what it predicts without the cause is held against the run without.
 
-Needs root, a C++20 compiler and what `make setup` leaves in .venv. Writes docs/predictions-proof.md with --page."""
+Needs root, a C++20 compiler and what `make setup` leaves in .venv. Writes docs/proof/predictions.md with --page."""
 
 import argparse
 import contextlib

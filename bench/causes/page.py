@@ -1,4 +1,4 @@
-"""Results as lines of a terminal and as `docs/causes-proof.md`."""
+"""Results as lines of a terminal and as `docs/proof/causes.md`."""
 
 import os
 import platform
@@ -235,7 +235,7 @@ def machine() -> str:
 
 INTRODUCTION = """# Proof: known causes, and what taut calls them
 
-Made by `{command}` on {date}: {machine}. Do not edit. How causes are found: [causes.md](causes.md).
+Made by `{command}` on {date}: {machine}. Do not edit. How causes are found: [causes.md](../reference/causes.md).
 
 A loop sends messages through `start` → `middle` → `end`, each with 2.9 to 3.1 ms of work (long beside
 what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,

@@ -1,4 +1,4 @@
-"""How fast is `taut import ctf`, against the Python way, and how much memory does it take? Writes docs/ctf-proof.md."""
+"""How fast is `taut import ctf`, against the Python way, and how much memory does it take? Writes docs/proof/ctf.md."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ TAUT = ROOT / "target/release/taut"
 # Debian's own Python: the bindings are made for no other.
 PYTHON = "/usr/bin/python3"
 SAMPLE = ROOT / "trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample/ust/uid/1000/64-bit"
-PAGE = ROOT / "docs/ctf-proof.md"
+PAGE = ROOT / "docs/proof/ctf.md"
 PROMISED_RATIO, PROMISED_MIB = 50, 500
 
 

@@ -1,4 +1,4 @@
-"""What `bench/fleet/run` found, as docs/fleet-proof.md."""
+"""What `bench/fleet/run` found, as docs/proof/fleet.md."""
 
 import os
 import platform

@@ -6,7 +6,7 @@ pub fn head(less: usize) {
     let tenth = if less == 1 { String::new() } else { format!(" {less}") };
     println!("# Proof: what the statistics of comparison hold\n");
     println!(
-        "Made by `bench/gate-statistics/run{tenth}` (seed {}; the same numbers on any machine). Do not edit. The methods: [statistics.md](statistics.md).\n",
+        "Made by `bench/gate-statistics/run{tenth}` (seed {}; the same numbers on any machine). Do not edit. The methods: [statistics.md](../explanation/statistics.md).\n",
         crate::SEED
     );
     println!(

@@ -87,7 +87,7 @@ def head(results: dict) -> str:
     settings = f" Settings: `{results['settings']}`." if results["settings"] else ""
     return f"""# Proof: what the gate holds
 
-Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. How the gate decides: [statistics.md](statistics.md).{settings}
+Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. How the gate decides: [statistics.md](../explanation/statistics.md).{settings}
 
 {pairs} pairs of trials of two systems were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
 {cpu["kernel"].split()[0]}, Python {platform.python_version()}), while a random background load came and went ({background(results)}). Then
@@ -98,7 +98,7 @@ the brackets say, which are 95 % bounds (Clopper–Pearson) for gates that share
 | system | |
 |---|---|
 | native | four pieces of work on four threads of two processes, 250 Hz, trials of {SECONDS["native"]} s |
-| teleop | [the teleoperation workload](../workloads/teleop/README.md) as it is shipped, 50 Hz, trials of {SECONDS["teleop"]} s |
+| teleop | [the teleoperation workload](../../workloads/teleop/README.md) as it is shipped, 50 Hz, trials of {SECONDS["teleop"]} s |
 
 Slowed is one hop: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
 

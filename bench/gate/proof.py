@@ -18,8 +18,8 @@ from plan import KINDS, SYSTEMS
 
 MINUTES, GATES, GATE_S = 36.0, 320, 180.0
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taut/gate-proof"
-PAGE, LINKING = ROOT / "docs/gate-proof.md", ROOT / "docs/gate.md"
-LINKED = ("is a page of its own", "is [a page of its own](gate-proof.md)")
+PAGE, LINKING = ROOT / "docs/proof/gate.md", ROOT / "docs/reference/gate.md"
+LINKED = ("is a page of its own", "is [a page of its own](gate.md)")
 
 
 def main() -> int:

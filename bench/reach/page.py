@@ -62,9 +62,9 @@ def head(command: str) -> str:
 Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit.
 
 [ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt and Gazebo on 32 cores: CPU load
-does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../workloads/reach/README.md)
+does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../../workloads/reach/README.md)
 repeats its scenarios without ROS on this machine, first as they were, then with the flood read by somebody. Trials are in random
-order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab.md](lab.md)).
+order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab.md](../reference/lab.md)).
 """
 
 
@@ -247,7 +247,7 @@ def what_helps(modes: dict[str, dict]) -> str:
     text = """
 ## What helps
 
-The same flood, taken by the planner, and one thing of the stack changed at a time ([modes.toml](../workloads/reach/modes.toml)): queues of one message
+The same flood, taken by the planner, and one thing of the stack changed at a time ([modes.toml](../../workloads/reach/modes.toml)): queues of one message
 instead of ten, best effort, an adaptive throttle in the planner, SCHED_FIFO for the control thread, the robot's topics over zenoh or shared memory.
 
 | mode | success | 95 % interval | invalid |
@@ -377,7 +377,7 @@ def profiles(flames: dict[str, Path]) -> str:
     return (
         "\n## Where the CPU time goes\n\n"
         + "\n".join(f"- {named[name]}" for name in flames)
-        + "\n\nHow to read them: [profile.md](profile.md).\n"
+        + "\n\nHow to read them: [profile.md](../howto/profile.md).\n"
     )
 
 

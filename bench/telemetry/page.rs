@@ -1,4 +1,4 @@
-//! The page `docs/telemetry-proof.md`.
+//! The page `docs/proof/telemetry.md`.
 
 use std::fmt::Write;
 

@@ -110,7 +110,7 @@ def checks(result: dict[str, Any]) -> list[Check]:
 
 
 def settings(result: dict[str, Any]) -> list[Check]:
-    """The times with which it ran, against those of the specification (docs/guard.md, workloads/teleop/README.md)."""
+    """The times with which it ran, against those of the specification (docs/reference/guard.md, workloads/teleop/README.md)."""
     rows = [
         ("stale after silence of (T_stale)", result["guard"]["stale_ms"], STALE_MS),
         ("stale beyond an age of (A_max)", result["guard"]["age_max_ms"], STALE_MS),
@@ -165,7 +165,7 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
             [
                 "# Proof: heavy jitter, and no false trip",
                 f"Made by `{command}` on {datetime.date.today()}: {machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit.",
-                f"The right arrangement ([its proof](teleop-proof.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
+                f"The right arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
                 f"average (exponential), stands still {jitter['stalls_hz']:g} times a second for {jitter['stall_ms'][0]:.0f} to "
                 f"{jitter['stall_ms'][1]:.0f} ms, and joins and cuts frames; 30 hogs come for a minute and rest for one. The guard's own times are "
                 "loosened for it: on this wire shorter silence is normal. With the times of its specification the arm would stop.",

@@ -1,4 +1,4 @@
-"""What the trials say, as `docs/teleop-proof.md`: targets first, then figures, then whose time it was."""
+"""What the trials say, as `docs/proof/teleop.md`: targets first, then figures, then whose time it was."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
         "servo's answer, over the setpoints that got there. The arms stand for machines of their own: in both arrangements they run above "
         "everything (SCHED_FIFO) on a simulated clock, which stands while the machine holds them up; a run in which that was more than a "
         f"tenth is no evidence and was repeated ({sum(t.invalid for t in trials)} here; the machine ran the arms for at least "
-        f"{percent(min(t.real_time for t in trials))} of each other run). An hour of heavy jitter has a page of its own, `docs/teleop-hour.md`.",
+        f"{percent(min(t.real_time for t in trials))} of each other run). An hour of heavy jitter has a page of its own, `docs/proof/teleop-hour.md`.",
         verdicts(found),
     ]
     for condition in under(trials):

@@ -1,5 +1,5 @@
 """Runs both arrangements of the teleoperation workload in turn and holds them against the targets; writes
-docs/teleop-proof.md (and, with --jitter-hour, docs/teleop-hour.md instead), exit code 1 when a target is missed.
+docs/proof/teleop.md (and, with --jitter-hour, docs/proof/teleop-hour.md instead), exit code 1 when a target is missed.
 
 Some 20 minutes, an hour with --jitter-hour; leave the machine alone meanwhile (the hour does not mind company)."""
 
@@ -30,7 +30,7 @@ def main() -> int:
     options.keep.mkdir(parents=True, exist_ok=True)
     if options.jitter_hour:
         result = hour.run(QUICK_MINUTES if options.quick else options.minutes, options.robots)
-        target, checks = "docs/teleop-hour.md", hour.checks(result)
+        target, checks = "docs/proof/teleop-hour.md", hour.checks(result)
         # What an hour found is kept before anything else is tried.
         (options.keep / "hour.json").write_text(json.dumps(result, indent=1))
         missed = not all(check.holds for check in checks)
@@ -39,7 +39,7 @@ def main() -> int:
     else:
         trials = all_trials(options)
         text = page.page(trials, command(options), (time.monotonic() - began) / 60)
-        target, checks = "docs/teleop-proof.md", page.checks(trials)
+        target, checks = "docs/proof/teleop.md", page.checks(trials)
     if options.quick:
         print(text)
     else:

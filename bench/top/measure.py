@@ -1,6 +1,6 @@
 """What looking on costs: processor time of a recorder alone, of one that serves and is scraped, and of `taut top`.
 
-python3 bench/top/measure.py [--quick] [--rounds 6] [--seconds 50] [--page docs/live-proof.md]
+python3 bench/top/measure.py [--quick] [--rounds 6] [--seconds 50] [--page docs/proof/live.md]
 Build first: cargo build --release -p taut && cargo build --release -p taut-capture --example overhead_loop
 """
 
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one round of 9 s, and no page")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=50)
-    parser.add_argument("--page", default="docs/live-proof.md")
+    parser.add_argument("--page", default="docs/proof/live.md")
     parser.add_argument("--taut", default="target/release/taut")
     parser.add_argument("--loop", default="target/release/examples/overhead_loop")
     options = parser.parse_args()

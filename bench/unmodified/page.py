@@ -1,4 +1,4 @@
-"""docs/unmodified-proof.md."""
+"""docs/proof/unmodified.md."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def page(of: Results, command: str) -> str:
     parts = [
         "# Proof: programs as they are\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it is found: "
-        "[unmodified.md](unmodified.md). The recordings are short, and the machine was shared: counts stand beside all "
+        "[unmodified.md](../explanation/unmodified.md). The recordings are short, and the machine was shared: counts stand beside all "
         "figures.\n",
         "## Each cycle against cyclictest's own log\n",
         "`cyclictest -q -v -N`, 2000 cycles, recorded. *Difference*: taut's release latency less the printed one. The nth "
@@ -119,7 +119,7 @@ def page(of: Results, command: str) -> str:
         "## Programs without a loop\n",
         rows(of.without_loops),
         "## The injector of bench/causes, its stamps ignored\n",
-        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes-proof.md)). "
+        f"A loop that sleeps for 4 ms between messages; something is done to a third of them ([causes-proof.md](causes.md)). "
         f"The activation that holds the message is held against what was done. Top cause right: {share(of.kinds):.1%} of "
         f"{sum(k.injected for k in of.kinds)}; without kinds that the stamps of the same recordings do not show either, since "
         f"the machine was never idle ({', '.join(k.name for k in of.kinds if k not in of.separable) or 'none'}): "

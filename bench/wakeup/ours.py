@@ -61,7 +61,7 @@ def only_series(stdout: str) -> dict[str, Any]:
 
 
 def read_wakes(recording: Path) -> dict[int, tuple[int, int]]:
-    """Due and woke by message id, ns of CLOCK_MONOTONIC, in order of time. As docs/recording.md reads stamps."""
+    """Due and woke by message id, ns of CLOCK_MONOTONIC, in order of time. As docs/reference/recording.md reads stamps."""
     names: dict[int, str] = {}
     pairs: list[tuple[int, int]] = []
     stamps: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""What a section found, and all of it as `docs/wakeup-proof.md`."""
+"""What a section found, and all of it as `docs/proof/wakeup.md`."""
 
 import datetime
 from collections.abc import Sequence

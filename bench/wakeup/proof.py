@@ -1,4 +1,4 @@
-"""Holds `taut wakeup` against its peers, in turn; writes docs/wakeup-proof.md (not with --only), exit code 1 when a limit is missed.
+"""Holds `taut wakeup` against its peers, in turn; writes docs/proof/wakeup.md (not with --only), exit code 1 when a limit is missed.
 
 Some 45 minutes; leave the machine alone meanwhile."""
 
@@ -43,7 +43,7 @@ def main() -> None:
     if options.only:
         print(text)
     else:
-        (ROOT / "docs/wakeup-proof.md").write_text(text)
+        (ROOT / "docs/proof/wakeup.md").write_text(text)
     checks = [check for section in found for check in section.checks]
     print("\n".join(map(str, checks)))
     sys.exit(0 if all(check.holds for check in checks) else 1)

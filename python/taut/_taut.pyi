@@ -71,7 +71,7 @@ class GuardError(ValueError):
 
 @final
 class Parameters:
-    """Parameters of a speed guard; what is not given has the default of docs/guard.md for this period."""
+    """Parameters of a speed guard; what is not given has the default of docs/reference/guard.md for this period."""
 
     def __init__(
         self,

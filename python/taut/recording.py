@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """Rows by columns, as docs/export.md describes them. Data frames take it as it is, by Arrow's PyCapsule interface.
+    """Rows by columns, as docs/reference/export.md describes them. Data frames take it as it is, by Arrow's PyCapsule interface.
 
     Without a data frame library `table["duration_ns"]` gives a column as a numpy array.
     """

@@ -13,7 +13,7 @@
 >>> log.row["joint"]["position"][2] = 0.5    # the row is a numpy array: fill it in place
 >>> log.write()                              # one copy of it into the ring
 
-Or with an object of a dataclass, whose fields are then copied one by one (docs/telemetry.md):
+Or with an object of a dataclass, whose fields are then copied one by one (docs/reference/telemetry.md):
 
 >>> from dataclasses import dataclass
 >>> from typing import Annotated
@@ -102,7 +102,7 @@ class Channel:
 
 
 def describe(name: str, dtype: np.dtype[Any], units: Mapping[str, str], constants: Mapping[str, Constants]) -> str:
-    """The dtype as the protocol's text (docs/protocol.md, "Telemetry")."""
+    """The dtype as the protocol's text (docs/reference/protocol.md, "Telemetry")."""
     if dtype.names is None:
         raise TypeError(f"telemetry {name!r}: the dtype needs named fields, as in [('position', 'f8')]; got {dtype}")
     types: list[str] = []

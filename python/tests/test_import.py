@@ -101,7 +101,7 @@ def report(source: Path, folder: Path) -> dict[str, Any]:
 
 
 def rank(sample: list[int], q: float) -> int:
-    """The nearest rank, as docs/analysis.md has it."""
+    """The nearest rank, as docs/reference/report.md has it."""
     return int(np.quantile(np.array(sample), q, method="inverted_cdf"))
 
 

@@ -23,7 +23,7 @@ CONTEND = """
     said = taut.name_lock("sdk_lock", lock)
 
     def named():
-        # docs/protocol.md: the records of the only slot that wrote.
+        # docs/reference/protocol.md: the records of the only slot that wrote.
         [path] = Path(sys.argv[2]).glob("*.taut")
         data = path.read_bytes()
         names, slots, rings = struct.unpack_from("<QQQ", data, 48)

@@ -111,7 +111,7 @@ def marks(folder: Path, text: str) -> list[str]:
         from pathlib import Path
 
         def told():
-            # docs/protocol.md: the records of the only slot that wrote.
+            # docs/reference/protocol.md: the records of the only slot that wrote.
             [path] = Path(sys.argv[1]).glob("*.taut")
             data = path.read_bytes()
             names, slots, rings = struct.unpack_from("<QQQ", data, 48)

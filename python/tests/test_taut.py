@@ -147,7 +147,7 @@ def test_a_stock_reader_reads_stamps_and_values(tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_docs_shows_the_reader_that_is_tested() -> None:
-    docs = (Path(__file__).parents[2] / "docs/recording.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs/reference/recording.md").read_text()
     shown = docs.split("```python\n")[1].split("```")[0]
     tested = "".join(line for line in STOCK.read_text().splitlines(True) if not line.startswith("#"))
     assert shown.split() == tested.split()

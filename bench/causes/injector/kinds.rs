@@ -1,4 +1,4 @@
-//! What may happen to a message. Each kind is one way in which a cause comes about; the causes are those of `docs/causes.md`.
+//! What may happen to a message. Each kind is one way in which a cause comes about; the causes are those of `docs/reference/causes.md`.
 
 use crate::{files, locks, options::Options, peers, processor, timing};
 

@@ -99,7 +99,7 @@ const NAMES: usize = 16;
 const SLOTS_AT: usize = PAGE + NAMES * 128;
 const RINGS_AT: usize = 2 * PAGE;
 
-/// A ring file of this process, as docs/protocol.md has it, with a name and two open slots that hold records.
+/// A ring file of this process, as docs/reference/protocol.md has it, with a name and two open slots that hold records.
 fn ring_file() -> Vec<u8> {
     let mut file = vec![0; RINGS_AT + SLOTS * PAGE];
     set(&mut file, 0, b"TAUTRING");

@@ -294,7 +294,7 @@ fn the_robot_that_the_recorder_starts() {
 #[test]
 fn the_budget_in_the_documentation_works() {
     let folder = Folder::new();
-    let documentation = include_str!("../../../docs/bus-budget.md");
+    let documentation = include_str!("../../../docs/reference/bus-budget.md");
     let toml = documentation.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     std::fs::write(folder.path("documented.toml"), toml).unwrap();
     let budget = folder.json(&["documented.toml"]);

@@ -4,7 +4,7 @@
 //! messages (`messages`). It finds the line that most messages of a chain follow (`line`), and works out its figures
 //! (`figures`, `startup`, `outcomes`). Then what the time was spent on: each message's critical path is walked on the
 //! timelines of threads and CPUs (`walk`) and summed up (`ledger`), and the tail is compared with typical messages
-//! (`explain`, `hypotheses`, `recommendations`). `docs/analysis.md` and `docs/causes.md` say how in words.
+//! (`explain`, `hypotheses`, `recommendations`). `docs/reference/report.md` and `docs/reference/causes.md` say how in words.
 
 mod analyzer;
 mod context;

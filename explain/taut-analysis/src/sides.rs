@@ -1,7 +1,7 @@
 //! Whose doing the time was: the program's own, or the machine's. Every message's time, hop by hop, on two sides.
 //!
 //! What nobody can prove to be the machine's is the program's. So a program cannot get slower unseen, and a recording
-//! without kernel events has no machine's side at all. `docs/gate.md` says in words what is counted where.
+//! without kernel events has no machine's side at all. `docs/reference/gate.md` says in words what is counted where.
 
 use foldhash::HashMap;
 

@@ -3,7 +3,7 @@
 //!
 //! A wait for a lock or the GIL is a cause by itself and names its holder. A wait for data or for a signal
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
-//! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/causes.md.
+//! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, Spans};

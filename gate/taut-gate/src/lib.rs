@@ -2,7 +2,7 @@
 //!
 //! One recording becomes a [`Trial`]: figures of every hop, the program's own time apart from the machine's. Pairs of
 //! trials go to [`gate`], which looks at them as they come and stops when it is sure; what it found is an [`Outcome`].
-//! [`judge_limits`] holds trials against absolute limits. `docs/gate.md` says how to use it, `docs/statistics.md` how errors
+//! [`judge_limits`] holds trials against absolute limits. `docs/reference/gate.md` says how to use it, `docs/explanation/statistics.md` how errors
 //! are held. No file is opened and no clock is read here.
 
 mod ballot;

@@ -25,7 +25,7 @@ use crate::thrift;
 /// Of the file: the length of the footer, and "PAR1".
 const TAIL: usize = 8;
 
-/// What docs/gate.md documents; columns may be added, never renamed.
+/// What docs/reference/gate.md documents; columns may be added, never renamed.
 const SCHEMA: &str = "message history {
     REQUIRED DOUBLE time_unix_s;
     REQUIRED BYTE_ARRAY revision (UTF8);

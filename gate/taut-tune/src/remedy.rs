@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// docs/tune.md has this table, written from it.
+    /// docs/reference/tune.md has this table, written from it.
     #[test]
     fn the_documented_table_is_this_one() {
         let causes = |row: &Row| {
@@ -307,7 +307,7 @@ mod tests {
             )
         };
         let wanted: String = TABLE.iter().map(line).collect();
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tune.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tune.md");
         let page = std::fs::read_to_string(path).unwrap();
         const BEGIN: &str = "|---|---|---|---|---|---|---|\n";
         let (head, rest) = page.split_once(BEGIN).expect("a table of remedies");
@@ -316,7 +316,7 @@ mod tests {
         if std::env::var_os("TAUT_UPDATE").is_some() {
             std::fs::write(path, page_wanted).unwrap();
         } else {
-            assert!(page == page_wanted, "docs/tune.md is out of date: run this test with TAUT_UPDATE=1");
+            assert!(page == page_wanted, "docs/reference/tune.md is out of date: run this test with TAUT_UPDATE=1");
         }
     }
 }

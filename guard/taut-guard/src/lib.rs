@@ -43,5 +43,5 @@ pub use state::{Cause, Events, State, Trip, Verdict};
 
 /// The guide's examples are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guard.md")]
+#[doc = include_str!("../../../docs/reference/guard.md")]
 struct Guide;

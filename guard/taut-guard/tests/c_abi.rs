@@ -97,7 +97,7 @@ fn valgrind_finds_nothing() {
 /// The guide's C++ example is a program that compiles and runs.
 #[test]
 fn the_guides_example_compiles_and_runs() {
-    let guide = std::fs::read_to_string(root().join("docs/guard.md")).unwrap();
+    let guide = std::fs::read_to_string(root().join("docs/reference/guard.md")).unwrap();
     let example = guide.split("```cpp\n").nth(1).unwrap().split("```").next().unwrap();
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide.cpp");
     std::fs::write(&source, example).unwrap();

@@ -244,7 +244,7 @@ fn parameters(table: &toml::Table, base: Option<&Parameters>) -> Result<Paramete
     Ok(p)
 }
 
-/// The parameters that are plain numbers, by name, in the order of docs/guard.md.
+/// The parameters that are plain numbers, by name, in the order of docs/reference/guard.md.
 macro_rules! plain {
     (whole: $($whole:ident),*; float: $($float:ident),*; flag: $($flag:ident),* $(;)?) => {
         fn plain(

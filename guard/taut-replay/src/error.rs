@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not what docs/guard.md says of guard.toml.
+    /// Not what docs/reference/guard.md says of guard.toml.
     #[error("{0}")]
     Toml(String),
     /// Parameters that the guard itself refuses.

@@ -1,7 +1,7 @@
 //! The frames of one stream, in the order in which the host heard them.
 //!
 //! In a taut recording a frame is a run of values of one thread: `NAME.fields` says how many follow, `NAME.arrival_ns` comes
-//! last (`taut.guard.record_frame` writes them; docs/guard.md lists the fields). A run that is not whole lost a stamp, is left
+//! last (`taut.guard.record_frame` writes them; docs/reference/guard.md lists the fields). A run that is not whole lost a stamp, is left
 //! out and counted.
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Sets a field of docs/guard.md; `false` if nothing is called so.
+    /// Sets a field of docs/reference/guard.md; `false` if nothing is called so.
     pub fn set(&mut self, field: &str, value: f64) -> bool {
         if field == TRUTH {
             self.truth_mm_s = Some(value);

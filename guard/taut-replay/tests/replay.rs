@@ -7,7 +7,7 @@ use stream::{ALL_COMBINED, CLEAN, Delay, HOUR_NS, LIMIT_MM_S, MS, Motion, Scenar
 use taut_guard::{Frame, Parameters, TimeBase};
 use taut_replay::{Config, Error, Recorded, Replay, Run, Stream, Truth, replay, tune};
 
-/// Delays of 10 ms on average, stalls, loss: what the table of docs/guard-proof.md calls usual.
+/// Delays of 10 ms on average, stalls, loss: what the table of docs/proof/guard.md calls usual.
 const USUAL: Scenario = Scenario { name: "usual", delay: Delay::Exponential, has_stalls: true, loss: 0.05, ..CLEAN };
 
 const GUARD: &str = "[guard]\nperiod_ns = 10_000_000\ntcp_limit_mm_s = 1000.0\nstale_ns = 700_000_000\n\

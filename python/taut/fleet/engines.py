@@ -10,7 +10,7 @@ import ibis
 import ibis.expr.types as ir
 
 ENGINES = ("duckdb", "clickhouse", "spark")
-# What `taut fleet add` writes, in docs/fleet.md's order, with the types that a question reckons with. Files may hold others: an engine
+# What `taut fleet add` writes, in docs/reference/fleet.md's order, with the types that a question reckons with. Files may hold others: an engine
 # that adds up counts writes a wider type, and one that truncates dates writes moments.
 COLUMNS = {
     "date": "date",

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub struct Column {
     /// With the unit last.
     pub name: &'static str,
-    /// One sentence for people; docs/export.md has the same.
+    /// One sentence for people; docs/reference/export.md has the same.
     pub says: &'static str,
     /// Row after row.
     pub values: Values,

@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_column() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fleet.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/fleet.md");
         let text = std::fs::read_to_string(path).unwrap();
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
         for column in table().columns {

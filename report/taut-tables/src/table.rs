@@ -9,7 +9,7 @@ use crate::column::{Column, Texts, Value, Values};
 pub struct Table {
     /// "messages", "hops", "causes" or "thread_states"; "fleet" of [`crate::Histograms`].
     pub name: &'static str,
-    /// In the order of docs/export.md or docs/fleet.md.
+    /// In the order of docs/reference/export.md or docs/reference/fleet.md.
     pub columns: Vec<Column>,
 }
 
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_column() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/export.md");
         let text = std::fs::read_to_string(path).unwrap();
         for table in Tables::default().all() {
             let (_, section) = text.split_once(&format!("### {}\n", table.name)).expect(table.name);

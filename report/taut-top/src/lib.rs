@@ -1,6 +1,6 @@
 //! A running session on a terminal: chains, hops, causes, threads, of the last seconds, live. [`run`] takes the
 //! terminal and gives it back, whatever ends it. What is shown is [`taut_live::State`]; what the user looks at of it
-//! is [`View`]; `draw` makes a picture of both. `docs/top.md` is for people.
+//! is [`View`]; `draw` makes a picture of both. `docs/reference/top.md` is for people.
 
 mod draw;
 mod terminal;

@@ -1,4 +1,4 @@
-//! What `lab.toml` holds: the system under test, the trial, the scenarios. The reference is `docs/lab.md`.
+//! What `lab.toml` holds: the system under test, the trial, the scenarios. The reference is `docs/reference/lab.md`.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

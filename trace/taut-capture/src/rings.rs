@@ -1,4 +1,4 @@
-//! The one consumer of the stamping protocol (`docs/protocol.md`): ring files → batches.
+//! The one consumer of the stamping protocol (`docs/reference/protocol.md`): ring files → batches.
 //!
 //! Another process wrote these bytes. Every offset and count is checked before use; a file that is
 //! not what the protocol says is refused once and told, and its stamps are not believed.

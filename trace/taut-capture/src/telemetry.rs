@@ -1,4 +1,4 @@
-//! The consumer of telemetry rings (`docs/protocol.md`, "Telemetry"): ring → message of a plain channel.
+//! The consumer of telemetry rings (`docs/reference/protocol.md`, "Telemetry"): ring → message of a plain channel.
 //!
 //! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked.
 

@@ -1,5 +1,5 @@
 /* The ring's two sides in one process under ThreadSanitizer: producers that come and go stamp as fast
- * as they can into small rings, while this consumer does what docs/protocol.md "Consume" says.
+ * as they can into small rings, while this consumer does what docs/reference/protocol.md "Consume" says.
  * Every stamp must arrive once and in order or be counted as lost. Prints "ARRIVED LOST"; exit 1 if not. */
 #include "taut.h"
 

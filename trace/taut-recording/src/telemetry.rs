@@ -1,4 +1,4 @@
-//! From the description of a struct (`docs/protocol.md`, "Telemetry") to a `ros2msg` schema, and from the struct's
+//! From the description of a struct (`docs/reference/protocol.md`, "Telemetry") to a `ros2msg` schema, and from the struct's
 //! bytes in memory to CDR. Another process wrote both: every number is checked before it is used.
 
 use std::{

@@ -1,4 +1,4 @@
-# Prints the stamps of a recording with stock packages; docs/recording.md shows this file.
+# Prints the stamps of a recording with stock packages; docs/reference/recording.md shows this file.
 import sys
 
 import numpy as np

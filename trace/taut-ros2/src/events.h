@@ -1,4 +1,4 @@
-/* A ROS 2 event becomes one or two records of the thread's ring: docs/protocol.md, "ROS 2 events".
+/* A ROS 2 event becomes one or two records of the thread's ring: docs/reference/protocol.md, "ROS 2 events".
  *
  * The ring, its claim and its rules are taut.h's; here is only what the records hold.
  *

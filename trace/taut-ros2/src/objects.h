@@ -1,4 +1,4 @@
-/* What a ROS 2 handle is: entries of the process's file of objects (docs/protocol.md, "ROS 2 objects").
+/* What a ROS 2 handle is: entries of the process's file of objects (docs/reference/protocol.md, "ROS 2 objects").
  *
  * Events name handles by address alone. The file keeps what was said of each since the process began, so that a recorder that
  * comes late knows it too. Entries are appended where ROS makes an entity, which is not a hot path.

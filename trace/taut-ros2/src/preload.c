@@ -1,7 +1,7 @@
 /* libtaut_ros2.so: ROS 2 events of an unmodified node, for LD_PRELOAD.
  *
  * It defines the functions that rcl, rmw and rclcpp call at their tracepoints (those of libtracetools.so, Humble to Rolling),
- * writes their arguments into the session's rings (docs/protocol.md, "ROS 2 events"), and passes each call on to the real
+ * writes their arguments into the session's rings (docs/reference/protocol.md, "ROS 2 events"), and passes each call on to the real
  * function, so that LTTng goes on tracing. Without a session a call costs a load, a branch and the real call.
  *
  * In C and not in Rust, because

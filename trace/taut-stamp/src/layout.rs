@@ -1,4 +1,4 @@
-//! Where things lie in a ring file: `docs/protocol.md`, version 1, as types.
+//! Where things lie in a ring file: `docs/reference/protocol.md`, version 1, as types.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 

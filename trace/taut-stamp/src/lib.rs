@@ -19,7 +19,7 @@
 //! a stamp takes no lock, makes no system call and allocates nothing after a thread's first;
 //! [`prepare_thread`] takes that first step ahead of time. Nothing here ever fails or blocks
 //! the robot: what cannot be kept is counted ([`status`]). The bytes are those of
-//! `docs/protocol.md`; this crate knows nothing of recorders.
+//! `docs/reference/protocol.md`; this crate knows nothing of recorders.
 
 /// The atomics that the ring works with; its loom test puts loom's here.
 mod atomic {

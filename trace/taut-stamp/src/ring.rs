@@ -1,4 +1,4 @@
-//! The single-producer single-consumer ring: the algorithm of `docs/protocol.md` "Write"
+//! The single-producer single-consumer ring: the algorithm of `docs/reference/protocol.md` "Write"
 //! and "Consume", over the atomics of whoever includes it: `tests/loom_ring.rs` includes it over loom's
 //! to walk every interleaving.
 

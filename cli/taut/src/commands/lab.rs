@@ -21,7 +21,7 @@ use crate::{
 
 /// Repeat a system under test under loads, and find the load that breaks it.
 ///
-/// A lab is a TOML file (docs/lab.md): the system, the trial, the scenarios. Every trial is written down as it ends;
+/// A lab is a TOML file (docs/reference/lab.md): the system, the trial, the scenarios. Every trial is written down as it ends;
 /// every load proves that it was there, every thread that it stayed on its CPUs.
 #[derive(clap::Args)]
 #[command(

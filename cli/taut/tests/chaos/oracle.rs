@@ -1,4 +1,4 @@
-//! What must be true of a recording, whatever happened (docs/recording.md, "What is acknowledged").
+//! What must be true of a recording, whatever happened (docs/reference/recording.md, "What is acknowledged").
 
 use crate::stage::Stage;
 

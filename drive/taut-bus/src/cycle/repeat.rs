@@ -104,7 +104,7 @@ pub trait Controller {
     fn after(&mut self, _cycle: &Cycle, _states: &States) {}
 }
 
-/// Runs cycles until the schedule or the controller ends. The phases are stamped as `docs/bus-budget.md` names them.
+/// Runs cycles until the schedule or the controller ends. The phases are stamped as `docs/reference/bus-budget.md` names them.
 ///
 /// A cycle that takes longer than the period makes the next ones late or skips them; the schedule stays where it is, so that
 /// lateness is against the intended start.

@@ -3,7 +3,7 @@
 //! First it finds out what there is (`system`): nodes, topics, callbacks, by name, and which callback publishes what; from
 //! that come the chains (`chains`). Then it follows messages (`flow`) through the queues of topics (`queues`) by their
 //! source timestamps. A datum that comes to several callbacks is a message of several chains, with a number in each.
-//! `docs/import.md` says it in words.
+//! `docs/reference/import.md` says it in words.
 
 mod book;
 mod chains;

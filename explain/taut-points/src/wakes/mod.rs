@@ -3,7 +3,7 @@
 //! Of each recorded thread it takes apart the waits (`waits`), finds the main one and with it the thread's runs (`worker`),
 //! and says which threads are loops (`loops`, `schedule`). A run that woke another one caused it; paths of causes that recur
 //! are chains (`chains`). Loops and chains become messages where nothing else in the recording does: a stamped program has
-//! its own. `docs/unmodified.md` says it in words.
+//! its own. `docs/explanation/unmodified.md` says it in words.
 
 mod chains;
 mod loops;

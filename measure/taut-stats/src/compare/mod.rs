@@ -1,5 +1,5 @@
 //! Has a change made it worse? From trials of two programs, run back to back in pairs, to a verdict. The methods and
-//! where they come from are in `docs/statistics.md`, their measured properties in `docs/statistics-proof.md`.
+//! where they come from are in `docs/explanation/statistics.md`, their measured properties in `docs/proof/statistics.md`.
 //!
 //! The order of use: [`pair_order`] says how to run the pairs; each trial becomes one number ([`Quantile`]); the pairs
 //! of every metric go to [`judge`] at each look of a [`Plan`], until it says stop or asks for fresh pairs to

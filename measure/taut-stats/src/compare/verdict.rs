@@ -99,7 +99,7 @@ pub struct ChangeFigures {
     /// Estimated change from A to B (Hodges–Lehmann).
     pub change: f64,
     /// Its bounds, as if there had been one look: where a gate stops at a look of its own choosing they hold as often as
-    /// `docs/statistics-proof.md` says. `None` where so few pairs give none.
+    /// `docs/proof/statistics.md` says. `None` where so few pairs give none.
     pub interval: Option<Interval>,
     /// The minimum effect as a change.
     pub minimum_effect: f64,

@@ -22,7 +22,7 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record_frame, module)?)
 }
 
-/// Parameters of a speed guard; what is not given has the default of docs/guard.md for this period.
+/// Parameters of a speed guard; what is not given has the default of docs/reference/guard.md for this period.
 #[pyclass(module = "taut.guard", frozen, eq)]
 #[derive(Clone, Copy, PartialEq)]
 pub struct Parameters(guard::Parameters);
@@ -226,7 +226,7 @@ impl Verdict {
         self.0.ratio
     }
 
-    /// What was noticed, by the names of docs/guard.md in lower case.
+    /// What was noticed, by the names of docs/reference/guard.md in lower case.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
         event_names(py, self.0.events)

@@ -1,4 +1,4 @@
-//! The table of all checks: for `taut doctor --list` and for docs/doctor.md.
+//! The table of all checks: for `taut doctor --list` and for docs/reference/doctor.md.
 
 use serde_json::{Value, json};
 use taut_doctor::{Check, Subject, checks, readable};
@@ -41,7 +41,7 @@ pub fn doctor_checks_json() -> Value {
     json!({ "schema_version": crate::SCHEMA_VERSION, "kind": "doctor-checks", "checks": checks().map(check).collect::<Vec<_>>() })
 }
 
-/// The same for docs/doctor.md, a table for each subject.
+/// The same for docs/reference/doctor.md, a table for each subject.
 pub fn doctor_checks_markdown() -> String {
     let mut out = String::new();
     for subject in Subject::ALL {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_documents_table_is_the_programs() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/doctor.md");
         let text = std::fs::read_to_string(&path).unwrap();
         let (before, rest) = text.split_once(BEGIN).expect("the beginning is marked");
         let (table, after) = rest.split_once(END).expect("the end is marked");
@@ -89,7 +89,7 @@ mod tests {
         if std::env::var_os("TAUT_UPDATE").is_some() {
             std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
         } else {
-            assert!(table == wanted, "docs/doctor.md is out of date: run this test with TAUT_UPDATE=1");
+            assert!(table == wanted, "docs/reference/doctor.md is out of date: run this test with TAUT_UPDATE=1");
         }
     }
 

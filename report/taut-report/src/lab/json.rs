@@ -1,4 +1,4 @@
-//! The JSON form of a lab; `docs/lab.md` says what the fields are for, `docs/schemas/lab.schema.json`, generated from these
+//! The JSON form of a lab; `docs/reference/lab.md` says what the fields are for, `docs/schemas/lab.schema.json`, generated from these
 //! types, what they are.
 
 use std::collections::BTreeMap;

@@ -100,7 +100,7 @@ pub fn break_it(order: &Order<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Br
     let lab = order.lab;
     let nothing =
         |problem: &str| Error::File { file: order.file.0.to_owned(), place: "break".into(), problem: problem.into() };
-    let asked = lab.breaking.as_ref().ok_or_else(|| nothing("is missing; say what to vary (docs/lab.md)"))?;
+    let asked = lab.breaking.as_ref().ok_or_else(|| nothing("is missing; say what to vary (docs/reference/lab.md)"))?;
     let scenario = lab.scenarios.iter().find(|scenario| scenario.name == asked.scenario);
     let scenario = scenario.ok_or_else(|| nothing("names no scenario"))?;
     let mut search = search(asked, lab.seed);

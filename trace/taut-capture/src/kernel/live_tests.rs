@@ -90,7 +90,7 @@ fn ping_pong_is_seen(source: &str) {
     child.wait().unwrap();
     let (rows, lost) = finish(chosen);
     if source == "perf" && lost > 0 {
-        // Linux 6.18 can leave perf's recursion counter of a task set for ever (docs/kernel-events.md).
+        // Linux 6.18 can leave perf's recursion counter of a task set for ever (docs/reference/kernel-events.md).
         return skip(Need::Perf, format!("perf drops events of some task here and counted {lost} gaps"));
     }
     assert_eq!(lost, 0);
@@ -102,7 +102,7 @@ fn ping_pong_is_seen(source: &str) {
     let woken = count(&rows_inside, |row| row.event == KernelEvent::SchedWaking && players.contains(&row.args[0]));
     let came = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.args[0] == i64::from(tid));
     let left = count(&rows_inside, |row| row.event == KernelEvent::SchedSwitch && row.tid == tid);
-    // Some kernels record no switch of a CPU's idle task (docs/kernel-events.md): to it, but not from it to a player.
+    // Some kernels record no switch of a CPU's idle task (docs/reference/kernel-events.md): to it, but not from it to a player.
     let switches = |wanted: fn(&Row) -> bool| count(&rows_inside, |r| r.event == KernelEvent::SchedSwitch && wanted(r));
     let unseen = switches(|row| row.args[0] == 0).saturating_sub(switches(|row| row.tid == 0));
     // A reader that is not yet asleep needs no waking: on one CPU only one of the two is woken each round.

@@ -1,4 +1,4 @@
-//! Every producer of `docs/protocol.md` against the one consumer: the same script must give the same
+//! Every producer of `docs/reference/protocol.md` against the one consumer: the same script must give the same
 //! stamps, exactly. C11, C++17 and Rust; C once more under AddressSanitizer and UBSan.
 
 mod build;

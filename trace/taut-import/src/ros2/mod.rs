@@ -1,7 +1,7 @@
 //! CTF traces of ROS 2 → recordings: the trace's events as they are. Linking them into messages is the analysis' part.
 //!
 //! Two readings of the trace: the first finds out which threads and events there are (`survey`), since a recording begins with that. The
-//! second writes them: those of ROS 2 (`raw`) and the kernel's (`kernel`). `docs/import.md` says it in words.
+//! second writes them: those of ROS 2 (`raw`) and the kernel's (`kernel`). `docs/reference/import.md` says it in words.
 
 mod events;
 mod kernel;

@@ -120,7 +120,7 @@ unsafe impl<const N: usize> FieldType for Text<N> {
     const KIND: Kind = Kind::Text(N);
 }
 
-/// The description that `docs/protocol.md` defines.
+/// The description that `docs/reference/protocol.md` defines.
 pub(super) fn text(layout: &'static Layout) -> String {
     let mut said = Vec::new();
     let mut text = String::new();

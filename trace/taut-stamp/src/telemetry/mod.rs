@@ -34,7 +34,7 @@
 //! ```
 //!
 //! The recorder turns it into a channel `/telemetry/leg` that plotting tools open as it is. The bytes are
-//! those of `docs/protocol.md`, "Telemetry"; the guarantees those of a stamp.
+//! those of `docs/reference/protocol.md`, "Telemetry"; the guarantees those of a stamp.
 
 mod describe;
 pub(crate) mod ring;
@@ -84,7 +84,7 @@ pub struct RawChannel {
 }
 
 impl RawChannel {
-    /// As [`Channel::new`], with the description as `docs/protocol.md` has it and the size of the struct.
+    /// As [`Channel::new`], with the description as `docs/reference/protocol.md` has it and the size of the struct.
     pub fn new(name: &str, description: &str, bytes: usize, rate_hz: f64) -> RawChannel {
         RawChannel { ring: Ring::new(name, description, bytes, rate_hz), bytes }
     }

@@ -24,7 +24,7 @@ use crate::{
 
 /// Calculate what a control cycle over servo buses costs, term by term, and what a rate allows.
 ///
-/// A budget is a TOML file (docs/bus-budget.md) or a preset of a published system.
+/// A budget is a TOML file (docs/reference/bus-budget.md) or a preset of a published system.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut bus budget --list-presets\n  taut bus budget --preset pi3hat\n  taut bus budget --preset pi3hat --set servos.count=16 --set spi.hold_us=10\n  taut bus budget --preset rs485-3500us --target-hz 300 --solve servos\n  taut bus budget --preset pi3hat --format toml -o mine.toml\n  taut bus budget mine.toml --against run.mcap --format html -o budget.html"

@@ -26,7 +26,7 @@ use crate::{
 /// Drive servo buses: write frames, read replies and attitude, once or at a rate; serve simulated servos; budget a cycle.
 ///
 /// All of it happens in one cycle over all buses: commands round-robin, the inertial unit while replies queue, then the
-/// replies. Buses are numbered from 1 in the order given (docs/bus.md).
+/// replies. Buses are numbered from 1 in the order given (docs/reference/bus.md).
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -45,7 +45,7 @@ impl Length {
     ///
     /// The variance of a figure over n trials is (between + within / length) / n, and n is the time divided by what a trial takes, overhead
     /// included; the best length is the square root of overhead × within / between (Cochran 1977, section 10.6). Medians vary between
-    /// runs by several times what 30 messages leave uncertain (docs/statistics.md), so that the best length is short. For shares of rare messages it
+    /// runs by several times what 30 messages leave uncertain (docs/explanation/statistics.md), so that the best length is short. For shares of rare messages it
     /// is long: where the time of the overhead holds enough of them, a trial is as long as that.
     pub fn choose(pilot: &Pilot, settings: &Settings, max_time: Duration) -> Length {
         let trial = &pilot.trial;

@@ -56,7 +56,7 @@ pub struct Args {
     /// Reject remedies that make this chain slower, "chain:NAME"; may be given again [default: every other chain].
     #[arg(long, value_name = "CHAIN")]
     protect: Vec<String>,
-    /// Try this remedy only, whatever the causes are; may be given again. docs/tune.md lists them.
+    /// Try this remedy only, whatever the causes are; may be given again. docs/reference/tune.md lists them.
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     remedy: Vec<String>,
     /// Try remedies that change other processes or settings of the machine, too; all is put back after each trial.
