@@ -16,6 +16,7 @@ use crate::{
     names::Names,
     notes,
     options::{Config, ExplainOptions},
+    order,
     result::{Analysis, Chain, Totals, Trips},
     rows::{self, RowSink},
     signals::{self, Signal},
@@ -136,7 +137,7 @@ impl Analyzer {
             verbose: false,
         };
         explain_all(&mut chains, &lines, &own_spans, &messages, &context, &mut walker, &self.config.explain, sink)?;
-        let loops = loops::of(
+        let mut loops = loops::of(
             &linked.loops,
             &chains,
             &lines,
@@ -147,11 +148,7 @@ impl Analyzer {
             &self.config.explain,
         );
         let waking = loops::waking(&linked.waking, &context);
-        // A probe beside a program comes last, however often it woke.
-        chains.sort_by(|a, b| {
-            let is_probe = wakeups::is_probe(a).cmp(&wakeups::is_probe(b));
-            is_probe.then_with(|| b.messages.cmp(&a.messages)).then_with(|| a.name.cmp(&b.name))
-        });
+        order::sort(&mut chains, &mut loops);
         let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines);
         notes.extend(timelines.gaps(&objects));
         let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());

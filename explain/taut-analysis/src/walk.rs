@@ -6,7 +6,7 @@
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
 use foldhash::{HashMap, HashSet};
-use taut_points::{BusyWith, Holds, Spans};
+use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
     ThreadState, Timeline, Timelines, call_at,
@@ -203,9 +203,9 @@ impl Walker<'_> {
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
-    /// What a thread takes its turns on: itself, or the CPU that it shares with others of the chain.
+    /// What a thread takes its turns on: itself, or the CPU that it shares with others of the chain, below all threads' numbers.
     pub fn server(&self, tid: i32) -> i32 {
-        self.shared.get(&tid).map_or(tid, |cpu| -1 - i32::from(*cpu))
+        self.shared.get(&tid).map_or(tid, |cpu| NO_THREAD - 1 - i32::from(*cpu))
     }
 
     /// What one thread did until `to_ns`, and whoever it waited for.

@@ -1,6 +1,6 @@
 //! Loops and wake chains of threads that stamp nothing, in small scenes.
 
-use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, SourceKind};
+use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, SourceKind, main_chain};
 use taut_recording::{KernelEvent, Lost, LostWhat};
 
 mod scene;
@@ -377,4 +377,28 @@ fn a_process_that_ends_at_once_is_nothing() {
     }
     let analysis = analyse(&scene);
     assert!(analysis.loops.is_empty() && analysis.chains.is_empty() && analysis.waking.is_empty());
+}
+
+#[test]
+fn the_worst_loop_comes_first_and_the_fastest_stands_for_the_program() {
+    let mut scene = new();
+    periodic(&mut scene, 30, &[]);
+    // The thread's next life has three times the period, and starts half of that late.
+    let free = 31_000;
+    scene.wake(0, free - 20, 0, IRQ, CTRL).switch(0, free - 15, 0, R, CTRL);
+    scene.exit(0, free - 10, CTRL, libc::SYS_clock_nanosleep).switch(0, free, CTRL, 0x10, 0);
+    scene.event(0, free + 10, KernelEvent::SchedWakeupNew, 0, [CTRL.into(), 0, 0]);
+    scene.switch(0, free + 12, 0, R, CTRL);
+    let mut at = free + 20;
+    for k in 1..=25u64 {
+        let release = free + k * 3_000;
+        sleep_until(&mut scene, at, release, release + 5, release + 1_500);
+        at = release + 1_560;
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, at + 2, CTRL, S, 0);
+    let analysis = analyse(&scene);
+    let loops: Vec<&str> = analysis.loops.iter().map(|of| of.name.as_str()).collect();
+    let chains: Vec<&str> = analysis.chains.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!((&loops, &chains), (&vec!["ctrl timer 3 ms", "ctrl timer 1 ms"], &loops));
+    assert_eq!(main_chain(&analysis).map(|chain| chain.name.as_str()), Some("ctrl timer 1 ms"));
 }

@@ -204,3 +204,14 @@ fn a_run_without_nothing_is_what_was_recorded() {
         assert!(before_ns.abs_diff(after_ns) <= 10 * US, "p{quantile}: {before_ns} {after_ns}");
     }
 }
+
+/// The number of CPU 0 as a server was that of no thread, so that its threads took no turns in a run.
+#[test]
+fn turns_on_cpu_0_are_turns() {
+    let arrivals: Vec<u64> = (0..2000).map(|at| 1000 + at * 500 + (at * 7919) % 200).collect();
+    let (mut scene, _) = pipeline(&arrivals, 120, 6000);
+    let predicted = |scene: &Scene| format!("{:?}", explained(scene, "thread:hog").predictions);
+    let on_cpu_1 = predicted(&scene);
+    scene.events.iter_mut().for_each(|event| event.0 = 1 - event.0);
+    assert_eq!(predicted(&scene), on_cpu_1);
+}

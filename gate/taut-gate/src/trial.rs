@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
-use taut_analysis::{Analysis, Cause, Chain, Sides, probe_chain};
+use taut_analysis::{Analysis, Cause, Chain, Sides, main_chain, probe_chain};
 use taut_stats::Bursts;
 
 use crate::{Error, Limit, LimitFigure, Plot, Side, Times, TrialFigures};
@@ -355,14 +355,14 @@ fn first_s(chain: &Chain) -> f64 {
 }
 
 fn chosen<'a>(name: &str, analysis: &'a Analysis, wanted: &TrialOptions) -> Result<&'a Chain, Error> {
-    let mut chains = chains(analysis);
+    let chains = chains(analysis);
     match &wanted.chain {
         Some(word) => chains.clone().find(|chain| chain.name == *word).ok_or_else(|| Error::NoChain {
             recording: name.to_owned(),
             chain: word.clone(),
             known: chains.map(|chain| format!("{:?}", chain.name)).collect::<Vec<_>>().join(", "),
         }),
-        None => chains.next().ok_or_else(|| Error::Empty { recording: name.to_owned() }),
+        None => main_chain(analysis).ok_or_else(|| Error::Empty { recording: name.to_owned() }),
     }
 }
 

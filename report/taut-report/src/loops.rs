@@ -38,7 +38,7 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
     }
     let wakes = || analysis.chains.iter().filter(|chain| chain.source == SourceKind::Wakes && !chain.is_loop);
     let chains = wakes().count() as u64;
-    let Some(main) = main_loop(&analysis.loops) else {
+    let Some(main) = analysis.loops.first() else {
         if let Some(chain) = wakes().next() {
             let lateness = crate::lateness::lateness(chain);
             return Some(format!("No loop, {}. {lateness}", quantity(chains, "chain")));
@@ -55,17 +55,6 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
     sentences.extend(late(main));
     sentences.extend(overruns(main));
     Some(sentences.join(" "))
-}
-
-/// The loop that a reader asks for first: one with a timer before others, of several the fastest.
-fn main_loop(loops: &[Loop]) -> Option<&Loop> {
-    let rank = |of: &Loop| match of.found {
-        LoopFound::AbsoluteTimer => 3,
-        LoopFound::WokenBy { .. } => 2,
-        LoopFound::RelativeTimer { .. } => 1,
-        LoopFound::Guessed { .. } => 0,
-    };
-    loops.iter().rev().max_by_key(|of| (rank(of), of.activations))
 }
 
 /// Its thread's name and its process: "`ctrl` (robot/1234)".
@@ -159,7 +148,7 @@ fn phrase(cause: Cause, first: Option<&CauseShare>) -> String {
 
 /// What would say more than the recording does; `None` where the program says its messages.
 pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
-    let main = main_loop(&analysis.loops).filter(|_| is_unmodified(analysis))?;
+    let main = analysis.loops.first().filter(|_| is_unmodified(analysis))?;
     let comm = main.thread.rsplit_once('/').map_or(main.thread.as_str(), |(comm, _)| comm);
     if analysis.info.tier != Tier::Full {
         return Some(

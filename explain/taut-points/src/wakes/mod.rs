@@ -96,7 +96,7 @@ impl Probe {
 
 /// The recorded threads, by what they do.
 struct System {
-    /// In order of their first run.
+    /// In order of their threads' numbers, which are given as threads begin.
     workers: Vec<Worker>,
     waking: Vec<WakingThread>,
 }
@@ -123,7 +123,8 @@ impl System {
                 system.waking.push(WakingThread { thread: *tid, wakes: waits, waits_for });
             }
         }
-        system.workers.sort_by_key(|worker| (worker.runs[0].start_ns, worker.tid));
+        // Which of two threads runs first differs between runs of a program, and the order gives those of one name their numbers.
+        system.workers.sort_by_key(|worker| (worker.tid, worker.runs[0].start_ns));
         system.waking.sort_by_key(|waking| (std::cmp::Reverse(waking.wakes), waking.thread));
         system
     }

@@ -1,0 +1,168 @@
+//! A program without stamps, recorded twice for real: every command works on its loops and wake chains, by the same names.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::LazyLock,
+};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+use taut_skip::{Need, skip};
+
+/// Of examples/unprepared/robot.c: a loop of 500 Hz that sends commands to another thread.
+const LOOP: &str = "ctrl timer 2 ms";
+const WOKEN: &str = "actuator recv udp:5005";
+const CHAIN: &str = "ctrl timer 2 ms → actuator recv udp:5005";
+const SECONDS: &str = "2";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        Command::new(cargo_bin!("taut"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("TAUT_SESSION")
+            .output()
+            .unwrap()
+    }
+
+    /// What it prints. 5: events were lost on a busy machine.
+    fn taut(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 5)), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.taut(&[arguments, &["--format", "json"]].concat())).unwrap()
+    }
+
+    fn build(&self) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/unprepared/robot.c");
+        let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(self.path("robot")).arg(source).status();
+        assert!(built.unwrap().success());
+    }
+}
+
+/// `a.mcap` and `b.mcap`, two runs; `None` where the kernel's events are not granted. One after the other: the robot has a port.
+static RUNS: LazyLock<Option<Folder>> = LazyLock::new(|| {
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.build();
+    for name in ["a.mcap", "b.mcap"] {
+        folder.taut(&["record", "-q", "--ignore-loss", "-o", name, "--", "./robot", SECONDS]);
+    }
+    let tier = folder.json(&["report", "a.mcap"])["recording"]["tier"].take();
+    (tier == "full").then_some(folder)
+});
+
+fn runs() -> Option<&'static Folder> {
+    if RUNS.is_none() {
+        skip(Need::Perf, "not the full tier");
+    }
+    RUNS.as_ref()
+}
+
+fn texts<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().filter_map(|one| one[key].as_str()).collect()
+}
+
+fn with_name<'a>(list: &'a Value, name: &str) -> &'a Value {
+    list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}: {list}"))
+}
+
+#[test]
+fn two_runs_have_the_same_loops_and_chains() {
+    let Some(folder) = runs() else { return };
+    for name in ["a.mcap", "b.mcap"] {
+        let report = folder.json(&["report", name]);
+        let loops = texts(&report["loops"], "name");
+        assert!(loops.contains(&LOOP) && loops.contains(&WOKEN), "{loops:?}");
+        let found = with_name(&report["loops"], LOOP);
+        assert_eq!((&found["evidence"], &found["period_ns"]), (&"absolute_timer".into(), &2_000_000.into()));
+        let chain = with_name(&report["chains"], CHAIN);
+        assert!(chain["source"] == "wakes" && chain["messages"].as_u64() > Some(500), "{chain}");
+    }
+}
+
+#[test]
+fn explain_divides_every_activation_and_passage_by_cause() {
+    let Some(folder) = runs() else { return };
+    let explained = folder.json(&["explain", "a.mcap", "--all"]);
+    for name in [LOOP, WOKEN, CHAIN] {
+        let all = with_name(&explained["chains"], name)["all"].as_array().unwrap();
+        assert!(all.len() > 500, "{name}: {}", all.len());
+        for message in all {
+            let causes = message["causes"].as_array().unwrap();
+            let sum: u64 = causes.iter().map(|piece| piece["time_ns"].as_u64().unwrap()).sum();
+            assert_eq!(message["total_ns"], sum, "{message}");
+        }
+    }
+}
+
+#[test]
+fn compare_holds_each_chain_against_its_own() {
+    let Some(folder) = runs() else { return };
+    let compared = folder.json(&["compare", "a.mcap", "b.mcap"]);
+    for name in [LOOP, WOKEN, CHAIN] {
+        let chain = with_name(&compared["comparison"]["chains"], name);
+        let applied: Vec<Option<u64>> =
+            chain["runs"].as_array().unwrap().iter().map(|run| run["applied"].as_u64()).collect();
+        assert!(applied.len() == 2 && applied.iter().all(|applied| *applied > Some(500)), "{chain}");
+    }
+}
+
+#[test]
+fn the_gate_judges_the_loop_and_not_its_own_probe() {
+    let Some(folder) = runs() else { return };
+    let stored = folder.json(&["gate", "--baseline", "a.mcap", "--candidate", "b.mcap"]);
+    assert_eq!(stored["chain"], LOOP);
+    // A probe runs beside programs that are run in turns. They have the robot's port to themselves here.
+    let command = format!("./robot {SECONDS}");
+    let live = folder.json(&["gate", "--a", &command, "--b", &command, "--pairs", "2", "--seed", "1"]);
+    assert_eq!(live["chain"], LOOP, "{live}");
+}
+
+#[test]
+fn every_export_has_the_loops_and_chains() {
+    let Some(folder) = runs() else { return };
+    let rows = folder.taut(&["export", "csv", "a.mcap", "-o", "-"]);
+    for name in [LOOP, WOKEN, CHAIN] {
+        assert!(rows.lines().filter(|row| row.starts_with(&format!("{name},"))).count() > 500, "{name}");
+    }
+    let holds = |name: &str, bytes: &[u8]| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    for (form, names) in [
+        ("perfetto", vec![LOOP, WOKEN]),
+        ("hlog", vec!["Tag=ctrl_timer_2_ms", "Tag=actuator_recv_udp:5005"]),
+        ("foxglove", vec!["/latency/ctrl timer 2 ms"]),
+    ] {
+        folder.taut(&["export", form, "a.mcap", "-o", form]);
+        let bytes = std::fs::read(folder.path(form)).unwrap();
+        assert!(names.iter().all(|name| holds(name, &bytes)), "{form} lacks one of {names:?}");
+    }
+    folder.taut(&["export", "parquet", "a.mcap", "-o", "tables"]);
+    for table in ["messages", "hops", "causes"] {
+        assert!(holds(LOOP, &std::fs::read(folder.path(&format!("tables/{table}.parquet"))).unwrap()), "{table}");
+    }
+    for (form, name) in [("markdown", LOOP), ("html", LOOP)] {
+        folder.taut(&["report", "a.mcap", "--format", form, "-o", form]);
+        assert!(std::fs::read_to_string(folder.path(form)).unwrap().contains(name), "{form}");
+    }
+}
+
+#[test]
+fn a_fleet_takes_the_loops_and_chains() {
+    let Some(folder) = runs() else { return };
+    for (name, robot) in [("a.mcap", "arm-1"), ("b.mcap", "arm-2")] {
+        let add = ["fleet", "add", name, "--into", "fleet", "--robot", robot, "--revision", "v1"];
+        let said = folder.output(&add);
+        let text = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success() && text.contains("messages of"), "{text}");
+    }
+}
