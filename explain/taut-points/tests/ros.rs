@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use taut_clock::Counter;
 use taut_points::Intake;
-use taut_recording::{Info, Record, RosBatch, RosEvent, RosObject, RosObjectKind};
+use taut_recording::{Info, Kind, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch};
 
 const MS: u64 = 1_000_000;
 const CAMERA: i32 = 1;
@@ -106,4 +106,84 @@ fn what_is_published_while_a_subscriber_is_not_there_is_no_loss() {
     let (ends, notes) = Robot::new().detector(2, 10..=40).detector(3, 71..=100).ends();
     assert_eq!(ends, BTreeMap::from([("applied".into(), 31 + 30)]));
     assert!(notes.iter().any(|note| note.starts_with("39 messages were published before")), "{notes:?}");
+}
+
+impl Robot {
+    /// The process stamps at a point of this name at these moments, each with a number of its own.
+    fn stamps(mut self, pid: i32, point: u32, name: &str, at_ns: &[u64]) -> Robot {
+        let all = at_ns.len();
+        self.records.push(Record::Name(Name { id: point, name: name.to_owned() }));
+        self.records.push(Record::Stamps(StampBatch {
+            pid,
+            tid: pid,
+            counter: Counter::Monotonic as u8,
+            ticks: at_ns.to_vec(),
+            message_id: (1..).take(all).collect(),
+            point: vec![point; all],
+            kind: vec![Kind::Stamp as u8; all],
+            value: vec![0; all],
+        }));
+        self
+    }
+
+    /// Of each message of ROS its points' names in order of time; and the notes.
+    fn ways(&self) -> (Vec<Vec<String>>, Vec<String>) {
+        let mut intake = Intake::default();
+        self.records.iter().for_each(|record| intake.record(record));
+        let linked = intake.finish(&Info::default(), None, false).linked;
+        let mut passes = linked.passes.clone();
+        passes.retain(|pass| pass.point.is_pass());
+        passes.sort_by_key(|pass| (pass.message, pass.time_ns, pass.point.order()));
+        let mut ways: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        for pass in passes {
+            ways.entry(pass.message).or_default().push(linked.points.name(pass.point));
+        }
+        ways.retain(|_, way| way[0].starts_with('/'));
+        (ways.into_values().collect(), linked.notes)
+    }
+}
+
+#[test]
+fn stamps_in_callbacks_are_on_the_way_of_what_the_callback_carries() {
+    // Of each callback: before it, in the camera's before and after its publish, in the detector's, and after it.
+    let camera: Vec<u64> = (1..=100).map(|n| n * 10 * MS + MS / 2).collect();
+    let after: Vec<u64> = (1..=100).map(|n| n * 10 * MS + MS * 3 / 2).collect();
+    let detector: Vec<u64> = (1..=100).map(|n| n * 10 * MS + MS * 7 / 2).collect();
+    let outside: Vec<u64> = (1..=100).map(|n| n * 10 * MS + 5 * MS).collect();
+    let robot = Robot::new()
+        .detector(2, 1..=100)
+        .stamps(CAMERA, 1, "camera.read", &camera)
+        .stamps(CAMERA, 2, "camera.sent", &after)
+        .stamps(2, 3, "detector.found", &detector)
+        .stamps(2, 4, "detector.idle", &outside);
+    let (ways, notes) = robot.ways();
+    let way = [
+        "/camera timer 10 ms",
+        "/camera stamp camera.read",
+        "/camera publish /image",
+        "/detector take /image",
+        "/detector callback /image",
+        "/detector stamp detector.found",
+        "/detector callback /image end",
+    ];
+    assert_eq!(ways.len(), 100);
+    // What left the callback with the publish is not there when it stamps again.
+    assert!(ways.iter().all(|found| *found == way), "{:?}", ways[0]);
+    assert!(!notes.iter().any(|note| note.contains("stamps in callbacks")), "{notes:?}");
+}
+
+#[test]
+fn a_point_that_a_callback_stamps_again_and_again_is_passed_once_and_the_rest_is_counted() {
+    let at: Vec<u64> = (1..=100).flat_map(|n| [n * 10 * MS + MS / 4, n * 10 * MS + MS / 2]).collect();
+    let (ways, notes) = Robot::new().detector(2, 1..=100).stamps(CAMERA, 1, "step", &at).ways();
+    let passed = |way: &Vec<String>| way.iter().filter(|name| *name == "/camera stamp step").count();
+    assert!(ways.iter().all(|way| passed(way) == 1), "{:?}", ways[0]);
+    assert!(notes.iter().any(|note| note.starts_with("100 stamps in callbacks are of a point")), "{notes:?}");
+}
+
+#[test]
+fn stamps_of_other_threads_are_in_no_chain_of_ros() {
+    let at: Vec<u64> = (1..=100).map(|n| n * 10 * MS + MS / 2).collect();
+    let (ways, _) = Robot::new().detector(2, 1..=100).stamps(77, 1, "driver.read", &at).ways();
+    assert!(ways.iter().flatten().all(|name| !name.contains("driver.read")));
 }

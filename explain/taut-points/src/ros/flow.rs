@@ -13,6 +13,7 @@ use super::{
     figures::Tally,
     queues::{self, By, Message, Publish, Queue},
     seen::{self, Send, request_key},
+    stamped::Stamped,
     system::{Of, System, TopicKind},
 };
 use crate::{
@@ -57,6 +58,8 @@ struct Running {
     request: Option<i64>,
     carried: Vec<Message>,
     published: Vec<u32>,
+    /// Points that the program stamped in it.
+    stamped: Vec<PointId>,
 }
 
 /// The layers that say one publish, in the order in which they do.
@@ -118,6 +121,8 @@ struct Ages {
 struct Counts {
     by_order: u64,
     by_time: u64,
+    /// Stamps in callbacks at a point that the same run of the callback had stamped before.
+    stamped_again: u64,
     /// By callback: messages that were published before its subscription knew of the publisher, or after it was gone.
     unheard: BTreeMap<Option<u32>, u64>,
     /// Takes of topics that are published in the recording, while the publish is not there.
@@ -138,6 +143,9 @@ pub(super) struct Flow<'a> {
     /// By chain and hop: the newest that is kept there, and since when.
     kept: HashMap<(u32, u16), (Message, u64)>,
     executors: Executors<'a>,
+    stamped: Stamped,
+    /// Number of the name that a stamped point has in a chain's hop.
+    stamped_points: HashMap<(u32, u16, PointId), u32>,
     /// By callback: number of its name among holds.
     held_by: HashMap<Option<u32>, u32>,
     /// By process and coroutine: what it carries while it is suspended.
@@ -198,6 +206,8 @@ impl<'a> Flow<'a> {
             queues: queues::of(system),
             kept: HashMap::default(),
             executors: Executors::new(system, events.threads()),
+            stamped: Stamped::of(&out.passes, events),
+            stamped_points: HashMap::default(),
             held_by: HashMap::default(),
             suspended: HashMap::default(),
             served: HashMap::default(),
@@ -225,6 +235,7 @@ impl<'a> Flow<'a> {
         let system = self.system;
         self.end_ns = self.end_ns.max(time_ns);
         self.last_ns.insert(process, time_ns);
+        self.stamps_until(thread, time_ns);
         if matches!(row.event, RosEvent::CallbackStart | RosEvent::CallbackEnd) || seen::ends_answer(row.event) {
             self.of(thread).is_known = true;
         }
@@ -539,11 +550,40 @@ impl<'a> Flow<'a> {
             self.stamp(thread, *message, time_ns, start);
         }
         let (is_answer, last_ns) = (false, time_ns);
-        let published = Vec::new();
+        let (published, stamped) = (Vec::new(), Vec::new());
         self.run(
             thread,
-            Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published },
+            Running { address, callback, start_ns: time_ns, is_answer, last_ns, request, carried, published, stamped },
         );
+    }
+
+    /// What the program stamps in a callback is on the way of each message that the callback carries then, too.
+    fn stamps_until(&mut self, thread: u32, time_ns: u64) {
+        while let Some(pass) = self.stamped.until(thread, time_ns) {
+            let Some(running) = self.doing[thread as usize].running.last_mut() else { continue };
+            running.last_ns = pass.time_ns;
+            if running.stamped.contains(&pass.point) {
+                self.counts.stamped_again += 1;
+                continue;
+            }
+            running.stamped.push(pass.point);
+            for message in running.carried.clone() {
+                let point = self.stamped_point(message, pass.point);
+                self.stamp(thread, message, pass.time_ns, point);
+            }
+        }
+    }
+
+    /// Number of the name of a stamped point on the message's way. A point is of one chain only, and of one place there.
+    fn stamped_point(&mut self, message: Message, stamped: PointId) -> u32 {
+        let chains = &mut self.chains;
+        let place = (message.chain, message.hop, stamped);
+        let (system, points) = (self.system, &self.out.points);
+        *self.stamped_points.entry(place).or_insert_with(|| {
+            let callback = chains.all[message.chain as usize].hops[usize::from(message.hop)].callback;
+            let node = callback.map_or("", |callback| system.callbacks[callback as usize].node.as_str());
+            chains.point(format!("{node} stamp {}", points.name(stamped)).trim_start().to_owned())
+        })
     }
 
     /// Something runs from now on.
@@ -861,6 +901,7 @@ impl<'a> Flow<'a> {
 
     /// What waits still at the end was not taken, unless it may be under way. Then names and notes.
     pub fn finish(mut self) {
+        (0..self.events.threads() as u32).for_each(|thread| self.stamps_until(thread, u64::MAX));
         for topic in 0..self.queues.len() {
             let rest: Vec<Publish> = self.queues[topic].rest().collect();
             let mut counted: HashSet<(u64, Option<u32>)> = HashSet::default();
@@ -930,6 +971,11 @@ impl<'a> Flow<'a> {
              publish",
         );
         note(self.counts.unmatched, "messages were taken whose publish is not in the trace, or led nowhere");
+        note(
+            self.counts.stamped_again,
+            "stamps in callbacks are of a point that the callback had stamped before: the first of each run is on the way of its \
+             messages",
+        );
         note(
             self.chains.cut,
             "places begin more chains than can be followed: some ways through kept data were left out",

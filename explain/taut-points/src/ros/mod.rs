@@ -14,6 +14,7 @@ mod flow;
 mod naming;
 mod queues;
 mod seen;
+mod stamped;
 mod system;
 
 use taut_recording::{Record, RosObject};
