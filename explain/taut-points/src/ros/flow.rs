@@ -192,6 +192,7 @@ impl<'a> Flow<'a> {
         let first_id = if scene.is_stretch { STRETCH_IDS } else { out.free_message() };
         let mut doing = Vec::new();
         doing.resize_with(events.threads(), Doing::default);
+        let stamped = Stamped::of(&out.passes, events);
         Flow {
             base: out.last_point(),
             first_id,
@@ -206,7 +207,7 @@ impl<'a> Flow<'a> {
             queues: queues::of(system),
             kept: HashMap::default(),
             executors: Executors::new(system, events.threads()),
-            stamped: Stamped::of(&out.passes, events),
+            stamped,
             stamped_points: HashMap::default(),
             held_by: HashMap::default(),
             suspended: HashMap::default(),
