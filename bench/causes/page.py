@@ -64,7 +64,7 @@ def checks(cells: list[dict], quick: bool = False) -> list[tuple[str, str, str, 
         ),
         ("kinds whose median time error is over 5 % and 50 µs", str(len(off)) + listed(off), "0", not off),
         ("`unknown` of the tail's time", percent(tail_unknown), f"≤ {percent(UNKNOWN)}", tail_unknown <= UNKNOWN),
-        ("innocent lock found guilty", f"{guilty} of {judged}", "0", guilty == 0),
+        ("uncontended lock named a cause", f"{guilty} of {judged}", "0", guilty == 0),
         (
             "budgets that do not sum to the message's time",
             str(sum(r["unexplained"] for r in done)),
@@ -233,24 +233,24 @@ def machine() -> str:
     return f"{model.split(':')[1].strip()}, {os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
 
 
-INTRODUCTION = """# Proof: known causes, and what taut calls them
+INTRODUCTION = """# Injected causes, and what taut names
 
-Made by `{command}` on {date}: {machine}. Do not edit. How causes are found: [causes.md](../reference/causes.md).
+Made by `{command}` on {date}: {machine}. Do not edit. [How causes are found](../reference/causes.md).
 
 A loop sends messages through `start` → `middle` → `end`, each with 2.9 to 3.1 ms of work (long beside
-what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,
-and for how long, is written down by the side that did it. The loop is recorded (`taut record --depth irq`), explained (`taut explain
+what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. About a third of them meet an injection at a random place, of 0.2 to 20 ms (log-uniform); the side that
+causes it logs what and how long. The loop is recorded (`taut record --depth irq`), explained (`taut explain
 --all --format json`), and the two are joined by message id.
 
 - *Top cause*: the one with most time above the median message to which nothing happened. Of two at once, the larger; within 15 %, either.
 - *Time error*: the time found above that median, less the truth. Limit at the median of each kind: 5 % or 50 µs.
 - *Unknown*: in the time of the slowest hundredth of the messages.
-- *Innocent*: a named lock in every message's path that nobody contends for.
+- *Uncontended lock*: a named lock in every message's path that no other thread takes.
 - *What-if*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
 
 {rounds} recording(s) of {messages} messages for each kind and language in the full tier, each beside one without injections; in the lesser
 tiers one of at most {lesser}. Injections that came out under 0.2 ms (a hog that got no turn, a timer that fired early) are left out.
-What else runs on a shared machine is a cause that nobody wrote down: the recorded session has nice −20, and messages that waited for the
+Other programs on a shared machine are a cause without a log: the recorded session has nice −20. Messages that waited for the
 CPU, by the kernel's own account (`schedstat`), for more than 150 µs and a fifth of the injected time beyond what was injected are
 left out, {disturbed}. Truths: CPU time where the cause takes the CPU, the holder's or peer's own clock readings where it waits,
 gaps in the loop's own clock readings for interrupts and throttling; those of page faults and disk leave out the wait for the CPU.

@@ -71,3 +71,17 @@ fn the_reference_has_every_exit_code() {
         assert!(kept == wanted, "docs/reference/README.md is out of date: run this test with TAUT_UPDATE=1");
     }
 }
+
+#[test]
+fn every_command_has_two_examples() {
+    fn examine(command: &clap::Command, name: &str) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
+            let name = format!("{name} {}", inner.get_name());
+            let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.split("Examples:").nth(1).unwrap_or_default().matches("taut ").count();
+            assert!(examples >= 2, "`{name} --help` has {examples} examples");
+            examine(inner, &name);
+        }
+    }
+    examine(&crate::Cli::command(), "taut");
+}
