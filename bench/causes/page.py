@@ -119,7 +119,7 @@ def page(cells: list[dict], options) -> str:
         own = [cell for cell in cells if cell["language"] == language]
         parts.append(f"\n## {language.capitalize()}\n\nFull tier.\n")
         parts.append(kinds_table(own))
-        parts.append("\nWhat was injected (rows) and what was called the top cause (columns):\n")
+        parts.append("\nWhat was named:\n")
         parts.append(confusion_table(own))
         parts.append("\nLesser tiers: top cause right, and `unknown` in the tail's time.\n")
         parts.append(tiers_table(own))
@@ -181,9 +181,12 @@ def kinds_table(cells: list[dict]) -> str:
 
 def confusion_table(cells: list[dict]) -> str:
     counts = Counter(tuple(pair) for cell in cells for pair in cell["tiers"].get("full", {}).get("confusion", []))
-    tops = sorted({top for _, top in counts})
     kinds = [kind for kind in BY_NAME if any(row == kind for row, _ in counts)]
-    return table(["", *tops], [[f"`{kind}`", *(str(counts[kind, top] or "") for top in tops)] for kind in kinds])
+    rows = []
+    for kind in kinds:
+        named = sorted(((n, top) for (row, top), n in counts.items() if row == kind), reverse=True)
+        rows.append([f"`{kind}`", ", ".join(f"{top} {n}" for n, top in named)])
+    return table(["injected", "named as top cause, messages"], rows)
 
 
 def tiers_table(cells: list[dict]) -> str:

@@ -24,7 +24,6 @@ MEANS = {
     "tail": "one message in 200 has five times the work there",
     "hog": "B is A, with another program on its core",
 }
-SHOWN = ("end to end", "slow", "p50")
 
 
 @dataclass(frozen=True)
@@ -296,10 +295,12 @@ def noise_table(results: dict) -> str:
 
 
 def shown(one: Noise) -> bool:
-    """Hops of some microseconds are left out, and of hops all but what may vote."""
+    """End to end all figures; of hops the medians of own time and work, and the share that votes; none of hops of some microseconds."""
     is_share = one.name.endswith("slow")
-    way, _, statistic = one.name.split(" · ")
-    return way == "end to end" or (statistic in SHOWN and (is_share or one.typical >= 5.0))
+    way, side, statistic = one.name.split(" · ")
+    if way == "end to end":
+        return True
+    return side == "work" if is_share else side != "total" and statistic == "p50" and one.typical >= 5.0
 
 
 def noise_row(one: Noise) -> list[str]:
