@@ -45,7 +45,7 @@ pub fn section(less: usize) -> Vec<Limit> {
     let plan = Plan::default();
     println!("\n## Gates\n");
     println!(
-        "The default plan: looks at {:?} pairs, and at {:?} fresh ones; errors {} to find and {} to confirm on fresh pairs, {} to praise, spent like {:?}, and {} to find no relevant difference, spent like Pocock. The order within pairs is drawn in balanced blocks. *Worse* is beyond 5 %, no relevant difference within 10 %. *Noise* is the spread of the logarithm of the ratio of a pair's trials.",
+        "The default plan: looks at {:?} pairs, and at {:?} fresh ones; errors {} to find and {} to confirm on fresh pairs, {} for *better*, spent like {:?}, and {} to find no relevant difference, spent like Pocock. The order within pairs is drawn in balanced blocks. *Worse* is beyond 5 %, no relevant difference within 10 %. *Noise* is the spread of the logarithm of the ratio of a pair's trials.",
         plan.looks,
         plan.confirm_looks,
         plan.accuse_alpha,

@@ -155,7 +155,7 @@ pub fn tune(stream: &Stream, given: &Parameters) -> Result<Tuned, Error> {
             ms(m.gap_ns),
             ms(m.gap_p99_ns),
             if m.gap_ns > STALE_MOST_NS {
-                "; that is too long without data: mend the link, or accept stops"
+                "; that is too long without data: repair the link, or accept stops"
             } else {
                 ""
             },
