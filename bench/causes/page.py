@@ -26,7 +26,7 @@ def line(cell: dict) -> str:
         text += f"   time off by {error[0] / 1000:7.1f} µs, {percent(error[1]):>6}"
     text += f"   unknown {percent(unknown(result))}"
     if result["what_if_pairs"] and (ratio := what_if_ratio(result)):
-        text += f"   what-if {ratio:.2f}"
+        text += f"   predicted {ratio:.2f}"
     others = Counter(top for _, top in result["confusion"]) - Counter()
     wrong = {top: n for top, n in others.items() if top not in BY_NAME.get(cell["kind"], BY_NAME["work"]).causes}
     if wrong and cell["kind"] != "pairs":
@@ -77,7 +77,7 @@ def checks(cells: list[dict], quick: bool = False) -> list[tuple[str, str, str, 
         far = [key for key, ratio in ratios.items() if abs(ratio - 1) > WHAT_IF]
         rows.append(
             (
-                "kinds whose what-if p99 is off by more than 15 %",
+                "kinds whose predicted p99 is off by more than 15 %",
                 f"{len(far)} of {len(ratios)}" + (f": {', '.join(far)}" if far else ""),
                 "0",
                 not far,
@@ -249,7 +249,7 @@ causes it logs what and how long. The loop is recorded (`taut record --depth irq
 - *Time error*: the time found above that median, less the truth. Limit at the median of each kind: 5 % or 50 µs.
 - *Unknown*: in the time of the slowest hundredth of the messages.
 - *Uncontended lock*: a named lock in every message's path that no other thread takes.
-- *What-if*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
+- *Prediction*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
 
 {rounds} recording(s) of {messages} messages for each kind and language in the full tier, each beside one without injections; in the lesser
 tiers one of at most {lesser}. Injections that came out under 0.2 ms (a hog that got no turn, a timer that fired early) are left out.
