@@ -235,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn room_decides_between_yes_and_just() {
+    fn room_decides_between_yes_and_barely() {
         let answer = |latest| expectation(&loop_of((0..5_000).map(|i| if i == 77 { latest } else { 30 })));
         assert!(answer(400).contains(": yes, as far"));
-        assert!(answer(800).contains(": just, as far"));
+        assert!(answer(800).contains(": barely, as far"));
     }
 
     #[test]
