@@ -67,11 +67,12 @@ test-fleet: setup ## Pass the tests of fleets on ClickHouse's engine and Spark; 
 	$(BIN)/pip install --quiet --disable-pip-version-check "ibis-framework[clickhouse,pyspark]==12.*" "clickhouse-connect>=1.12,<2" "chdb==4.*" "pyspark==4.*"
 	$(BIN)/pytest python/tests/test_fleet_engines.py
 
-lint: setup ## Formatters, linters and types
+lint: setup ## Formatters, linters, types and the language of documents and messages
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
+	scripts/language
 	cd $(WEB) && npm run check
 
 fmt: setup ## Format all code

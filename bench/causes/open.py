@@ -256,7 +256,7 @@ def line(result: dict) -> str:
 
 
 def page(results: list[dict]) -> str:
-    out = "# Open loops: root causes and predictions\n\n"
+    out = "# Predictions where messages queue\n\n"
     out += "Written by `bench/causes/open.py`. Each case is one recording with the cause and one without it, on the same machine; times in ms.\n\n"
     right = sum(result["is_right"] for result in results)
     out += f"Root cause right in {right} of {len(results)} cases.\n\n"

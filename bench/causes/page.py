@@ -26,7 +26,7 @@ def line(cell: dict) -> str:
         text += f"   time off by {error[0] / 1000:7.1f} µs, {percent(error[1]):>6}"
     text += f"   unknown {percent(unknown(result))}"
     if result["what_if_pairs"] and (ratio := what_if_ratio(result)):
-        text += f"   what-if {ratio:.2f}"
+        text += f"   predicted {ratio:.2f}"
     others = Counter(top for _, top in result["confusion"]) - Counter()
     wrong = {top: n for top, n in others.items() if top not in BY_NAME.get(cell["kind"], BY_NAME["work"]).causes}
     if wrong and cell["kind"] != "pairs":
@@ -64,7 +64,7 @@ def checks(cells: list[dict], quick: bool = False) -> list[tuple[str, str, str, 
         ),
         ("kinds whose median time error is over 5 % and 50 µs", str(len(off)) + listed(off), "0", not off),
         ("`unknown` of the tail's time", percent(tail_unknown), f"≤ {percent(UNKNOWN)}", tail_unknown <= UNKNOWN),
-        ("innocent lock found guilty", f"{guilty} of {judged}", "0", guilty == 0),
+        ("uncontended lock named a cause", f"{guilty} of {judged}", "0", guilty == 0),
         (
             "budgets that do not sum to the message's time",
             str(sum(r["unexplained"] for r in done)),
@@ -77,7 +77,7 @@ def checks(cells: list[dict], quick: bool = False) -> list[tuple[str, str, str, 
         far = [key for key, ratio in ratios.items() if abs(ratio - 1) > WHAT_IF]
         rows.append(
             (
-                "kinds whose what-if p99 is off by more than 15 %",
+                "kinds whose predicted p99 is off by more than 15 %",
                 f"{len(far)} of {len(ratios)}" + (f": {', '.join(far)}" if far else ""),
                 "0",
                 not far,
@@ -119,7 +119,7 @@ def page(cells: list[dict], options) -> str:
         own = [cell for cell in cells if cell["language"] == language]
         parts.append(f"\n## {language.capitalize()}\n\nFull tier.\n")
         parts.append(kinds_table(own))
-        parts.append("\nWhat was injected (rows) and what was called the top cause (columns):\n")
+        parts.append("\nWhat was named:\n")
         parts.append(confusion_table(own))
         parts.append("\nLesser tiers: top cause right, and `unknown` in the tail's time.\n")
         parts.append(tiers_table(own))
@@ -181,9 +181,12 @@ def kinds_table(cells: list[dict]) -> str:
 
 def confusion_table(cells: list[dict]) -> str:
     counts = Counter(tuple(pair) for cell in cells for pair in cell["tiers"].get("full", {}).get("confusion", []))
-    tops = sorted({top for _, top in counts})
     kinds = [kind for kind in BY_NAME if any(row == kind for row, _ in counts)]
-    return table(["", *tops], [[f"`{kind}`", *(str(counts[kind, top] or "") for top in tops)] for kind in kinds])
+    rows = []
+    for kind in kinds:
+        named = sorted(((n, top) for (row, top), n in counts.items() if row == kind), reverse=True)
+        rows.append([f"`{kind}`", ", ".join(f"{top} {n}" for n, top in named)])
+    return table(["injected", "named as top cause, messages"], rows)
 
 
 def tiers_table(cells: list[dict]) -> str:
@@ -233,24 +236,24 @@ def machine() -> str:
     return f"{model.split(':')[1].strip()}, {os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
 
 
-INTRODUCTION = """# Proof: known causes, and what taut calls them
+INTRODUCTION = """# Injected causes, and what taut names
 
-Made by `{command}` on {date}: {machine}. Do not edit. How causes are found: [causes.md](../reference/causes.md).
+Made by `{command}` on {date}: {machine}. Do not edit. [How causes are found](../reference/causes.md).
 
 A loop sends messages through `start` → `middle` → `end`, each with 2.9 to 3.1 ms of work (long beside
-what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. To about a third of them something happens at a random place, of a size between 0.2 and 20 ms (log-uniform); what,
-and for how long, is written down by the side that did it. The loop is recorded (`taut record --depth irq`), explained (`taut explain
+what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. About a third of them meet an injection at a random place, of 0.2 to 20 ms (log-uniform); the side that
+causes it logs what and how long. The loop is recorded (`taut record --depth irq`), explained (`taut explain
 --all --format json`), and the two are joined by message id.
 
 - *Top cause*: the one with most time above the median message to which nothing happened. Of two at once, the larger; within 15 %, either.
 - *Time error*: the time found above that median, less the truth. Limit at the median of each kind: 5 % or 50 µs.
 - *Unknown*: in the time of the slowest hundredth of the messages.
-- *Innocent*: a named lock in every message's path that nobody contends for.
-- *What-if*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
+- *Uncontended lock*: a named lock in every message's path that no other thread takes.
+- *Prediction*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
 
 {rounds} recording(s) of {messages} messages for each kind and language in the full tier, each beside one without injections; in the lesser
 tiers one of at most {lesser}. Injections that came out under 0.2 ms (a hog that got no turn, a timer that fired early) are left out.
-What else runs on a shared machine is a cause that nobody wrote down: the recorded session has nice −20, and messages that waited for the
+Other programs on a shared machine are a cause without a log: the recorded session has nice −20. Messages that waited for the
 CPU, by the kernel's own account (`schedstat`), for more than 150 µs and a fifth of the injected time beyond what was injected are
 left out, {disturbed}. Truths: CPU time where the cause takes the CPU, the holder's or peer's own clock readings where it waits,
 gaps in the loop's own clock readings for interrupts and throttling; those of page faults and disk leave out the wait for the CPU.

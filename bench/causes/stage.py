@@ -105,7 +105,7 @@ def set_up(taut: str, explain: list[str], gap_ms: str, keep: Path | None) -> Ite
 
 @contextlib.contextmanager
 def outside(prefix: Path) -> Iterator[int]:
-    """The peer that nobody records: started here, not below `taut record`. On the messages' CPU, which is free while they
+    """The peer that is not recorded: started here, not below `taut record`. On the messages' CPU, which is free while they
     wait for it: on the other one it would be late by what else the machine does."""
     command = [sys.executable, str(HERE / "outside.py"), str(prefix)]
     pinned = {"preexec_fn": lambda: os.sched_setaffinity(0, {CPU})}

@@ -71,10 +71,10 @@ def page(folder: Path, rounds: int, both: int, alone: int, large: int) -> tuple[
     table = "\n".join(rows)
     verdict = "kept" if ratio >= PROMISED_RATIO else "missed"
     memory = "kept" if peak <= PROMISED_MIB else "missed"
-    text = f"""# How fast a trace is imported
+    text = f"""# Speed of trace imports
 
 Made by `bench/ctf/run` on {date.today()}: the trace of ROS 2 that is in the tests, multiplied (`bench/ctf/multiply.py`: the same events
-again and again, each time later, on as many streams), read in turns by `taut import ctf`, which leaves a recording with all
+repeatedly, each time later, on as many streams). It is read in alternation by `taut import ctf`, which leaves a recording with all
 chains, and by `bench/ctf/with_bt2.py`, which makes a dict of each event and data frames of those, as tracetools_analysis
 and CARET do before they look for chains. Wall time of the whole process, median of the rounds (least to most).
 

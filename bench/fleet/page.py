@@ -51,9 +51,9 @@ def written(found: Found, quick: bool, took_s: float) -> str:
     a_run = found.hour_rows / found.robots
     hours = counted(found.hours, "hour")
     lines = [
-        "# How large a fleet one machine can look after",
+        "# How large a fleet one machine can serve",
         f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
-        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Files that were just written may still be in the system's memory when "
+        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Files that were recently written may still be in the system's memory when "
         "they are read. Each question is asked once, in a fresh process, Python's start included.",
     ]
     if quick:
@@ -125,7 +125,7 @@ def ends(found: Found) -> str:
             f"- **Merged weeks.** A report reads {short(rate)} rows a second here: a year of {found.robots:,} robots takes {year_s:.0f} s and "
             f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks: an answer within "
             f"{BEARABLE_S // 60} minutes ends at {BEARABLE_S / year_s:.1f} such fleets or years.",
-            f"- **Hours that nobody merged.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
+            f"- **Unmerged hours.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
             f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. Before that it ends by files: {short(runs)} of them in a year. There a table of a "
             "ClickHouse server or Spark takes over, with the same questions; or one merges every night.",
             "- **Memory.** The tables have what each question took, and the last one whether a limit for DuckDB lowers it.",

@@ -42,7 +42,7 @@ pub fn section(less: usize) -> Vec<Limit> {
     );
     let typical = print(&measured, sessions, 1, |m| &m.typical);
     println!(
-        "\nWhere a clock is so coarse that trials tie, closed bounds hold more often than they need (Noether 1967). Trials that follow a drift spread over it more evenly than by chance, so that the bounds are wider than need be (Hoeffding 1956). Trials that resemble the one before are fewer than they look, and no bound from one stretch of time can know what other times are like; the rank test for it (`serial_p` < 0.05, n = 40) found the wandering in {} of sessions, the drift in {}, and something in {} where trials were independent.",
+        "\nWhere a clock is so coarse that trials tie, closed bounds hold more often than they need (Noether 1967). Trials that follow a drift spread over it more evenly than by chance, so that the bounds are wider than need be (Hoeffding 1956). Trials that resemble the one before carry less information, and no bound from one stretch of time covers other times; the rank test for it (`serial_p` < 0.05, n = 40) found the wandering in {} of sessions, the drift in {}, and something in {} where trials were independent.",
         percent(measured[10].found_serial as f64 / sessions as f64),
         percent(measured[9].found_serial as f64 / sessions as f64),
         percent(measured[1].found_serial as f64 / sessions as f64),

@@ -66,7 +66,7 @@ fn found(plan: &Plan, case: Case, gates: usize, name: &str) -> f64 {
 fn more_pairs(comparisons: usize) {
     println!("\n### How many more pairs\n");
     println!(
-        "{comparisons} comparisons a line of one metric whose change is anything from − 10 to + 30 %, judged at 20 pairs. Of those not settled, how many were told a number, and how many of these were settled by so many more pairs (at one look, before confirmation); 80 % is meant where the change is the one estimated."
+        "{comparisons} comparisons a line of one metric whose change is anything from − 10 to + 30 %, judged at 20 pairs. Of those not settled, how many got a number, and how many of these were settled by so many more pairs (at one look, before confirmation); 80 % is meant where the change is the one estimated."
     );
     table(&[
         "noise",

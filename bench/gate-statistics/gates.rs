@@ -45,7 +45,7 @@ pub fn section(less: usize) -> Vec<Limit> {
     let plan = Plan::default();
     println!("\n## Gates\n");
     println!(
-        "The default plan: looks at {:?} pairs, and at {:?} fresh ones; errors {} to accuse and {} to confirm on fresh pairs, {} to praise, spent like {:?}, and {} to find no relevant difference, spent like Pocock. The order within pairs is drawn in balanced blocks. Worse is beyond 5 %, no relevant difference within 10 %. *Noise* is the spread of the logarithm of the ratio of a pair's trials.",
+        "The default plan: looks at {:?} pairs, and at {:?} fresh ones; errors {} to find and {} to confirm on fresh pairs, {} for *better*, spent like {:?}, and {} to find no relevant difference, spent like Pocock. The order within pairs is drawn in balanced blocks. *Worse* is beyond 5 %, no relevant difference within 10 %. *Noise* is the spread of the logarithm of the ratio of a pair's trials.",
         plan.looks,
         plan.confirm_looks,
         plan.accuse_alpha,
@@ -63,13 +63,13 @@ pub fn section(less: usize) -> Vec<Limit> {
 fn false_alarms(plan: &Plan, gates: usize) -> Vec<Limit> {
     println!("\n### False alarms\n");
     println!(
-        "{gates} gates a line, noise 0.1, all metrics alike and independent. Nothing changed; or everything changed by + 5 %, the edge of what is not yet worse, where errors are most likely. *Accused* is before confirmation, limit 20 %; *worse* after it, limit 1 %; *interval* is how often the one printed at the end (95 %, as if there had been one look) held the change of the first metric."
+        "{gates} gates a line, noise 0.1, all metrics alike and independent. Nothing changed; or everything changed by + 5 %, the edge of what is not yet worse, where errors are most likely. *Found* is before confirmation, limit 20 %; *worse* after it, limit 1 %; *interval* is how often the one printed at the end (95 %, as if there had been one look) held the change of the first metric."
     );
     table(&[
         "noise",
         "metrics",
         "change",
-        "accused",
+        "found",
         "worse",
         "better",
         "no relevant difference",
@@ -108,7 +108,7 @@ fn false_alarms(plan: &Plan, gates: usize) -> Vec<Limit> {
         holds: hits as f64 <= at_most * gates as f64,
     };
     vec![
-        limit("accused wrongly, before confirmation", worst.0, "≤ 20 %", 0.2),
+        limit("found wrongly, before confirmation", worst.0, "≤ 20 %", 0.2),
         limit("worse, wrongly: the whole procedure", worst.1, "≤ 1 %", 0.01),
     ]
 }

@@ -4,13 +4,13 @@ use statrs::distribution::{Beta, ContinuousCDF};
 
 pub fn head(less: usize) {
     let tenth = if less == 1 { String::new() } else { format!(" {less}") };
-    println!("# Proof: what the statistics of comparison hold\n");
+    println!("# Levels of the statistics of comparison\n");
     println!(
-        "Made by `bench/gate-statistics/run{tenth}` (seed {}; the same numbers on any machine). Do not edit. The methods: [statistics.md](../explanation/statistics.md).\n",
+        "Made by `bench/gate-statistics/run{tenth}` (seed {}; the same numbers on any machine). Do not edit. [The methods](../explanation/statistics.md).\n",
         crate::SEED
     );
     println!(
-        "Data are drawn whose truth is known; counted is how often the truth was met. In brackets: 95 % bounds (Clopper–Pearson) of the rate itself. What was to hold stands at the end."
+        "Data are drawn with a known truth, and it is counted how often the result meets it. In brackets: 95 % bounds (Clopper–Pearson) of the rate. Limits are at the end."
     );
 }
 

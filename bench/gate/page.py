@@ -22,9 +22,8 @@ MEANS = {
     "slower by 25 %": "25 % more",
     "slower by 50 %": "50 % more",
     "tail": "one message in 200 has five times the work there",
-    "hog": "B is A, but a hog is on its core",
+    "hog": "B is A, with another program on its core",
 }
-SHOWN = ("end to end", "slow", "p50")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def limits(results: dict) -> list[Limit]:
         def limit(what: str, kind: str, share: float, at_least: bool) -> Limit:
             return Limit(f"{system}: {what}", len(worse[kind]), len(gates[kind]), share, at_least)  # noqa: B023
 
-        rows.append(limit("`worse`, though B is A", "same", FALSE, False))
+        rows.append(limit("`worse`, B is A", "same", FALSE, False))
         rows += [limit(f"`worse`, {kind}", kind, share, True) for kind, share in FOUND.items()]
         for kind, (within_s, share) in SOON.items():
             soon = [gate for gate in worse[kind] if gate["seconds"] <= within_s]
@@ -61,7 +60,7 @@ def limits(results: dict) -> list[Limit]:
         found = [gate for kind in FOUND for gate in worse[kind]]
         right = [gate for gate in found if gate["blamed"] == SLOWED[system]]
         rows.append(Limit(f"{system}: the right hop named, of these", len(right), len(found), RIGHT_HOP, True))
-        rows.append(limit("`worse`, though only the machine was", "hog", BY_MACHINE, False))
+        rows.append(limit("`worse`, only the machine was", "hog", BY_MACHINE, False))
     return rows
 
 
@@ -85,22 +84,22 @@ def head(results: dict) -> str:
     pairs = sum(len(kind) for system in results["pairs"].values() for kind in system.values())
     cpu = next(iter(results["pairs"]["native"]["same"]))["a"]["trial"]["host"]
     settings = f" Settings: `{results['settings']}`." if results["settings"] else ""
-    return f"""# Proof: what the gate holds
+    return f"""# Error rates of the gate
 
-Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. How the gate decides: [statistics.md](../explanation/statistics.md).{settings}
+Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. [How the gate decides](../explanation/statistics.md).{settings}
 
 {pairs} pairs of trials of two systems were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
-{cpu["kernel"].split()[0]}, Python {platform.python_version()}), while a random background load came and went ({background(results)}). Then
+{cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load ({background(results)}). Then
 {results["gates"]} gates of each kind were replayed over them, by the code that `taut gate` runs: pairs are drawn with replacement (a pair
-stays a pair), each takes the time it took, and the gate has {results["gate_s"] / 60:.2g} minutes. Gates share pairs, so their rates are less sure than
-the brackets say, which are 95 % bounds (Clopper–Pearson) for gates that share nothing.
+stays a pair), each takes the time it took, and the gate has {results["gate_s"] / 60:.2g} minutes. Brackets are 95 % bounds (Clopper–Pearson)
+for independent gates; gates share pairs, so their rates are less certain.
 
 | system | |
 |---|---|
 | native | four pieces of work on four threads of two processes, 250 Hz, trials of {SECONDS["native"]} s |
-| teleop | [the teleoperation workload](../../workloads/teleop/README.md) as it is shipped, 50 Hz, trials of {SECONDS["teleop"]} s |
+| teleop | [the teleoperation workload](../../workloads/teleop/README.md) as shipped, 50 Hz, trials of {SECONDS["teleop"]} s |
 
-Slowed is one hop: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
+One hop is slowed: `{SLOWED["native"]}`, and the validation, `{SLOWED["teleop"]}`."""
 
 
 def limit_table(results: dict) -> str:
@@ -154,7 +153,7 @@ def gate_table(results: dict) -> str:
         "time, mean",
         "time to worse, median (90 %)",
     ]
-    return "## What the gates said\n\n" + table(heads, rows) + "\n\n" + accused(results)
+    return "## Verdicts\n\n" + table(heads, rows) + "\n\n" + accused(results)
 
 
 def measured(runs: list[dict] | None) -> str:
@@ -194,7 +193,7 @@ def accused(results: dict) -> str:
                 for figure in gate["worse"]
             ]
             if figures:
-                lines.append(f"Wrongly accused, {system}, {MEANS[kind]}: {counted(figures)}.")
+                lines.append(f"Wrongly called worse, {system}, {MEANS[kind]}: {counted(figures)}.")
     for system in SYSTEMS:
         gates = [gate for kind in FOUND for gate in results["replayed"][system][kind] if gate["verdict"] == "worse"]
         others = [gate["blamed"] or "no hop" for gate in gates if gate["blamed"] != SLOWED[system]]
@@ -206,7 +205,7 @@ def accused(results: dict) -> str:
             said = [word for gate in gates for name, word, _ in gate["ballots"] if name.startswith(SLOWED[system])]
             if gates:
                 lines.append(f"Missed, {system}, {kind}: the hop's own figures were {counted(said)}.")
-    return "\n".join(lines) or "Nothing was accused wrongly, missed, or put down to a wrong hop."
+    return "\n".join(lines) or "No change was found wrongly, missed, or put down to a wrong hop."
 
 
 def counted(words: list[str]) -> str:
@@ -223,11 +222,11 @@ def sees_table(results: dict) -> str:
             is_share = seen["figure"].endswith("slow") or " " not in seen["figure"]
             rows.append([system, seen["figure"], change(seen["noise"], is_share), change(seen["smallest"], is_share)])
     accuse, confirm = zip(*(results["sees"][system]["most"] for system in SYSTEMS), strict=True)
-    return f"""## What {results["gate_s"] / 60:.2g} minutes can see
+    return f"""## What {results["gate_s"] / 60:.2g} minutes can find
 
-Reckoned, not replayed: from the noise of pairs of a program with itself and the pairs that there is time for ({accuse[0]} to accuse and {confirm[0]} to
-confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each), the smallest change for the worse that a gate finds with a chance of 9 in 10. This
-is what `taut gate` prints of every gate. Shares of messages are in ‰.
+Computed, not replayed, from the noise of pairs of a program with itself. There is time for ({accuse[0]} to find and {confirm[0]} to
+confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each) pairs. It is the smallest change for the worse that a gate finds with a chance of 9 in 10. `taut gate`
+prints this for every gate. Shares of messages are in ‰.
 
 {table(["system", "figure", "noise of a pair", "found with 90 %"], rows)}"""
 
@@ -247,11 +246,11 @@ def peer_table(results: dict) -> str:
         for at, way in enumerate(WAYS):
             share = [results["peers"][system][kind][at] / len(gates[kind]) for kind in KINDS]
             rows.append([system, way, *map(percent, share)])
-    return f"""## The usual ways
+    return f"""## Common methods
 
-The same draws of pairs, all that {results["gate_s"] / 60:.2g} minutes hold, judged by what is usual, on end-to-end latencies: how often each would raise an
-alarm. Tests at 5 %, one-sided; criterion with its threshold of {100 * CRITERION_NOISE:.0f} %. They get pairs that ran back to back in random order, which is
-better than all A, then all B. None of them can say what the machine did.
+The same draws of pairs, all that {results["gate_s"] / 60:.2g} minutes hold, judged by common methods on end-to-end latencies: how often each reports a
+regression. Tests at 5 %, one-sided; criterion with its threshold of {100 * CRITERION_NOISE:.0f} %. They use pairs that ran back to back in random order, which is
+better than all A, then all B. None of them separates the machine's part.
 
 {table(["system", "", *(MEANS[kind] for kind in KINDS)], rows)}"""
 
@@ -269,11 +268,11 @@ def hypothesis(results: dict) -> str:
                 f"- **{system}, {says}: {one.word(side)}.** {one.pairs} pairs{merged}: its p99 is {ratio(one.by_median[side])} times as noisy as its"
                 f" p50, and the total p99 is {ratio(one.gained[side])} times as noisy as that."
             )
-    return f"""## Is the program's own time quiet in the tail?
+    return f"""## Does own time vary less in the tail?
 
 The hypothesis: leaving out the machine's part brings the noise of p99 down to that of p50. Noise is the standard deviation of ln(B/A) over pairs of a
-program with itself; *typical noise* is what the middle half of the pairs says (median of absolute deviations / 0.6745), and decides here,
-since one stall more or less decides the other. The hypothesis *holds* if the noise of p99 is at most {SAME} times that of p50 with 95 %, is *refuted*
+program with itself; *typical noise* is that of the middle half of the pairs (median of absolute deviations / 0.6745), and decides here,
+since a single stall changes the other. The hypothesis *holds* if the noise of p99 is at most {SAME} times that of p50 with 95 %, is *refuted*
 if it is more with 95 % (bootstrap over pairs), else *open*.
 
 {chr(10).join(sentences)}
@@ -296,10 +295,12 @@ def noise_table(results: dict) -> str:
 
 
 def shown(one: Noise) -> bool:
-    """Hops of some microseconds are left out, and of hops all but what may vote."""
+    """End to end all figures; of hops the medians of own time and work, and the share that votes; none of hops of some microseconds."""
     is_share = one.name.endswith("slow")
-    way, _, statistic = one.name.split(" · ")
-    return way == "end to end" or (statistic in SHOWN and (is_share or one.typical >= 5.0))
+    way, side, statistic = one.name.split(" · ")
+    if way == "end to end":
+        return True
+    return side == "work" if is_share else side != "total" and statistic == "p50" and one.typical >= 5.0
 
 
 def noise_row(one: Noise) -> list[str]:
@@ -335,7 +336,7 @@ def costs(results: dict) -> str:
         "pairs in 3 minutes",
         "recording",
     ]
-    return f"## What a pair costs\n\n{table(heads, rows)}\n\n{void(results)} Judging all of this page took {results['judged_s']:.0f} s."
+    return f"## Time for a pair\n\n{table(heads, rows)}\n\n{void(results)} Judging all of this page took {results['judged_s']:.0f} s."
 
 
 def void(results: dict) -> str:

@@ -30,16 +30,16 @@ def is_valid(one: dict) -> bool:
 def page(trials: list[dict], arguments: list[str], cases: list[dict], beside: str = "") -> str:
     command = shlex.join(["bench/quad/run", *arguments])
     dates = sorted({one["when"] for one in trials})
-    verdict = "holds" if holds(trials) else "does not hold"
+    verdict = "hold" if holds(trials) else "do not hold"
     where = f"{machine()}, beside {beside}" if beside else machine()
-    return f"""# Proof: how the quadruped comes down
+    return f"""# A quadruped after each failure
 
 Made by `{command}` on {" and ".join(dates)}: {where}. {besides(trials, cases)}Do not edit. The terms, and the robot:
 [the workload's page](../../workloads/quad/README.md).
 
-Claimed: after each failure all servos that can still damp do so in time, the host names the right first cause, and the body reaches the
+Claims: after each failure all servos that can still damp do so in time. The host names the right first cause. The body reaches the
 ground at no more than {GENTLE:.0%} of the speed of a robot that drops all power, in every trial; without a failure the robot stays up.
-**It {verdict}.**
+**They {verdict}.**
 
 A trial is invalid, and was repeated, where its premise was not met: the robot did not stand when the failure began, or the machine held
 the simulator up for more than 10 % of the run. Invalid trials are counted in each table.

@@ -15,8 +15,8 @@ COLUMNS = (
     "control_late_ppm",
 )
 WHAT_FIGURES_ARE = """
-Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2; of
-that, *planned* is the motion itself, *excess* what the motion took beyond it, *notice* from the last command until the client knows. *lateness* (T3) is
+Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2. Of
+that, *planned* is the motion itself, *excess* what the motion took beyond it. *notice* is from the last command until the client knows. *lateness* (T3) is
 the control cycles' 99th percentile in a trial against their intended start, *late* the cycles that ended after the next was due, in 10⁶.
 """
 OF_MODES = ("planning_ms", "notice_ms", "end_to_end_ms", "control_lateness_p99_us")
@@ -57,14 +57,14 @@ def page(results: dict, command: str) -> str:
 
 
 def head(command: str) -> str:
-    return f"""# Reach under load: what breaks a manipulation stack
+    return f"""# Reaching under load: what breaks a manipulation stack
 
 Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit.
 
 [ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt and Gazebo on 32 cores: CPU load
 does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../../workloads/reach/README.md)
-repeats its scenarios without ROS on this machine, first as they were, then with the flood read by somebody. Trials are in random
-order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab.md](../reference/lab.md)).
+repeats its scenarios without ROS on this machine, first unchanged, then with a reader of the flood. Trials are in random
+order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab](../reference/lab.md)).
 """
 
 
@@ -108,7 +108,7 @@ def score_table(scenarios: dict[str, dict]) -> str:
 ## The source's score
 
 With its weights (T1 1.0, T2 1.0, T3 0.5, T4 1.5, T5 0.3). *sum*: weighted mean of the medians, as the source publishes it: what each term makes of it
-says what it measures. *ratio*: weighted geometric mean of the ratios to the baseline, in which no term has the word by its size.
+shows what it measures. *ratio*: weighted geometric mean of the ratios to the baseline, in which no term dominates by its size.
 
 | scenario | sum | of which | ratio to the baseline | but |
 | --- | ---: | --- | ---: | --- |
@@ -124,7 +124,7 @@ says what it measures. *ratio*: weighted geometric mean of the ratios to the bas
 
 
 def load_table(scenarios: dict[str, dict]) -> str:
-    text = "\n## The loads as they were\n\n"
+    text = "\n## The loads in these trials\n\n"
     text += "A CPU load counts as applied when its threads *want* the target, running or in the run queue; *reached* is what the scheduler gave them.\n\n"
     text += "| scenario | load | target | reached: median | least | CPUs wanted | sent | pairs of writer and reader |\n"
     text += "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
@@ -186,16 +186,16 @@ def unread(scenarios: dict[str, dict]) -> str:
     if not scenario:
         return "Not run."
     load = scenario["loads"][0]
-    text = "Nothing in the source's repository subscribes to its flood, and what nobody reads never leaves the writer. "
-    text += f"As it was, with {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs: "
+    text = "Nothing in the source's repository subscribes to its flood, and what is not read never leaves the writer. "
+    text += f"Unchanged, with {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs: "
     text += effect(scenarios, "msg_load_unread")
     s = scenario["success"]
     if s["low"] > 0.5:
         failed = [float(word) for word in SOURCE_FAILED_MS.split()]
         text += (
             f" The source's failures are not the flood's: all {len(failed)} came {min(failed):.1f} to {max(failed):.1f} ms after the start of the execution, "
-            "at the first look of its executor, its planning and its action round trips were as fast as without the flood, and it names stale processes of "
-            "an earlier configuration as the cause of the same error in later commits. Overload is late and scattered; a refusal is at once."
+            "at the first look of its executor. Its planning and its action round trips were as fast as without the flood. Later commits name stale processes of "
+            "an earlier configuration as the cause of the same error. Overload is late and scattered; a refusal is immediate."
         )
     elif s["high"] < 0.5:
         text += (
@@ -337,7 +337,7 @@ def causes(recordings: list[dict]) -> str:
 ## Why
 
 Recorded besides (their figures are not above): one trial in each recording. *control tail*: what `taut explain` finds in the control cycles above p99 and not in
-the usual ones; *worst cycle*: where the time of the longest one went. A reach's own time is its motion; the last column is what else it had.
+typical ones; *worst cycle*: where the time of the longest one went. A reach's own time is its motion; the last column is what else it had.
 {OWN}
 
 | recording | ended | reach, ms | control tail | worst cycle | the reach besides its motion |
@@ -377,7 +377,7 @@ def profiles(flames: dict[str, Path]) -> str:
     return (
         "\n## Where the CPU time goes\n\n"
         + "\n".join(f"- {named[name]}" for name in flames)
-        + "\n\nHow to read them: [profile.md](../howto/profile.md).\n"
+        + "\n\n[How to read them](../howto/profile.md).\n"
     )
 
 

@@ -32,7 +32,7 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     // Writing to a String does not fail.
     let _ = write!(
         out,
-        "# What a telemetry log costs\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in turns that begin with another way each \
+        "# Cost of a telemetry log\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in turns that begin with another way each \
          round. 2000 doubles, 400 times a second: a third hardly change, a third are sensors of 12 bits with noise, a third are smooth.\n\n\
          ## CPU\n\nOf one core, everything that logs: the calls, other threads, and for taut the recording process; not what the loop's thread spends \
          between the calls, and not the bench's own reading of clocks, which \"nothing\" is. Median of the rounds, the smallest and the largest; the ratio is that of the medians.\n\n\
@@ -75,7 +75,7 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
         "\nThe promise was at most {:.0} %: {}; without compression {}. taut's recording process alone: {:.2} %, without compression {:.2} %, \
          for a program that logs nothing {:.2} %; compression at the speed below, of a processor that does nothing else, {compression:.2} %.\n\n\
          ## The call in the loop, by size\n\nOne loop for each size, under `taut record`, {}, a thousand cycles a second, asleep until 150 µs before each. It writes, and copies \
-         as many bytes with `memcpy` to memory that was just used (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
+         as many bytes with `memcpy` to memory that was used before (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
          struct cannot be logged for less than a copy; and two reads of the clock are in each figure, which stand alone under *nothing*.\n\n\
          | values | bytes | n | write p50 | p99 | p99.9 | warm p50 | p99.9 | cold p50 | p99.9 | nothing p50 | p99.9 | p99.9 ≤ {MOST_CALL_NS} ns |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",

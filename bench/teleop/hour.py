@@ -163,7 +163,7 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
     return (
         "\n\n".join(
             [
-                "# Proof: heavy jitter, and no false trip",
+                "# An hour of heavy jitter without a false trip",
                 f"Made by `{command}` on {datetime.date.today()}: {machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit.",
                 f"The right arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
                 f"average (exponential), stands still {jitter['stalls_hz']:g} times a second for {jitter['stall_ms'][0]:.0f} to "

@@ -77,7 +77,7 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
     found = checks(trials)
     first = trials[0]
     parts = [
-        "# Proof: the teleoperation loop made right",
+        "# The teleoperation loop, before and after its fixes",
         f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
         "*source*: one process, one interpreter, the SDK's receiver, setpoints rejected by the time between their arrivals, the naive "
         "guard. *right*: `--arrangement split --receiver framed --validator clamp --guard taut`. They take turns (source, right, right, "
@@ -87,7 +87,7 @@ def page(trials: Sequence[Trial], command: str, minutes: float) -> str:
         "servo's answer, over the setpoints that got there. The arms stand for machines of their own: in both arrangements they run above "
         "everything (SCHED_FIFO) on a simulated clock, which stands while the machine holds them up; a run in which that was more than a "
         f"tenth is no evidence and was repeated ({sum(t.invalid for t in trials)} here; the machine ran the arms for at least "
-        f"{percent(min(t.real_time for t in trials))} of each other run). An hour of heavy jitter has a page of its own, `docs/proof/teleop-hour.md`.",
+        f"{percent(min(t.real_time for t in trials))} of each other run). An hour of heavy jitter has [a separate page](teleop-hour.md).",
         verdicts(found),
     ]
     for condition in under(trials):
@@ -119,7 +119,7 @@ def section(trials: Sequence[Trial], condition: conditions.Condition, found: Seq
         f"{condition.says[0].upper()}{condition.says[1:]}.",
         table(["median over runs", "source", "right", "right by source"], rows),
         table(["how setpoints ended", "source", "right"], ends(source, right)),
-        "What `taut explain` says of the tails of all recordings, by the time that messages of the tail have beyond usual ones:",
+        "What `taut explain` says of the tails of all recordings, by the excess of tail messages over typical ones:",
         table(["source", "share", "right", "share"], side_by_side(causes(source), causes(right))),
     ]
     parts.append(worse(trials, condition))
@@ -178,9 +178,9 @@ COUNTS: list[tuple[str, Figure]] = [
 NOTES = """## How to read it
 
 - **Silent** are the ledger's reasons 5, 11 and 20: a full queue, a validator that takes speed from arrival times, a
-  command that was not executed. Nobody is told of them.
+  command that was not executed. They are reported to no part of the robot.
 - **A trip is false** if the robot's own stamps and positions, which a simulation gives without error, show no speed above
-  the limit in the last 200 ms. The naive guard's trips are counted, at most one a second, and not obeyed; ours is obeyed.
+  the limit in the last 200 ms. The naive guard's trips are counted, at most one a second, without effect; the taut guard's stop the robot.
 - **Tracking** holds the arm against the hand at the same time, so it contains every delay: *right* plays the path one
   setpoint's period behind, to have both ends of each stretch. **Path** takes the best constant delay out: what is left
   is what jitter and drops do to the shape.

@@ -127,7 +127,7 @@ def page(results, options, command):
     sizes, times = zip(*scrapes, strict=True) if scrapes else ([0], [0])
     stamps = spread([result["stamps_per_s"] for result in results], 0)
     events = spread([result["events_per_s"] for result in results], 0)
-    return f"""# What looking on costs
+    return f"""# What live views cost
 
 `{command}` on {time.strftime("%Y-%m-%d")}, {os.cpu_count()} CPUs, Linux {platform.release()}: {len(of["record"])} rounds of three recordings
 of {options.seconds} s each, in random order: alone, served and scraped (protobuf, each {SCRAPE_S} s), and with `taut top` on a terminal of 80 × 24.

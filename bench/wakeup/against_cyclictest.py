@@ -115,7 +115,7 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
         f"{count} rounds of {seconds:g} s each: cyclictest, `taut wakeup`, cyclictest again, in an order that rotates, at the same policy, "
         f"pinned on CPU {CPU}, 1 ms on CLOCK_MONOTONIC, memory locked, /dev/cpu_dma_latency held at 0 by both or by neither. "
         "Stress: `stress-ng --cpu 2`. Our *wakeups* series, which counts as cyclictest does; cyclictest in ns (`--nsecs`) for "
-        "FIFO; for OTHER, where its rows of 1 ns would end too early, in µs, to which ours is then cut off, too. "
+        "FIFO; for OTHER, where its rows of 1 ns would end too early, in µs, to which ours is then truncated. "
         "A ratio is ours over the geometric mean of cyclictest's two runs of the same round; "
         "*itself* is the factor between those two runs, typical (median) and worst."
     )
@@ -159,8 +159,8 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
         table(["", *SHOWN], ratios),
         f"Of p99.9 the interval does not include 1 in {len(apart)} of {len(found)} settings{': ' if apart else ''}{'; '.join(apart)}.",
         "Figures, µs, median over the rounds; max is the largest of all. *Beyond*: wakes past the end of cyclictest's histogram (they "
-        "count in its quantiles), or lost on the way to our collector. *Stalled*: rounds in which the other CPU, too, was away for "
-        f"more than {STALL_NS // 1_000_000} ms, so that the machine stood still; they count as all others do:",
+        "count in its quantiles), or lost on the way to our collector. *Stalled*: rounds in which the other CPU was also away for "
+        f"more than {STALL_NS // 1_000_000} ms, so that the machine stalled; they count as all others:",
         table(["", "", *SHOWN, "max", "wakes", "beyond", "stalled"], figures),
     ]
     result.checks = checks

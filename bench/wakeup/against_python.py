@@ -41,7 +41,7 @@ def measure(taut: str, count: int, seconds: float, old_python: str | None) -> Se
                 ]
             )
     result = Section(
-        "What of a Python script's answer is Python",
+        "The interpreter's part of a Python script's lateness",
         f"{count} rounds of {seconds:g} s in turn, on CPU {CPU}, SCHED_OTHER: `time.time()` before and after `time.sleep()`, less the sleep, as the usual "
         "script has it, and the probe with the same system call. Median lateness of a round, µs; the difference is the interpreter's: "
         "its calls, its lock, its clock.",

@@ -25,10 +25,10 @@ def measure(taut: str, count: int, seconds: float) -> Section:
     others, slandered = sum(v.others for v in verdicts), sum(v.slandered for v in verdicts)
     errors = [error for v in verdicts for error in v.errors_ns] or [0]
     result = Section(
-        "A hog is found and named",
-        f"`hog.py` takes CPU {CPU} for 2 ms at random moments, SCHED_FIFO {PRIORITY}, and writes down when; `taut wakeup --policy fifo --priority "
+        "A program that takes the CPU is named",
+        f"`hog.py` takes CPU {CPU} for 2 ms at random moments, SCHED_FIFO {PRIORITY}, and logs the times; `taut wakeup --policy fifo --priority "
         f"{PROBE_PRIORITY} --explain --record RUN --above 100us` runs on the same CPU, {len(verdicts)} recordings of {max(seconds, 5):g} s; `taut explain RUN --all --format json` has "
-        "every wake's budget. Joined by time: a burst that overlaps a due time by more than 100 µs is a hit, and named when a wake that it held up has "
+        "the causes of every wake. Joined by time: a burst that overlaps a due time by more than 100 µs is a hit, and named when a wake that it held up has "
         "the hog, by name and process, as the largest part of its lateness.",
     )
     rows = [
@@ -36,7 +36,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
         ["named", str(named)],
         ["late wakes in all", str(sum(v.late for v in verdicts))],
         ["of them beyond every burst", str(others)],
-        ["of those blamed on the hog", str(slandered)],
+        ["of those put down to the hog", str(slandered)],
         ["hog's part less the truth, median", f"{statistics.median(errors) / 1000:+.1f} µs"],
         ["… 90 % of them", f"{quantile(errors, 0.05) / 1000:+.1f} to {quantile(errors, 0.95) / 1000:+.1f} µs"],
     ]
@@ -48,7 +48,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
     result.checks = [
         Check("hog found and named", f"{100 * share:.2f} % of {hits} hits", f"≥ {100 * NAMED:.0f} %", share >= NAMED),
         Check("hits of the hog", str(hits), f"≥ {LEAST_HITS}", hits >= LEAST_HITS),
-        Check("late wakes beyond the hog's bursts blamed on it", f"{slandered} of {others}", "0", slandered == 0),
+        Check("late wakes beyond the hog's bursts put down to it", f"{slandered} of {others}", "0", slandered == 0),
     ]
     return result
 

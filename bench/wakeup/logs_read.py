@@ -42,7 +42,7 @@ def measure(taut: str, seconds: float, jar: Path) -> Section:
         in_python = {tag: by_python(lateness) for tag, lateness in ours.read_log(log).items()}
         in_java = {tag: by_java(jar, log, tag) for tag in tags_by_java(jar, log)}
     result = Section(
-        "Interval logs in other hands",
+        "Interval logs in other tools",
         f"`taut wakeup {' '.join(words)} --hlog FILE`, the file read by PyPI's `hdrhistogram` and by HistogramLogProcessor of Java's HdrHistogram "
         "2.2.2, beside what the probe itself prints. Count: p50, p99, max, µs.",
     )

@@ -23,10 +23,10 @@ class Section:
 def page(sections: Sequence[Section], command: str, minutes: float) -> str:
     checks = [check for section in sections for check in section.checks]
     parts = [
-        "# Proof: the probe against its peers",
+        "# The wakeup test against other tools",
         f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
-        "Who measures takes turns: every comparison is within a round, the order changes with each round, and the round is the unit of "
-        "all statistics. Nothing is left out; rounds in which the whole machine stood still are counted. Intervals are 90 %.",
+        "The tools run in alternation: every comparison is within a round, the order changes with each round, and the round is the "
+        "unit. Nothing is left out; rounds in which the whole machine stalled are counted. Intervals are 90 %.",
         verdicts(checks),
     ]
     return "\n\n".join(parts + [str(section) for section in sections]) + "\n"

@@ -1,9 +1,10 @@
-"""The book is the repository's own pages, at their own paths, so that one link leads on from a checkout and from the book alike.
+"""The book has the repository's own pages, at their own paths, so that links work in a checkout and in the book.
 
-mkdocs wants all pages in one folder below its configuration; ours are beside the code that they speak of. So `docs_dir` holds the
-book's style alone, and this hook hands mkdocs every Markdown file of the repository, and what those link to.
+mkdocs expects all pages in one folder below its configuration; ours are beside their code. So `docs_dir` holds the book's style alone,
+and this hook gives mkdocs every Markdown file of the repository, and what those link to. Each page ends with a link to the glossary.
 """
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+GLOSSARY = "docs/reference/glossary.md"
 
 
 def pages() -> list[str]:
@@ -23,7 +25,7 @@ def pages() -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """A page of docs/ that nobody gave a place in the book stands at its end, as one that a benchmark has just written does."""
+    """A page of docs/ that is not in the list stands at the end of the book, such as one that a benchmark has written."""
     listed = (ROOT / "mkdocs.yml").read_text()
     more = [name for name in pages() if name.startswith("docs/") and f" {name}\n" not in listed]
     if more and config.nav is not None:
@@ -56,4 +58,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
                 lines.append("")
             line = re.sub(r"^ +", lambda space: 2 * space[0], line)
         lines.append(line)
-    return "\n".join(lines).replace("<details>", "<details markdown>")
+    text = "\n".join(lines).replace("<details>", "<details markdown>")
+    if page.file.src_uri != GLOSSARY:
+        glossary = os.path.relpath(GLOSSARY, os.path.dirname(page.file.src_uri) or ".")
+        text += f"\n\n<small>Terms: [glossary]({glossary})</small>\n"
+    return text

@@ -1,14 +1,14 @@
-"""Stamp the messages of a robot control loop; `taut record` and `taut report` do the rest.
+"""Stamp the messages of a robot control loop, for `taut record` and `taut report`.
 
 >>> import taut
 >>> taut.stamp("leader.read", 1)      # the message with this id was here
 >>> taut.applied(1)                   # it reached its goal; or: taut.drop(1, "speed_limit")
 
 Without a session (the environment variable TAUT_SESSION, which `taut record` sets) every call
-returns at once. No call ever raises because of taut's own trouble, waits, or makes a system call
-after a thread's first stamp; what is lost is counted (`taut.status()`).
+returns at once. No call raises for a failure inside taut. After a thread's first stamp no call waits
+or makes a system call. Lost stamps are counted (`taut.status()`).
 
-What is for people, not for robots: `taut.record()` records this process, and `taut.open("run.mcap")` has what is in a recording.
+`taut.record()` records this process, and `taut.open("run.mcap")` analyses a recording.
 """
 
 from typing import TYPE_CHECKING, Any

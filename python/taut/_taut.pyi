@@ -11,11 +11,11 @@ class Status(TypedDict):
     lost: int
 
 def stamp(point: str, message_id: int, /) -> None:
-    """The message passed the point. `message_id` is an int from 0 to 2**64 - 1."""
+    """Record that the message is at the point now. `message_id` is an int from 0 to 2**64 - 1."""
 
 def stamp_at(point: str, message_id: int, intended_ns: int, /) -> None:
-    """The message passed the point and was due at `intended_ns`, a time of `time.monotonic_ns()`: the moment that a periodic
-    loop was to be woken, or a source was to send. So a late start shows as lateness of this message. 0: no such time.
+    """Record that the message is at the point now and was due at `intended_ns`, a time of `time.monotonic_ns()`: the release of a
+    periodic loop, or the moment that a source should send. A late start is then part of the message's latency. 0: no such time.
 
     >>> due = time.monotonic_ns() + PERIOD_NS
     >>> time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
@@ -23,34 +23,34 @@ def stamp_at(point: str, message_id: int, intended_ns: int, /) -> None:
     """
 
 def drop(message_id: int, reason: str, /) -> None:
-    """The message ended for this reason, not applied."""
+    """Record that the message was dropped, with the reason."""
 
 def applied(message_id: int, /) -> None:
-    """The message reached its goal."""
+    """Record that the message was applied."""
 
 def begin(work: str, /) -> None:
-    """Work that is not a message's begins."""
+    """Mark the begin of background work."""
 
 def end(work: str, /) -> None:
-    """That work ends."""
+    """Mark its end."""
 
 def value(name: str, value: float, /) -> None:
-    """The signal has this value now."""
+    """Record the present value of a signal."""
 
 def lock_wait(lock: str, /) -> None:
-    """About to take the lock of this name."""
+    """Mark that this thread begins to wait for the lock."""
 
 def lock_acquired(lock: str, /) -> None:
-    """The lock of this name is taken."""
+    """Mark that this thread has the lock."""
 
 def name_thread_lock(name: str, lock: object) -> bool:
-    """Of `taut.locks` alone."""
+    """For `taut.locks` only."""
 
 def name_semaphore(name: str, address: int) -> bool:
-    """Of `taut.locks` alone."""
+    """For `taut.locks` only."""
 
 def prepare_thread() -> bool:
-    """Take this thread's one slow step now. True when the thread will stamp."""
+    """Do this thread's setup, about a millisecond, now instead of at its first stamp. True when the thread can stamp."""
 
 def attach(session: str | PathLike[str]) -> bool:
     """Use this session directory instead of TAUT_SESSION. True when attached."""
@@ -59,7 +59,7 @@ def session() -> str | None:
     """The session directory in use, or to be used."""
 
 def status() -> Status:
-    """Whether stamps go anywhere, and how many were lost by this process."""
+    """Whether a session is attached, and how many stamps this process lost."""
 
 # What follows is `taut.guard`.
 

@@ -1,6 +1,6 @@
 """`taut demo`: a robot's loop, recorded and reported, from the wheel alone.
 
-The robots are the repository's workloads. The wheel brings them as data, under share/taut, so that nobody's `import workloads` changes.
+The robots are the repository's workloads. The wheel brings them as data, under share/taut, so that `import workloads` of other code is unchanged.
 """
 
 import argparse

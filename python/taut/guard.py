@@ -8,7 +8,7 @@
 
 The words are those of docs/reference/guard.md. Time comes in as an argument (`time.monotonic_ns()`), in nanoseconds. What is refused
 raises GuardError, which says what and why. Nothing here is a safety-rated function, and Python is no place for the
-guard's own thread on a robot that may hurt somebody: give it a process of its own, or use it from C++ or Rust.
+guard's own thread on a robot that may hurt people: give it a separate process, or use it from C++ or Rust.
 """
 
 from typing import Literal

@@ -47,7 +47,7 @@ class Table:
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """What each column says."""
+        """The meaning of each column."""
         return self._table.descriptions
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Table:
         return self._table.__arrow_c_stream__(requested_schema)
 
     def __getitem__(self, column: str) -> "npt.NDArray[Any]":
-        """A copy of a column. Texts are objects, None where there is nothing to say; what is not known of a number is NaN."""
+        """A copy of a column. Texts are objects, None where missing; missing numbers are NaN."""
         import numpy as np
 
         kind, data, words = self._table.buffer(column)
@@ -73,7 +73,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A distribution, in nanoseconds. Quantiles are None where too few messages lie beyond them to tell."""
+    """A distribution, in nanoseconds. Quantiles are None where too few messages lie beyond them."""
 
     n: int
     min_ns: int | None
@@ -86,7 +86,7 @@ class Figures:
     mean_ns: float | None
     sd_ns: float | None
     percentiles: tuple[tuple[float, int], ...]
-    """(quantile from 0 to 1, ns), dense towards 1, no further than the messages carry."""
+    """(quantile from 0 to 1, ns), dense towards 1, as far as the messages carry."""
 
     @staticmethod
     def of(found: Mapping[str, Any]) -> "Figures":
@@ -97,13 +97,13 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The way from one point of a chain to the next."""
+    """From one point of a chain to the next."""
 
     source: str
     to: str
     delay: Figures
     tail_share: float | None
-    """Its share of the time by which late messages exceed the median one."""
+    """Its share of the excess of tail messages over the median one."""
 
     def __str__(self) -> str:
         return f"{self.source} → {self.to}"
@@ -115,7 +115,7 @@ class Chain:
     def __init__(self, run: "Run", found: Mapping[str, Any]) -> None:
         self.run = run
         self.report = found
-        """All that was found, as in docs/report.schema.json."""
+        """The whole result, as in docs/report.schema.json."""
         self.name: str = found["name"]
         self.points: list[str] = [point["name"] for point in found["points"]]
         self.messages: int = found["messages"]
@@ -131,7 +131,7 @@ class Chain:
             "in_flight": outcomes["in_flight"],
             "unexplained": outcomes["unexplained"],
         }
-        """Where its messages ended; they sum to `messages`."""
+        """Number of messages by outcome; they sum to `messages`."""
 
     def __repr__(self) -> str:
         late = self.end_to_end.p99_ns or self.end_to_end.max_ns
@@ -146,19 +146,19 @@ class Chain:
         return plots.chain(self)
 
     def plot_percentiles(self, axes: "Axes | None" = None) -> "Axes":
-        """The percentile curve, of the whole way and of each hop."""
+        """The percentile curve, of the chain and of each hop."""
         from taut import plots
 
         return plots.percentiles(self, axes)
 
     def plot_latency(self, axes: "Axes | None" = None) -> "Axes":
-        """Each message's time over the recording, hop upon hop."""
+        """Each message's latency over the recording, by hop."""
         from taut import plots
 
         return plots.latency(self, axes)
 
     def plot_causes(self, axes: "Axes | None" = None) -> "Axes":
-        """What typical and late messages' time was spent on."""
+        """Time by cause, of typical and late messages."""
         from taut import plots
 
         return plots.causes(self, axes)
@@ -179,19 +179,19 @@ class Run:
         self.start_monotonic_ns = start_monotonic_ns
         """The recording's start by CLOCK_MONOTONIC, as the tables have it; `start_realtime_ns` is the same moment."""
         self.report = report
-        """All that was found, as in docs/report.schema.json."""
+        """The whole result, as in docs/report.schema.json."""
         self.messages, self.hops, self.causes, self.thread_states = (Table(table) for table in tables)
         self.chains = [Chain(self, found) for found in report["chains"]]
         """Most messages first."""
 
     @property
     def headline(self) -> str:
-        """What a busy reader needs."""
+        """The finding in a few sentences."""
         return str(self.report["headline"])
 
     @property
     def notes(self) -> list[str]:
-        """What one must know to trust the figures: losses, the tier, the clock."""
+        """Limits of the figures: losses, the tier, the clock."""
         return list(self.report["notes"])
 
     @property

@@ -106,7 +106,7 @@ class Layout:
         return self._number(element, path, str(len(value))), (len(value),)
 
     def _plain(self, kind: Any, path: str) -> tuple[Any, int]:
-        """An annotation without what is said beside the type; and the length among it."""
+        """An annotation without its metadata; and the length in it."""
         length = 0
         if get_origin(kind) is Annotated:
             kind, *said = get_args(kind)

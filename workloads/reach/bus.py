@@ -38,7 +38,7 @@ class Bus(ABC):
 
     @abstractmethod
     def alone(self) -> set[str]:
-        """Topics of this bus at whose other end nobody is, as far as can be known."""
+        """Topics of this bus without a peer, as far as can be known."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -48,11 +48,11 @@ class Bus(ABC):
         return topic.depth if topic.service or self.options.depth is None else self.options.depth
 
     def until_joined(self, seconds: float, *topics: Topic) -> None:
-        """Waits until somebody is at the other end of these. Raises BusError when nobody comes."""
+        """Waits until these have a peer. Raises BusError when none comes."""
         deadline = time.monotonic() + seconds
         while alone := {topic.name for topic in topics} & self.alone():
             if time.monotonic() > deadline:
-                raise BusError(f"nobody is at the other end of {', '.join(sorted(alone))} after {seconds:g} s")
+                raise BusError(f"no peer is at the other end of {', '.join(sorted(alone))} after {seconds:g} s")
             self.spin_once(0.02)
 
 

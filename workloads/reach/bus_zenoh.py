@@ -1,4 +1,4 @@
-"""zenoh, peer to peer over loopback: nobody leaves this machine.
+"""zenoh, peer to peer over loopback: no message leaves this machine.
 
 One peer of a domain, whoever comes first, listens at a port that all know; the others connect to it and learn of each other
 by gossip. A topic's name is its key; services are topics, as on DDS."""

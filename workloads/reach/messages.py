@@ -146,7 +146,7 @@ class ReachFeedback(IdlStruct, typename="reach_msgs::action::dds_::Reach_Feedbac
 
 @dataclass
 class Execution(IdlStruct, typename="reach_msgs::msg::dds_::Execution_"):
-    """What the controller saw of itself, in ns of CLOCK_MONOTONIC where nothing else is said."""
+    """The controller's own measurements, in ns of CLOCK_MONOTONIC unless a name has another unit."""
 
     first_command_ns: int64 = 0
     last_command_ns: int64 = 0

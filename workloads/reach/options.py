@@ -1,4 +1,4 @@
-"""What all processes of the system are told alike."""
+"""What all processes of the system have in common."""
 
 import argparse
 import os

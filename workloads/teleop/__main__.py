@@ -123,7 +123,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--operator",
         action="store_true",
-        help="somebody looks after the guard has stopped motion, and presses reset a second later (split, clamp)",
+        help="an operator presses reset a second after the guard has stopped motion (split, clamp)",
     )
     parser.add_argument("--journal", metavar="FOLDER", help="keep there what the arms truly did, step by step")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")

@@ -1,4 +1,4 @@
-"""The two arms as the source's loop knows them: Denavit-Hartenberg parameters, joint limits, forward kinematics. (The arms
+"""The two arms of the source's loop: Denavit-Hartenberg parameters, joint limits, forward kinematics. (The arms
 themselves are `src/arms.rs`.)
 
 Angles are degrees at the interfaces, as the vendor's are; lengths are metres; matrices are 4 x 4.

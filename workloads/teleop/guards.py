@@ -20,7 +20,7 @@ from .stream import STATE_PERIOD_MS, State
 
 STREAM = "follower"
 REARM_NS = 1_000_000_000
-"""After a trip somebody looks, and presses reset a second later: one trip a second is counted at most."""
+"""After a trip an operator presses reset a second later: one trip a second is counted at most."""
 STALE_PERIODS = 5
 HEAVY_STALE_NS = 500_000_000
 """On the heavy wire frames are held up for 200 ms and more, by intent: silence is stale later there."""
@@ -43,7 +43,7 @@ class Trip:
 
 
 def parameters(limits: Limits, wire: str) -> guard.Parameters:
-    """What the guard is told of this stream. Stamps are cut to a millisecond, and the servo moves in steps of one."""
+    """The guard's parameters for this stream. Stamps are cut to a millisecond, and the servo moves in steps of one."""
     period_ns = STATE_PERIOD_MS * 1_000_000
     stale_ns = HEAVY_STALE_NS if wire == "heavy" else STALE_PERIODS * period_ns
     return guard.Parameters(

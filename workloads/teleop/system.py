@@ -41,7 +41,7 @@ class Options:
     journal: str | None = None
     """Folder for what the arms truly did; see `journal`."""
     operator: bool = False
-    """Somebody looks after the guard has stopped motion, and presses reset."""
+    """An operator presses reset after the guard has stopped motion."""
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:

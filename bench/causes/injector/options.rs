@@ -25,7 +25,7 @@ pub struct Options {
     pub work: PathBuf,
     /// A cgroup of ours, to be throttled in.
     pub cgroup: PathBuf,
-    /// A server that nobody records, by TCP …
+    /// A server that is not recorded, by TCP …
     pub outside: String,
     /// … and by two named pipes, PREFIX.in and PREFIX.out.
     pub fifo: String,

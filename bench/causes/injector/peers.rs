@@ -1,4 +1,4 @@
-//! Others that the message waits for: recorded ones, two steps away, and one that nobody records.
+//! Others that the message waits for: recorded ones, two steps away, and one that is not recorded.
 
 use std::{
     fs::{File, OpenOptions},

@@ -181,7 +181,7 @@ const FAILURES: [i32; 4] = [5, 23, 24, 11];
 /// The table in a line, for `--help`.
 pub fn help() -> String {
     let rows = TABLE.map(|(code, short, _)| format!("{code} {short}"));
-    format!("Exit codes: {}.", rows.join(", "))
+    format!("Exit codes: {}.", rows.join("; "))
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@ use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
 
 const INTRODUCTION: &str = "# Commands and options
 
-Every command with every option, in the words of `--help`. What they are for: [README](../../README.md#commands). \
-This page is written by a test (`cargo test -p taut reference`), and `TAUT_UPDATE=1` renews it.
+Every command with every option, as in `--help`. [README](../../README.md#commands) lists them by purpose. \
+A test writes this page (`cargo test -p taut reference`, with `TAUT_UPDATE=1`).
+
+`--format` is the form of a result: `terminal` is text with tables of at most 100 columns, `markdown` is for a pull request or an issue, \
+`json` is for scripts (versioned, [schemas](schemas.md)), `html` is one self-contained page, `csv` has a row for each trial.
 ";
 
 fn page() -> String {
@@ -17,11 +20,21 @@ fn page() -> String {
     format!("{INTRODUCTION}\n## {}", tidied(commands))
 }
 
-/// Examples become blocks of their own, and the tables' headings no headings of the page's.
+/// Examples become blocks, the tables' headings plain lines, and the forms of a result, which are always the same, names alone.
 fn tidied(text: &str) -> String {
     let mut page = String::new();
-    let mut is_example = false;
+    let (mut is_example, mut is_form) = (false, false);
     for line in text.lines().map(|line| line.replace("###### **", "**")) {
+        if line.starts_with("* `") {
+            is_form = line.contains("`--format");
+        }
+        if is_form && line.starts_with("    ") {
+            continue;
+        }
+        let line = match line.strip_suffix(':') {
+            Some(form) if is_form && form.ends_with('`') => form.to_owned(),
+            _ => line,
+        };
         let begins = line == "Example:" || line == "Examples:";
         if is_example && !line.starts_with("  ") {
             page += "```\n";
@@ -70,4 +83,18 @@ fn the_reference_has_every_exit_code() {
     } else {
         assert!(kept == wanted, "docs/reference/README.md is out of date: run this test with TAUT_UPDATE=1");
     }
+}
+
+#[test]
+fn every_command_has_two_examples() {
+    fn examine(command: &clap::Command, name: &str) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
+            let name = format!("{name} {}", inner.get_name());
+            let help = inner.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.split("Examples:").nth(1).unwrap_or_default().matches("taut ").count();
+            assert!(examples >= 2, "`{name} --help` has {examples} examples");
+            examine(inner, &name);
+        }
+    }
+    examine(&crate::Cli::command(), "taut");
 }

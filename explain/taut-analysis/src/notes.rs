@@ -85,7 +85,7 @@ pub(crate) fn of_recording(
     }
     if messages.split > 0 {
         notes.push(format!(
-            "{} times a message id began anew at its first point: each is a message of its own",
+            "{} times a message id began again at its first point: each counts as a separate message",
             messages.split
         ));
     }

@@ -46,7 +46,7 @@ impl Timelines {
         if self.unseen > 0 {
             gaps.push(format!(
                 "{} switches between threads were not recorded by this kernel (of its idle task mostly); when they \
-                 happened was told from what the next thread did, so a wakeup may look microseconds longer than it was",
+                 happened was derived from what the next thread did, so a wakeup may look microseconds longer than it was",
                 self.unseen
             ));
         }

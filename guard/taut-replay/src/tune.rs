@@ -154,7 +154,11 @@ pub fn tune(stream: &Stream, given: &Parameters) -> Result<Tuned, Error> {
             "the longest time without a new frame was {} (p99 {}){}",
             ms(m.gap_ns),
             ms(m.gap_p99_ns),
-            if m.gap_ns > STALE_MOST_NS { "; that is no time to be blind: mend the link, or be stopped" } else { "" },
+            if m.gap_ns > STALE_MOST_NS {
+                "; that is too long without data: repair the link, or accept stops"
+            } else {
+                ""
+            },
         ),
     );
     p.age_max_ns =

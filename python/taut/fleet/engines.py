@@ -1,4 +1,4 @@
-"""Where the rows are and who reckons: an Ibis table for each engine. All that differs between engines is in this file."""
+"""Where the rows are and which engine computes: an Ibis table for each. All that differs between engines is in this file."""
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import count

@@ -25,7 +25,7 @@ ORDER = ["chain", "position", "cause", "hop", "robot", "revision", "bucket"]
 
 
 def merge(folder: str, into: str, by: str, since: str | None = None, until: str | None = None) -> dict[str, Any]:
-    """Writes one file for each period; one that is there already is made anew from all its days. Files that cannot be read are left out
+    """Writes one file for each period; one that exists is made again from all its days. Files that cannot be read are left out
     and named in `set_aside`."""
     if Path(into).resolve() == Path(folder).resolve():
         raise NoFleet(f"{into}: cannot merge a fleet into itself; name another folder")

@@ -176,7 +176,7 @@ fn section(chain: &Chain) -> String {
     out += "| ms | n | p50 | p90 | p95 | p99 | p99.9 | max |\n|---|--:|--:|--:|--:|--:|--:|--:|\n";
     out += &delay_row("first to last point", &chain.end_to_end.distribution);
     if chain.whole_life.distribution.n > chain.end_to_end.distribution.n {
-        out += &delay_row("wherever it ended", &chain.whole_life.distribution);
+        out += &delay_row("including dropped", &chain.whole_life.distribution);
     }
     out += "\n| hop (ms) | n | p50 | p95 | p99 | max | PDV p99 | of the tail |\n|---|--:|--:|--:|--:|--:|--:|--:|\n";
     for hop in &chain.hops {

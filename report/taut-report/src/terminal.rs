@@ -197,7 +197,7 @@ fn delays(chain: &Chain) -> Table {
     };
     row("first to last point", &chain.end_to_end.distribution);
     if chain.whole_life.distribution.n > chain.end_to_end.distribution.n {
-        row("wherever it ended", &chain.whole_life.distribution);
+        row("including dropped", &chain.whole_life.distribution);
     }
     table
 }

@@ -15,7 +15,7 @@ export function labPage(lab: Lab): HTMLElement {
       section("How the trials ended", endTable(lab)),
       loads.length > 0 && section("What the loads reached", table("Over valid trials", ["scenario", "load", "target", "median", "least", "unit", "sent", "CPUs busy"],
         loads.map(({ scenario, load }) => [scenario.name, load.load, number(load.target), number(load.median), number(load.least),
-          load.matched === 0 ? `${load.unit}, to nobody` : load.unit, load.sent === null ? "" : number(load.sent), number(load.cpus_busy)]))),
+          load.matched === 0 ? `${load.unit}, to no reader` : load.unit, load.sent === null ? "" : number(load.sent), number(load.cpus_busy)]))),
       lab.scenarios.some((scenario) => scenario.processes.length > 0) && section("CPUs that processes kept busy", processTable(lab)),
       ...(first?.metrics ?? []).map((metric, at) => metricSection(lab, metric, at)),
       first !== undefined && first.paths.length > 0 && section("Paths and their deadlines", pathTable(lab)),

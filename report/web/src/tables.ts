@@ -8,7 +8,7 @@ const quantiles = (d: Figures): string[] => [d.p50_ns, d.p90_ns, d.p95_ns, d.p99
 
 export function delayTable(chain: Chain): HTMLElement {
   const rows = [["first to last point", f.count(chain.end_to_end.n), ...quantiles(chain.end_to_end)]];
-  if (chain.whole_life.n > chain.end_to_end.n) rows.push(["wherever it ended", f.count(chain.whole_life.n), ...quantiles(chain.whole_life)]);
+  if (chain.whole_life.n > chain.end_to_end.n) rows.push(["including dropped", f.count(chain.whole_life.n), ...quantiles(chain.whole_life)]);
   return table("End to end, in ms", ["", "n", "p50", "p90", "p95", "p99", "p99.9", "max"], rows);
 }
 

@@ -397,13 +397,13 @@ fn notes(lab: &Lab, trials: &[Trial]) -> Vec<String> {
         .collect();
     notes.extend(unheard.into_iter().map(|load| {
         format!(
-            "{load}: in some trial no reader matched its writers; what is written to nobody never leaves the process"
+            "{load}: in some trial no reader matched its writers; what is written to no reader never leaves the process"
         )
     }));
     let lost = trials.iter().filter(|trial| trial.events_lost.is_some_and(|lost| lost > 0)).count();
     if lost > 0 {
         notes.push(format!(
-            "scheduler events were lost in {lost} of {} trials: what threads did just then was seen by looks only",
+            "scheduler events were lost in {lost} of {} trials: what threads did then is known from periodic checks only",
             trials.len()
         ));
     }

@@ -242,7 +242,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Vec<Trial>), String> {
             }
         }
     }
-    Ok((header.ok_or_else(|| format!("{MANIFEST} does not say what it is of; begin anew with -o"))?, trials))
+    Ok((header.ok_or_else(|| format!("{MANIFEST} does not name its lab; start again with -o"))?, trials))
 }
 
 #[cfg(test)]

@@ -25,7 +25,9 @@ pub struct Grid {
 /// The key, and what is wrong with it.
 pub fn grid(lab: &Lab) -> Result<Grid, (String, String)> {
     let wrong = |key: &str, problem: String| Err((format!("sweep{key}"), problem));
-    let Some(sweep) = &lab.sweep else { return wrong("", "is missing; say what to vary (docs/reference/lab.md)".into()) };
+    let Some(sweep) = &lab.sweep else {
+        return wrong("", "is missing; say what to vary (docs/reference/lab.md)".into());
+    };
     let Some(scenario) = lab.scenarios.iter().find(|scenario| scenario.name == sweep.scenario) else {
         return wrong(".scenario", format!("no scenario is called {:?}", sweep.scenario));
     };

@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// A session that somebody else records: two would take stamps from each other.
     #[error(
-        "session directory {path} is recorded already, by {by}; look on with `taut top`, or name another with --session"
+        "session directory {path} is recorded already, by {by}; watch it with `taut top`, or name another with --session"
     )]
     Recorded {
         /// The directory.

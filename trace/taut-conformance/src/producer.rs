@@ -208,7 +208,7 @@ fn answer(result: i64) {
     // SAFETY: gettid has no preconditions.
     let line = format!("{} {} {result}\n", std::process::id(), unsafe { libc::gettid() });
     let mut out = std::io::stdout();
-    out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("somebody listens");
+    out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("stdout is open");
 }
 
 /// Byte by byte: what follows the line belongs to a child or to the next program.

@@ -186,7 +186,7 @@ fn text(source: impl Read, unit: Unit, progress: &mut dyn FnMut(u64)) -> Result<
             (of.min, of.max) = (Some(of.min.map_or(value, |min| min.min(value))), of.max.max(Some(value)));
         } else if let Some((value, counts)) = row(&text).filter(|_| has_head) {
             if !is_ended {
-                damage.push(format!("line {number}, the last, is torn"));
+                damage.push(format!("line {number}, the last, is truncated"));
                 break;
             }
             if counts.len() > MOST_THREADS {

@@ -39,7 +39,7 @@ pub(crate) fn read(source: impl Read, progress: &mut dyn FnMut(u64), format: &mu
             Ok(()) => {}
             Err(Trouble::Fatal(error)) => return Err(error),
             Err(Trouble::Damage(_)) if !is_ended => {
-                format.filling().damage(format!("line {number}, the last, is torn"));
+                format.filling().damage(format!("line {number}, the last, is truncated"));
             }
             Err(Trouble::Damage(why)) => format.filling().damage(format!("line {number} {why}")),
         }

@@ -86,7 +86,7 @@ fn a_bad_interval_is_counted_with_its_line_and_is_not_the_end() {
         "line 5 has no readable histogram",
         "line 6 has no readable histogram",
         "line 7 is neither",
-        "line 11, the last, is torn",
+        "line 11, the last, is truncated",
     ];
     assert_eq!(imported.damage.len(), starts.len(), "{:?}", imported.damage);
     for (damage, start) in imported.damage.iter().zip(starts) {
@@ -165,7 +165,7 @@ fn a_histogram_that_was_cut_says_what_is_missing() {
     assert!(imported.damage[0].contains("ends before its summary"), "{:?}", imported.damage);
     assert_eq!((recorded.histograms[0].min, recorded.histograms[0].overflow), (None, 0));
     let (imported, recorded) = import_cyclictest(&cut[..cut.len() - 4]).unwrap();
-    assert_eq!(imported.damage[0], "line 8, the last, is torn");
+    assert_eq!(imported.damage[0], "line 8, the last, is truncated");
     assert_eq!(counts(&recorded.histograms[1]), [(3_000, 10), (4_000, 1900)]);
 }
 

@@ -92,7 +92,7 @@ fn a_bad_line_is_counted_with_its_number_and_is_not_the_end() {
         "line 7 has the time -1, which is none",
         "line 8 has no stamps",
         "line 9 has the time \"x\", which is none",
-        "line 11, the last, is torn",
+        "line 11, the last, is truncated",
     ];
     assert_eq!(imported.damage.len(), starts.len(), "{:?}", imported.damage);
     for (damage, start) in imported.damage.iter().zip(starts) {

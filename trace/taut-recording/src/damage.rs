@@ -73,7 +73,10 @@ impl fmt::Display for Damage {
                 if span_ms < 10_000.0 { write!(f, ", about {span_ms:.0} ms") } else { Ok(()) }
             }
             Damage::Torn { start, missing, stamps, kernel_events, messages } => {
-                write!(f, "the last chunk, at byte {start}, is torn: {missing} bytes are missing; {stamps} stamps")?;
+                write!(
+                    f,
+                    "the last chunk, at byte {start}, is truncated: {missing} bytes are missing; {stamps} stamps"
+                )?;
                 if *messages > 0 {
                     write!(f, ", {messages} plain messages")?;
                 }

@@ -1,4 +1,4 @@
-//! A clean recording from a torn or damaged one.
+//! A clean recording from a truncated or damaged one.
 
 use std::{collections::BTreeMap, path::Path};
 

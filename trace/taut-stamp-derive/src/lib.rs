@@ -24,7 +24,7 @@ fn of_struct(input: &DeriveInput, fields: &Fields) -> Result<TokenStream> {
         return Err(Error::new_spanned(&input.generics, "a telemetry struct has no parameters"));
     }
     if repr(&input.attrs).as_deref() != Some("C") {
-        return Err(Error::new_spanned(name, "add #[repr(C)]: other structs may be laid out anew by each compiler"));
+        return Err(Error::new_spanned(name, "add #[repr(C)]: each compiler may lay other structs out differently"));
     }
     let Fields::Named(fields) = fields else {
         return Err(Error::new_spanned(name, "its fields must have names, which the recording shows"));

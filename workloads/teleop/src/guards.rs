@@ -18,7 +18,7 @@ use crate::{
     wire,
 };
 
-/// After a trip somebody looks, and presses reset a second later: one trip a second is counted at most.
+/// After a trip an operator presses reset a second later: one trip a second is counted at most.
 pub const REARM_NS: u64 = 1_000_000_000;
 const STALE_PERIODS: u64 = 5;
 /// On the heavy wire frames are held up for 200 ms and more, by intent: silence is stale later there.

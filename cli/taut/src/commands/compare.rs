@@ -17,7 +17,7 @@ use crate::{analyse::analyse, config, exit::Done};
 
 /// Compare two recordings: latency by hop and cause; separate the program's changes from the machine's.
 ///
-/// Two recordings are described; a verdict needs trials, so give two sets.
+/// Two recordings are described; a verdict needs two sets of trials.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut compare before.mcap after.mcap\n  taut compare trials/baseline.jsonl trials/candidate.jsonl\n  taut compare old-runs/ new-runs/ --format markdown"

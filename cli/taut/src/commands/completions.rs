@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use crate::{exit::Done, output};
 
-/// Print what a shell needs to complete taut's commands and options.
+/// Print shell completions for taut's commands and options.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut completions bash > ~/.local/share/bash-completion/completions/taut\n  taut completions zsh > ~/.zfunc/_taut\n  taut completions fish > ~/.config/fish/completions/taut.fish"

@@ -35,16 +35,30 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Form {
     /// Perfetto's native trace: threads' states, hops as slices joined by arrows, their time by cause.
+    #[command(
+        after_help = "Examples:\n  taut export perfetto run.mcap\n  taut export perfetto run.mcap -o run.pftrace   # open it at ui.perfetto.dev"
+    )]
     Perfetto(FileArgs),
     /// Tables of all messages, hops, causes and thread states: a folder of Parquet files.
+    #[command(after_help = "Examples:\n  taut export parquet run.mcap\n  taut export parquet run.mcap -o tables")]
     Parquet(FileArgs),
     /// A row for each hop of each message, with its time by cause.
+    #[command(after_help = "Examples:\n  taut export csv run.mcap\n  taut export csv run.mcap -o - | head")]
     Csv(FileArgs),
     /// A copy of the recording with a channel for each chain's and each hop's latency, to plot in Foxglove or PlotJuggler.
+    #[command(
+        after_help = "Examples:\n  taut export foxglove run.mcap\n  taut export foxglove run.mcap -o latency.mcap"
+    )]
     Foxglove(FileArgs),
     /// HdrHistogram's interval log: a histogram for each second of each chain and hop.
+    #[command(
+        after_help = "Examples:\n  taut export hlog run.mcap\n  taut export hlog run.mcap --config taut.toml -o run.hlog"
+    )]
     Hlog(FileArgs),
     /// Folded stacks (`a;b;c 12`) of a profile: what other flame graph tools read.
+    #[command(
+        after_help = "Examples:\n  taut export folded run.mcap -o - | sort -k2 -n\n  taut export folded run.mcap --process python"
+    )]
     Folded(FoldedArgs),
 }
 

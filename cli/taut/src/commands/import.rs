@@ -15,12 +15,14 @@ use taut_report::words;
 
 use crate::{exit::Done, output};
 
-/// Make a recording from a file that another program wrote.
+/// Make a recording from another tool's file.
 ///
-/// Every value comes over; what of the file is damaged is left out and named (exit code 5).
+/// All values are kept; damaged parts of the file are left out and named (exit code 5).
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut report run.mcap\n  \
-                        taut import mjlib robot.log\n  taut telemetry robot.mcap")]
+#[command(
+    after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut import ctf ~/.ros/tracing/mysession -o run.mcap\n  \
+                        taut import mjlib robot.log"
+)]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -30,36 +32,55 @@ pub struct Args {
 enum Kind {
     /// A bag of rosbag2 (a folder, .mcap or .db3) or any MCAP file: each topic's period, and its header against its log time.
     #[command(visible_alias = "mcap")]
+    #[command(
+        after_help = "Examples:\n  taut import rosbag2 my_bag/ -o run.mcap\n  taut import mcap drive.mcap -o run.mcap"
+    )]
     Rosbag2(FileArgs),
-    /// An LTTng trace of ROS 2 (a folder; ros2_tracing or CARET, with or without kernel events): its chains, from timer to callback.
+    /// An LTTng trace of ROS 2 (a folder; ros2_tracing or CARET, with or without kernel events): chains from timer to callback.
+    #[command(
+        after_help = "Examples:\n  taut import ctf ~/.ros/tracing/mysession -o run.mcap\n  taut import ctf caret_trace/ -o run.mcap"
+    )]
     Ctf(FileArgs),
     /// Stamps as JSON, an object a line: `{"id": 17, "point": "leader.read", "t": 12.345}`.
+    #[command(
+        after_help = "Examples:\n  taut import jsonl stamps.jsonl -o run.mcap\n  taut import jsonl stamps.jsonl --unit ms"
+    )]
     Jsonl {
         #[command(flatten)]
         file: FileArgs,
-        /// What times are in where their key does not say it: s, ms, us or ns.
+        /// Unit of times whose key has none: s, ms, us or ns.
         #[arg(long, default_value = "s")]
         unit: Unit,
     },
-    /// A trace in Chrome's JSON, as Perfetto and VizTracer write it, too: flows become messages, slices distributions.
+    /// A trace in Chrome's JSON, as Perfetto and VizTracer also write it: flows become messages, slices distributions.
+    #[command(
+        after_help = "Examples:\n  taut import chrome trace.json -o run.mcap\n  taut import chrome viztracer.json.gz"
+    )]
     Chrome(FileArgs),
-    /// An HdrHistogram interval log, as `taut wakeup --hlog` writes it, too: a distribution for each tag.
+    /// An HdrHistogram interval log, as `taut wakeup --hlog` also writes it: a distribution for each tag.
+    #[command(
+        after_help = "Examples:\n  taut import hlog latency.hlog -o run.mcap\n  taut import hlog latency.hlog --unit us"
+    )]
     Hlog {
         #[command(flatten)]
         file: FileArgs,
-        /// What the values are in, which the log does not say: s, ms, us or ns.
+        /// Unit of the values, which the log does not state: s, ms, us or ns.
         #[arg(long, default_value = "ns")]
         unit: Unit,
     },
     /// What cyclictest wrote with -h, -H, --json or -v: a distribution for each thread.
+    #[command(
+        after_help = "Examples:\n  taut import cyclictest cyclictest.txt -o run.mcap\n  taut import cyclictest nanoseconds.txt --unit ns"
+    )]
     Cyclictest {
         #[command(flatten)]
         file: FileArgs,
-        /// What the figures are in where the file does not say it: us, or ns after cyclictest -N.
+        /// Unit of the figures where the file does not state it: us, or ns after cyclictest -N.
         #[arg(long, default_value = "us")]
         unit: Unit,
     },
     /// mjlib's telemetry log (TLOG0003), as mjbots' robots write it: a channel for each record.
+    #[command(after_help = "Examples:\n  taut import mjlib robot.log\n  taut import mjlib robot.log -o run.mcap")]
     Mjlib(FileArgs),
 }
 

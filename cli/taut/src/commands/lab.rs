@@ -19,10 +19,10 @@ use crate::{
     output, stop,
 };
 
-/// Repeat a system under test under loads, and find the load that breaks it.
+/// Repeat a system under loads, and find the load that breaks it.
 ///
-/// A lab is a TOML file (docs/reference/lab.md): the system, the trial, the scenarios. Every trial is written down as it ends;
-/// every load proves that it was there, every thread that it stayed on its CPUs.
+/// A lab is a TOML file (docs/reference/lab.md): the system, the trial, the scenarios. Each trial is logged when it
+/// ends; each load is verified, and that threads stayed on their CPUs.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut lab check lab.toml\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume\n  taut lab run lab.toml -o results --resume --format json\n  taut lab sweep lab.toml -o grid\n  taut lab break lab.toml -o flood\n  taut lab archive results"
@@ -34,15 +34,26 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Say what would be done, and what cannot be done here; starts nothing.
+    /// Print what would be done, and what cannot be done here; starts nothing.
+    #[command(after_help = "Examples:\n  taut lab check lab.toml\n  taut lab check workloads/reach/scenarios.toml")]
     Check(Check),
     /// Run the trials of all scenarios in random order, and compare the scenarios with the baseline.
+    #[command(
+        after_help = "Examples:\n  taut lab run lab.toml -o results\n  taut lab run lab.toml -o results --resume --format json"
+    )]
     Run(Run),
     /// Run the trials of a grid over any keys of a scenario, in random order.
+    #[command(
+        after_help = "Examples:\n  taut lab sweep lab.toml -o grid\n  taut lab sweep lab.toml -o grid --format csv > grid.csv"
+    )]
     Sweep(Run),
-    /// Find the load at which success falls below a chance.
+    /// Find the load at which the chance of success falls below a limit.
+    #[command(
+        after_help = "Examples:\n  taut lab break lab.toml -o flood\n  taut lab break lab.toml -o flood --resume"
+    )]
     Break(Run),
     /// Pack a run's folder into one file, with the SHA-256 of all that is in it.
+    #[command(after_help = "Examples:\n  taut lab archive results\n  taut lab archive results -o results.tar.zst")]
     Archive(Archive),
     /// Cleans up after a lab that was killed; waits for the end of stdin.
     #[command(name = "keeper", hide = true)]
@@ -84,7 +95,7 @@ struct Run {
     /// The folder for the manifest and the logs [default: the file's name with .run, .sweep or .break].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Go on with the run in that folder at the trial that was cut; of a whole run, show the figures again.
+    /// Continue the run in that folder at the interrupted trial; of a complete run, show the figures again.
     #[arg(long)]
     resume: bool,
     /// The only round to run, as a driver on another host asks for.

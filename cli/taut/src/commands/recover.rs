@@ -1,4 +1,4 @@
-//! `taut recover`: a clean recording from a torn or damaged one.
+//! `taut recover`: a clean recording from a truncated or damaged one.
 
 use std::{fs::File, path::PathBuf};
 
@@ -8,13 +8,13 @@ use taut_recording::Shown;
 
 use crate::{exit::Done, output};
 
-/// Write a clean recording with everything that can be read of a torn or damaged one.
+/// Write a clean recording with the readable part of a truncated or damaged one.
 ///
-/// Chunks whose checksum is wrong are left out and named, never passed on as good.
+/// Chunks whose checksum is wrong are left out and named.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  taut recover crashed.mcap -o recovered.mcap")]
+#[command(after_help = "Examples:\n  taut recover crashed.mcap\n  taut recover crashed.mcap -o recovered.mcap")]
 pub struct Args {
-    /// The recording, torn or damaged.
+    /// The recording, truncated or damaged.
     recording: PathBuf,
     /// The clean recording; - is stdout [default: RUN with .recovered.mcap].
     #[arg(short, long, value_name = "FILE")]

@@ -15,13 +15,13 @@ use crate::{
     ros_filter::RosFilter,
 };
 
-/// Report latency hop by hop, and where messages ended.
+/// Report latency by hop, causes of late messages, loops and outcomes.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json"
 )]
 pub struct Args {
-    /// Recordings made by `taut record`; torn and damaged ones are read as far as they go. Several are
+    /// Recordings made by `taut record`; truncated and damaged ones are read as far as they go. Several are
     /// compared: the same chain of each, side by side; of two, also what changed, as `taut compare` shows it.
     #[arg(required = true, value_name = "RUN")]
     recordings: Vec<PathBuf>,

@@ -15,8 +15,9 @@ use taut_report::words;
 use super::record::ros2::LIBRARY;
 use crate::{exit::Done, output};
 
-/// Prepare ROS 2 nodes for being recorded.
+/// Prepare ROS 2 nodes for recording.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  eval \"$(taut ros2 env)\"\n  taut ros2 env --format systemd")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,

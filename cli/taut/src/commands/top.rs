@@ -26,11 +26,11 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Show chains, hops, causes and threads of a running recording, live.
 ///
-/// Follows the file of the recorder that runs. Where there is none, --pid records the process meanwhile and keeps nothing.
+/// Follows the file of the running recorder. Without one, --pid records the process and keeps nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  taut top\n  taut top run.mcap\n  taut top --pid 4242\n\nKeys: ? explains them.")]
 pub struct Args {
-    /// A recording that is being written [default: that of the one recorder there is].
+    /// A recording that is being written [default: that of the only recorder].
     #[arg(conflicts_with_all = ["pid", "session"])]
     run: Option<PathBuf>,
     /// A process that stamps.

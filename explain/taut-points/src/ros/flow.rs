@@ -963,12 +963,12 @@ impl<'a> Flow<'a> {
         );
         note(
             self.counts.by_order,
-            "messages were told apart by the order of their queue alone, because these versions do not record what is taken: \
+            "messages were separated by the order of their queue alone, because these versions do not record what is taken: \
              where some are lost, others look later than they were",
         );
         note(
             self.counts.by_time,
-            "messages were told apart by the moment of their source timestamp, because these versions do not record it with the \
+            "messages were separated by the moment of their source timestamp, because these versions do not record it with the \
              publish",
         );
         note(self.counts.unmatched, "messages were taken whose publish is not in the trace, or led nowhere");

@@ -80,7 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Idle words on the kernel's command line",
         reads: &["/proc/cmdline"],
         good: "no idle=poll; intel_idle.max_cstate=1 or processor.max_cstate=1 at most",
-        why: "idle=poll heats the machine until it lowers its clock, and starves the hyperthread beside",
+        why: "idle=poll heats the machine until it lowers its clock, and slows the sibling hyperthread",
         remedy: "take idle=poll off the kernel's command line; hold /dev/cpu_dma_latency instead",
         undo: "kernel command line: idle=poll",
         effect: Effect::Tail,
@@ -146,7 +146,7 @@ fn pm_qos(machine: &Machine<'_>) -> Look {
     Ok(match us {
         ..=GOOD_US => good(format!("{us} µs")),
         // PM_QOS_CPU_LATENCY_DEFAULT_VALUE, 2000 s.
-        2_000_000_000.. => warn("nobody asks for any").remedy(Remedy::HoldAwake),
+        2_000_000_000.. => warn("no limit is set").remedy(Remedy::HoldAwake),
         us => warn(format!("{us} µs")).remedy(Remedy::HoldAwake),
     })
 }

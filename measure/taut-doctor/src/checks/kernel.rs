@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         subject: Subject::Kernel,
         title: "CPU vulnerability mitigations",
         reads: &["/proc/cmdline", "/sys/devices/system/cpu/vulnerabilities/*"],
-        good: "off on a machine that runs nobody else's code; on everywhere else",
+        good: "off on a machine that runs only your own code; on everywhere else",
         why: "each system call and interrupt costs more, at worst several µs",
         remedy: GIVE_UP_MITIGATIONS,
         undo: "take mitigations=off off the kernel's command line again",

@@ -173,7 +173,7 @@ fn mains(machine: &Machine<'_>) -> Look {
         (_, true) => warn("battery, discharging"),
         (Some(true), false) => good("mains"),
         (Some(false), false) => warn("no mains"),
-        (None, false) => return Err(not_applicable("no battery and no mains that the machine knows of")),
+        (None, false) => return Err(not_applicable("no battery and no mains supply is listed")),
     })
 }
 

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "CPUs of the process's threads",
         reads: &["/proc/PID/task/*/status"],
         good: "the loop's thread on one CPU, no other thread there",
-        why: "a thread that moves finds cold caches; several on isolated CPUs pile onto the first, which nobody balances",
+        why: "a thread that moves finds cold caches; several on isolated CPUs pile onto the first, where the kernel balances no load",
         remedy: "taskset -cp N TID for the loop's thread, the other CPUs for the rest",
         undo: "taskset -cp with the former list",
         effect: Effect::Tail,
@@ -115,7 +115,7 @@ fn affinity(machine: &Machine<'_>) -> Look {
         .find(|(cpus, threads)| cpus.len() > 1 && threads.len() > 1 && cpus.iter().all(|cpu| isolated.contains(cpu)));
     if let Some((list, threads)) = piled {
         return Ok(bad(format!(
-            "{} threads share isolated CPUs {}, which nobody balances",
+            "{} threads share isolated CPUs {}, where the kernel balances no load",
             threads.len(),
             cpus::text(list)
         )));

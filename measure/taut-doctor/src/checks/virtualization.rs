@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Time stolen by the hypervisor",
         reads: &["/proc/stat"],
         good: "under 0.1 % since boot; a low figure proves nothing",
-        why: "while the host runs somebody else the loop stands still; much of that is never counted as steal",
+        why: "while the host runs another guest the loop stands still; much of that is never counted as steal",
         remedy: "measure stalls with taut wakeup --pair; ask for dedicated CPUs",
         undo: "",
         effect: Effect::Tail,

@@ -65,7 +65,7 @@ pub enum InvalidReason {
         pairs: usize,
     },
     /// Or where runs failed.
-    #[error("a run failed in {void} of {pairs} pairs: see the last lines of its output, and mend the command")]
+    #[error("a run failed in {void} of {pairs} pairs: see the last lines of its output, and correct the command")]
     Failed {
         /// Pairs that say nothing.
         void: usize,

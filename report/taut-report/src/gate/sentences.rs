@@ -80,7 +80,7 @@ pub(super) fn machine(outcome: &Outcome) -> Option<String> {
     let excused = outcome.ballots.iter().chain(&outcome.startup).filter(|ballot| ballot.excused).count();
     let excuse = match excused {
         0 => "that is not counted against the program".to_owned(),
-        n => format!("{} that got worse with it cannot be told from it", words::quantity(n as u64, "figure")),
+        n => format!("{} that got worse with it cannot be separated from it", words::quantity(n as u64, "figure")),
     };
     Some(format!(
         "the machine took more of B's messages than of A's ({} a message on average, {} before); {excuse}",

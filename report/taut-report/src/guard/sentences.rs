@@ -16,7 +16,7 @@ pub(super) fn headline(replay: &Replay) -> String {
         _ => format!("The taut guard would have tripped {} in {stream}.", how_often(ours)),
     };
     if ours.is_degraded {
-        text += " It had nothing but arrival times: degraded, late, and blind to small overspeeds.";
+        text += " It had nothing but arrival times: degraded, late, and without detection of small overspeeds.";
     }
     let rivals: Vec<&Run> = others.iter().filter(|run| !run.is_guard).collect();
     let tripped: Vec<&&Run> = rivals.iter().filter(|run| run.overspeed_trips > 0).collect();
@@ -124,7 +124,7 @@ fn cause(word: &str) -> &str {
         "late_data" => "the newest frame was older than A_max",
         "still_unknown" => "no two frames agreed within W_max of a resynchronisation",
         "configuration" => "the parameters changed under way",
-        "clock" => "a clock that nobody sets stepped",
+        "clock" => "a clock that is never set stepped",
         "not_finite" => "a frame held a number that no robot sends",
         "disagreement" => "the reported speed contradicted the measured one for ten frames",
         other => other,

@@ -51,7 +51,7 @@ fn answer(variant: &Variant, cycles: &Distribution) -> String {
         0.0 if cycles.p90_ns.is_none() => "too few cycles to say".into(),
         0.0 if latest <= interval / 10 => format!("yes, with room to spare, {tells}"),
         0.0 if latest <= interval / 2 => format!("yes, {tells}"),
-        0.0 => format!("just, {tells}"),
+        0.0 => format!("barely, {tells}"),
         share if share < MISSED_NOW_AND_THEN => "only if a missed cycle now and then does no harm".into(),
         _ => "no".into(),
     }
@@ -235,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn room_decides_between_yes_and_just() {
+    fn room_decides_between_yes_and_barely() {
         let answer = |latest| expectation(&loop_of((0..5_000).map(|i| if i == 77 { latest } else { 30 })));
         assert!(answer(400).contains(": yes, as far"));
-        assert!(answer(800).contains(": just, as far"));
+        assert!(answer(800).contains(": barely, as far"));
     }
 
     #[test]

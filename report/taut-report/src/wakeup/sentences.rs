@@ -46,8 +46,8 @@ fn together_by(stalls: &Stalls) -> String {
         return format!("about what chance gives CPUs that stall so often ({})", duration(stalls.by_chance_ns));
     }
     if !stalls.real_time {
-        return "the hypervisor's or the firmware's doing, or that of threads that keep all CPUs busy; `--policy fifo` \
-                tells them apart"
+        return "caused by the hypervisor, the firmware, or threads that keep all CPUs busy; `--policy fifo` \
+                separates them"
             .into();
     }
     "that is the hypervisor's or the firmware's doing, not this system's".into()
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn busy_cpus_and_chance_are_not_the_hypervisor() {
         let found = sample::two_ways().stalls.unwrap();
-        assert!(stalls(&Stalls { real_time: false, ..found.clone() }).contains("`--policy fifo` tells them apart"));
+        assert!(stalls(&Stalls { real_time: false, ..found.clone() }).contains("`--policy fifo` separates them"));
         let often = Stalls { by_chance_ns: 20_000_000, ..found };
         assert!(stalls(&often).contains("about what chance gives CPUs that stall so often (20.0 ms)"));
     }

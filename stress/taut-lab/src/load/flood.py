@@ -119,7 +119,7 @@ class Dds:
         from cyclonedds.util import duration
 
         class Uncounted:
-            """Stands for a message that nobody reads: to decode it would measure Python."""
+            """Stands for a message that is not decoded: decoding would measure Python."""
 
         self.String.deserialize = classmethod(lambda *_, **__: Uncounted())
         participant = self.participant()

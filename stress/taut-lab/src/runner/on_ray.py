@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def hosts(nodes: list[dict], resource: str) -> list[dict[str, str]]:
-    """Those that live and offer it; several on one machine are told apart by their ids."""
+    """Those that live and offer it; several on one machine differ by their ids."""
     offering = [node for node in nodes if node["Alive"] and node["Resources"].get(resource, 0) >= 1]
     times = Counter(node["NodeManagerHostname"] for node in offering)
 

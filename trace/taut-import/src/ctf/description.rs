@@ -173,7 +173,9 @@ fn unpacked(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Vec<u8>, Error> 
             return Err(Error::Unknown { at: at as u64, what: "compressed or encrypted metadata".to_owned() });
         }
         let body = bytes.get(at + PACKET_HEAD..at + content).filter(|_| packet >= content);
-        text.extend_from_slice(body.ok_or_else(|| foreign(format!("the metadata's packet at byte {at} is torn")))?);
+        text.extend_from_slice(
+            body.ok_or_else(|| foreign(format!("the metadata's packet at byte {at} is truncated")))?,
+        );
         at += packet;
     }
     Ok(text)

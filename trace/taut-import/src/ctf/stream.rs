@@ -201,7 +201,7 @@ impl Stream {
         let is_torn = packet_bits / 8 > left;
         if is_torn && content.div_ceil(8) > left {
             teller.damage(format!(
-                "{}: the packet at byte {start} is torn: {left} of its {} bytes are there",
+                "{}: the packet at byte {start} is truncated: {left} of its {} bytes are there",
                 self.path.display(),
                 packet_bits / 8
             ));

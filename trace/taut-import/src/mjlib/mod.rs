@@ -163,7 +163,7 @@ impl<R: Read + Seek> Log<R> {
             return self.go_to(end);
         }
         let next = self.find_mark(block.start + 1)?.unwrap_or(self.length);
-        damage(format!("bytes {} to {next} could not be told apart; they were left out", block.start));
+        damage(format!("bytes {} to {next} could not be separated; they were left out", block.start));
         self.go_to(next)
     }
 

@@ -508,7 +508,7 @@ fn a_torn_packet_is_damage_and_what_is_before_it_comes_over() {
     let bytes = std::fs::read(&stream).unwrap();
     std::fs::write(&stream, &bytes[..bytes.len() - 4000]).unwrap();
     let (told, imported, _folder) = import(folder.path()).unwrap();
-    assert!(imported.damage[0].contains("is torn"), "{:?}", imported.damage);
+    assert!(imported.damage[0].contains("is truncated"), "{:?}", imported.damage);
     assert!(told.messages.len() > 100);
 }
 

@@ -42,7 +42,7 @@ pub struct Args {
     /// Change a figure first, e.g. servos.count=6, spi.hold_us=10, "term.servo turn-around.us=75"; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = change)]
     set: Vec<(String, String)>,
-    /// The rate the cycle shall have; answers what it allows.
+    /// Target rate; prints what it allows.
     #[arg(long, value_name = "HZ")]
     target_hz: Option<f64>,
     /// What to solve for [default: all three]; the rate is --target-hz or the budget's own.
@@ -51,7 +51,7 @@ pub struct Args {
     /// Cycles to draw.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     samples: u32,
-    /// The same seed draws the same cycles.
+    /// Seed of the drawn cycles.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// A recording of the real cycle, stamped at bus.<phase>: what the model leaves unexplained.

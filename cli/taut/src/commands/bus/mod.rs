@@ -42,31 +42,31 @@ pub struct Args {
     /// Send a frame: bus, id and data in hex; with r its reply is waited for. May be given again.
     #[arg(long, value_name = "BUS,ID,DATA[,r]", value_parser = written)]
     write_can: Vec<(usize, Frame, bool)>,
-    /// Ask servos what they do: bus, then ids such as 1-3. May be given again.
+    /// Query servos: bus, then ids such as 1-3; may be given again.
     #[arg(long, value_name = "BUS,IDS", value_parser = servos)]
     query: Vec<(usize, Vec<u8>)>,
-    /// Command servos to stay where they are, and ask them. May be given again.
+    /// Command servos to hold their position, and query them; may be given again.
     #[arg(long, value_name = "BUS,IDS", value_parser = servos)]
     hold: Vec<(usize, Vec<u8>)>,
-    /// Take whatever is queued on a bus, though nothing is expected. May be given again.
+    /// Read queued frames of a bus without expecting any; may be given again.
     #[arg(long, value_name = "BUS")]
     read_can: Vec<usize>,
     /// Read the inertial unit; simulated buses come with one.
     #[arg(long)]
     read_att: bool,
-    /// Repeat the cycle so many times a second and print its statistics.
+    /// Repeat the cycle at this rate and print statistics.
     #[arg(long, value_name = "HZ", value_parser = rate::hertz)]
     rate: Option<f64>,
     /// For so long.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "rate", value_parser = time::length)]
     duration: Duration,
-    /// Wait for replies at most so long after the last command.
+    /// Longest wait for replies after the last command.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time::moment)]
     timeout: Duration,
     /// Wait at least so long.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
     min_wait: Duration,
-    /// Read the clock for so long before anything is due, instead of sleeping until it is.
+    /// Poll the clock for this time before each cycle, instead of sleeping until it.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::moment)]
     spin: Duration,
     /// Run on this CPU only.

@@ -36,7 +36,7 @@ pub struct Args {
     /// Exit with 1 when any check is bad.
     #[arg(long, conflicts_with = "measure")]
     strict: bool,
-    /// Print the remedies as a shell script, with the lines that take them back; runs nothing.
+    /// Print the remedies as a shell script with undo lines; runs nothing.
     #[arg(long, conflicts_with_all = ["format", "measure"])]
     fix: bool,
     /// Form of the result.
@@ -45,16 +45,16 @@ pub struct Args {
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Measure wakeups without and with the remedy of this check, in turn; it is taken back at the end.
+    /// Measure wakeups without and with the remedy of this check, in alternation; undone at the end.
     #[arg(long, value_name = "CHECK")]
     measure: Option<String>,
-    /// With --measure: the machine may be changed meanwhile.
+    /// With --measure: permit changing the machine meanwhile.
     #[arg(long, requires = "measure")]
     allow_changes: bool,
     /// With --measure: how long to measure, all rounds together.
     #[arg(long, default_value = "20s", value_parser = time::length, value_name = "TIME", requires = "measure")]
     duration: Duration,
-    /// With --measure: how often to take turns; six or more carry an interval.
+    /// With --measure: number of rounds; six or more carry an interval.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000), value_name = "N", requires = "measure")]
     rounds: u32,
     /// With --measure: policy of the threads that are woken: other, batch, fifo, rr.
@@ -63,10 +63,10 @@ pub struct Args {
     /// List all checks, with what is good.
     #[arg(long, conflicts_with_all = ["measure", "fix", "strict"])]
     list: bool,
-    /// Write down everything that is read, so that this machine can be examined elsewhere.
+    /// Write everything that is read to a file, to examine this machine elsewhere.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "measure", "list"])]
     write_down: Option<PathBuf>,
-    /// Examine a machine that was written down.
+    /// Examine a file of --write-down.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "list"])]
     machine: Option<PathBuf>,
 }

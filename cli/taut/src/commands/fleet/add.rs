@@ -14,13 +14,13 @@ use crate::{config, exit::Done, input, output};
 
 /// Add recordings to a fleet's folder, as histograms.
 ///
-/// A run's file is named by its contents: who adds it again changes nothing.
+/// A run's file is named by its contents: adding it again changes nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// Recordings of one robot.
     #[arg(value_name = "RUN", required = true)]
     recordings: Vec<PathBuf>,
-    /// The fleet's folder; it is made if need be.
+    /// The fleet's folder; made if missing.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
     /// The robot's name: letters, digits, "-", "_" and ".".

@@ -35,7 +35,7 @@ except ModuleNotFoundError as error:
 sys.exit(main())
 ";
 
-/// How late, over all robots: chain by chain, hop by hop, cause by cause, week by week.
+/// Latency over all robots, by chain, hop, cause and week.
 #[derive(clap::Args)]
 pub struct Report {
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct Report {
     revision: Option<String>,
 }
 
-/// The robots that are late the most, and at which hop and for which cause they are.
+/// Robots ranked by latency, with the hop and cause that is special about each.
 #[derive(clap::Args)]
 pub struct Worst {
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct Worst {
     /// Only this revision.
     #[arg(long, value_name = "TEXT")]
     revision: Option<String>,
-    /// Rank by this hop, "from → to" as the report has it [default: the whole way].
+    /// Rank by this hop, "from → to" as the report has it [default: the whole chain].
     #[arg(long, value_name = "HOP")]
     hop: Option<String>,
     /// Rank by the time that this cause took, a word like gil or preempted [default: all time].
@@ -67,7 +67,7 @@ pub struct Worst {
     limit: u32,
 }
 
-/// A revision against another, hop by hop, cause by cause; intervals have robots as their unit.
+/// Compare two revisions by hop and cause; robots are the unit of intervals.
 #[derive(clap::Args)]
 pub struct Compare {
     #[command(flatten)]
@@ -75,10 +75,10 @@ pub struct Compare {
     /// A revision.
     #[arg(value_name = "A")]
     a: String,
-    /// What is held against it.
+    /// The other, compared with A.
     #[arg(value_name = "B")]
     b: String,
-    /// What A and B are.
+    /// Whether A and B are revisions or robots.
     #[arg(long, value_enum, default_value_t = By::Revision)]
     by: By,
 }
@@ -89,10 +89,10 @@ pub struct Merge {
     /// The fleet's folder.
     #[arg(value_name = "DIR")]
     place: PathBuf,
-    /// The folder for the merged fleet. Periods that are there already are made anew.
+    /// The folder for the merged fleet. Periods that exist are made again.
     #[arg(long, value_name = "DIR2")]
     into: PathBuf,
-    /// How long a period is.
+    /// Length of a period.
     #[arg(long, value_enum, default_value_t = Period::Week)]
     by: Period,
     #[command(flatten)]
@@ -114,7 +114,7 @@ struct Asked {
     /// The fleet's folder; or with --engine clickhouse a server's table, clickhouse://USER:PASSWORD@HOST:8123/DATABASE/TABLE.
     #[arg(value_name = "DIR")]
     place: String,
-    /// Who adds up.
+    /// Engine that aggregates.
     #[arg(long, value_enum, default_value_t = Engine::Duckdb)]
     engine: Engine,
     #[command(flatten)]

@@ -87,10 +87,10 @@ impl Length {
         if fit < fewest {
             let more = (needed_s * 1.1).ceil();
             return format!(
-                "{said}, and a verdict against takes {fewest} at least: give --max-time {more:.0}, or shorter trials with --duration"
+                "{said}, and a verdict of worse takes {fewest} at least: give --max-time {more:.0}, or shorter trials with --duration"
             );
         }
-        format!("{said}; a verdict against takes {fewest} at least, {needed_s:.0} s")
+        format!("{said}; a verdict of worse takes {fewest} at least, {needed_s:.0} s")
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
             Length { duration: Some(Duration::from_secs(6)), pair: Duration::from_secs_f64(13.0), messages: 1500 };
         let said = length.sentence(&settings, Duration::from_secs(150));
         assert!(
-            said.contains("11 fit into 150 s, and a verdict against takes 14 at least: give --max-time 201"),
+            said.contains("11 fit into 150 s, and a verdict of worse takes 14 at least: give --max-time 201"),
             "{said}"
         );
         assert!(!length.sentence(&settings, Duration::from_secs(300)).contains("--max-time"));

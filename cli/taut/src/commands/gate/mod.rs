@@ -33,13 +33,13 @@ const HISTORY_TRIALS: usize = 10;
 /// Between two sessions, a change of a time below this is what sessions differ by anyway.
 const BETWEEN_SESSIONS: f64 = 0.1;
 
-/// Decide whether a change made the program worse, the machine's part set aside.
+/// Decide whether a change made the program worse, separate from the machine's part.
 ///
 /// Three ways: two commands (or two git revisions) in turns on this machine, stored trials against stored trials, and trials against
 /// the limits of taut.toml. Stops as soon as it is sure. A change for the worse must hold on fresh pairs before it fails anything.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --limits --b ./loop --duration 2\n\nExit codes: 0 not worse (also when there is not enough evidence, which is said), 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
+    after_help = "Examples:\n  taut gate --a './loop-old' --b './loop-new' --duration 2 --max-time 180\n  taut gate --revisions main..HEAD --build 'cargo build --release' --run target/release/loop --duration 2\n  taut gate --baseline trials/baseline.jsonl --candidate today/*.mcap\n  taut gate --limits --b ./loop --duration 2\n\nExit codes: 0 not worse, also without enough evidence, 1 worse, or runs of the candidate failed where the baseline never did, 2 bad usage or input, 4 invalid, limits that stay open, or not enough evidence with --inconclusive fail."
 )]
 pub struct Args {
     /// Run this as the baseline, in turns with --b.
@@ -73,7 +73,7 @@ pub struct Args {
     /// Stop each run so long after its first stamp [default: two programs in turns: as short as the figures allow, said beforehand; else runs end by themselves].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Have a verdict within this time.
+    /// End with a result within this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
     /// Run at most so many pairs; the first 60 % may find it worse [default: 40, and fresh ones to confirm].
@@ -82,7 +82,7 @@ pub struct Args {
     /// First run so many pairs of the baseline with itself: a machine on which it differs from itself is not fit.
     #[arg(long, value_name = "PAIRS", default_value_t = 0, conflicts_with_all = ["baseline", "limits"])]
     control: usize,
-    /// Draws the order within pairs, in balanced blocks; TAUT_GATE_SEED in the environment of both runs of a pair is the same [default: random, and printed].
+    /// Seed of the order within pairs, in balanced blocks, and of TAUT_GATE_SEED, which both runs of a pair get [default: random, and printed].
     #[arg(long)]
     seed: Option<u64>,
     /// Do not measure wakeup latency beside the program.
@@ -111,13 +111,13 @@ pub struct Args {
     /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped …; may be given again.
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Vote>,
-    /// A change below this many per cent is no news [default: 3; 10 between stored sets].
+    /// Ignore a change below this many per cent [default: 3; 10 between stored sets].
     #[arg(long, value_name = "PERCENT")]
     minimum_effect: Option<f64>,
     /// Chains, limits and metrics; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-    /// What no verdict means: "fail" makes it exit code 4.
+    /// Exit code without enough evidence: "fail" makes it 4.
     #[arg(long, value_enum, default_value_t = Inconclusive::Pass)]
     inconclusive: Inconclusive,
     /// No progress.
@@ -276,7 +276,7 @@ fn few_pairs(settings: &Settings, pairs: usize) -> Option<String> {
     (!is_enough(pairs)).then(|| {
         let fewest = (accuse + confirm..).find(|pairs| is_enough(*pairs)).expect("both parts grow");
         format!(
-            "{pairs} {what}: a verdict needs {fewest} trials of each side at least, to accuse and to confirm; one recording only \
+            "{pairs} {what}: a verdict needs {fewest} trials of each side at least, to find a change and to confirm it; one recording only \
              describes"
         )
     })

@@ -8,6 +8,9 @@ use crate::exit::Done;
 
 /// Test the speed guard on a recorded stream.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  taut guard replay run.mcap --tcp-limit 1000 --tune > guard.toml\n  taut guard replay run.mcap --guard guard.toml"
+)]
 pub struct Args {
     #[command(subcommand)]
     what: What,

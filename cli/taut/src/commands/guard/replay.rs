@@ -20,7 +20,7 @@ use crate::{
 /// Replay a recorded stream through the speed guard: what would have tripped, when, and why.
 ///
 /// The stream is what taut.guard.record_frame wrote into a recording, or a channel of any MCAP file that guard.toml maps
-/// (docs/reference/guard.md). Beside the taut guard stand the estimators of speed that people use. Exit code 1: the taut guard
+/// (docs/reference/guard.md). Common estimators of speed run beside the taut guard. Exit code 1: the taut guard
 /// would have tripped.
 #[derive(clap::Args)]
 #[command(
@@ -30,7 +30,7 @@ pub struct Args {
     /// A recording made by `taut record`, or any MCAP file with a channel that guard.toml maps.
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The guard's parameters, what it is held against, and which frames: docs/reference/guard.md.
+    /// The guard's parameters, the estimators to compare, and the frames: docs/reference/guard.md.
     #[arg(long, value_name = "TOML", required_unless_present = "tcp_limit")]
     guard: Option<PathBuf>,
     /// Without a guard.toml: the tool's limit in mm/s; the rest is tuned to the stream.

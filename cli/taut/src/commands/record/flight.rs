@@ -38,10 +38,10 @@ pub struct Wanted {
     /// With --save-above: messages of this chain only.
     #[arg(long, value_name = "NAME", requires = "save_above")]
     chain: Option<String>,
-    /// With --save-above: so many saves by it at most.
+    /// With --save-above: at most so many saves.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "save_above")]
     most_saves: u32,
-    /// Have the flight recorder that runs save now, and print the file; --pid or --session say which one, where there are several.
+    /// Let the running flight recorder save now, and print the file; --pid or --session selects one of several.
     #[arg(long, conflicts_with_all = ["command", "flight_recorder", "duration"])]
     pub save: bool,
 }

@@ -22,16 +22,16 @@ const WATCHED_TURN: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Serve live metrics to Prometheus, at /metrics [default address: 127.0.0.1:9464]. Nobody is asked who they are.
+    /// Serve live metrics to Prometheus, at /metrics [default address: 127.0.0.1:9464]. There is no authentication.
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = ADDRESS)]
     serve: Option<String>,
     /// Push live metrics to an OpenTelemetry collector, OTLP over http, e.g. http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
-    /// Between two pushes.
+    /// Time between two pushes.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::time::length, requires = "otlp")]
     otlp_period: Duration,
-    /// Keep no recording: metrics only, for as long as you like.
+    /// Keep no recording: metrics only.
     #[arg(long, conflicts_with = "output")]
     pub no_file: bool,
     /// Chains for the metrics, declared [default: ./taut.toml if there is one].

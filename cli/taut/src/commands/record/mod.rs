@@ -44,7 +44,7 @@ pub struct Args {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Count --duration from the first stamp; without a stamp for this time, from then.
+    /// Count --duration from the first stamp; without a stamp within this time, from its end.
     #[arg(long, value_name = "TIME", requires = "duration", value_parser = time::length)]
     first_stamp_within: Option<Duration>,
     /// Insist on a tier of kernel events [default: the best this user may have].
@@ -56,7 +56,7 @@ pub struct Args {
     /// Which kernel events: scheduling; and system calls; and interrupts; and everything.
     #[arg(long, default_value = "irq", value_parser = ["sched", "syscalls", "irq", "all"])]
     depth: String,
-    /// Records in each thread's ring, a power of two: how long the recorder may stall.
+    /// Records in each thread's ring, a power of two: more lets the recorder stall longer.
     #[arg(long, value_name = "N", value_parser = ring_records)]
     ring_records: Option<u32>,
     /// Keep the command's exit code 0 where data was lost; the loss is reported all the same.
@@ -65,7 +65,7 @@ pub struct Args {
     /// Sync the file to disk about once a second.
     #[arg(long)]
     durable: bool,
-    /// Of the file: zstd is for the disk, none for the processor.
+    /// Compression of the file: zstd saves disk, none saves CPU time.
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "none"])]
     compression: String,
     /// Session directory for the rings [default: a fresh one under /dev/shm; with --pid, that of the process's

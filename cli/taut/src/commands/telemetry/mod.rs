@@ -36,7 +36,7 @@ const MOST_PATHS: usize = 2000;
 
 /// List a recording's telemetry, print a channel's messages, serve them live, or write layouts for plotting tools.
 ///
-/// Only the bytes of what was asked for are read. Messages are JSON lines on stdout.
+/// Reads only the bytes of the selected channel and time. Messages are JSON lines on stdout.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  taut telemetry run.mcap\n  taut telemetry run.mcap --channel /telemetry/leg --from 12.5 --to 13\n  taut telemetry run.mcap --channel /telemetry/leg --last 10\n  taut telemetry run.mcap --at 12.5\n  taut telemetry run.mcap --layouts\n  taut telemetry run.mcap --live"
@@ -62,7 +62,7 @@ pub struct Args {
     /// Write layouts that show the channels, beside the recording: RUN.foxglove.json, RUN.plotjuggler.xml.
     #[arg(long, conflicts_with = "channel")]
     layouts: bool,
-    /// Serve what is being recorded to Foxglove, on a websocket [default address: 127.0.0.1:8765]. Nobody is asked who they are.
+    /// Serve what is being recorded to Foxglove, on a websocket [default address: 127.0.0.1:8765]. There is no authentication.
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = live::ADDRESS)]
     #[arg(conflicts_with_all = ["channel", "from", "to", "last", "at", "layouts", "format"])]
     live: Option<String>,

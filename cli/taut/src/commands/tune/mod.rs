@@ -41,13 +41,13 @@ use trials::Trials;
     after_help = "Examples:\n  taut tune -- ./robot --rate 1000\n  taut tune --chain setpoints --allow-changes --files tuned -- python -m workloads.teleop\n  taut tune --undo\n\nExit codes: 0 a remedy is recommended, or nothing helps; 2 bad usage or input, 3 nothing may be tried without a permission, 4 not enough evidence in the time."
 )]
 pub struct Args {
-    /// The command to tune; each trial runs it anew.
+    /// The command to tune; each trial runs it again.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// The chain to tune [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// Have a result within this time.
+    /// End with a result within this time.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::length)]
     max_time: Duration,
     /// Stop each trial so long after its first message [default: as short as the figures allow].
@@ -59,10 +59,10 @@ pub struct Args {
     /// Try this remedy only, whatever the causes are; may be given again. docs/reference/tune.md lists them.
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     remedy: Vec<String>,
-    /// Try remedies that change other processes or settings of the machine, too; all is put back after each trial.
+    /// Also try remedies that change other processes or settings of the machine; undone after each trial.
     #[arg(long)]
     allow_changes: bool,
-    /// Draws the order of the trials [default: random, and printed].
+    /// Seed of the order of trials [default: random, and printed].
     #[arg(long)]
     seed: Option<u64>,
     /// Chains and deadlines; ./taut.toml is used when it exists.
@@ -77,7 +77,7 @@ pub struct Args {
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Undo what an earlier `taut tune` has left changed, or has applied.
+    /// Undo what an earlier `taut tune` left changed or applied.
     #[arg(long, conflicts_with_all = ["command", "apply"])]
     undo: bool,
     /// Apply the changes beyond the program that this result (JSON) recommends, until --undo.

@@ -38,7 +38,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Findings> {
         findings.variants.push(variant);
     }
     findings.notes.push(
-        "read from interval logs: quantiles to 0.1 %, without the order of time by which bursts are told; wakeups only"
+        "read from interval logs: quantiles to 0.1 %, without the order in time that separates bursts; wakeups only"
             .into(),
     );
     Ok(findings)

@@ -38,16 +38,16 @@ use crate::{
 pub struct Args {
     #[command(subcommand)]
     worker: Option<Worker>,
-    /// How long to probe each way, at least 25 of its cycles.
+    /// How long to measure each variant, at least 25 of its cycles.
     #[arg(long, default_value = "10s", value_parser = time::length, value_name = "TIME")]
     duration: Duration,
     /// Distance of the cycles.
     #[arg(long, default_value = "1ms", value_parser = time::length, value_name = "TIME")]
     interval: Duration,
-    /// CPUs to probe, a pinned thread on each, e.g. 1,3-5; "any" for one thread that is not pinned.
+    /// CPUs to measure, with a pinned thread on each, e.g. 1,3-5; "any" for one thread that is not pinned.
     #[arg(long, default_value = "all", value_name = "LIST")]
     cpus: String,
-    /// Scheduling policy of the probing threads: other, batch, fifo, rr, deadline.
+    /// Scheduling policy of the threads: other, batch, fifo, rr, deadline.
     #[arg(long, default_value = "other", value_name = "POLICY")]
     policy: Policy,
     /// Priority for fifo and rr.
@@ -65,32 +65,32 @@ pub struct Args {
     /// Do not lock memory.
     #[arg(long)]
     no_mlock: bool,
-    /// Probe several values of a setting in turn; may be given again. Keys: wake, policy, priority, interval, slack,
+    /// Measure several values of a setting in alternation; may be given again. Keys: wake, policy, priority, interval, slack,
     /// dma-latency, governor, load.
     #[arg(long, value_name = "KEY=V1,V2…")]
     vary: Vec<String>,
-    /// Sleep sweep: these lengths, each slept with clock_nanosleep, select and timerfd.
+    /// Sleep sweep: each of these lengths with clock_nanosleep, select and timerfd.
     #[arg(long, value_delimiter = ',', value_parser = time::length, value_name = "T1,T2…", conflicts_with = "interval")]
     sleep: Vec<Duration>,
-    /// Probe idle and under a load in turn: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
+    /// Measure idle and under a load in alternation: cpu=N, memory=N, io=N, timer=N, command='…', stress-ng='…'.
     #[arg(long, value_name = "LOAD")]
     load: Option<String>,
-    /// Probe the same thing twice in turn: what differs is this machine's noise.
+    /// Measure one setting against itself: the machine's noise.
     #[arg(long, conflicts_with_all = ["vary", "sleep", "load"])]
     aa: bool,
-    /// How often ways take turns [default: 10 when there are several].
+    /// Number of rounds [default: 10 with several variants].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
     /// Record kernel events, and explain every late wakeup (best as root; --load then loads all the time).
     #[arg(long, conflicts_with_all = ["vary", "sleep", "aa"])]
     explain: bool,
-    /// With --explain: the latency from which on a wakeup is explained.
+    /// With --explain: explain wakeups above this latency.
     #[arg(long, default_value = "100us", value_parser = time::length, value_name = "TIME", requires = "explain")]
     above: Duration,
     /// With --explain: keep the recording.
     #[arg(long, value_name = "FILE", requires = "explain")]
     record: Option<PathBuf>,
-    /// Insist on pinned probes on all CPUs at once: stalls that hit them together are the hypervisor's or the firmware's.
+    /// Require pinned threads on all CPUs: stalls of all at the same time are the hypervisor's or the firmware's.
     #[arg(long)]
     pair: bool,
     /// Test whether this kernel throttles a SCHED_FIFO thread that does not sleep.
