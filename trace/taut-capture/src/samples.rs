@@ -124,24 +124,6 @@ impl Quotas {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_that_is_moved_has_what_its_groups_counted_meanwhile() {
-        let mut quotas = Quotas::default();
-        let (first, second) = (Path::new("first"), Path::new("second"));
-        let nr = |quotas: &Quotas| quotas.sums["nr_throttled"];
-        quotas.take(first, "nr_periods 9\nnr_throttled 3\nthrottled_usec 70");
-        quotas.take(first, "nr_periods 9\nnr_throttled 5\nthrottled_usec 90");
-        assert_eq!((nr(&quotas), quotas.sums["throttled_usec"]), (5.0, 90.0));
-        quotas.take(second, "nr_throttled 1000");
-        quotas.take(second, "nr_throttled 1002");
-        assert_eq!(nr(&quotas), 7.0);
-    }
-}
-
 fn value_after(line: &str, key: &str) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix(key)?.parse().ok())
 }
@@ -161,4 +143,22 @@ fn cgroup_cpu_stat(pid: i32) -> Vec<PathBuf> {
         controllers.split(',').any(|c| c == "cpu").then(|| vec![format!("/sys/fs/cgroup/cpu/{group}/cpu.stat")])
     });
     candidates.flatten().map(PathBuf::from).filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_moved_has_what_its_groups_counted_meanwhile() {
+        let mut quotas = Quotas::default();
+        let (first, second) = (Path::new("first"), Path::new("second"));
+        let nr = |quotas: &Quotas| quotas.sums["nr_throttled"];
+        quotas.take(first, "nr_periods 9\nnr_throttled 3\nthrottled_usec 70");
+        quotas.take(first, "nr_periods 9\nnr_throttled 5\nthrottled_usec 90");
+        assert_eq!((nr(&quotas), quotas.sums["throttled_usec"]), (5.0, 90.0));
+        quotas.take(second, "nr_throttled 1000");
+        quotas.take(second, "nr_throttled 1002");
+        assert_eq!(nr(&quotas), 7.0);
+    }
 }
