@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::LazyLock,
+    sync::{LazyLock, Mutex},
 };
 
 use assert_cmd::cargo::cargo_bin;
@@ -61,6 +61,9 @@ static RUNS: LazyLock<Option<Folder>> = LazyLock::new(|| {
     let tier = folder.json(&["report", "a.mcap"])["recording"]["tier"].take();
     (tier == "full").then_some(folder)
 });
+
+/// Held while a test runs the robot again.
+static PORT: Mutex<()> = Mutex::new(());
 
 fn runs() -> Option<&'static Folder> {
     if RUNS.is_none() {
@@ -123,7 +126,8 @@ fn the_gate_judges_the_loop_and_not_its_own_probe() {
     let Some(folder) = runs() else { return };
     let stored = folder.json(&["gate", "--baseline", "a.mcap", "--candidate", "b.mcap"]);
     assert_eq!(stored["chain"], LOOP);
-    // A probe runs beside programs that are run in turns. They have the robot's port to themselves here.
+    // A probe runs beside programs that are run in turns.
+    let _port = PORT.lock().unwrap();
     let command = format!("./robot {SECONDS}");
     let live = folder.json(&["gate", "--a", &command, "--b", &command, "--pairs", "2", "--seed", "1"]);
     assert_eq!(live["chain"], LOOP, "{live}");
@@ -164,5 +168,36 @@ fn a_fleet_takes_the_loops_and_chains() {
         let said = folder.output(&add);
         let text = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
         assert!(said.status.success() && text.contains("messages of"), "{text}");
+    }
+}
+
+#[test]
+fn the_self_tier_claims_no_latency_and_names_the_command_that_grants_more() {
+    let Some(folder) = runs() else { return };
+    let _port = PORT.lock().unwrap();
+    let output =
+        folder.output(&["record", "-q", "--ignore-loss", "--tier", "self", "-o", "self.mcap", "--", "./robot", "1"]);
+    if String::from_utf8_lossy(&output.stderr).contains("the self tier is not possible here") {
+        return skip(Need::Perf, "no self tier");
+    }
+    let report = folder.json(&["report", "self.mcap"]);
+    assert_eq!(report["recording"]["tier"], "self");
+    for found in report["loops"].as_array().unwrap() {
+        assert_eq!((&found["evidence"], &found["release_latency"]["n"]), (&"guessed".into(), &0.into()), "{found}");
+    }
+    assert!(texts(&report["chains"], "name").iter().all(|name| !name.contains(" → ")), "{report}");
+    assert!(folder.taut(&["report", "self.mcap"]).contains("sudo setcap"));
+}
+
+#[test]
+fn the_stamps_tier_says_in_one_line_what_grants_kernel_events() {
+    let Some(folder) = runs() else { return };
+    let _port = PORT.lock().unwrap();
+    folder.output(&["record", "-q", "--tier", "stamps", "-o", "stamps.mcap", "--", "./robot", "0.2"]);
+    for command in ["report", "explain"] {
+        let output = folder.output(&[command, "stamps.mcap"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty() && said.lines().count() == 1, "{said}");
+        assert!(said.contains("sudo sysctl kernel.perf_event_paranoid=2"), "{said}");
     }
 }

@@ -1,7 +1,7 @@
 //! Conducts: records to the intake, what it finds through messages and chains to the result.
 
 use taut_points::{Counts, Found, Intake, Linked, PointId, Spans};
-use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record};
+use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record, Tier};
 use taut_timelines::{Objects, Timelines};
 
 use crate::{
@@ -93,7 +93,7 @@ impl Analyzer {
         sink: Option<&mut dyn RowSink>,
     ) -> Result<Analysis, Error> {
         if self.intake.counts().is_empty() && self.telemetry.is_empty() && self.histograms.is_empty() {
-            return Err(Error::Empty);
+            return Err(Error::Empty { hint: hint(&info) });
         }
         let is_recovered = info.facts.iter().any(|(key, _)| key == "recovered_by");
         let ending_ns = ending.as_ref().map(|ending| ending.end_monotonic_ns);
@@ -182,6 +182,16 @@ impl Analyzer {
     fn frequencies(&mut self, batch: &KernelBatch) {
         let changes = batch.event.iter().enumerate().filter(|(_, event)| **event == KernelEvent::CpuFrequency as u8);
         changes.for_each(|(at, _)| self.environment.frequency(batch.arg1[at], batch.time_ns[at], batch.arg0[at]));
+    }
+}
+
+/// Why there may be nothing.
+fn hint(info: &Info) -> String {
+    match info.tier {
+        Tier::Stamps if !info.tier_reason.is_empty() => {
+            format!("of a program that stamps nothing only kernel events say something; {}", info.tier_reason)
+        }
+        _ => "did the command stamp, and was it started by `taut record` (or with TAUT_SESSION set)?".into(),
     }
 }
 

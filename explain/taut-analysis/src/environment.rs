@@ -42,7 +42,19 @@ impl Environment {
 
     /// Seconds that the hypervisor took from the CPU between the samples around that stretch.
     pub fn stolen_s(&self, cpu: u16, from_ns: u64, to_ns: u64) -> f64 {
-        let Some(all) = self.samples.get(&format!("cpu{cpu}.steal_s")) else { return 0.0 };
+        self.grown_around(&format!("cpu{cpu}.steal_s"), from_ns, to_ns)
+    }
+
+    /// For how long the program's control group was out of its CPU quota between the samples around that stretch; of several CPUs
+    /// the sum.
+    pub fn throttled_ns(&self, from_ns: u64, to_ns: u64) -> f64 {
+        // cgroup v2 counts µs, v1 ns.
+        let scales = [("cgroup.throttled_usec", 1e3), ("cgroup.throttled_time", 1.0)];
+        scales.iter().map(|(name, scale)| scale * self.grown_around(name, from_ns, to_ns)).sum()
+    }
+
+    fn grown_around(&self, name: &str, from_ns: u64, to_ns: u64) -> f64 {
+        let Some(all) = self.samples.get(name) else { return 0.0 };
         let before = all.partition_point(|(time, _)| *time <= from_ns).saturating_sub(1);
         let after = all.partition_point(|(time, _)| *time < to_ns).min(all.len() - 1);
         all[after].1 - all[before].1

@@ -5,11 +5,11 @@
 #[non_exhaustive]
 pub enum Error {
     /// No event of any kind, no telemetry and no histograms.
-    #[error(
-        "holds no stamps, no telemetry and no histograms, and no ROS 2 or kernel events: did the command stamp, and was it \
-         started by `taut record` (or with TAUT_SESSION set)?"
-    )]
-    Empty,
+    #[error("holds no stamps, no telemetry and no histograms, and no ROS 2 or kernel events: {hint}")]
+    Empty {
+        /// What may be the reason, and what to do.
+        hint: String,
+    },
     /// `--hypothesis` names nothing that the recording knows.
     #[error("{factor:?} is unknown; {hint}")]
     UnknownFactor {

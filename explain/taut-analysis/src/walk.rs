@@ -18,6 +18,8 @@ use crate::{Cause, environment::Environment, names::Names};
 const DEPTH_MAX: usize = 16;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
+/// The kernel's count of throttled time begins a moment after the switch.
+const THROTTLED_SHARE: f64 = 0.9;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
 const SLOW_IDLE_EXIT_NS: u64 = 2_000_000;
 /// Begins the detail of oversleeping that is not the thread's timer slack.
@@ -310,8 +312,17 @@ impl Walker<'_> {
         match segment.state {
             ThreadState::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
             ThreadState::Preempted => {
-                let piece = self.preempted(tid, timeline, at, from, to);
-                self.by_turns(piece, segment.cpu, hop)
+                let held_ns = self.held_until(segment.start_ns, timeline.end_ns(at)).clamp(from, to);
+                let mut pieces = Vec::new();
+                if from < held_ns {
+                    let note = self.note(|_| "its control group was out of its CPU quota until then".into());
+                    pieces.push(Piece { note, ..self.piece(from, held_ns, Cause::Throttled, tid) });
+                }
+                if held_ns < to {
+                    let piece = self.preempted(tid, timeline, at, held_ns, to);
+                    pieces.extend(self.by_turns(piece, segment.cpu, hop));
+                }
+                pieces
             }
             ThreadState::Woken => {
                 let piece = self.woken(tid, timeline, at, from, to, hop);
@@ -371,6 +382,16 @@ impl Walker<'_> {
             now = until;
         }
         pieces
+    }
+
+    /// Until when a thread that lost its CPU at `start_ns` and could run waited for its control group's quota, on a CPU that was others'
+    /// meanwhile: until a quota was renewed, if the kernel counts at least as much throttled time for the group around then.
+    fn held_until(&self, start_ns: u64, end_ns: u64) -> u64 {
+        let renewed_ns = self.timelines.quota_renewed(start_ns, end_ns.min(self.timelines.end_ns));
+        let is_counted = |renewed_ns: &u64| {
+            self.environment.throttled_ns(start_ns, *renewed_ns) >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
+        };
+        renewed_ns.filter(is_counted).unwrap_or(0)
     }
 
     fn preempted(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64) -> Piece {

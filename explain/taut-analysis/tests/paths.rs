@@ -575,6 +575,26 @@ fn an_interrupt_whose_end_was_not_seen_hides_no_later_one() {
     assert_eq!(scene.path()[1], is(60, Cause::Irq, "softirq NET_RX"));
 }
 
+/// Its CPU is a hog's from 300 to 800; a quota is renewed at 600.
+#[test]
+fn a_quota_that_ran_out_is_throttled_until_it_is_renewed_also_on_a_busy_cpu() {
+    let scene = |throttled_us: f64| {
+        let mut scene = alone();
+        scene.switch(0, 300, 10, R, 30);
+        scene.events.push((1, 600 * US, KernelEvent::TimerExpire, IRQ, 0, [0x1000, (600 * US) as i64, 1]));
+        scene.switch(0, 800, 30, R, 10).switch(0, 2000, 10, S, 0);
+        for (us, value) in [(50, 0.0), (900, throttled_us)] {
+            scene.samples.push(Sample { time_ns: us * US, name: "cgroup.throttled_usec".into(), value });
+        }
+        scene.path()
+    };
+    let cpu = || is(200, Cause::Cpu, "");
+    let expected = [cpu(), is(300, Cause::Throttled, ""), is(200, Cause::Preempted, "by hog/30"), cpu()];
+    assert_eq!(scene(300.0), expected);
+    // Somebody else's quota.
+    assert_eq!(scene(0.0), [cpu(), is(500, Cause::Preempted, "by hog/30"), cpu()]);
+}
+
 #[test]
 fn a_major_fault_is_one_before_during_and_after_its_sleep() {
     let mut scene = alone();

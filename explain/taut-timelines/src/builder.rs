@@ -329,6 +329,9 @@ impl Replay {
     /// A timer that a recorded thread armed belongs to that thread, and to the one that it wakes.
     fn timer_fires(&mut self, event: &Event) {
         let (time, address) = (event.time_ns, event.arg0 as u64 & ADDRESS);
+        if event.arg2 == 1 {
+            self.result.quota_renewals.push(time);
+        }
         let Some((tid, timer)) = self.armed.remove(&address) else {
             *slot(&mut self.firing, event.cpu) = None;
             return;

@@ -29,6 +29,8 @@ pub struct Timelines {
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
+    /// When some control group got its CPU quota again.
+    pub(crate) quota_renewals: Vec<u64>,
     /// Stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
     /// latest so far.
     held_back: Vec<(u64, u64)>,
@@ -91,6 +93,12 @@ impl Timelines {
         let occupants = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
         let at = occupants.partition_point(|(since, _)| *since < at_ns);
         occupants.get(at) == Some(&(at_ns, 0))
+    }
+
+    /// When some control group's CPU quota was renewed in that stretch, the first time.
+    pub fn quota_renewed(&self, from_ns: u64, to_ns: u64) -> Option<u64> {
+        let at = self.quota_renewals.partition_point(|renewed_ns| *renewed_ns <= from_ns);
+        self.quota_renewals.get(at).copied().filter(|renewed_ns| *renewed_ns <= to_ns)
     }
 
     /// Whether a quota held some thread back in that stretch: it could run on, and was left for the idle task.

@@ -45,9 +45,10 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
         }
         let wakes = analysis.waking.iter().map(|thread| thread.wakes).sum();
         return Some(format!(
-            "No loop was found in {} that waited {}: none of them waits for the same thing at steady intervals.",
+            "No loop was found in {} that waited {}: none of them {} at steady intervals.",
             quantity(analysis.waking.len() as u64, "thread"),
             quantity(wakes, "time"),
+            if analysis.info.tier == Tier::Full { "waits for the same thing" } else { "waits" },
         ));
     };
     let mut sentences =

@@ -69,7 +69,7 @@ pub(crate) fn metrics(lab: &Lab, recording: &Path) -> Result<BTreeMap<String, f6
         match analyzer.finish(read.info, read.ending, Vec::new(), bytes.len() as u64) {
             Ok(analysis) => break analysis,
             Err(taut_analysis::Error::UnknownPoint { chain, .. }) => chains.retain(|one| one.name != chain),
-            Err(taut_analysis::Error::Empty) => return Ok(BTreeMap::new()),
+            Err(taut_analysis::Error::Empty { .. }) => return Ok(BTreeMap::new()),
             Err(error) => return Err(format!("{}: {error}", recording.display())),
         }
     };

@@ -655,6 +655,7 @@ impl Recording {
         if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
             self.scan(now_ns);
+            self.sampler.sample_quotas(now_ns).iter().for_each(|record| self.write(record));
         }
         if now_ns >= self.next_second_ns {
             self.next_second_ns = now_ns + SECOND_NS;
@@ -1007,6 +1008,7 @@ impl Recording {
         self.drain_profile(now_ns);
         self.look_up_threads();
         self.sampler.sample(now_ns).iter().for_each(|record| self.write(record));
+        self.sampler.sample_quotas(now_ns).iter().for_each(|record| self.write(record));
     }
 
     fn write(&mut self, record: &Record) {

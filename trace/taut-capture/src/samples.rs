@@ -1,13 +1,18 @@
 //! Figures that the kernel keeps anyway, read once a second: steal, pressure, throttling,
 //! frequency, temperature.
 
-use std::{fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::{Path, PathBuf},
+};
 
 use taut_recording::{Record, Sample};
 
 /// What there is to sample on this machine for this process.
 pub struct Sampler {
-    cpu_stat: Vec<PathBuf>,
+    pid: i32,
+    quotas: Quotas,
     frequencies: Vec<(String, PathBuf)>,
     temperatures: Vec<(String, PathBuf)>,
     /// Clock ticks a second, the unit of /proc/stat.
@@ -29,14 +34,26 @@ impl Sampler {
         // SAFETY: sysconf has no preconditions.
         let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
         Sampler {
-            cpu_stat: cgroup_cpu_stat(pid),
+            pid,
+            quotas: Quotas::default(),
             frequencies: numbered("/sys/devices/system/cpu", "cpu", "cpufreq/scaling_cur_freq"),
             temperatures: numbered("/sys/class/thermal", "thermal_zone", "temp"),
             ticks_per_s,
         }
     }
 
-    /// All figures now.
+    /// What CPU quotas did, if they did something: to be read more often than the rest, since it says which waits were theirs.
+    pub fn sample_quotas(&mut self, time_ns: u64) -> Vec<Record> {
+        let is_first = self.quotas.sums.is_empty();
+        self.quotas.read(self.pid);
+        if !is_first && self.quotas.sums.values().all(|sum| *sum == 0.0) {
+            return Vec::new();
+        }
+        let sample = |(key, value): (&String, &f64)| Sample { time_ns, name: format!("cgroup.{key}"), value: *value };
+        self.quotas.sums.iter().map(sample).map(Record::Sample).collect()
+    }
+
+    /// All other figures now.
     pub fn sample(&self, time_ns: u64) -> Vec<Record> {
         let mut records = Vec::new();
         let mut push = |name: String, value: f64| records.push(Record::Sample(Sample { time_ns, name, value }));
@@ -56,11 +73,6 @@ impl Sampler {
                 }
             }
         }
-        for line in self.cpu_stat.iter().flat_map(crate::proc::text).flat_map(|t| lines(&t)) {
-            if let Some((key, value)) = line.split_once(' ').filter(|(key, _)| key.contains("throttled")) {
-                push(format!("cgroup.{key}"), value.trim().parse().unwrap_or(0.0));
-            }
-        }
         for (cpu, path) in &self.frequencies {
             if let Ok(khz) = crate::proc::line(path).parse() {
                 push(format!("{cpu}.frequency_khz"), khz);
@@ -75,8 +87,41 @@ impl Sampler {
     }
 }
 
-fn lines(text: &str) -> Vec<String> {
-    text.lines().map(str::to_owned).collect()
+/// What the CPU quotas of a process's control groups did, added up over the groups that it is moved to.
+#[derive(Default)]
+struct Quotas {
+    /// Of its groups, by v1 and v2.
+    files: Vec<PathBuf>,
+    /// By file and line: as read last.
+    last: HashMap<(PathBuf, String), f64>,
+    /// By line: as when first read, and what came since.
+    sums: BTreeMap<String, f64>,
+}
+
+impl Quotas {
+    fn read(&mut self, pid: i32) {
+        let files = cgroup_cpu_stat(pid);
+        // A process that ended has no group; what it had may have counted on.
+        if !files.is_empty() {
+            self.files = files;
+        }
+        for file in self.files.clone() {
+            self.take(&file, &crate::proc::text(&file).unwrap_or_default());
+        }
+    }
+
+    fn take(&mut self, file: &Path, text: &str) {
+        for (key, value) in
+            text.lines().filter_map(|line| line.split_once(' ')).filter(|(key, _)| key.contains("throttled"))
+        {
+            let Ok(value) = value.trim().parse::<f64>() else { continue };
+            let before = self.last.insert((file.to_owned(), key.to_owned()), value);
+            // What a group counted before the process came to it is not the process's.
+            let is_first = !self.sums.contains_key(key);
+            *self.sums.entry(key.to_owned()).or_default() +=
+                if is_first { value } else { value - before.unwrap_or(value) };
+        }
+    }
 }
 
 fn value_after(line: &str, key: &str) -> Option<f64> {
@@ -98,4 +143,22 @@ fn cgroup_cpu_stat(pid: i32) -> Vec<PathBuf> {
         controllers.split(',').any(|c| c == "cpu").then(|| vec![format!("/sys/fs/cgroup/cpu/{group}/cpu.stat")])
     });
     candidates.flatten().map(PathBuf::from).filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_moved_has_what_its_groups_counted_meanwhile() {
+        let mut quotas = Quotas::default();
+        let (first, second) = (Path::new("first"), Path::new("second"));
+        let nr = |quotas: &Quotas| quotas.sums["nr_throttled"];
+        quotas.take(first, "nr_periods 9\nnr_throttled 3\nthrottled_usec 70");
+        quotas.take(first, "nr_periods 9\nnr_throttled 5\nthrottled_usec 90");
+        assert_eq!((nr(&quotas), quotas.sums["throttled_usec"]), (5.0, 90.0));
+        quotas.take(second, "nr_throttled 1000");
+        quotas.take(second, "nr_throttled 1002");
+        assert_eq!(nr(&quotas), 7.0);
+    }
 }

@@ -192,7 +192,8 @@ pub enum KernelEvent {
     /// (1: relative). Recordings of before 2026-12 have no address.
     TimerStart = 17,
     /// A high-resolution timer fires in an interrupt; what it wakes follows on this CPU: arg0 = the timer's address, arg1 = the
-    /// moment at which the interrupt read the timer's own clock.
+    /// moment at which the interrupt read the timer's own clock, arg2 = 1 if it is the one that gives a control group its CPU
+    /// quota again.
     TimerExpire = 18,
 }
 

@@ -170,9 +170,8 @@ impl Ftrace {
             };
             let readable = format.is_some_and(|format| self.decoder.add(point, &format));
             if readable {
-                if let Some(filter) = point.filter {
-                    let _ = self.tracefs.write(&format!("{}/{place}/filter", instance.folder), filter);
-                }
+                let file = format!("{}/{place}/filter", instance.folder);
+                point.filters.iter().any(|filter| self.tracefs.write(&file, filter).is_ok());
                 self.tracefs.write(&format!("{}/{place}/enable", instance.folder), "1")?;
             } else if needed {
                 return Err(io::Error::other(format!("tracefs {place}/format has other fields than taut knows")));

@@ -123,9 +123,7 @@ impl Perf {
             for Asked { point, attribute } in &all_tasks {
                 let event = cpu.add(attribute, -1, ring_kib);
                 let event = event.map_err(|error| said("perf_event_open of all tasks", error))?;
-                if let Some(filter) = point.filter {
-                    let _ = perf_ring::filter(event, filter);
-                }
+                point.filters.iter().any(|filter| perf_ring::filter(event, filter).is_ok());
             }
             source.cpus.push(cpu);
         }

@@ -20,6 +20,8 @@ enum Argument {
     Pair(&'static str, &'static str),
     /// `first << 8 | second`: an address of the kernel, of which all else is known, and a number of one byte.
     Address(&'static str, &'static str),
+    /// Whether a field is the address of this function of the kernel: 1 or 0. 0 too where addresses may not be read.
+    Is(&'static str, &'static str),
     /// Number of a named system call.
     CallNumber,
     /// Parameter of a named system call, by place.
@@ -40,8 +42,8 @@ pub struct Tracepoint {
     pub name: String,
     event: KernelEvent,
     arguments: [Argument; 3],
-    /// The kernel's filter of its records; a kernel that does not know it records all of them.
-    pub filter: Option<&'static str>,
+    /// Filters of its records; the first that the kernel knows is used, and without one all of them are recorded.
+    pub filters: &'static [&'static str],
 }
 
 impl Tracepoint {
@@ -76,6 +78,9 @@ const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
 /// Timers of threads; the others, of which the tick is the most frequent, wake nobody who is waited for.
 const TIMERS_OF_THREADS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
     function.function == posix_timer_fn || function.function == dl_task_timer";
+/// The same, and those at which a control group gets its CPU quota again, where the kernel has quotas.
+const TIMERS_AND_QUOTAS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
+    function.function == posix_timer_fn || function.function == dl_task_timer || function.function == sched_cfs_period_timer";
 
 const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("cpu_idle", CpuIdle, [Signed("state"), None, None]),
@@ -114,7 +119,7 @@ fn vectors(names: &[String]) -> Vec<Tracepoint> {
             _ => return Option::None,
         };
         let arguments = [Field("vector"), Constant(2), None];
-        Some(Tracepoint { group: "irq_vectors".into(), name: name.clone(), event, arguments, filter: Option::None })
+        Some(Tracepoint { group: "irq_vectors".into(), name: name.clone(), event, arguments, filters: &[] })
     };
     names.iter().filter_map(point).collect()
 }
@@ -129,7 +134,7 @@ pub fn of_tree_by_name(depth: Depth) -> Vec<Tracepoint> {
         name: format!("sys_{kind}_{name}"),
         event,
         arguments,
-        filter: Option::None,
+        filters: &[],
     };
     let calls = system_calls().flat_map(|(name, _)| {
         [
@@ -151,7 +156,7 @@ pub fn of_tree_raw(depth: Depth) -> Vec<Tracepoint> {
         name: name.into(),
         event,
         arguments,
-        filter: Option::None,
+        filters: &[],
     };
     vec![
         raw("sys_enter", SyscallEnter, [Field("id"), Element("args", 0), Second]),
@@ -169,21 +174,30 @@ pub fn raw_filter() -> String {
 fn page_fault() -> Tracepoint {
     let arguments = [Field("address"), Field("ip"), Field("error_code")];
     let (group, name) = ("exceptions".into(), "page_fault_user".into());
-    Tracepoint { group, name, event: PageFault, arguments, filter: Option::None }
+    Tracepoint { group, name, event: PageFault, arguments, filters: &[] }
 }
 
 /// How long a sleep was asked for stands behind a pointer in the call's arguments; the timer tells it.
 fn timer() -> Tracepoint {
     let arguments = [Field("softexpires"), Field("expires"), Address("hrtimer", "mode")];
     let (group, name) = ("timer".into(), "hrtimer_start".into());
-    Tracepoint { group, name, event: TimerStart, arguments, filter: Option::None }
+    Tracepoint { group, name, event: TimerStart, arguments, filters: &[] }
 }
 
 /// It happens in an interrupt of any thread, so that it is recorded of all. By the timer's address it is known whose it was.
 fn timer_expires() -> Tracepoint {
-    let arguments = [Field("hrtimer"), Field("now"), None];
+    let arguments = [Field("hrtimer"), Field("now"), Is("function", "sched_cfs_period_timer")];
     let (group, name) = ("timer".into(), "hrtimer_expire_entry".into());
-    Tracepoint { group, name, event: TimerExpire, arguments, filter: Some(TIMERS_OF_THREADS) }
+    Tracepoint { group, name, event: TimerExpire, arguments, filters: &[TIMERS_AND_QUOTAS, TIMERS_OF_THREADS] }
+}
+
+/// Where a function of the kernel lies; `None` where that may not be known, or it has none of this name.
+fn function_address(name: &str) -> Option<i64> {
+    let symbols = crate::proc::text("/proc/kallsyms").ok()?;
+    let at = symbols.find(&format!(" {name}\n"))?;
+    let line = symbols[..at].rsplit('\n').next()?;
+    let address = u64::from_str_radix(line.split(' ').next()?, 16).ok()?;
+    (address != 0).then_some(address as i64)
 }
 
 fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Tracepoint> {
@@ -192,7 +206,7 @@ fn table(group: &str, lines: &[(&str, KernelEvent, [Argument; 3])]) -> Vec<Trace
         name: name.into(),
         event,
         arguments,
-        filter: Option::None,
+        filters: &[],
     };
     lines.iter().map(point).collect()
 }
@@ -218,6 +232,7 @@ enum BoundArgument {
     Field(format::Field),
     Pair(format::Field, format::Field),
     Address(format::Field, format::Field),
+    Equals(format::Field, i64),
     /// The call's number, its second parameter and its third.
     Second(format::Field, format::Field, format::Field),
 }
@@ -273,6 +288,10 @@ impl Argument {
             Signed(name) => BoundArgument::Field(format::Field { signed: true, ..field(name)? }),
             Pair(first, second) => BoundArgument::Pair(field(first)?, field(second)?),
             Address(first, second) => BoundArgument::Address(field(first)?, field(second)?),
+            Is(name, function) => match function_address(function) {
+                Some(address) => BoundArgument::Equals(field(name)?, address),
+                Option::None => BoundArgument::Constant(0),
+            },
             CallNumber => BoundArgument::Field(format.system_call_number()?.clone()),
             CallParameter(index) => match format.system_call_argument(index) {
                 Some(field) => BoundArgument::Field(field.clone()),
@@ -300,6 +319,7 @@ impl BoundArgument {
             BoundArgument::Field(field) => field.read(record),
             BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
             BoundArgument::Address(first, second) => Some(first.read(record)? << 8 | second.read(record)? & 0xff),
+            BoundArgument::Equals(field, value) => Some(i64::from(field.read(record)? == *value)),
             BoundArgument::Second(number, second, third) => {
                 let value = second.read(record)?;
                 let is_futex = number.read(record)? == libc::SYS_futex;

@@ -114,7 +114,7 @@ pub fn without(name: &str, error: anyhow::Error) -> Result<Trial> {
 
 /// Whether a run has no stamps, or not the chain.
 pub fn is_without(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty))
+    matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. }))
         || matches!(error.downcast_ref(), Some(taut_gate::Error::NoChain { .. } | taut_gate::Error::Empty { .. }))
 }
 

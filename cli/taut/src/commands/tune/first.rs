@@ -82,7 +82,9 @@ impl First {
                 None => {}
             }
             let analysis = match trials.analyse() {
-                Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty)) => bail!(NoChain),
+                Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
+                    bail!(NoChain)
+                }
                 read => read?.0,
             };
             let analysed = began.elapsed() - took;
