@@ -256,6 +256,28 @@ fn every_handle_is_explained_once() {
     }
 }
 
+/// A mutually exclusive group keeps a callback waiting, and no tracepoint says which group it is of.
+#[test]
+fn entities_of_rclcpp_are_in_the_groups_that_they_were_added_to() {
+    use RosObjectKind::*;
+    for node in nodes() {
+        let recorded = run(node, &["groups"], &[]).fine();
+        let left = recorded.read();
+        let groups = left.objects.iter().filter(|object| matches!(object.kind, GroupOfSubscription | GroupOfTimer));
+        let said: Vec<_> = groups.map(|object| (object.kind, object.handle, object.owner)).collect();
+        let expected = [
+            (GroupOfSubscription, 0x4000, 0x100),
+            (GroupOfSubscription, 0x4001, 0x200),
+            (GroupOfSubscription, 0xe100, 0x200),
+            (GroupOfSubscription, 0xe200, 0x100),
+            (GroupOfTimer, 0x5001, 0x200),
+        ];
+        assert_eq!(said, expected, "{node:?}");
+        let alone = run(node, &["groups"], &[("LD_PRELOAD", ""), ("TAUT_SESSION", "")]).fine().counted();
+        assert_eq!(recorded.counted(), alone, "the real functions are called");
+    }
+}
+
 /// Nothing that LTTng would record is kept from it, and nothing is invented for it.
 #[test]
 fn every_call_reaches_the_real_tracepoint() {
@@ -489,7 +511,7 @@ fn the_library_needs_nothing_that_an_old_c_library_lacks() {
         .filter(|symbol| symbol.is_definition())
         .map(|symbol| symbol.name().unwrap().to_owned());
     let is_ours = |name: &String| {
-        ["ros_trace_", "rcl_", "rmw_take_with_info", "_ZN10tracetools6detail"]
+        ["ros_trace_", "rcl_", "rmw_take_with_info", "_ZN10tracetools6detail", "_ZN6rclcpp13CallbackGroup"]
             .iter()
             .any(|start| name.starts_with(start))
     };
