@@ -41,6 +41,7 @@ static const std::map<std::string, Case> CASES = {
     {"fifo", {"single", false, {{"camera"}, {"detector"}, {"planner"}, {"hog"}}}},
     {"flood", {"single", false, {{"camera"}, {"detector"}, {"planner"}, {"flood"}}}},
     {"slow", {"single", false, APART}},
+    {"slow_intra", {"multi", true, {TOGETHER}}},
     {"service", {"single", false, {{"server"}, {"caller"}}}},
 };
 
@@ -66,7 +67,7 @@ static void stay_on_cpu_0() {
   sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
-// Runs above the detector, on its CPU, for 8 ms each 100 ms.
+// Runs above the detector, on its CPU, for 8 ms each 103 ms: at any phase of the camera.
 static int hog(const std::string &truth, double seconds) {
   stay_on_cpu_0();
   sched_param above{};
@@ -74,7 +75,7 @@ static int hog(const std::string &truth, double seconds) {
   if (sched_setscheduler(0, SCHED_FIFO, &above) != 0) return perror("SCHED_FIFO"), 1;
   proof::Log log;
   for (const int64_t end = proof::now_ns() + int64_t((seconds + 1) * 1e9); proof::now_ns() < end;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(92));
+    std::this_thread::sleep_for(std::chrono::milliseconds(95));
     const int64_t begin = proof::now_ns();
     while (proof::now_ns() < begin + 8'000'000) {
     }

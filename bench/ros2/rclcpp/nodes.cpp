@@ -58,7 +58,7 @@ void Proof::log(const std::string &name, std::vector<int64_t> row) {
   logs[name].add(std::move(row));
 }
 
-rclcpp::QoS Proof::profile() const { return rclcpp::QoS(kind == "slow" ? 1 : 10); }
+rclcpp::QoS Proof::profile() const { return rclcpp::QoS(kind.rfind("slow", 0) == 0 ? 1 : 10); }
 
 rclcpp::SubscriptionOptions Proof::group_options() {
   rclcpp::SubscriptionOptions options;
@@ -86,7 +86,7 @@ Detector::Detector(const rclcpp::NodeOptions &options) : Proof("detector", optio
     const int64_t at = now_ns(), wall = now_ns(CLOCK_REALTIME);
     const int64_t number = std::stoll(image->data);
     log("received", {number, at, delay_of(info, wall)});
-    if (kind == "slow") std::this_thread::sleep_for(15ms);
+    if (kind.rfind("slow", 0) == 0) std::this_thread::sleep_for(15ms);
     const int64_t before = now_ns();
     detections->publish(std::move(image));
     log("detected", {number, before});
