@@ -151,10 +151,18 @@ TRACEPOINT(message_link_partial_sync, (P * subs, size_t inputs, P *pubs, size_t 
 TRACEPOINT(message_link_periodic_async, (P * subs, size_t inputs, P *pubs, size_t outputs), (subs, inputs, pubs, outputs),
            add_links(subs, inputs, pubs, outputs, 2))
 
+static inline void add_intra_publish(P publisher, P message) {
+  taut_thread_t *here = &taut_thread_;
+  const bool is_counted = counted.publisher == publisher && counted.head == here->head && counted.head != 0;
+  if (!taut_is_off_() && is_counted && here->limit != here->head)
+    put_event(here, counted.ticks, INTRA_PUBLISH, N(publisher), N(message), 0, 0, 1);
+  else add_event(INTRA_PUBLISH, publisher, N(message), 0, 0);
+}
+
 TRACEPOINT(callback_start, (P callback, bool is_intra), (callback, is_intra), add_event(CALLBACK_START, callback, is_intra, 0, 0))
 TRACEPOINT(callback_end, (P callback), (callback), add_event(CALLBACK_END, callback, 0, 0, 0))
 TRACEPOINT(rclcpp_publish, (P publisher, P message), (publisher, message), add_event(RCLCPP_PUBLISH, publisher, N(message), 0, 0))
-TRACEPOINT(rclcpp_intra_publish, (P publisher, P message), (publisher, message), add_event(INTRA_PUBLISH, publisher, N(message), 0, 0))
+TRACEPOINT(rclcpp_intra_publish, (P publisher, P message), (publisher, message), add_intra_publish(publisher, message))
 TRACEPOINT(rmw_take, (P rmw, P message, int64_t stamp, bool taken), (rmw, message, stamp, taken),
            add_event(TAKE, rmw, N(message), (uint64_t)stamp, taken))
 TRACEPOINT(rcl_take, (P message), (message), add_event(RCL_TAKE, NULL, N(message), 0, 0))

@@ -104,6 +104,8 @@ fn of(release: Release) -> impl Iterator<Item = &'static Node> {
 struct Left {
     /// By (pid, tid).
     events: BTreeMap<(i32, i32), Vec<Event>>,
+    /// When; of the same threads.
+    ticks: BTreeMap<(i32, i32), Vec<u64>>,
     objects: Vec<RosObject>,
     lost: u64,
     refused: Vec<String>,
@@ -178,6 +180,7 @@ impl Left {
                 (event, batch.handle[at], [batch.arg0[at], batch.arg1[at], batch.arg2[at]])
             });
             self.events.entry((batch.pid, batch.tid)).or_default().extend(rows);
+            self.ticks.entry((batch.pid, batch.tid)).or_default().extend(&batch.ticks);
         }
     }
 }
@@ -253,6 +256,25 @@ fn every_handle_is_explained_once() {
         ];
         assert_eq!(said, expected, "{node:?}");
         assert!(left.objects.iter().all(|object| object.time_ns > 0));
+    }
+}
+
+/// rclcpp counts subscriptions first, and its tracepoint comes late.
+#[test]
+fn a_publication_within_a_process_begins_when_its_subscriptions_are_counted() {
+    for node in nodes().iter().filter(|node| node.release != Release::Humble) {
+        let left = run(node, &["counted"], &[]).fine().read();
+        let ticks_of = |wanted: RosEvent, handle: u64| -> Vec<u64> {
+            let all = left.events.iter().flat_map(|(thread, events)| events.iter().zip(&left.ticks[thread]));
+            let mut found: Vec<u64> = all.filter(|(e, _)| (e.0, e.1) == (wanted, handle)).map(|(_, t)| *t).collect();
+            found.sort_unstable();
+            found
+        };
+        let published = ticks_of(RosEvent::IntraPublish, 0x3000);
+        let others = ticks_of(RosEvent::CallbackEnd, 0xf000);
+        assert_eq!((published.len(), others.len()), (2, 2), "{node:?}");
+        assert!(published[0] < others[0], "as of the count: {published:?} {others:?}");
+        assert!(published[1] > others[1], "what came after an event of the thread is as late: {published:?} {others:?}");
     }
 }
 

@@ -68,6 +68,7 @@ int32_t rcl_wait(void *, int64_t);
 int32_t rcl_timer_call_with_info(void *, int64_t *);
 int32_t rcl_timer_call(void *);
 int32_t rcl_timer_fini(void *);
+int32_t rcl_publisher_get_subscription_count(const void *, uint64_t *);
 int32_t rcl_publisher_fini(void *, void *);
 int32_t rmw_take_with_info(const void *, void *, bool *, int64_t *, void *);
 extern int stub_calls, stub_does;
@@ -144,6 +145,27 @@ static void intra(void) {
 }
 #endif
 
+#ifndef HUMBLE
+static void *other_thread(void *callback) {
+  ros_trace_callback_end(callback);
+  return NULL;
+}
+/* Another thread's event between the count of subscriptions and the tracepoint; then an event of this thread, too. */
+static void counted(void) {
+  int with_event;
+  for (with_event = 0; with_event < 2; with_event++) {
+    pthread_t thread;
+    uint64_t count;
+    ros_trace_callback_start(H(CALLBACK), false);
+    rcl_publisher_get_subscription_count(H(PUBLISHER), &count);
+    if (with_event) ros_trace_callback_end(H(CALLBACK));
+    pthread_create(&thread, NULL, other_thread, H(0xf000));
+    pthread_join(thread, NULL);
+    ros_trace_rclcpp_intra_publish(H(PUBLISHER), H(MESSAGE));
+  }
+}
+#endif
+
 #ifdef KILTED
 static void service(void) {
   ros_trace_rmw_client_init(H(0xa100), gid);
@@ -196,6 +218,7 @@ int node_main(int argc, char **argv) {
   if (!strcmp(scenario, "contexts")) make("/image_raw");
 #ifndef HUMBLE
   if (!strcmp(scenario, "intra")) intra();
+  if (!strcmp(scenario, "counted")) counted();
 #endif
 #ifdef KILTED
   if (!strcmp(scenario, "service")) service();
