@@ -274,7 +274,10 @@ fn a_publication_within_a_process_begins_when_its_subscriptions_are_counted() {
         let others = ticks_of(RosEvent::CallbackEnd, 0xf000);
         assert_eq!((published.len(), others.len()), (2, 2), "{node:?}");
         assert!(published[0] < others[0], "as of the count: {published:?} {others:?}");
-        assert!(published[1] > others[1], "what came after an event of the thread is as late: {published:?} {others:?}");
+        assert!(
+            published[1] > others[1],
+            "what came after an event of the thread is as late: {published:?} {others:?}"
+        );
     }
 }
 

@@ -322,7 +322,8 @@ mod tests {
         assert_eq!(words, ["100 ms", "2.5 ms", "1 s", "33.333 ms", "10 ns"]);
         assert_eq!(short_symbol("void Node::cb(std::shared_ptr<X>)"), "Node::cb");
         // As rclcpp of Kilted gives them.
-        let bound = "std::_Bind<void (proof::Detector::*(proof::Detector*, std::_Placeholder<1>))(std::shared_ptr<X const>)>";
+        let bound =
+            "std::_Bind<void (proof::Detector::*(proof::Detector*, std::_Placeholder<1>))(std::shared_ptr<X const>)>";
         assert_eq!(short_symbol(bound), "proof::Detector bind");
         assert_eq!(short_symbol("std::_Bind<void (*(int))(int)>"), "bind");
         let lambda = "proof::Camera::Camera(rclcpp::NodeOptions const&)::{lambda(std::unique_ptr<X, std::default_delete<X> >)#2}";
