@@ -69,7 +69,8 @@ static inline void count_subscriptions(const void *publisher) {
   counted.head = taut_thread_.head;
   counted.ticks = taut_usual_ticks_();
 }
-CALL(rcl_publisher_get_subscription_count, RCL, (const void *publisher, size_t *count), (publisher, count), count_subscriptions(publisher), (void)0)
+CALL(rcl_publisher_get_subscription_count, RCL, (const void *publisher, size_t *count), (publisher, count),
+     count_subscriptions(publisher), (void)0)
 
 /* Before the real function: afterwards the address may be another thread's already. */
 CALL(rcl_node_fini, RCL, (void *node), (node), add_event(GONE, node, 0, 0, 0), (void)0)
