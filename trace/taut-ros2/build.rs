@@ -28,9 +28,18 @@ const FLAGS: [&str; 18] = [
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo says where to build"));
-    for file in
-        ["preload.c", "events.h", "objects.h", "real.h", "calls.h", "python.h", "callbacks.py", "taut.h", "exports.map"]
-    {
+    for file in [
+        "preload.c",
+        "events.h",
+        "objects.h",
+        "real.h",
+        "calls.h",
+        "groups.h",
+        "python.h",
+        "callbacks.py",
+        "taut.h",
+        "exports.map",
+    ] {
         println!("cargo::rerun-if-changed=src/{file}");
     }
     let script = fs::read("src/callbacks.py").expect("src/callbacks.py");

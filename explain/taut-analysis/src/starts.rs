@@ -49,7 +49,8 @@ pub(crate) fn of(
         let asked = || timeline.and_then(|timeline| intended(timeline, since_ns, pass.time_ns));
         starts.extend(due.or_else(asked).map(|intended_ns| (id, pass, intended_ns)));
     }
-    if starts.is_empty() || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
+    // A single start has no period.
+    if starts.len() < 2 || (starts.len() as f64) < LEAST_SHARE * f64::from(all) {
         return None;
     }
     let mut periods: Vec<u64> = starts.windows(2).map(|pair| pair[1].2.saturating_sub(pair[0].2)).collect();

@@ -77,6 +77,43 @@ impl Robot {
         self
     }
 
+    /// A process with the node /planner, which takes what /detector (process 2) publishes in its callback from this image on.
+    fn planner(mut self, first: u64) -> Robot {
+        const DETECTOR: i32 = 2;
+        self.object(DETECTOR, RosObjectKind::Publisher, 4, 1, 2, "/detections");
+        self.object(3, RosObjectKind::Node, 1, 0, 0, "planner");
+        self.object(3, RosObjectKind::Subscription, 2, 1, 2, "/detections");
+        self.object(3, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+        for n in 1..=100 {
+            let (at, stamp) = (n * 10 * MS + 3 * MS, n * 10 * MS + 3);
+            self.events(
+                DETECTOR,
+                &[
+                    (at, RosEvent::Take, 52, [0, n * 10 * MS, 1]),
+                    (at, RosEvent::CallbackStart, 3, [0; 3]),
+                    (at + 10, RosEvent::RclPublish, 4, [0; 3]),
+                    (at + 10, RosEvent::RmwPublish, 0, [0, stamp, 0]),
+                    (at + MS, RosEvent::CallbackEnd, 3, [0; 3]),
+                ],
+            );
+            let rows = [
+                (at + 2 * MS, RosEvent::Take, 52, [0, stamp, 1]),
+                (at + 2 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+                (at + 3 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+            ];
+            self.events(3, if n < first { &[] } else { &rows });
+        }
+        self
+    }
+
+    /// How many messages passed each point of this name.
+    fn passed(&self, point: &str) -> usize {
+        let mut intake = Intake::default();
+        self.records.iter().for_each(|record| intake.record(record));
+        let linked = intake.finish(&Info::default(), None, false).linked;
+        linked.passes.iter().filter(|pass| pass.point.is_pass() && linked.points.name(pass.point) == point).count()
+    }
+
     /// How many messages ended how, and the notes.
     fn ends(&self) -> (BTreeMap<String, usize>, Vec<String>) {
         let mut intake = Intake::default();
@@ -186,4 +223,15 @@ fn stamps_of_other_threads_are_in_no_chain_of_ros() {
     let at: Vec<u64> = (1..=100).map(|n| n * 10 * MS + MS / 2).collect();
     let (ways, _) = Robot::new().detector(2, 1..=100).stamps(77, 1, "driver.read", &at).ways();
     assert!(ways.iter().flatten().all(|name| !name.contains("driver.read")));
+}
+
+/// A planner that is found late: what the detector took before is in the chain, and ended with the detector.
+#[test]
+fn what_came_to_a_callback_before_the_next_one_was_there_ended_there() {
+    let robot = Robot::new().detector(2, 0..0).planner(9);
+    let (ends, notes) = robot.ends();
+    assert_eq!(ends, BTreeMap::from([("applied".into(), 100)]));
+    let points = ["/detector callback /image", "/detector publish /detections", "/planner callback /detections"];
+    assert_eq!(points.map(|point| robot.passed(point)), [100, 100, 92]);
+    assert!(notes.iter().any(|note| note.starts_with("8 messages were published before")), "{notes:?}");
 }

@@ -536,9 +536,9 @@ pub enum RosObjectKind {
     IpbOfSubscription = 15,
     /// A ring buffer; number = how many messages it holds.
     RingBuffer = 16,
-    /// rcl's timer; owner = callback group (CARET, rclpy), of which one callback runs at a time.
+    /// rcl's timer; owner = callback group (CARET, rclpy, rclcpp), of which one callback runs at a time.
     GroupOfTimer = 17,
-    /// rcl's subscription, service or client; owner = callback group (CARET, rclpy).
+    /// rcl's subscription, service or client; owner = callback group (CARET, rclpy, rclcpp).
     GroupOfSubscription = 18,
     /// The middleware's publisher; number = its gid, folded as in [`RosEvent`].
     RmwPublisher = 19,

@@ -49,6 +49,7 @@ static int ros2_register_atfork(void (*)(void), void (*)(void), void (*)(void), 
 #define N(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 #include "calls.h"
+#include "groups.h"
 #include "python.h"
 
 /* --- tracepoints ---------------------------------------------------------------------------------------- */
@@ -113,21 +114,21 @@ TRACEPOINT(rmw_subscription_init, (P rmw, const uint8_t *gid), (rmw, gid),
 TRACEPOINT(rcl_subscription_init, (P subscription, P node, P rmw, const char *topic, size_t depth),
            (subscription, node, rmw, topic, depth), add_object(SUBSCRIPTION, subscription, node, rmw, depth, topic, NULL))
 TRACEPOINT(rclcpp_subscription_init, (P subscription, P object), (subscription, object),
-           add_object(SUBSCRIPTION_OBJECT, object, subscription, NULL, 0, NULL, NULL))
+           (make_subscription(subscription, object), add_object(SUBSCRIPTION_OBJECT, object, subscription, NULL, 0, NULL, NULL)))
 TRACEPOINT(rclcpp_subscription_callback_added, (P object, P callback), (object, callback),
            add_object(SUBSCRIPTION_CALLBACK, callback, object, NULL, 0, NULL, NULL))
 TRACEPOINT(rcl_service_init, (P service, P node, P rmw, const char *name), (service, node, rmw, name),
            add_object(SERVICE, service, node, rmw, 0, name, NULL))
 TRACEPOINT(rclcpp_service_callback_added, (P service, P callback), (service, callback),
-           add_object(SERVICE_CALLBACK, callback, service, NULL, 0, NULL, NULL))
+           (made.service = service, add_object(SERVICE_CALLBACK, callback, service, NULL, 0, NULL, NULL)))
 TRACEPOINT(rcl_client_init, (P client, P node, P rmw, const char *name), (client, node, rmw, name),
-           add_object(CLIENT, client, node, rmw, 0, name, NULL))
+           (made.client = client, add_object(CLIENT, client, node, rmw, 0, name, NULL)))
 TRACEPOINT(rmw_client_init, (P rmw, const uint8_t *gid), (rmw, gid), add_object(RMW_CLIENT, rmw, NULL, NULL, folded(gid), NULL, NULL))
 TRACEPOINT(rcl_timer_init, (P timer, int64_t period), (timer, period), add_timer(timer, period))
 TRACEPOINT(rclcpp_timer_callback_added, (P timer, P callback), (timer, callback),
            (keep_timer(timer), add_object(TIMER_CALLBACK, callback, timer, NULL, 0, NULL, NULL)))
 TRACEPOINT(rclcpp_timer_link_node, (P timer, P node), (timer, node),
-           (keep_timer(timer), add_object(TIMER_NODE, timer, node, NULL, 0, NULL, NULL)))
+           (keep_timer(timer), add_object(TIMER_NODE, timer, node, NULL, 0, NULL, NULL), group_timer(timer)))
 TRACEPOINT(rclcpp_callback_register, (P callback, const char *symbol), (callback, symbol),
            add_object(CALLBACK_SYMBOL, callback, NULL, NULL, 0, symbol, NULL))
 TRACEPOINT(rclcpp_buffer_to_ipb, (P buffer, P ipb), (buffer, ipb), add_object(BUFFER_OF_IPB, buffer, ipb, NULL, 0, NULL, NULL))
@@ -150,10 +151,18 @@ TRACEPOINT(message_link_partial_sync, (P * subs, size_t inputs, P *pubs, size_t 
 TRACEPOINT(message_link_periodic_async, (P * subs, size_t inputs, P *pubs, size_t outputs), (subs, inputs, pubs, outputs),
            add_links(subs, inputs, pubs, outputs, 2))
 
+static inline void add_intra_publish(P publisher, P message) {
+  taut_thread_t *here = &taut_thread_;
+  const bool is_counted = counted.publisher == publisher && counted.head == here->head && counted.head != 0;
+  if (!taut_is_off_() && is_counted && here->limit != here->head)
+    put_event(here, counted.ticks, INTRA_PUBLISH, N(publisher), N(message), 0, 0, 1);
+  else add_event(INTRA_PUBLISH, publisher, N(message), 0, 0);
+}
+
 TRACEPOINT(callback_start, (P callback, bool is_intra), (callback, is_intra), add_event(CALLBACK_START, callback, is_intra, 0, 0))
 TRACEPOINT(callback_end, (P callback), (callback), add_event(CALLBACK_END, callback, 0, 0, 0))
 TRACEPOINT(rclcpp_publish, (P publisher, P message), (publisher, message), add_event(RCLCPP_PUBLISH, publisher, N(message), 0, 0))
-TRACEPOINT(rclcpp_intra_publish, (P publisher, P message), (publisher, message), add_event(INTRA_PUBLISH, publisher, N(message), 0, 0))
+TRACEPOINT(rclcpp_intra_publish, (P publisher, P message), (publisher, message), add_intra_publish(publisher, message))
 TRACEPOINT(rmw_take, (P rmw, P message, int64_t stamp, bool taken), (rmw, message, stamp, taken),
            add_event(TAKE, rmw, N(message), (uint64_t)stamp, taken))
 TRACEPOINT(rcl_take, (P message), (message), add_event(RCL_TAKE, NULL, N(message), 0, 0))

@@ -104,6 +104,8 @@ fn of(release: Release) -> impl Iterator<Item = &'static Node> {
 struct Left {
     /// By (pid, tid).
     events: BTreeMap<(i32, i32), Vec<Event>>,
+    /// When; of the same threads.
+    ticks: BTreeMap<(i32, i32), Vec<u64>>,
     objects: Vec<RosObject>,
     lost: u64,
     refused: Vec<String>,
@@ -178,6 +180,7 @@ impl Left {
                 (event, batch.handle[at], [batch.arg0[at], batch.arg1[at], batch.arg2[at]])
             });
             self.events.entry((batch.pid, batch.tid)).or_default().extend(rows);
+            self.ticks.entry((batch.pid, batch.tid)).or_default().extend(&batch.ticks);
         }
     }
 }
@@ -253,6 +256,50 @@ fn every_handle_is_explained_once() {
         ];
         assert_eq!(said, expected, "{node:?}");
         assert!(left.objects.iter().all(|object| object.time_ns > 0));
+    }
+}
+
+/// rclcpp counts subscriptions first, and its tracepoint comes late.
+#[test]
+fn a_publication_within_a_process_begins_when_its_subscriptions_are_counted() {
+    for node in nodes().iter().filter(|node| node.release != Release::Humble) {
+        let left = run(node, &["counted"], &[]).fine().read();
+        let ticks_of = |wanted: RosEvent, handle: u64| -> Vec<u64> {
+            let all = left.events.iter().flat_map(|(thread, events)| events.iter().zip(&left.ticks[thread]));
+            let mut found: Vec<u64> = all.filter(|(e, _)| (e.0, e.1) == (wanted, handle)).map(|(_, t)| *t).collect();
+            found.sort_unstable();
+            found
+        };
+        let published = ticks_of(RosEvent::IntraPublish, 0x3000);
+        let others = ticks_of(RosEvent::CallbackEnd, 0xf000);
+        assert_eq!((published.len(), others.len()), (2, 2), "{node:?}");
+        assert!(published[0] < others[0], "as of the count: {published:?} {others:?}");
+        assert!(
+            published[1] > others[1],
+            "what came after an event of the thread is as late: {published:?} {others:?}"
+        );
+    }
+}
+
+/// A mutually exclusive group keeps a callback waiting, and no tracepoint says which group it is of.
+#[test]
+fn entities_of_rclcpp_are_in_the_groups_that_they_were_added_to() {
+    use RosObjectKind::*;
+    for node in nodes() {
+        let recorded = run(node, &["groups"], &[]).fine();
+        let left = recorded.read();
+        let groups = left.objects.iter().filter(|object| matches!(object.kind, GroupOfSubscription | GroupOfTimer));
+        let said: Vec<_> = groups.map(|object| (object.kind, object.handle, object.owner)).collect();
+        let expected = [
+            (GroupOfSubscription, 0x4000, 0x100),
+            (GroupOfSubscription, 0x4001, 0x200),
+            (GroupOfSubscription, 0xe100, 0x200),
+            (GroupOfSubscription, 0xe200, 0x100),
+            (GroupOfTimer, 0x5001, 0x200),
+        ];
+        assert_eq!(said, expected, "{node:?}");
+        let alone = run(node, &["groups"], &[("LD_PRELOAD", ""), ("TAUT_SESSION", "")]).fine().counted();
+        assert_eq!(recorded.counted(), alone, "the real functions are called");
     }
 }
 
@@ -489,7 +536,7 @@ fn the_library_needs_nothing_that_an_old_c_library_lacks() {
         .filter(|symbol| symbol.is_definition())
         .map(|symbol| symbol.name().unwrap().to_owned());
     let is_ours = |name: &String| {
-        ["ros_trace_", "rcl_", "rmw_take_with_info", "_ZN10tracetools6detail"]
+        ["ros_trace_", "rcl_", "rmw_take_with_info", "_ZN10tracetools6detail", "_ZN6rclcpp13CallbackGroup"]
             .iter()
             .any(|start| name.starts_with(start))
     };

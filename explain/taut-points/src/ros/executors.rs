@@ -76,7 +76,8 @@ impl<'a> Executors<'a> {
             |busy: &Busy| busy.callback.is_some_and(|other| self.system.callbacks[other as usize].group == group);
         let mut all: Vec<Busy> = Vec::new();
         if !self.system.open_groups.contains(&group) {
-            all.extend(others().flat_map(|other| self.within(other, from_ns, to_ns)).filter(is_of_group));
+            let threads = self.system.executors[thread as usize].iter();
+            all.extend(threads.flat_map(|any| self.within(*any, from_ns, to_ns)).filter(is_of_group));
         }
         let of_group = all.len();
         all.extend(own);
@@ -180,6 +181,16 @@ mod tests {
         executors.end(1, 49);
         let found = executors.busy(0, 0, 10, 50);
         assert_eq!(stretches(&found), [(20, 30, 0, Some(2)), (41, 49, 1, Some(1))], "one of its group runs");
+    }
+
+    #[test]
+    fn a_callback_of_the_group_holds_up_on_whichever_thread_it_ran() {
+        let system = system();
+        let mut executors = Executors::new(&system, 3);
+        executors.begin(0, 10, Some(1));
+        executors.end(0, 30);
+        let found = executors.busy(0, 0, 12, 31);
+        assert_eq!(stretches(&found), [(12, 30, 0, Some(1))], "the thread itself ran it, while the other one was free");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     events::{Events, Row},
     executors::Executors,
     figures::Tally,
-    queues::{self, By, Message, Publish, Queue},
+    queues::{self, By, Lost, Message, Publish, Queue},
     seen::{self, Send, request_key},
     stamped::Stamped,
     system::{Of, System, TopicKind},
@@ -387,15 +387,15 @@ impl<'a> Flow<'a> {
         let is_first = self.matched.insert((callback, taker, taken.from.0, taken.from.1));
         // A datum is a message of several chains.
         let mut lost: BTreeMap<u64, bool> = BTreeMap::new();
-        for (message, later) in &taken.lost {
+        for Lost { message, published_ns, thread: publisher, later } in taken.lost {
             if is_first {
-                self.unheard(*message);
+                self.unheard(publisher, message, published_ns);
                 continue;
             }
-            let is_overwritten = depth > 0 && *later >= depth;
-            lost.entry(*later).or_insert(is_overwritten);
-            let reason = if depth > 0 && *later >= depth { self.overwritten(depth) } else { self.not_taken };
-            self.outcome(thread, *message, time_ns, reason);
+            let is_overwritten = depth > 0 && later >= depth;
+            lost.entry(later).or_insert(is_overwritten);
+            let reason = if is_overwritten { self.overwritten(depth) } else { self.not_taken };
+            self.outcome(thread, message, time_ns, reason);
         }
         lost.values().for_each(|is_overwritten| self.tally.lose(callback, 1, *is_overwritten));
         self.taker.insert(callback, taker);
@@ -428,12 +428,17 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Published while its subscription was not there, or did not know of the publisher yet: it is no message of the chain.
-    fn unheard(&mut self, message: Message) {
-        if message.id != 0 {
-            self.unheard.insert(message.id);
-            let hop = &self.chains.all[message.chain as usize].hops[usize::from(message.hop)];
-            *self.counts.unheard.entry(hop.callback).or_default() += 1;
+    /// Published while its subscription was not there, or did not know of the publisher yet: it is no message of the chain, or,
+    /// if a callback took it before, ended there.
+    fn unheard(&mut self, publisher: u32, message: Message, published_ns: u64) {
+        if message.id == 0 {
+            return;
+        }
+        let hops = &self.chains.all[message.chain as usize].hops;
+        *self.counts.unheard.entry(hops[usize::from(message.hop)].callback).or_default() += 1;
+        match message.hop {
+            0 | 1 => _ = self.unheard.insert(message.id),
+            _ => self.outcome(publisher, message, published_ns, self.applied),
         }
     }
 
@@ -914,7 +919,7 @@ impl<'a> Flow<'a> {
                 let taker = hop.callback.and_then(|callback| self.taker.get(&callback));
                 let is_gone = taker.is_some_and(|process| self.last_ns[process] < publish.time_ns);
                 if is_gone {
-                    self.unheard(*message);
+                    self.unheard(publish.thread, *message, publish.time_ns);
                 } else if self.end_ns.saturating_sub(publish.time_ns) > patience_ns {
                     if let (Some(callback), true) = (hop.callback, counted.insert((publish.time_ns, hop.callback))) {
                         self.tally.lose(callback, 1, false);
@@ -949,7 +954,7 @@ impl<'a> Flow<'a> {
             let name = callback.map_or("", |callback| self.system.callbacks[callback as usize].name.as_str());
             self.out.notes.push(format!(
                 "{count} messages were published before the subscription of {name} took its first from their publisher, or after \
-                 its process had ended: they are in no chain"
+                 its process had ended: they did not go on to it"
             ));
         }
         let mut note = |count: u64, what: &str| {

@@ -295,8 +295,18 @@ fn period_words(period_ns: u64) -> String {
     format!("{} {name}", value.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A C++ symbol without its parameters: "Node::Node".
+/// What rclcpp calls a callback, without parameters: "Node::on_image"; "Node::Node lambda #2" of a lambda by the function that
+/// it is in; "Node bind" of `std::bind`, whose type has the class and not the function.
 fn short_symbol(symbol: &str) -> String {
+    if let Some(bound) = symbol.strip_prefix("std::_Bind<") {
+        let class = bound.split_once("::*").map_or("", |(before, _)| before);
+        let class = class.rsplit(['(', ' ']).next().unwrap_or(class);
+        return format!("{class} bind").trim_start().to_owned();
+    }
+    if let Some((function, lambda)) = symbol.split_once("::{lambda(") {
+        let number = lambda.rsplit('#').next().unwrap_or(lambda).trim_end_matches('}');
+        return format!("{} lambda #{number}", short_symbol(function));
+    }
     let short = symbol.split(['(', '<']).next().unwrap_or(symbol).trim();
     short.rsplit(' ').next().unwrap_or(short).to_owned()
 }
@@ -311,5 +321,12 @@ mod tests {
         let words = [100_000_000, 2_500_000, 1_000_000_000, 33_333_333, 10].map(period_words);
         assert_eq!(words, ["100 ms", "2.5 ms", "1 s", "33.333 ms", "10 ns"]);
         assert_eq!(short_symbol("void Node::cb(std::shared_ptr<X>)"), "Node::cb");
+        // As rclcpp of Kilted gives them.
+        let bound =
+            "std::_Bind<void (proof::Detector::*(proof::Detector*, std::_Placeholder<1>))(std::shared_ptr<X const>)>";
+        assert_eq!(short_symbol(bound), "proof::Detector bind");
+        assert_eq!(short_symbol("std::_Bind<void (*(int))(int)>"), "bind");
+        let lambda = "proof::Camera::Camera(rclcpp::NodeOptions const&)::{lambda(std::unique_ptr<X, std::default_delete<X> >)#2}";
+        assert_eq!(short_symbol(lambda), "proof::Camera::Camera lambda #2");
     }
 }

@@ -61,8 +61,19 @@ pub(super) struct Taken {
     /// When the source timestamp was taken, and that itself; 0 where they are not known.
     pub stamped_ns: u64,
     pub stamp: i64,
-    /// Older ones of the same publisher that can come no more, each with how many were published after it until now.
-    pub lost: Vec<(Message, u64)>,
+    /// Older ones of the same publisher that can come no more.
+    pub lost: Vec<Lost>,
+}
+
+/// A message that was published and not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub message: Message,
+    /// When, and on which thread.
+    pub published_ns: u64,
+    pub thread: u32,
+    /// How many were published after it until now.
+    pub later: u64,
 }
 
 /// How a take says what it took.
@@ -133,7 +144,9 @@ impl Queue {
         let is_before = |publish: &Publish| publish.publisher == from.1 || matches!(by, By::Order { .. });
         for (place, publish) in before.filter(|(_, publish)| is_before(publish)) {
             let later = all - 1 - place as u64;
-            lost.extend(drained(&mut publish.messages, is_mine).into_iter().map(|message| (message, later)));
+            let (published_ns, thread) = (publish.time_ns, publish.thread);
+            let messages = drained(&mut publish.messages, is_mine).into_iter();
+            lost.extend(messages.map(|message| Lost { message, published_ns, thread, later }));
         }
         self.forget();
         Some(Taken { messages, published_ns, is_near, from, stamped_ns, stamp, lost })

@@ -34,6 +34,13 @@ void ros_trace_rclcpp_take(P);
 void ros_trace_rcl_timer_init(P, int64_t);
 void ros_trace_rclcpp_timer_callback_added(P, P);
 void ros_trace_rclcpp_timer_link_node(P, P);
+void ros_trace_rcl_service_init(P, P, P, const char *);
+void ros_trace_rclcpp_service_callback_added(P, P);
+void ros_trace_rcl_client_init(P, P, P, const char *);
+void add_subscription(void *, void **) __asm__("_ZN6rclcpp13CallbackGroup16add_subscriptionESt10shared_ptrINS_16SubscriptionBaseEE");
+void add_service(void *, void **) __asm__("_ZN6rclcpp13CallbackGroup11add_serviceESt10shared_ptrINS_11ServiceBaseEE");
+void add_client(void *, void **) __asm__("_ZN6rclcpp13CallbackGroup10add_clientESt10shared_ptrINS_10ClientBaseEE");
+void add_timer(void *, void **) __asm__("_ZN6rclcpp13CallbackGroup9add_timerESt10shared_ptrINS_9TimerBaseEE");
 void ros_trace_callback_start(P, bool);
 void ros_trace_callback_end(P);
 void ros_trace_rclcpp_executor_get_next_ready(void);
@@ -61,6 +68,7 @@ int32_t rcl_wait(void *, int64_t);
 int32_t rcl_timer_call_with_info(void *, int64_t *);
 int32_t rcl_timer_call(void *);
 int32_t rcl_timer_fini(void *);
+int32_t rcl_publisher_get_subscription_count(const void *, uint64_t *);
 int32_t rcl_publisher_fini(void *, void *);
 int32_t rmw_take_with_info(const void *, void *, bool *, int64_t *, void *);
 extern int stub_calls, stub_does;
@@ -137,6 +145,27 @@ static void intra(void) {
 }
 #endif
 
+#ifndef HUMBLE
+static void *other_thread(void *callback) {
+  ros_trace_callback_end(callback);
+  return NULL;
+}
+/* Another thread's event between the count of subscriptions and the tracepoint; then an event of this thread, too. */
+static void counted(void) {
+  int with_event;
+  for (with_event = 0; with_event < 2; with_event++) {
+    pthread_t thread;
+    uint64_t count;
+    ros_trace_callback_start(H(CALLBACK), false);
+    rcl_publisher_get_subscription_count(H(PUBLISHER), &count);
+    if (with_event) ros_trace_callback_end(H(CALLBACK));
+    pthread_create(&thread, NULL, other_thread, H(0xf000));
+    pthread_join(thread, NULL);
+    ros_trace_rclcpp_intra_publish(H(PUBLISHER), H(MESSAGE));
+  }
+}
+#endif
+
 #ifdef KILTED
 static void service(void) {
   ros_trace_rmw_client_init(H(0xa100), gid);
@@ -146,6 +175,29 @@ static void service(void) {
   ros_trace_rmw_take_response(H(0xa100), H(MESSAGE), 41, 2000, true);
 }
 #endif
+
+/* As NodeTopics, NodeServices and NodeTimers of rclcpp: an entity is made and then added to its group. */
+static void groups(void) {
+  void *object[2] = {H(OBJECT), NULL}, *stranger[2] = {H(0x4f00), NULL}, *other[2] = {H(0xe000), NULL};
+  add_subscription(H(0x100), object);
+  ros_trace_rcl_subscription_init(H(SUBSCRIPTION + 1), H(NODE), H(RMW_SUBSCRIPTION), "/scan", 1);
+  ros_trace_rclcpp_subscription_init(H(SUBSCRIPTION + 1), H(OBJECT + 8)); /* that of the intra-process buffer */
+  ros_trace_rclcpp_subscription_init(H(SUBSCRIPTION + 1), H(OBJECT + 16));
+  object[0] = H(OBJECT + 16);
+  add_subscription(H(0x200), stranger); /* made by another thread, or before */
+  add_subscription(H(0x200), object);
+  add_subscription(H(0x300), object); /* once a making */
+  ros_trace_rcl_service_init(H(0xe100), H(NODE), H(0xe101), "/work");
+  ros_trace_rclcpp_service_callback_added(H(0xe100), H(0xe102));
+  add_service(H(0x200), other);
+  ros_trace_rcl_client_init(H(0xe200), H(NODE), H(0xe201), "/work");
+  add_client(H(0x100), other);
+  ros_trace_rcl_timer_init(H(TIMER + 1), 5);
+  ros_trace_rclcpp_timer_callback_added(H(TIMER + 1), H(TIMER_CALLBACK + 1));
+  add_timer(H(0x200), other);
+  ros_trace_rclcpp_timer_link_node(H(TIMER + 1), H(NODE));
+  ros_trace_rclcpp_timer_link_node(H(TIMER), H(NODE)); /* added by nobody */
+}
 
 int node_main(int argc, char **argv) {
   const char *scenario = argc > 1 ? argv[1] : "";
@@ -162,9 +214,11 @@ int node_main(int argc, char **argv) {
     make("/image_raw");
   }
   if (!strcmp(scenario, "chain")) passes((void *)(intptr_t)number);
+  if (!strcmp(scenario, "groups")) groups();
   if (!strcmp(scenario, "contexts")) make("/image_raw");
 #ifndef HUMBLE
   if (!strcmp(scenario, "intra")) intra();
+  if (!strcmp(scenario, "counted")) counted();
 #endif
 #ifdef KILTED
   if (!strcmp(scenario, "service")) service();

@@ -30,6 +30,9 @@ TRACEPOINT(rclcpp_subscription_callback_added)
 TRACEPOINT(rmw_take)
 TRACEPOINT(rcl_take)
 TRACEPOINT(rclcpp_take)
+TRACEPOINT(rcl_service_init)
+TRACEPOINT(rclcpp_service_callback_added)
+TRACEPOINT(rcl_client_init)
 TRACEPOINT(rcl_timer_init)
 TRACEPOINT(rclcpp_timer_callback_added)
 TRACEPOINT(rclcpp_timer_link_node)
@@ -55,6 +58,14 @@ TRACEPOINT(rmw_send_response)
 TRACEPOINT(rmw_take_response)
 #endif
 
+/* Of librclcpp, with the names of its C++ functions. */
+#define ADD_TO_GROUP(symbol) \
+  void symbol(void *group, void **entity) { __atomic_fetch_add(&stub_calls, group != NULL && entity != NULL, __ATOMIC_RELAXED); }
+ADD_TO_GROUP(_ZN6rclcpp13CallbackGroup16add_subscriptionESt10shared_ptrINS_16SubscriptionBaseEE)
+ADD_TO_GROUP(_ZN6rclcpp13CallbackGroup11add_serviceESt10shared_ptrINS_11ServiceBaseEE)
+ADD_TO_GROUP(_ZN6rclcpp13CallbackGroup10add_clientESt10shared_ptrINS_10ClientBaseEE)
+ADD_TO_GROUP(_ZN6rclcpp13CallbackGroup9add_timerESt10shared_ptrINS_9TimerBaseEE)
+
 int32_t rcl_wait(void *set, int64_t timeout) { (void)set; return timeout == 7 ? 2 : 0; }
 int32_t rcl_timer_call_with_info(void *timer, int64_t *info) {
   (void)timer;
@@ -70,6 +81,11 @@ int32_t rcl_timer_call(void *timer) {
 #else
   return rcl_timer_call_with_info(timer, info);
 #endif
+}
+int32_t rcl_publisher_get_subscription_count(const void *publisher, uint64_t *count) {
+  (void)publisher;
+  *count = 1;
+  return 0;
 }
 int32_t rcl_timer_fini(void *timer) { (void)timer; return 0; }
 int32_t rcl_node_fini(void *node) { (void)node; return 0; }
