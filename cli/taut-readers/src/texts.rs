@@ -27,10 +27,12 @@ pub fn settings(bytes: &[u8]) {
 /// What Python answers of a fleet, whose names are those of everybody's robots, in each form.
 pub fn fleet_answer(bytes: &[u8]) {
     let Some(answer) = one_line(Answer::read(bytes)) else { return };
-    let terminal = taut_report::fleet_terminal(&answer, Style::default());
+    let document = taut_report::fleet_document(&answer);
+    let terminal = taut_document::terminal(&document, Style::default());
     // Also what a terminal would obey.
     assert!(terminal.lines().all(|line| line == printable(line.to_owned())), "{terminal:?}");
-    taut_report::fleet_html(&answer);
+    taut_document::html(&document, None);
+    taut_document::markdown(&document);
     taut_report::fleet_json(&answer);
 }
 

@@ -33,7 +33,7 @@ impl Format {
 
     fn about(self) -> &'static str {
         match self {
-            Format::Terminal => "Text and tables that fit 100 columns",
+            Format::Terminal => "Text and tables",
             Format::Markdown => "To paste in a pull request",
             Format::Json => "For scripts; the schema is versioned and documented",
             Format::Html => "One self-contained page",

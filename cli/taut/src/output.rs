@@ -7,9 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use taut_document::{Document, Style};
 use taut_recording::{Shown, is_harmful};
-use taut_report::Style;
 use tempfile::NamedTempFile;
+
+use crate::format::Format;
 
 /// Writes the result to stdout, which "-" is, too, or to `path` by way of a temporary neighbour.
 pub fn write(text: &str, path: Option<&Path>) -> Result<()> {
@@ -140,10 +142,32 @@ fn keep(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it.
+/// A document in one of its forms.
+pub fn rendered(document: &Document, form: Format, path: Option<&Path>) -> String {
+    match form {
+        Format::Html => taut_document::html(document, None),
+        Format::Markdown => taut_document::markdown(document),
+        _ => taut_document::terminal(document, style(path)),
+    }
+}
+
+/// Columns of a terminal that a table makes use of; a narrower one breaks lines, in a wider one nobody finds the end of a row.
+const COLUMNS: std::ops::RangeInclusive<u16> = 60..=160;
+
+/// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it; lines as wide as the terminal, elsewhere 100 columns.
 pub fn style(path: Option<&Path>) -> Style {
-    let allowed = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Style { color: path.is_none() && std::io::stdout().is_terminal() && allowed }
+    let stdout = std::io::stdout();
+    if path.is_some() || !stdout.is_terminal() {
+        return Style::default();
+    }
+    let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    // A terminal that does not know its size says 0.
+    let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+    let width = match columns {
+        0 => Style::default().width,
+        columns => usize::from(columns.clamp(*COLUMNS.start(), *COLUMNS.end())),
+    };
+    Style { color, width }
 }
 
 /// A reader that closed its end has read enough. The command goes on: its exit code is its verdict, and further files are to be written.

@@ -9,7 +9,7 @@ use taut_analysis::{
 
 use crate::{
     Named, Style,
-    console::{bar, hop_name, indent, table, wrap},
+    console::{bar, hop_name, indent, on_cause, table, wrap},
     points,
     short_chains::short_chains,
     words,
@@ -435,14 +435,14 @@ pub(crate) fn lanes(chain: &Chain, path: &MessagePath, style: Style) -> String {
                 *cell = (letter(piece.cause), Some(piece.cause));
             }
         }
-        let text: String = cells.iter().map(|(letter, cause)| style.cause(*letter, *cause)).collect();
+        let text: String = cells.iter().map(|(letter, cause)| on_cause(style, *letter, *cause)).collect();
         out += &format!("  {:>22} │{text}│\n", lane.thread.chars().take(22).collect::<String>());
     }
     let mut seen: Vec<Cause> = path.path.iter().map(|piece| piece.cause).collect();
     seen.sort_unstable();
     seen.dedup();
     let legend: Vec<String> =
-        seen.iter().map(|c| format!("{} {}", style.cause(letter(*c), Some(*c)), c.word())).collect();
+        seen.iter().map(|c| format!("{} {}", on_cause(style, letter(*c), Some(*c)), c.word())).collect();
     let off = "off the path: ─ running  ~ ready to run  · waiting";
     out += &format!("  {:>22}  {}\n  {:>22}  {}\n\n", "", legend.join("  "), "", style.dim(off));
     let mut pieces = table(&["at, µs", "µs", "%", "cause", "thread, detail"]);

@@ -1,7 +1,8 @@
-//! What every text for a terminal is made of: style, tables, bars, lines of a width.
+//! What texts for a terminal without a document are made of: tables, bars, lines of a width.
 
 use comfy_table::{CellAlignment, Table, presets};
 use taut_analysis::Cause;
+use taut_document::Style;
 
 /// Cells of the longest bar.
 const BAR_WIDTH: f64 = 10.0;
@@ -9,40 +10,18 @@ const BAR_WIDTH: f64 = 10.0;
 /// The longest hop or reason name that still leaves room for the figures in 100 columns.
 const NAME_WIDTH: usize = 32;
 
-/// How the terminal wants it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Style {
-    /// ANSI bold and dim; off unless stdout is a terminal.
-    pub color: bool,
-}
-
-impl Style {
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.ansi(1, text)
-    }
-
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.ansi(2, text)
-    }
-
-    /// A letter on its cause's colour: reds for what was taken, blues for waits, none for the thread's own work.
-    pub(crate) fn cause(self, letter: char, cause: Option<Cause>) -> String {
-        use Cause::*;
-        let background = match cause {
-            None | Some(Cpu | Syscall) => return letter.to_string(),
-            Some(Lock | Gil) => 45,
-            Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
-            Some(Wakeup | TimerSlack | PageFault) => 43,
-            Some(Io | Sleep | Disk | Queued | Executor) => 44,
-            Some(Unknown) => 100,
-        };
-        self.ansi(background, &letter.to_string())
-    }
-
-    /// Select Graphic Rendition, ECMA-48 section 8.3.117.
-    pub(crate) fn ansi(self, code: u8, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
+/// A letter on its cause's colour: reds for what was taken, blues for waits, none for the thread's own work.
+pub(crate) fn on_cause(style: Style, letter: char, cause: Option<Cause>) -> String {
+    use Cause::*;
+    let background = match cause {
+        None | Some(Cpu | Syscall) => return letter.to_string(),
+        Some(Lock | Gil) => 45,
+        Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
+        Some(Wakeup | TimerSlack | PageFault) => 43,
+        Some(Io | Sleep | Disk | Queued | Executor) => 44,
+        Some(Unknown) => 100,
+    };
+    style.ansi(background, &letter.to_string())
 }
 
 pub(crate) fn table(header: &[&str]) -> Table {

@@ -131,7 +131,8 @@ fn no_name_breaks_out_of_any_page_that_is_finished_markup() {
     for (name, mut answer) in ["fleet-report", "fleet-worst", "fleet-compare"].into_iter().zip(fleet::sample::answers())
     {
         hostile(&mut answer, false);
-        check(name, &fleet::fleet_html(&serde_json::from_value(answer).unwrap()), 0);
+        let document = fleet::fleet_document(&serde_json::from_value(answer).unwrap());
+        check(name, &taut_document::html(&document, None), 0);
     }
 }
 
@@ -246,8 +247,17 @@ fn no_name_of_a_fleet_leaves_its_line_of_a_terminal() {
         hostile(&mut answer, false);
         let text = answer.to_string().replace("alert(1)", "\\u001b[2J\\nforged");
         let answer = fleet::Answer::read(text.as_bytes()).unwrap();
-        let shown = fleet::fleet_terminal(&answer, crate::Style::default());
+        let shown = taut_document::terminal(&fleet::fleet_document(&answer), crate::Style::default());
         assert!(!shown.contains('\u{1b}') && !shown.lines().any(|line| line.starts_with("forged")), "{shown}");
         assert!(shown.contains("u{1b}"), "{shown}");
     }
+}
+
+#[test]
+fn documents_hold_the_same_characters_for_harmful_as_recordings() {
+    let apart = |c: &char| {
+        let text = c.to_string();
+        crate::escape::escaped(&text, crate::escape::Form::Terminal) != taut_recording::printable(text)
+    };
+    assert_eq!(('\0'..=char::MAX).filter(apart).collect::<Vec<_>>(), []);
 }

@@ -7,7 +7,6 @@ mod causes;
 mod compare;
 mod console;
 mod doctor;
-mod escape;
 pub mod export;
 pub mod flame;
 pub mod fleet;
@@ -45,12 +44,11 @@ pub use compare::{
     TwoShown, comparison_json, comparison_markdown, comparison_schema, comparison_terminal, two_html, two_json,
     two_markdown, two_terminal,
 };
-pub use console::Style;
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
 };
-pub use fleet::{fleet_html, fleet_json, fleet_terminal};
+pub use fleet::{fleet_document, fleet_json};
 pub use gate::{
     GateShown, HistoryShown, LimitsShown, Terms, gate_headline, gate_html, gate_json, gate_junit, gate_markdown,
     gate_terminal, history_html, history_json, history_terminal, limits_json, limits_junit, limits_markdown,
@@ -67,6 +65,8 @@ pub use lab::{
 };
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
+pub use taut_document::Style;
+pub(crate) use taut_document::escape;
 pub use terminal::terminal;
 pub use tune::{tune_headline, tune_html, tune_json, tune_markdown, tune_terminal};
 pub use wakeup::{wakeup_html, wakeup_json, wakeup_terminal};

@@ -17,7 +17,7 @@ for (const name of pages) {
     await page.reload();
     await page.waitForTimeout(200);
     const found = await page.evaluate(() => ({
-      foreign: document.querySelectorAll("main script, main img[src=x], head img, main style, main iframe").length,
+      foreign: document.querySelectorAll("main script:not([type='application/json']), main img[src=x], head img, main style, main iframe").length,
       handlers: [...document.querySelectorAll("*")].filter((e) => [...e.attributes].some((a) => a.name.startsWith("on"))).length,
       text: document.querySelector("main").textContent.includes("alert(1)"),
     }));

@@ -75,7 +75,7 @@ fn line(finding: &Finding, style: Style) -> String {
     let lines = lines.replace(&tags, &style.dim(&tags));
     // The state stands alone in its column, so that colouring it moves nothing.
     match lines.split_once(word) {
-        Some((before, after)) => format!("{before}{}{after}", style.state(word, finding.state)),
+        Some((before, after)) => format!("{before}{}{after}", coloured(style, word, finding.state)),
         None => lines,
     }
 }
@@ -141,16 +141,14 @@ fn next(diagnosis: &Diagnosis) -> String {
     if tail > 0 { text } else { format!("{text} What the machine does in spite of it: taut wakeup.") }
 }
 
-impl Style {
-    /// A state's word in its colour.
-    fn state(self, word: &str, state: State) -> String {
-        match state {
-            State::Bad => self.ansi(31, &self.bold(word)),
-            State::Warn => self.ansi(33, word),
-            State::Good => self.ansi(32, word),
-            State::NotVisible => self.ansi(36, word),
-            State::NotApplicable => self.dim(word),
-        }
+/// A state's word in its colour.
+fn coloured(style: Style, word: &str, state: State) -> String {
+    match state {
+        State::Bad => style.ansi(31, &style.bold(word)),
+        State::Warn => style.ansi(33, word),
+        State::Good => style.ansi(32, word),
+        State::NotVisible => style.ansi(36, word),
+        State::NotApplicable => style.dim(word),
     }
 }
 
@@ -183,7 +181,7 @@ mod tests {
     #[test]
     fn colour_changes_no_column() {
         let plain = doctor_terminal(&sample::laptop(), Style::default());
-        let coloured = doctor_terminal(&sample::laptop(), Style { color: true });
+        let coloured = doctor_terminal(&sample::laptop(), Style { color: true, ..Style::default() });
         assert_ne!(plain, coloured);
         let mut stripped = String::new();
         let mut rest = coloured.as_str();

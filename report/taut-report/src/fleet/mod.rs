@@ -1,19 +1,16 @@
 //! What a fleet answers, for people. The figures are Python's (`python/taut/fleet`); here they are shown, and their schema is held.
 
-mod html;
+mod document;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sentences;
-mod terminal;
-mod trend;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::escape::{Form, escaped};
 
-pub use html::fleet_html;
-pub use terminal::fleet_terminal;
+pub use document::fleet_document;
 
 /// One of three answers; `kind` says which.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]

@@ -1,16 +1,11 @@
-//! What is said of a fleet, the same in the terminal and on the page: headlines and rows of text.
+//! What is said of a fleet in sentences.
 
-use super::{About, Answer, Bounds, Compare, ComparedPlace, Factor, Place, Ranked, Report, Worst};
+use super::{About, Answer, Bounds, Compare, ComparedPlace, Factor, Report, Worst};
 use crate::words;
 
-/// Causes below this share of a place's time are left to JSON.
-const SHARE_MIN: f64 = 0.005;
-/// The same of a comparison: below this time a message on both sides.
-const MEAN_MIN_NS: f64 = 100.0;
-
-/// What a figure stands for, under every table.
+/// What a figure of a table stands for.
 pub(super) const BOUNDS: &str =
-    "in ms; a figure lies between the bounds of its bucket, 1.1 % apart; – where fewer than ten messages lie beyond";
+    "A figure lies between the bounds of its bucket, 1.1 % apart; – where fewer than ten messages lie beyond it.";
 
 /// "fleet · duckdb · since 2026-11-01".
 pub(super) fn about(about: &About) -> String {
@@ -117,39 +112,6 @@ pub(super) fn changes(place: &ComparedPlace) -> Vec<(&'static str, &Factor)> {
     all.into_iter().filter_map(|(name, factor)| Some((name, factor.as_ref()?))).collect()
 }
 
-pub(super) const PLACES: [&str; 7] = ["hop, cause", "n", "time", "p50", "p99", "p99.9", "max"];
-
-/// A chain's places, their causes indented.
-pub(super) fn places(places: &[Place]) -> Vec<[String; 7]> {
-    let mut rows = Vec::new();
-    for place in places {
-        let name = if place.hop.is_empty() { "whole way" } else { &place.hop };
-        rows.push(row(name, place.time_share, &place.figures));
-        for cause in place.causes.iter().filter(|cause| cause.time_share.is_some_and(|share| share >= SHARE_MIN)) {
-            rows.push(row(&format!("  {}", cause.cause), cause.time_share, &cause.figures));
-        }
-    }
-    rows
-}
-
-fn row(name: &str, share: Option<f64>, of: &super::FleetFigures) -> [String; 7] {
-    let [p50, p99, p999, max] = [of.p50, of.p99, of.p999, of.max].map(bounds);
-    [name.to_owned(), words::count(of.n), share.map_or("–".into(), words::percent), p50, p99, p999, max]
-}
-
-pub(super) const REVISIONS: [&str; 7] = ["revision", "robots", "messages", "days", "p50", "p99", "p99.9"];
-
-pub(super) fn revisions(all: &[super::Revision]) -> Vec<[String; 7]> {
-    let row = |of: &super::Revision| {
-        let [p50, p99, p999] = [of.figures.p50, of.figures.p99, of.figures.p999].map(bounds);
-        let days = days(&of.extent.first, &of.extent.last);
-        let extent = [words::count(of.extent.robots), words::count(of.extent.messages)];
-        let [robots, messages] = extent;
-        [short(&of.revision), robots, messages, days, p50, p99, p999]
-    };
-    all.iter().map(row).collect()
-}
-
 /// The best, the median and the worst robot.
 pub(super) fn spread(of: &super::Spread) -> String {
     let few = match of.too_few {
@@ -168,85 +130,29 @@ pub(super) fn spread(of: &super::Spread) -> String {
     }
 }
 
-pub(super) const WEEKS: [&str; 6] = ["week of", "messages", "p50", "p99", "p99.9", "max"];
-
-pub(super) fn weeks(place: &Place) -> Vec<[String; 6]> {
-    let row = |week: &super::Week| {
-        let of = &week.figures;
-        let [p50, p99, p999, max] = [of.p50, of.p99, of.p999, of.max].map(bounds);
-        [week.week.clone(), words::count(of.n), p50, p99, p999, max]
-    };
-    place.weeks.iter().map(row).collect()
-}
-
-/// Heads of [`ranked`], the figure that ranks among them.
-pub(super) fn ranked_head(worst: &Worst) -> [String; 6] {
-    ["robot", "n", &figure(&worst.figure), "× median", "hop that stands out", "cause that stands out"]
-        .map(str::to_owned)
-}
-
-pub(super) fn ranked(worst: &Worst) -> Vec<[String; 6]> {
-    let row = |robot: &Ranked| {
-        let own = robot.figures.of(&worst.figure);
-        let against = own.zip(worst.median).map(|(own, median)| own.up_to_ns as f64 / median.up_to_ns.max(1) as f64);
-        let hop = robot.stands_out_by_hop.as_ref();
-        let hop = hop.map_or("–".into(), |out| format!("{}: {} for {}", out.hop, upper(out.robot), upper(out.fleet)));
-        let cause = robot.stands_out_by_cause.as_ref().map_or("–".into(), |out| {
-            let [own, fleet] = [out.robot_mean_ns, out.fleet_mean_ns].map(words::scaled);
-            format!("{}: mean {own} for {fleet}", out.cause)
-        });
-        let figure = own.map_or("–".into(), bounds_of);
-        let against = against.map_or("–".into(), words::ratio);
-        [robot.robot.clone(), words::count(robot.figures.n), figure, against, hop, cause]
-    };
-    worst.ranked.iter().map(row).collect()
-}
-
-pub(super) const COMPARED: [&str; 5] = ["hop, figure", "A", "B", "by robots", "95 %"];
-
-/// A place's p50, p99 and p99.9, then the mean time of its causes. The last word says how to colour: "worse", "better" or "".
-pub(super) fn compared(place: &ComparedPlace) -> Vec<([String; 5], &'static str)> {
-    let name = if place.hop.is_empty() { "whole way" } else { &place.hop };
-    let figures = |quantile: &'static str| {
-        let of = |side: &Option<super::SideOf>| side.as_ref().and_then(|side| side.figures.of(quantile));
-        let factor = changes(place).into_iter().find(|(name, _)| *name == quantile).map(|(_, factor)| factor);
-        change(format!("{name}, {}", figure(quantile)), bounds(of(&place.a)), bounds(of(&place.b)), factor)
-    };
-    let mut rows: Vec<_> = ["p50", "p99", "p999"].map(figures).into();
-    for cause in &place.causes {
-        let means = [&cause.a, &cause.b].map(|side| side.as_ref().map_or(0.0, |side| side.mean_ns));
-        if means.iter().any(|ns| *ns >= MEAN_MIN_NS) {
-            let [a, b] = means.map(|ns| words::milliseconds(Some(ns.round() as u64)));
-            rows.push(change(format!("  {}, mean", cause.cause), a, b, cause.by_robots.mean.as_ref()));
-        }
-    }
-    rows
-}
-
-fn change(name: String, a: String, b: String, factor: Option<&Factor>) -> ([String; 5], &'static str) {
-    let by = factor.map_or("–".into(), |factor| words::ratio(factor.factor));
-    let tone = match factor {
-        Some(factor) if factor.is_sure() => {
-            if factor.factor > 1.0 {
-                "worse"
-            } else {
-                "better"
-            }
-        }
-        _ => "",
-    };
-    ([name, a, b, by, factor.and_then(interval).unwrap_or_else(|| "–".into())], tone)
-}
-
 fn interval(factor: &Factor) -> Option<String> {
     let (low, high) = factor.low.zip(factor.high)?;
     Some(format!("{} … {}", words::ratio(low), words::ratio(high)))
 }
 
-/// "A v1: 120 robots, 2 000 messages, 2026-01-01 to 2026-02-03".
-pub(super) fn side(name: &str, of: &super::Extent) -> String {
+/// "120 robots, 2 000 messages, 2026-01-01 to 2026-02-03".
+pub(super) fn extent(of: &super::Extent) -> String {
     let (robots, messages) = (words::quantity(of.robots, "robot"), words::quantity(of.messages, "message"));
-    format!("{name}: {robots}, {messages}, {}", days(&of.first, &of.last))
+    format!("{robots}, {messages}, {}", days(&of.first, &of.last))
+}
+
+/// A hop's name; without one it is the whole way.
+pub(super) fn hop(name: &str) -> &str {
+    if name.is_empty() { "whole way" } else { name }
+}
+
+/// What robots are ranked by.
+pub(super) fn ranked_place(worst: &Worst) -> String {
+    match (worst.hop.as_str(), worst.cause.as_str()) {
+        (hop_name, "") => hop(hop_name).to_owned(),
+        ("", cause) => format!("time lost to {cause}"),
+        (hop, cause) => format!("{hop}, time lost to {cause}"),
+    }
 }
 
 /// How robots were compared, by the first change that has an interval.
@@ -275,29 +181,13 @@ pub(super) fn days(first: &str, last: &str) -> String {
     if first == last { first.to_owned() } else { format!("{first} to {last}") }
 }
 
-/// A bucket in milliseconds: "1.02–1.03".
-pub(super) fn bounds(of: Option<Bounds>) -> String {
-    of.map_or("–".into(), bounds_of)
-}
-
-pub(super) fn bounds_of(of: Bounds) -> String {
-    // So many digits that 1.1 % are seen.
-    let digits = match of.up_to_ns {
-        0..100_000 => 4,
-        100_000..100_000_000 => 3,
-        _ => 1,
-    };
-    let [above, up_to] = [of.above_ns, of.up_to_ns].map(|ns| format!("{:.digits$}", ns as f64 / 1e6));
-    format!("{above}–{up_to}")
-}
-
 /// Where one figure must do: the bucket's upper bound.
 pub(super) fn upper(of: Bounds) -> String {
     format!("≤ {}", words::duration(of.up_to_ns))
 }
 
 /// A git hash as git shows it.
-fn short(revision: &str) -> String {
+pub(super) fn short(revision: &str) -> String {
     let is_hash = revision.len() == 40 && revision.chars().all(|c| c.is_ascii_hexdigit());
     if is_hash { revision[..12].to_owned() } else { revision.to_owned() }
 }

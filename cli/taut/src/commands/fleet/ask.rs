@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use taut_recording::Shown;
 use taut_report::{
     fleet::{Answer, Merged},
-    fleet_html, fleet_json, fleet_terminal, words,
+    fleet_document, fleet_json, words,
 };
 
 use crate::{
@@ -123,7 +123,7 @@ struct Asked {
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
     /// Form of the result.
-    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json, Format::Html]))]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
     /// Write to a file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -215,8 +215,7 @@ fn shown(asked: &Asked, question: Question) -> Result<Done> {
     let path = asked.output.as_deref();
     let text = match asked.format {
         Format::Json => format!("{:#}\n", fleet_json(&answer)),
-        Format::Html => fleet_html(&answer),
-        _ => fleet_terminal(&answer, output::style(path)),
+        form => output::rendered(&fleet_document(&answer), form, path),
     };
     output::write(&text, path)?;
     if let Some(path) = path {

@@ -1,7 +1,5 @@
 //! Text of others (names, commands, sentences that repeat them) in each form that taut writes. One function, so that no form forgets one.
 
-use taut_recording::is_harmful;
-
 /// What the text goes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -21,12 +19,12 @@ pub fn escaped(text: &str, form: Form) -> String {
         Form::Markdown => markdown(text),
         Form::Markup => markup(text),
         Form::Csv => csv(text),
-        Form::Terminal => taut_recording::printable(text.to_owned()),
+        Form::Terminal => printable(text),
     }
 }
 
 /// A name as code, or as text where it would end the code or a table's cell.
-pub(crate) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let is_plain = !text.is_empty() && !text.contains(['`', '|', '\\']) && !text.contains(is_harmful);
     if is_plain { format!("`{text}`") } else { markdown(text) }
 }
@@ -58,6 +56,23 @@ fn markdown(text: &str) -> String {
     out
 }
 
+/// On one line: control characters (C0, DEL, C1), line and paragraph separators, and Unicode's overrides and isolates of direction as
+/// `\u{1b}`. `taut_recording::printable` does the same to what is read; here it is for text that came another way.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_harmful(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+fn is_harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
 fn markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -67,6 +82,8 @@ fn markup(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
+            // One that turns the direction of writing turns what comes after it, too.
+            c if is_harmful(c) && !c.is_control() => out.push('\u{fffd}'),
             _ => out.push(drawn(c)),
         }
     }
@@ -80,7 +97,7 @@ fn drawn(c: char) -> char {
 }
 
 /// A line for a library that writes XML and escapes markup itself.
-pub(crate) fn line_of_markup(text: &str) -> String {
+pub fn line_of_markup(text: &str) -> String {
     text.chars().map(|c| if c < ' ' { '\u{fffd}' } else { drawn(c) }).collect()
 }
 
@@ -115,8 +132,8 @@ mod tests {
     #[test]
     fn markup_begins_nothing() {
         assert_eq!(
-            escaped("<a b=\"c\" d='e'>&\u{1b}", Form::Markup),
-            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\u{fffd}"
+            escaped("<a b=\"c\" d='e'>&\u{1b}\u{202e}", Form::Markup),
+            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\u{fffd}\u{fffd}"
         );
     }
 

@@ -1,0 +1,252 @@
+//! The HTML form: one page that is complete as it comes. A script, where there is one, replaces stills by charts to point at.
+
+use serde::Serialize;
+
+use crate::{
+    Block, Chart, Document, Finding, Lanes, Mark, Section, Show, Table, Text,
+    escape::{Form, escaped},
+    svg,
+    table::PrintedCell,
+    text::Part,
+    thinned,
+};
+
+const STYLE: &str = include_str!("page.css");
+/// Of these many parts a page says first which they are.
+const CONTENTS_MIN: usize = 3;
+/// Points that are drawn one by one; of a line, which needs fewer.
+const POINTS_MAX: usize = 20_000;
+const LINE_MAX: usize = 6_000;
+
+/// A self-contained page. `script` finds the data of charts and lanes beside their stills; without one they are left out.
+pub fn html(document: &Document, script: Option<&str>) -> String {
+    let mut page = Page { body: String::new(), headings: 0, has_script: script.is_some() };
+    page.body += &format!("<p class=\"kicker\"><b>taut</b> {}", escape(&document.title));
+    if !document.measured.is_empty() {
+        page.body += &format!(" · {}", text(&document.measured));
+    }
+    page.body += "</p>\n";
+    if !document.headline.is_empty() {
+        page.body += &format!("<p class=\"headline\">{}</p>\n", text(&document.headline));
+    }
+    page.contents(&document.sections);
+    document.sections.iter().for_each(|section| page.section(section));
+    if !document.notes.is_empty() {
+        let notes: String = document.notes.iter().map(|note| format!("<li>{}</li>", text(note))).collect();
+        page.body += &format!("<ul class=\"notes\">{notes}</ul>\n");
+    }
+    if !document.reproduce.is_empty() {
+        page.body += &format!("<h2>Reproduce</h2>\n<pre>{}</pre>\n", escape(&document.reproduce.join("\n")));
+    }
+    let script = script.map_or(String::new(), |script| format!("<script>{script}</script>\n"));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {}</title>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n{script}</body>\n</html>\n",
+        escape(&document.title),
+        page.body,
+    )
+}
+
+struct Page {
+    body: String,
+    /// Headings so far that others may name.
+    headings: usize,
+    has_script: bool,
+}
+
+impl Page {
+    fn contents(&mut self, sections: &[Section]) {
+        let parts: Vec<&Section> = sections.iter().filter(|of| of.level <= 1 && !of.title.is_empty()).collect();
+        if parts.len() >= CONTENTS_MIN {
+            let link =
+                |(at, of): (usize, &&Section)| format!("<li><a href=\"#part-{at}\">{}</a></li>", escape(&of.title));
+            let links: String = parts.iter().enumerate().map(link).collect();
+            self.body += &format!("<nav><ul>{links}</ul></nav>\n");
+        }
+    }
+
+    fn section(&mut self, section: &Section) {
+        let title = escape(&section.title);
+        match (section.level, section.show) {
+            (_, Show::Folded) => self.body += &format!("<details class=\"part\"><summary>{title}</summary>\n"),
+            _ if title.is_empty() => {}
+            (..=1, _) => {
+                self.body += &format!("<h2 id=\"part-{}\">{title}</h2>\n", self.headings);
+                self.headings += 1;
+            }
+            _ => self.body += &format!("<h3>{title}</h3>\n"),
+        }
+        section.blocks.iter().for_each(|block| self.block(block));
+        if section.show == Show::Folded {
+            self.body += "</details>\n";
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Text(of) => self.body += &format!("<p>{}</p>\n", text(of)),
+            Block::Findings(findings) => {
+                let all: String = findings.iter().map(finding).collect();
+                self.body += &format!("<ul class=\"findings\">{all}</ul>\n");
+            }
+            Block::Table(of) => self.body += &table(of),
+            Block::Chart(chart) => self.chart(chart),
+            Block::Lanes(lanes) => self.lanes(lanes),
+            Block::Image { svg, text: of } => {
+                self.body += &format!(
+                    "<figure><p class=\"finding\">{}</p><img alt=\"{}\" src=\"data:image/svg+xml,{}\"></figure>\n",
+                    text(of),
+                    escape(&of.plain()),
+                    percent_encoded(svg)
+                );
+            }
+            Block::Code(code) => self.body += &format!("<pre>{}</pre>\n", escape(code)),
+        }
+    }
+
+    fn chart(&mut self, chart: &Chart) {
+        let mut chart = chart.clone();
+        for curve in &mut chart.curves {
+            match curve.mark {
+                Mark::Points => curve.xy = thinned(&curve.xy, POINTS_MAX),
+                Mark::Line => curve.xy = thinned(&curve.xy, LINE_MAX),
+                Mark::Steps | Mark::Bars | Mark::Range(_) => {}
+            }
+        }
+        let still = svg::chart(&chart);
+        if still.is_empty() {
+            return;
+        }
+        let title = if chart.title.is_empty() { String::new() } else { format!("<h3>{}</h3>", escape(&chart.title)) };
+        let finding = if chart.finding.is_empty() {
+            String::new()
+        } else {
+            format!("<p class=\"finding\">{}</p>", text(&chart.finding))
+        };
+        let named = chart.curves.iter().filter(|curve| !curve.name.is_empty());
+        let key: Vec<String> =
+            named.map(|curve| format!("<b class=\"{}\">{}</b>", svg::class(curve.tone), escape(&curve.name))).collect();
+        let key = if key.len() > 1 { format!("<p class=\"key\">{}</p>", key.join(" · ")) } else { String::new() };
+        let wide = if chart.wide { " class=\"wide\"" } else { "" };
+        let data = self.data("chart", &chart);
+        let figures = chart.table.as_ref().map_or(String::new(), folded);
+        self.body += &format!("<figure{wide}>{title}{finding}{key}{still}{data}{figures}</figure>\n");
+    }
+
+    fn lanes(&mut self, lanes: &Lanes) {
+        let Some(item) = lanes.items.first() else { return };
+        let seen = |at: &usize| lanes.items.iter().any(|item| item.pieces.iter().any(|piece| piece.class == *at));
+        let key = (0..lanes.classes.len()).filter(seen).map(|at| &lanes.classes[at]);
+        let key: Vec<String> = key
+            .map(|of| format!("<span class=\"ground {}\"></span>{}", svg::class(of.tone), escape(&of.name)))
+            .collect();
+        let data = self.data("lanes", lanes);
+        let drawing = svg::lanes(lanes, item);
+        self.body += &format!(
+            "<figure class=\"wide lanes\"><p class=\"finding\">{}</p><p class=\"key\">{}</p>{drawing}{data}{}</figure>\n",
+            text(&item.title),
+            key.join(" "),
+            folded(&item.table)
+        );
+    }
+
+    /// What a script draws the same of.
+    fn data(&self, class: &str, of: &impl Serialize) -> String {
+        if !self.has_script {
+            return String::new();
+        }
+        // "</script>" inside a string must not end the element.
+        let json = serde_json::to_string(of).unwrap_or_default().replace('<', "\\u003c");
+        format!("<script type=\"application/json\" class=\"{class}\">{json}</script>")
+    }
+}
+
+fn finding(finding: &Finding) -> String {
+    let class = svg::class(finding.tone);
+    let label = if finding.label.is_empty() {
+        String::new()
+    } else {
+        format!("<b class=\"{class}\">{}</b> ", escape(&finding.label))
+    };
+    let evidence = finding.evidence.as_ref();
+    let evidence =
+        evidence.map_or(String::new(), |of| format!(" <span class=\"aside\">({})</span>", escape(&of.sentence())));
+    let action = finding.action.as_ref().map_or(String::new(), |of| format!("<br>→ {}", text(of)));
+    format!("<li>{label}{}{evidence}{action}</li>", text(&finding.text))
+}
+
+fn folded(of: &Table) -> String {
+    if of.rows.is_empty() {
+        return String::new();
+    }
+    format!("<details class=\"data\"><summary>Data</summary>{}</details>", table(of))
+}
+
+fn table(of: &Table) -> String {
+    if of.rows.is_empty() {
+        return String::new();
+    }
+    let printed = of.printed();
+    let caption =
+        if of.caption.is_empty() { String::new() } else { format!("<caption>{}</caption>", text(&of.caption)) };
+    let class = |at: usize| if at > 0 && printed.is_text[at] { " class=\"words\"" } else { "" };
+    let head: String = printed
+        .head
+        .iter()
+        .enumerate()
+        .map(|(at, name)| format!("<th scope=\"col\"{}>{}</th>", class(at), escape(name)))
+        .collect();
+    let bars: Vec<Vec<Option<f64>>> =
+        of.columns.iter().enumerate().map(|(at, column)| if column.bar { of.sizes(at) } else { Vec::new() }).collect();
+    let mut rows = String::new();
+    for (at, (row, cells)) in of.rows.iter().zip(&printed.rows).enumerate() {
+        let tone = svg::class(row.tone);
+        let tone = if tone == "plain" { String::new() } else { format!(" class=\"{tone}\"") };
+        rows += &format!("<tr{tone}>");
+        for (column, cell) in cells.iter().enumerate() {
+            let shown = match cell {
+                PrintedCell::Text(of) => text(of),
+                PrintedCell::Figure(of) => escape(of),
+            };
+            let bar = bars[column].get(at).copied().flatten().map_or(String::new(), |share| {
+                format!(
+                    "<span class=\"bar\" aria-hidden=\"true\"><span style=\"width:{:.1}%\"></span></span> ",
+                    share * 100.0
+                )
+            });
+            rows += &match (column, row.indent) {
+                (0, 0) => format!("<th scope=\"row\">{shown}</th>"),
+                (0, indent) => {
+                    format!("<th scope=\"row\" style=\"padding-left:{}px\">{shown}</th>", 18 * u32::from(indent))
+                }
+                _ => format!("<td{}>{bar}{shown}</td>", class(column)),
+            };
+        }
+        rows += "</tr>";
+    }
+    format!("<div class=\"scroll\"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n")
+}
+
+fn text(of: &Text) -> String {
+    let part = |part: &Part| match part {
+        Part::Plain(text) => escape(text),
+        Part::Strong(text) => format!("<b>{}</b>", escape(text)),
+        Part::Code(text) => format!("<code>{}</code>", escape(text)),
+    };
+    of.0.iter().map(part).collect()
+}
+
+fn escape(text: &str) -> String {
+    escaped(text, Form::Markup)
+}
+
+/// For the address of an image (RFC 3986, section 2.3: only these need no encoding).
+fn percent_encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
