@@ -320,7 +320,10 @@ def test_robot_007_is_not_robot_7(tmp_path: Path) -> None:
         (lambda place: taut.fleet.open(place, since="2027-01-01"), "no run between 2027-01-01 and …"),
         (lambda place: taut.fleet.open(place, since="yesterday"), "'yesterday' is no day"),
         (lambda place: taut.fleet.open(place).worst(hop="a → b"), "has no hop 'a → b'; there are 'camera → detect'"),
-        (lambda place: taut.fleet.open(place).worst(cause="disk"), "no message spent time on 'disk'; there are cpu, gil"),
+        (
+            lambda place: taut.fleet.open(place).worst(cause="disk"),
+            "no message spent time on 'disk'; there are cpu, gil",
+        ),
         (lambda place: taut.fleet.open(place).compare("v1", "v9"), "no revision 'v9'; there are v1, v2"),
         (lambda place: taut.fleet.open(place).compare("v1", "v1"), "both 'v1'"),
         (lambda place: taut.fleet.open(place, engine="clickhouse").rows, "needs a package"),

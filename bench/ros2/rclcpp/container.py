@@ -17,7 +17,10 @@ from rclpy.parameter import Parameter
 
 
 def find_container():
-    places = [pathlib.Path(prefix) / "lib/rclcpp_components/component_container" for prefix in os.environ["AMENT_PREFIX_PATH"].split(":")]
+    places = [
+        pathlib.Path(prefix) / "lib/rclcpp_components/component_container"
+        for prefix in os.environ["AMENT_PREFIX_PATH"].split(":")
+    ]
     return next(path for path in places if path.exists())
 
 
@@ -38,7 +41,9 @@ def main():
         request = LoadNode.Request(package_name="taut_proof", plugin_name=f"proof::{name}")
         parameters = {"case": args.case, "truth": str(args.truth), "seconds": args.seconds}
         request.parameters = [Parameter(key, value=value).to_parameter_msg() for key, value in parameters.items()]
-        request.extra_arguments = [Parameter("use_intra_process_comms", value=args.case == "container_intra").to_parameter_msg()]
+        request.extra_arguments = [
+            Parameter("use_intra_process_comms", value=args.case == "container_intra").to_parameter_msg()
+        ]
         future = client.call_async(request)
         rclpy.spin_until_future_complete(node, future, timeout_sec=20)
         if not future.result() or not future.result().success:

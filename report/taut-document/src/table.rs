@@ -116,7 +116,7 @@ impl Table {
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> &mut TableRow {
         self.rows.push(TableRow { cells: cells.into(), ..TableRow::default() });
-        self.rows.last_mut().expect("was just added")
+        self.rows.last_mut().expect("a row was added above")
     }
 
     /// All that its renderers print, as text.
