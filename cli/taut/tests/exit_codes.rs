@@ -54,7 +54,6 @@ fn a_wrong_command_line_is_one_line_that_says_how_it_is_right() {
             &["report", "--formt", "json", "run.mcap"][..],
             &["'--format'", "Usage: taut report", "see taut report --help"][..],
         ),
-        (&["bus", "budgt"], &["'budget'", "see taut bus --help"]),
         (&["compare", "before.mcap"], &["<B>", "Usage: taut compare", "see taut compare --help"]),
         (&["report", "--format", "jsn", "run.mcap"], &["json", "see taut --help"]),
         (&["reprot", "run.mcap"], &["'report'", "see taut --help"]),
