@@ -33,7 +33,7 @@ impl Style {
             Some(Lock | Gil) => 45,
             Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
             Some(Wakeup | TimerSlack | PageFault) => 43,
-            Some(Io | Sleep | Disk | Queued | Executor) => 44,
+            Some(Io | Network | Sleep | Disk | Queued | Executor) => 44,
             Some(Unknown) => 100,
         };
         self.ansi(background, &letter.to_string())
