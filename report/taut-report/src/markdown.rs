@@ -32,7 +32,7 @@ pub fn markdown(named: Named<'_>) -> String {
     if !is_unmodified {
         out += &loops;
     }
-    out += &crate::ros::markdown(analysis);
+    out += &ros(analysis);
     out += &periods(analysis);
     out += &histograms(analysis);
     out += &signals(analysis);
@@ -57,6 +57,12 @@ fn short_chains(chains: &[&Chain]) -> String {
     let row =
         |(chain, hop): (&&Chain, &Hop)| (format!("{} → {}", hop.from, hop.to), points::hop_row(chain, hop).join(" | "));
     table(&points::SHORT_CHAINS, hops.map(row))
+}
+
+/// Topics, callbacks and executors of ROS 2; nothing without its events.
+pub(crate) fn ros(analysis: &Analysis) -> String {
+    let row = |row: Vec<String>| (row[0].clone(), row[1..].join(" | "));
+    analysis.ros.iter().flat_map(crate::ros::tables).map(|of| table(of.header, of.rows.into_iter().map(row))).collect()
 }
 
 fn periods(analysis: &Analysis) -> String {

@@ -7,7 +7,6 @@ use taut_analysis::{Analysis, Durations, RosFigures};
 use crate::{
     Style,
     console::{indent, table},
-    escape::{Form, escaped},
     words,
 };
 
@@ -153,8 +152,8 @@ pub(crate) struct RosTable {
     section: &'static str,
     /// On a page.
     caption: &'static str,
-    header: &'static [&'static str],
-    rows: Vec<Vec<String>>,
+    pub header: &'static [&'static str],
+    pub rows: Vec<Vec<String>>,
 }
 
 /// What each form shows, without tables that have no row.
@@ -222,20 +221,6 @@ pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
     out
 }
 
-/// Of the Markdown form; nothing without ROS 2 events.
-pub(crate) fn markdown(analysis: &Analysis) -> String {
-    let mut out = String::new();
-    for of in analysis.ros.iter().flat_map(tables) {
-        out += &format!("| {} |\n|---{}|\n", of.header.join(" | "), "|--:".repeat(of.header.len() - 1));
-        for row in of.rows {
-            let cells: Vec<String> = row.iter().map(|cell| escaped(cell, Form::Markdown)).collect();
-            out += &format!("| {} |\n", cells.join(" | "));
-        }
-        out += "\n";
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use taut_analysis::{CallbackFigures, ExecutorFigures, SubscriptionFigures, TopicFigures};
@@ -291,7 +276,7 @@ mod tests {
     fn each_form_has_the_tables_of_the_others() {
         let mut analysis = camera_and_detector();
         analysis.ros.as_mut().unwrap().executors[0].thread = "a|b<c>/7".into();
-        let text = markdown(&analysis);
+        let text = crate::markdown::ros(&analysis);
         let tables = tables(analysis.ros.as_ref().unwrap());
         assert_eq!(tables.len(), 4);
         for table in &tables {
@@ -304,6 +289,6 @@ mod tests {
     #[test]
     fn without_events_of_ros_there_is_no_table() {
         let analysis = Analysis { ros: Some(RosFigures::default()), ..Analysis::default() };
-        assert_eq!(terminal(&analysis, Style::default()) + &markdown(&analysis), "");
+        assert_eq!(terminal(&analysis, Style::default()) + &crate::markdown::ros(&analysis), "");
     }
 }
