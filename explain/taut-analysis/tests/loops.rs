@@ -50,6 +50,23 @@ fn sleep_until(scene: &mut Scene, from: u64, asked: u64, woken: u64, runs: u64) 
     scene.exit(0, runs + 2, CTRL, libc::SYS_clock_nanosleep);
 }
 
+/// After 30 periods the thread dies, and another program has its number: of so many periods of 3 ms, each with a start so many µs after
+/// its release and about 50 µs of work.
+fn next_life(scene: &mut Scene, periods: u64, delay: u64) {
+    let free = 31_000;
+    scene.wake(0, free - 20, 0, IRQ, CTRL).switch(0, free - 15, 0, R, CTRL);
+    scene.exit(0, free - 10, CTRL, libc::SYS_clock_nanosleep).switch(0, free, CTRL, 0x10, 0);
+    scene.event(0, free + 10, KernelEvent::SchedWakeupNew, 0, [CTRL.into(), 0, 0]);
+    scene.switch(0, free + 12, 0, R, CTRL);
+    let mut at = free + 20;
+    for k in 1..=periods {
+        let release = free + k * 3 * PERIOD;
+        sleep_until(scene, at, release, release + 5, release + delay);
+        at = release + delay + 60;
+    }
+    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, at + 2, CTRL, S, 0);
+}
+
 /// Of so many periods, with a start 10 µs after each release but for those in `late`, and 100 µs of work.
 fn periodic(scene: &mut Scene, periods: u64, late: &[(u64, u64)]) {
     let mut free = 100;
@@ -327,18 +344,7 @@ fn a_number_that_is_used_again_is_another_thread() {
     let mut scene = new();
     periodic(&mut scene, 30, &[]);
     // It dies, and another program of this number sleeps for other times.
-    let free = 31_000;
-    scene.wake(0, free - 20, 0, IRQ, CTRL).switch(0, free - 15, 0, R, CTRL);
-    scene.exit(0, free - 10, CTRL, libc::SYS_clock_nanosleep).switch(0, free, CTRL, 0x10, 0);
-    scene.event(0, free + 10, KernelEvent::SchedWakeupNew, 0, [CTRL.into(), 0, 0]);
-    scene.switch(0, free + 12, 0, R, CTRL);
-    let mut at = free + 20;
-    for k in 1..=30u64 {
-        let release = free + k * 3_000;
-        sleep_until(&mut scene, at, release, release + 5, release + 8);
-        at = release + 60;
-    }
-    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, at + 2, CTRL, S, 0);
+    next_life(&mut scene, 30, 8);
     let periods: Vec<u64> = analyse(&scene).loops.iter().map(|of| of.period_ns).collect();
     assert_eq!(periods, [1_000 * US, 3_000 * US]);
 }
@@ -384,18 +390,7 @@ fn the_worst_loop_comes_first_and_the_fastest_stands_for_the_program() {
     let mut scene = new();
     periodic(&mut scene, 30, &[]);
     // The thread's next life has three times the period, and starts half of that late.
-    let free = 31_000;
-    scene.wake(0, free - 20, 0, IRQ, CTRL).switch(0, free - 15, 0, R, CTRL);
-    scene.exit(0, free - 10, CTRL, libc::SYS_clock_nanosleep).switch(0, free, CTRL, 0x10, 0);
-    scene.event(0, free + 10, KernelEvent::SchedWakeupNew, 0, [CTRL.into(), 0, 0]);
-    scene.switch(0, free + 12, 0, R, CTRL);
-    let mut at = free + 20;
-    for k in 1..=25u64 {
-        let release = free + k * 3_000;
-        sleep_until(&mut scene, at, release, release + 5, release + 1_500);
-        at = release + 1_560;
-    }
-    scene.enter(0, at, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, at + 2, CTRL, S, 0);
+    next_life(&mut scene, 25, 1_500);
     let analysis = analyse(&scene);
     let loops: Vec<&str> = analysis.loops.iter().map(|of| of.name.as_str()).collect();
     let chains: Vec<&str> = analysis.chains.iter().map(|of| of.name.as_str()).collect();
