@@ -126,7 +126,7 @@ def delivered(result: dict[str, Any]) -> float:
 
 
 def look(taut: str, folder: Path) -> trial.Trial | None:
-    """A little more of the same, recorded: whose time it was. Nothing if this one did not come to move."""
+    """Some more seconds, recorded, for the causes. Nothing if the arm did not come to move."""
     try:
         return trial.run("right", HEAVY, LOOK_S, taut, folder / "heavy-right.mcap")
     except RuntimeError as failure:

@@ -1,4 +1,4 @@
-"""What the trials say, as `docs/proof/teleop.md`: targets first, then figures, then whose time it was."""
+"""What the trials say, as `docs/proof/teleop.md`: targets first, then figures, then causes."""
 
 from __future__ import annotations
 

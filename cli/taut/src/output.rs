@@ -151,7 +151,7 @@ pub fn rendered(document: &Document, form: Format, path: Option<&Path>) -> Strin
     }
 }
 
-/// Columns of a terminal that a table makes use of; a narrower one breaks lines, in a wider one nobody finds the end of a row.
+/// Width of tables on a terminal: a narrower terminal breaks their lines, and in wider rows the eye loses its line.
 const COLUMNS: std::ops::RangeInclusive<u16> = 60..=160;
 
 /// Colour only on a terminal, and not where NO_COLOR (no-color.org) forbids it; lines as wide as the terminal, elsewhere 100 columns.

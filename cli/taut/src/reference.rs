@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "# Commands and options
 Every command with every option, as in `--help`. [README](../../README.md#commands) lists them by purpose. \
 A test writes this page (`cargo test -p taut reference`, with `TAUT_UPDATE=1`).
 
-`--format` is the form of a result: `terminal` is text with tables of at most 100 columns, `markdown` is for a pull request or an issue, \
+`--format` is the form of a result: `terminal` is text with tables, `markdown` is for a pull request or an issue, \
 `json` is for scripts (versioned, [schemas](schemas.md)), `html` is one self-contained page, `csv` has a row for each trial.
 ";
 
