@@ -6,6 +6,7 @@
 
 mod clocks;
 mod hold;
+pub mod hosts;
 mod intake;
 mod linked;
 mod point;
