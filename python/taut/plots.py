@@ -36,6 +36,7 @@ CAUSES = {
     "queued": "#3d8b83",
     "executor": "#357a73",
     "io": "#58a8a0",
+    "network": "#78bfb8",
     "sleep": "#9bcfc9",
     "disk": "#2a6660",
     "unknown": "#d3d5d7",

@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Compare", &["compare", "gate", "fleet"]),
     ("Check and improve the machine", &["doctor", "wakeup", "tune"]),
     ("Experiments", &["lab"]),
-    ("Data", &["import", "export", "recover", "telemetry"]),
+    ("Data", &["import", "export", "merge", "recover", "telemetry"]),
     ("Robot parts", &["bus", "guard"]),
     ("First steps", &["demo", "ros2", "completions", "help"]),
 ];

@@ -13,6 +13,7 @@ mod exit;
 mod format;
 mod groups;
 mod input;
+mod joined;
 #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
 mod names;
 mod output;
@@ -62,6 +63,7 @@ enum Command {
     Lab(commands::lab::Args),
     Import(commands::import::Args),
     Export(commands::export::Args),
+    Merge(commands::merge::Args),
     Recover(commands::recover::Args),
     Telemetry(commands::telemetry::Args),
     Bus(commands::bus::Args),
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => commands::lab::run(&args),
         Command::Import(args) => commands::import::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Merge(args) => commands::merge::run(&args),
         Command::Recover(args) => commands::recover::run(&args),
         Command::Telemetry(args) => commands::telemetry::run(&args),
         Command::Bus(args) => commands::bus::run(&args),

@@ -35,6 +35,8 @@ pub enum Cause {
     Queued,
     /// ROS 2: a callback was ready, and its executor was busy with another one.
     Executor,
+    /// Between two hosts: from the sender's last system call for the message until the receiver had it.
+    Network,
     /// Waited for a disk.
     Disk,
     /// Stopped by a signal or a debugger.
@@ -48,11 +50,11 @@ pub enum Cause {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Cause; 18] = {
+    pub const ALL: [Cause; 19] = {
         use Cause::*;
         [
             Cpu, Syscall, PageFault, Irq, Preempted, Wakeup, Throttled, Lock, Gil, Io, Sleep, TimerSlack, Queued,
-            Executor, Disk, Stopped, Hypervisor, Unknown,
+            Executor, Network, Disk, Stopped, Hypervisor, Unknown,
         ]
     };
 
@@ -73,6 +75,7 @@ impl Cause {
             Cause::TimerSlack => "timer_slack",
             Cause::Queued => "queued",
             Cause::Executor => "executor",
+            Cause::Network => "network",
             Cause::Disk => "disk",
             Cause::Stopped => "stopped",
             Cause::Hypervisor => "hypervisor",

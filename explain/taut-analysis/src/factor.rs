@@ -106,7 +106,9 @@ impl Factor {
     pub fn is_part_of_the_job(&self) -> bool {
         use Cause::*;
         match self {
-            Factor::Cause(cause) => matches!(cause, Cpu | Syscall | Io | Sleep | Queued | PageFault | Disk | Unknown),
+            Factor::Cause(cause) => {
+                matches!(cause, Cpu | Syscall | Io | Network | Sleep | Queued | PageFault | Disk | Unknown)
+            }
             Factor::Lock(_) => false,
             Factor::Hop(..) | Factor::Process(_) | Factor::Thread(_) => true,
         }

@@ -79,6 +79,12 @@ const RULES: &[Rule] = &[
          and a thread of its own (a multi-threaded executor, or an executor for that node)",
     ),
     rule(
+        Cause::Network,
+        "",
+        "the message was between the hosts: look at the link's load, at other traffic in its queues, at retransmissions and at Wi-Fi power \
+         saving; send less at once, or use a link of its own",
+    ),
+    rule(
         Cause::TimerSlack,
         "late",
         "the timer interrupt came late: hold /dev/cpu_dma_latency at 0, and look for a busy host",

@@ -7,6 +7,7 @@
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
+use taut_recording::host_numbers::host_of;
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
     ThreadState, Timeline, Timelines, call_at,
@@ -202,7 +203,35 @@ impl Walker<'_> {
         };
         let pieces = self.lock_marks(pieces);
         let pieces = self.held(id, pieces, from.time_ns, to.time_ns);
+        let pieces = self.across_hosts(pieces, from, to);
         joined(with_interrupted(self.without_lost_stamps(pieces)))
+    }
+
+    /// Between two hosts: the sender's own time until its system call has handed the message over; from then on what the receiver
+    /// waits for on a descriptor is the network's.
+    fn across_hosts(&mut self, mut pieces: Vec<Piece>, from: Moment, to: Moment) -> Vec<Piece> {
+        if from.tid <= 0 || to.tid <= 0 || host_of(from.tid) == host_of(to.tid) {
+            return pieces;
+        }
+        let timeline = self.timelines.threads.get(&from.tid);
+        let calls = timeline.map_or(&[][..], |timeline| {
+            &timeline.calls[timeline.calls.partition_point(|call| call.end_ns <= from.time_ns)..]
+        });
+        let sends =
+            calls.iter().take_while(|call| call.start_ns < to.time_ns).find(|call| call.id.kind() == Call::Send);
+        let sent_ns = sends.map_or(from.time_ns, |call| call.end_ns.min(to.time_ns));
+        pieces.retain(|piece| piece.to_ns > sent_ns);
+        for piece in &mut pieces {
+            piece.from_ns = piece.from_ns.max(sent_ns);
+            if piece.cause == Cause::Io && piece.tid == to.tid {
+                // Whoever woke the receiver is its own host's network stack.
+                let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
+                (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
+            }
+        }
+        let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
+        all.append(&mut pieces);
+        all
     }
 
     /// What a thread takes its turns on: itself, or the CPU that it shares with others of the chain, below all threads' numbers.

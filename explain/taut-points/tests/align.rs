@@ -58,7 +58,11 @@ impl Truth {
         let bend_s = if self.ramp == 0.0 { f64::INFINITY } else { self.clip / self.ramp.abs() };
         // ns: the integral of the clipped rate (1 ppm for 1 s is 1 µs).
         let inside = t.clamp(-bend_s, bend_s);
-        let slope = if self.ramp == 0.0 { 0.0 } else { self.ramp * inside * inside / 2.0 + self.ramp.signum() * self.clip * (t.abs() - inside.abs()) };
+        let slope = if self.ramp == 0.0 {
+            0.0
+        } else {
+            self.ramp * inside * inside / 2.0 + self.ramp.signum() * self.clip * (t.abs() - inside.abs())
+        };
         let stepped = self.step.filter(|(at, _)| x >= *at).map_or(0.0, |(_, by)| by);
         self.offset_ns + self.rate * x + slope * 1e3 + stepped
     }
@@ -69,7 +73,8 @@ const START: f64 = 1e12;
 /// Messages both ways, of their own least delays and queueing.
 fn messages(random: &mut Random, truth: &Truth, count: usize) -> Vec<Crossing> {
     let asymmetric = random.next() < 0.3;
-    let least = [random.between(10e3, 300e3), if asymmetric { random.between(1e6, 5e6) } else { random.between(10e3, 300e3) }];
+    let least =
+        [random.between(10e3, 300e3), if asymmetric { random.between(1e6, 5e6) } else { random.between(10e3, 300e3) }];
     let queueing = random.between(5e3, 200e3);
     let mut all = Vec::new();
     for message in 0..count as u64 {
@@ -168,7 +173,11 @@ fn best_high(crossings: &[(f64, f64, bool)], x: f64, near: f64, change: f64) -> 
     let (mut from, mut to) = (edge(-1.0).max(-500.0 * PPM), edge(1.0).min(500.0 * PPM));
     for _ in 0..24 {
         let (one, other) = (from + (to - from) / 3.0, to - (to - from) / 3.0);
-        if of(one).unwrap_or(f64::NEG_INFINITY) < of(other).unwrap_or(f64::NEG_INFINITY) { from = one } else { to = other }
+        if of(one).unwrap_or(f64::NEG_INFINITY) < of(other).unwrap_or(f64::NEG_INFINITY) {
+            from = one
+        } else {
+            to = other
+        }
     }
     of((from + to) / 2.0).unwrap()
 }
@@ -230,7 +239,8 @@ fn one_direction_gives_no_bound() {
 #[test]
 fn a_step_is_cut_and_a_wrong_match_is_named() {
     let mut random = Random(7);
-    let truth = Truth { offset_ns: 5e9, rate: 20.0 * PPM, ramp: 0.0, clip: 9.5, step: Some((10e9, 3e9)), length_ns: 20e9 };
+    let truth =
+        Truth { offset_ns: 5e9, rate: 20.0 * PPM, ramp: 0.0, clip: 9.5, step: Some((10e9, 3e9)), length_ns: 20e9 };
     let mut crossings = messages(&mut random, &truth, 400);
     let early = crossings.iter().position(|of| of.way == Way::ToB && of.a_ns > START as i64 + 2_000_000_000).unwrap();
     crossings[early].b_ns -= 500_000_000;

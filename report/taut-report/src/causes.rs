@@ -506,6 +506,7 @@ fn letter(cause: Cause) -> char {
         Cause::TimerSlack => 'Z',
         Cause::Queued => 'Q',
         Cause::Executor => 'E',
+        Cause::Network => 'N',
         Cause::Disk => 'D',
         Cause::Stopped => 'S',
         Cause::Hypervisor => 'H',

@@ -18,7 +18,7 @@ pub(crate) fn on_cause(style: Style, letter: char, cause: Option<Cause>) -> Stri
         Some(Lock | Gil) => 45,
         Some(Preempted | Throttled | Stopped | Hypervisor | Irq) => 41,
         Some(Wakeup | TimerSlack | PageFault) => 43,
-        Some(Io | Sleep | Disk | Queued | Executor) => 44,
+        Some(Io | Network | Sleep | Disk | Queued | Executor) => 44,
         Some(Unknown) => 100,
     };
     style.ansi(background, &letter.to_string())

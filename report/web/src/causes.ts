@@ -8,7 +8,7 @@ import * as f from "./format";
 const families: Record<string, string> = {
   cpu: "own", syscall: "own", preempted: "taken", throttled: "taken", stopped: "taken", hypervisor: "taken", irq: "taken",
   lock: "lock", gil: "lock", wakeup: "way", timer_slack: "way", page_fault: "way",
-  io: "wait", sleep: "wait", disk: "wait", queued: "wait", executor: "wait", unknown: "unknown",
+  io: "wait", sleep: "wait", disk: "wait", queued: "wait", executor: "wait", network: "wait", unknown: "unknown",
 };
 export const family = (cause: string): string => families[cause] ?? "unknown";
 const named = (share: { cause: string; detail: string }): string => share.detail ? `${share.cause} ${share.detail}` : share.cause;

@@ -36,6 +36,9 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
             if of_cpuinfo("flags").split(' ').any(|f| f == "hypervisor") { "yes".into() } else { String::new() },
         ),
         ("container", container()),
+        ("boot_id", line("/proc/sys/kernel/random/boot_id")),
+        ("clock_synchronization", clock_synchronization()),
+        ("time_namespace", time_namespace(&line("/proc/self/timens_offsets"))),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))
@@ -91,6 +94,26 @@ fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
     let mut text = String::new();
     child.stdout?.take(1000).read_to_string(&mut text).ok()?;
     status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// What the kernel states of CLOCK_REALTIME, as the NTP or PTP daemon left it. A statement, not a measurement.
+fn clock_synchronization() -> String {
+    // SAFETY: all zero is a valid timex; with `modes` 0 the call only writes to it.
+    let (state, timex) = unsafe {
+        let mut timex: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&mut timex), timex)
+    };
+    if state < 0 || timex.status & libc::STA_UNSYNC != 0 {
+        return "unsynchronized".to_owned();
+    }
+    format!("error at most {} µs, estimated {} µs", timex.maxerror, timex.esterror)
+}
+
+/// By how much this process's CLOCK_MONOTONIC is shifted; empty outside a time namespace. Kernel events are not shifted with it.
+fn time_namespace(offsets: &str) -> String {
+    let of_clock = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
+    let parts: Vec<&str> = of_clock.unwrap_or_default().split_whitespace().collect();
+    if parts.iter().all(|part| *part == "0") { String::new() } else { format!("monotonic {} s", parts.join(" s + ")) }
 }
 
 fn container() -> String {

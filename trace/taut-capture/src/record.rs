@@ -97,6 +97,8 @@ pub struct Options {
     pub preload: Option<Preload>,
     /// For the file.
     pub taut_version: String,
+    /// For the file, in place of the kernel's host name.
+    pub host_name: Option<String>,
     /// Keep the last seconds only: `output` is then in memory, and gives back what is older.
     pub flight: Option<Flight>,
 }
@@ -469,6 +471,7 @@ impl Recording {
             &chosen,
             git_revision.and_then(|asked| asked.join().ok()).unwrap_or_default(),
         );
+        info.host = options.host_name.clone().unwrap_or(info.host);
         info.facts.extend(options.profile.map(|profile| ("profile".to_owned(), profile.to_string())));
         info.facts.sort();
         let output = Output::open(&options.output)?;

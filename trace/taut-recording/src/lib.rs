@@ -12,6 +12,7 @@ mod error;
 mod format_version;
 mod growing;
 mod holes;
+pub mod host_numbers;
 pub mod log;
 pub mod mcap_reader;
 mod mcap_record;

@@ -95,6 +95,7 @@ fn run(ros: &Path, arguments: &[&str]) -> (Vec<Truth>, Recorded) {
         session: None,
         preload: Some(Preload { file_name: taut_ros2::FILE_NAME, bytes: taut_ros2::PRELOAD }),
         taut_version: "test".into(),
+        host_name: None,
         flight: None,
         from_first_stamp: None,
     };

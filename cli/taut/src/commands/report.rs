@@ -11,6 +11,7 @@ use crate::{
     config,
     exit::Done,
     format::{self, Format},
+    joined::{JoinArgs, JoinedRecordings},
     output,
     ros_filter::RosFilter,
 };
@@ -18,7 +19,7 @@ use crate::{
 /// Report latency by hop, causes of late messages, loops and outcomes.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json"
+    after_help = "Examples:\n  taut report run.mcap\n  taut report run.mcap --format html -o report.html\n  taut report before.mcap after.mcap --format json\n  taut report desk.mcap robot.mcap --join"
 )]
 pub struct Args {
     /// Recordings made by `taut record`; truncated and damaged ones are read as far as they go. Several are
@@ -34,6 +35,11 @@ pub struct Args {
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
+    /// The recordings are of two hosts and of one time: analyse them as one, with the clocks aligned by the messages.
+    #[arg(long)]
+    join: bool,
+    #[command(flatten)]
+    hosts: JoinArgs,
     #[command(flatten)]
     ros: RosFilter,
 }
@@ -41,10 +47,15 @@ pub struct Args {
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
     args.format.check_place(args.output.as_deref(), "-o report.html")?;
-    if args.recordings.len() > 1 && !args.ros.is_empty() {
+    if !args.join && (args.hosts.no_align || !args.hosts.hosts.is_empty()) {
+        bail!("--hosts and --no-align are for --join");
+    }
+    if args.recordings.len() > 1 && !args.join && !args.ros.is_empty() {
         bail!("--topic and --node are for one recording");
     }
-    if let [a, b] = args.recordings.as_slice() {
+    if let [a, b] = args.recordings.as_slice()
+        && !args.join
+    {
         let gating = config::load_gate(args.config.as_deref())?;
         return super::compare::recordings([a, b], &gating, None, args.format == Format::Html, &mut |two| {
             written(&of_two(two, args), args)
@@ -54,7 +65,13 @@ pub fn run(args: &Args) -> Result<Done> {
     // Only the page has room for whole paths.
     config.explain.worst = if args.format == Format::Html { config.explain.worst } else { 0 };
     let mut analyses = Vec::new();
-    for path in &args.recordings {
+    if args.join {
+        let mut analysis = JoinedRecordings::read(&args.recordings, &args.hosts)?.analyse(&config)?;
+        args.ros.apply(&mut analysis)?;
+        let names: Vec<String> = args.recordings.iter().map(|path| path.shown()).collect();
+        analyses.push((names.join(" + "), analysis));
+    }
+    for path in args.recordings.iter().filter(|_| !args.join) {
         let mut analysis = analyse(path, &config).with_context(|| path.shown())?;
         args.ros.apply(&mut analysis).with_context(|| path.shown())?;
         analyses.push((path.shown(), analysis));

@@ -159,6 +159,13 @@ pub fn align(crossings: &[Crossing], drift: Drift) -> Alignment {
 }
 
 impl Alignment {
+    /// Without any message: an offset that is taken as it is, without a bound.
+    pub fn constant(at_ns: i64, offset_ns: i64) -> Alignment {
+        let knots = vec![Knot { at_ns, low_ns: None, high_ns: Some(offset_ns) }];
+        let piece = Piece { from_ns: at_ns, to_ns: at_ns, change: 0.0, rates: (0.0, 0.0), knots };
+        Alignment { pieces: vec![piece], ..Alignment::default() }
+    }
+
     /// The offset at this moment of A's clock. Between two pieces the nearer one says it, without a bound.
     pub fn at(&self, a_ns: i64) -> Option<Known> {
         let next = self.pieces.partition_point(|piece| piece.from_ns <= a_ns);
@@ -204,7 +211,8 @@ impl Piece {
         let offset_ns = from.offset_ns + ((to.offset_ns - from.offset_ns) as f64 * share).round() as i64;
         // The offset leaves the straight line between two knots by this much at most.
         let bends = 2.0 * self.change * left.min(right);
-        let bound = from.bound_ns.zip(to.bound_ns).map(|(from, to)| from as f64 * (1.0 - share) + to as f64 * share + bends);
+        let bound =
+            from.bound_ns.zip(to.bound_ns).map(|(from, to)| from as f64 * (1.0 - share) + to as f64 * share + bends);
         Some(Known { offset_ns, bound_ns: bound.map(|bound| bound.ceil() as u64) })
     }
 
@@ -235,9 +243,10 @@ impl Piece {
 impl Knot {
     fn known(&self) -> Option<Known> {
         match (self.low_ns, self.high_ns) {
-            (Some(low), Some(high)) => {
-                Some(Known { offset_ns: low + (high - low) / 2, bound_ns: Some((high - low).unsigned_abs().div_ceil(2)) })
-            }
+            (Some(low), Some(high)) => Some(Known {
+                offset_ns: low + (high - low) / 2,
+                bound_ns: Some((high - low).unsigned_abs().div_ceil(2)),
+            }),
             (one, other) => Some(Known { offset_ns: one.or(other)?, bound_ns: None }),
         }
     }
@@ -273,7 +282,8 @@ fn tightest(limits: &[Limit], rate: f64) -> Vec<Limit> {
         }
         let side = if limit.is_high { &mut high } else { &mut low };
         let level = |limit: &Limit| limit.value - rate * limit.x;
-        let is_tighter = |old: &Limit| if limit.is_high { level(limit) < level(old) } else { level(limit) > level(old) };
+        let is_tighter =
+            |old: &Limit| if limit.is_high { level(limit) < level(old) } else { level(limit) > level(old) };
         if side.as_ref().is_none_or(is_tighter) {
             *side = Some(*limit);
         }
@@ -388,7 +398,8 @@ fn piece(limits: &[Limit], base: (i64, i64), to: Option<f64>, drift: Drift) -> P
         if violation(limits, rate, change) > ROUNDING_NS * 2.0 {
             continue;
         }
-        let (highs, lows) = (swept(limits, true, rate, change, count, &at), swept(limits, false, rate, change, count, &at));
+        let (highs, lows) =
+            (swept(limits, true, rate, change, count, &at), swept(limits, false, rate, change, count, &at));
         for (knot, (high, low)) in knots.iter_mut().zip(highs.into_iter().zip(lows)) {
             (knot.0, knot.1) = (knot.0.min(low), knot.1.max(high));
         }
@@ -411,20 +422,24 @@ fn piece(limits: &[Limit], base: (i64, i64), to: Option<f64>, drift: Drift) -> P
 /// The tightest limit of one side at each knot, moved there from its own moment.
 fn swept(limits: &[Limit], is_high: bool, rate: f64, change: f64, count: usize, at: &dyn Fn(usize) -> f64) -> Vec<f64> {
     let sign = if is_high { 1.0 } else { -1.0 };
-    let of_side: Vec<(f64, f64)> =
-        limits.iter().filter(|limit| limit.is_high == is_high).map(|limit| (limit.x, sign * (limit.value - rate * limit.x))).collect();
+    let of_side: Vec<(f64, f64)> = limits
+        .iter()
+        .filter(|limit| limit.is_high == is_high)
+        .map(|limit| (limit.x, sign * (limit.value - rate * limit.x)))
+        .collect();
     let mut tightest = vec![f64::INFINITY; count];
-    let mut sweep = |knots: &mut dyn Iterator<Item = usize>, limits: &mut dyn Iterator<Item = &(f64, f64)>, ahead: f64| {
-        let mut limits = limits.peekable();
-        let (mut value, mut from) = (f64::INFINITY, 0.0);
-        for knot in knots {
-            let x = at(knot);
-            while let Some((of, limit)) = limits.next_if(|limit| (x - limit.0) * ahead >= 0.0) {
-                (value, from) = ((value + change * (of - from).abs()).min(*limit), *of);
+    let mut sweep =
+        |knots: &mut dyn Iterator<Item = usize>, limits: &mut dyn Iterator<Item = &(f64, f64)>, ahead: f64| {
+            let mut limits = limits.peekable();
+            let (mut value, mut from) = (f64::INFINITY, 0.0);
+            for knot in knots {
+                let x = at(knot);
+                while let Some((of, limit)) = limits.next_if(|limit| (x - limit.0) * ahead >= 0.0) {
+                    (value, from) = ((value + change * (of - from).abs()).min(*limit), *of);
+                }
+                tightest[knot] = tightest[knot].min(value + change * (x - from).abs());
             }
-            tightest[knot] = tightest[knot].min(value + change * (x - from).abs());
-        }
-    };
+        };
     sweep(&mut (0..count), &mut of_side.iter(), 1.0);
     sweep(&mut (0..count).rev(), &mut of_side.iter().rev(), -1.0);
     tightest.iter().enumerate().map(|(knot, value)| sign * value + rate * at(knot)).collect()

@@ -115,7 +115,7 @@ pub fn cause_bar(shares: &[(Cause, f64)], length: usize, view: &View) -> Vec<Spa
 pub fn colour(cause: Cause) -> Color {
     match cause {
         Cause::Cpu => Color::Green,
-        Cause::Syscall | Cause::Io | Cause::Disk => Color::Blue,
+        Cause::Syscall | Cause::Io | Cause::Network | Cause::Disk => Color::Blue,
         Cause::Sleep | Cause::TimerSlack => Color::Cyan,
         Cause::Lock | Cause::Gil | Cause::Queued | Cause::Executor => Color::Magenta,
         Cause::Preempted | Cause::Throttled | Cause::Hypervisor | Cause::Stopped => Color::Red,

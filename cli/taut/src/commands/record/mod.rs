@@ -41,6 +41,9 @@ pub struct Args {
     /// Record every process of the machine; needs the full tier.
     #[arg(long, conflicts_with_all = ["command", "pid", "tier", "profile", "session"])]
     system: bool,
+    /// Name of this host in the recording [default: the kernel's]: what a host is called where recordings are joined.
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
+    host_name: Option<String>,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
@@ -179,6 +182,13 @@ fn done(args: &Args, recorded: &Recorded) -> Done {
     }
 }
 
+/// Begins the names of points in a joined recording.
+fn host_name(text: &str) -> Result<String, String> {
+    let is_fine = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    let is_name = (1..=64).contains(&text.len()) && text.chars().all(is_fine);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "takes up to 64 letters, digits, -, _ and .".to_owned())
+}
+
 fn options(args: &Args) -> Result<Options> {
     let target = match (args.pid, args.command.is_empty()) {
         _ if args.system => Target::System,
@@ -210,6 +220,7 @@ fn options(args: &Args) -> Result<Options> {
         session: args.session.clone(),
         preload: ros2(args).map(|_| ros2::LIBRARY),
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+        host_name: args.host_name.clone(),
         flight: None,
     })
 }

@@ -37,6 +37,7 @@ pub fn measure(args: &Args) -> Result<Result<(Findings, Done), Done>> {
         session: None,
         preload: None,
         taut_version: env!("CARGO_PKG_VERSION").to_owned(),
+        host_name: None,
         flight: None,
     };
     let mut tier_reason = String::new();

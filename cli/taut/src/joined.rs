@@ -1,0 +1,171 @@
+//! Recordings of two hosts → one stream of records, as `taut report --join` and `taut merge` read them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use memmap2::Mmap;
+use taut_analysis::{Analysis, Analyzer, Config};
+use taut_points::hosts::{Joined, Renumber, Survey, join};
+use taut_recording::{Contents, Ending, Info, Record, Shown};
+use taut_report::{hop_sentences, hosts_sentences};
+
+use crate::input;
+
+/// Two recordings whose clocks are aligned; nothing of them is changed.
+pub struct JoinedRecordings {
+    bytes: [Mmap; 2],
+    surveys: [Survey; 2],
+    contents: [Contents; 2],
+    names: [String; 2],
+    /// What is known of the clocks.
+    pub joined: Joined,
+}
+
+/// Options of everything that joins.
+#[derive(clap::Args, Debug)]
+pub struct JoinArgs {
+    /// Names of the two hosts, in the order of the recordings [default: as recorded, see record --host-name].
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    pub hosts: Vec<String>,
+    /// Do not align the clocks: take both hosts' CLOCK_REALTIME for one clock.
+    #[arg(long)]
+    pub no_align: bool,
+}
+
+impl JoinedRecordings {
+    /// Reads both as far as the alignment needs it.
+    pub fn read(paths: &[PathBuf], args: &JoinArgs) -> Result<JoinedRecordings> {
+        let [a, b] = paths else {
+            bail!("joining takes two recordings, one of each host; {} given", paths.len());
+        };
+        if std::fs::canonicalize(a).ok().is_some_and(|a| std::fs::canonicalize(b).ok() == Some(a)) {
+            bail!("{}: is given twice; name the other host's recording", a.shown());
+        }
+        let (of_a, of_b) = (surveyed(a)?, surveyed(b)?);
+        if of_a.0[..] == of_b.0[..] {
+            bail!("{} and {}: have the same content; name the other host's recording", a.shown(), b.shown());
+        }
+        let infos = [&of_a.2.info, &of_b.2.info];
+        let names = names(infos, args)?;
+        let files = || format!("{} and {}", a.shown(), b.shown());
+        let mut joined = join([&of_a.1, &of_b.1], infos).with_context(files)?;
+        if args.no_align {
+            joined.by_realtime();
+        }
+        let [(bytes_a, survey_a, contents_a), (bytes_b, survey_b, contents_b)] = [of_a, of_b];
+        let (bytes, surveys, contents) = ([bytes_a, bytes_b], [survey_a, survey_b], [contents_a, contents_b]);
+        Ok(JoinedRecordings { bytes, surveys, contents, names, joined })
+    }
+
+    /// Every record of both, on the first host's clock.
+    pub fn records(&self, sink: &mut dyn FnMut(Record)) -> Result<()> {
+        let surveys = [&self.surveys[0], &self.surveys[1]];
+        let infos = [&self.contents[0].info, &self.contents[1].info];
+        for host in 0..2 {
+            let renumber = Renumber::new(host, surveys, &self.joined, infos, self.names());
+            taut_recording::read(&self.bytes[usize::from(host)], &mut |record| {
+                renumber.record(record).into_iter().for_each(&mut *sink);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Of both hosts; the first is the reference.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.names[0], &self.names[1]]
+    }
+
+    /// The first recording's, with both hosts' names.
+    pub fn info(&self) -> Info {
+        let mut info = self.contents[0].info.clone();
+        info.host = self.names.join(" + ");
+        let other = &self.contents[1].info;
+        for (key, value) in [("kernel", &other.kernel), ("cpu", &other.cpu)] {
+            info.facts.push((format!("{}.{key}", self.names[1]), value.clone()));
+        }
+        info.facts.extend(other.facts.iter().map(|(key, value)| (format!("{}.{key}", self.names[1]), value.clone())));
+        info.facts.push(("hosts".to_owned(), self.names.join(",")));
+        info.facts.sort();
+        info
+    }
+
+    /// What both said at their ends; `None` where one of them did not end.
+    pub fn ending(&self) -> Option<Ending> {
+        let (mut ending, other) = (self.contents[0].ending.clone()?, self.contents[1].ending.as_ref()?);
+        ending.end_monotonic_ns = ending.end_monotonic_ns.max(self.joined.time_of_monotonic(other.end_monotonic_ns));
+        for (sum, more) in [
+            (&mut ending.stamps, other.stamps),
+            (&mut ending.lost_stamps, other.lost_stamps),
+            (&mut ending.kernel_events, other.kernel_events),
+            (&mut ending.lost_kernel_events, other.lost_kernel_events),
+            (&mut ending.telemetry, other.telemetry),
+            (&mut ending.lost_telemetry, other.lost_telemetry),
+            (&mut ending.samples, other.samples),
+            (&mut ending.lost_samples, other.lost_samples),
+            (&mut ending.ros_events, other.ros_events),
+            (&mut ending.lost_ros_events, other.lost_ros_events),
+            (&mut ending.recorder_cpu_ns, other.recorder_cpu_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        ending.notes.extend(other.notes.iter().map(|note| format!("{}: {note}", self.names[1])));
+        Some(ending)
+    }
+
+    /// What could not be read of either, a sentence each.
+    pub fn damage(&self) -> Vec<String> {
+        let of_host = |(contents, name): (&Contents, &String)| -> Vec<String> {
+            contents.damage.iter().map(|damage| format!("{name}: {damage}")).collect()
+        };
+        self.contents.iter().zip(&self.names).flat_map(of_host).collect()
+    }
+
+    /// What a reader must know of the clocks.
+    pub fn sentences(&self) -> Vec<String> {
+        hosts_sentences(&self.joined, self.names())
+    }
+
+    /// The analysis of both.
+    pub fn analyse(&self, config: &Config) -> Result<Analysis> {
+        let mut analyzer = Analyzer::new(config.clone());
+        self.records(&mut |record| analyzer.record(&record))?;
+        let bytes = self.bytes.iter().map(|bytes| bytes.len() as u64).sum();
+        let mut analysis = analyzer.finish(self.info(), self.ending(), self.damage(), bytes)?;
+        let hops = hop_sentences(&analysis.chains, &self.joined, self.names());
+        analysis.notes.splice(0..0, self.sentences().into_iter().chain(hops));
+        Ok(analysis)
+    }
+}
+
+fn surveyed(path: &Path) -> Result<(Mmap, Survey, Contents)> {
+    let read = || -> Result<(Mmap, Survey, Contents)> {
+        let bytes = input::map(path)?;
+        let mut survey = Survey::default();
+        let contents = taut_recording::read(&bytes, &mut |record| survey.record(&record))?;
+        Ok((bytes, survey, contents))
+    };
+    read().with_context(|| path.shown())
+}
+
+/// The hosts' names, which must differ.
+fn names(infos: [&Info; 2], args: &JoinArgs) -> Result<[String; 2]> {
+    if let [a, b] = args.hosts.as_slice() {
+        if a == b || [a, b].iter().any(|name| name.is_empty() || name.contains([':', '/'])) {
+            bail!("--hosts {a},{b}: takes two different names without : and /");
+        }
+        return Ok([a.clone(), b.clone()]);
+    }
+    let [a, b] = infos.map(|info| info.host.replace([':', '/'], "_"));
+    if a != b && !a.is_empty() && !b.is_empty() {
+        return Ok([a, b]);
+    }
+    let boot = |info: &Info| info.facts.iter().find(|(key, _)| key == "boot_id").map(|(_, value)| value.clone());
+    match (boot(infos[0]), boot(infos[1])) {
+        (Some(one), Some(other)) if one != other => bail!(
+            "both recordings are of host \"{a}\", which rebooted in between (or two hosts have one name): name two hosts with --hosts A,B if so"
+        ),
+        _ => {
+            bail!("both recordings are of a host named \"{a}\": name them with --hosts A,B, or record with --host-name")
+        }
+    }
+}

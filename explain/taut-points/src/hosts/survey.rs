@@ -1,0 +1,93 @@
+//! What one recording says of messages that another host may have seen as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::HashMap;
+use taut_clock::ClockPair;
+use taut_recording::{Info, Kind, Record};
+
+use super::host_clock::HostClock;
+
+/// Stamps and calibrations of a recording.
+#[derive(Default)]
+pub struct Survey {
+    stamps: Vec<Stamp>,
+    calibrations: BTreeMap<u8, Vec<ClockPair>>,
+    names: HashMap<u32, String>,
+    last_name: u32,
+    points: BTreeSet<u32>,
+}
+
+struct Stamp {
+    id: u64,
+    ticks: u64,
+    point: u32,
+    counter: u8,
+}
+
+/// A message at a point of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sighting {
+    pub id: u64,
+    /// The host's raw time.
+    pub at_ns: i64,
+    /// Number of the point's name in the recording.
+    pub point: u32,
+}
+
+impl Survey {
+    /// Takes a record; every record of a recording.
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Clock(counter, pair) => self.calibrations.entry(*counter as u8).or_default().push(*pair),
+            Record::Name(name) => {
+                self.last_name = self.last_name.max(name.id);
+                self.names.insert(name.id, name.name.clone());
+            }
+            Record::Stamps(batch) => {
+                let is_stamp = |at: &usize| batch.kind[*at] == Kind::Stamp as u8;
+                let stamps = (0..batch.ticks.len()).filter(is_stamp);
+                self.stamps.extend(stamps.map(|at| Stamp {
+                    id: batch.message_id[at],
+                    ticks: batch.ticks[at],
+                    point: batch.point[at],
+                    counter: batch.counter,
+                }));
+                self.points.extend((0..batch.ticks.len()).filter(is_stamp).map(|at| batch.point[at]));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn clock(&self) -> HostClock {
+        HostClock::new(&self.calibrations)
+    }
+
+    /// By message, then by time.
+    pub(super) fn sightings(&self, clock: &HostClock) -> Vec<Sighting> {
+        let seen = self.stamps.iter().filter_map(|stamp| {
+            Some(Sighting { id: stamp.id, at_ns: clock.of_ticks(stamp.counter, stamp.ticks)?, point: stamp.point })
+        });
+        let mut seen: Vec<Sighting> = seen.collect();
+        seen.sort_unstable();
+        seen
+    }
+
+    pub(super) fn name(&self, point: u32) -> String {
+        self.names.get(&point).cloned().unwrap_or_else(|| format!("point {point}"))
+    }
+
+    pub(super) fn last_name(&self) -> u32 {
+        self.last_name
+    }
+
+    /// Names of points that messages pass: they begin with the host's name in the joined stream.
+    pub(super) fn is_point(&self, name: u32) -> bool {
+        self.points.contains(&name)
+    }
+
+    /// CLOCK_REALTIME less raw time at the recording's start.
+    pub(super) fn realtime_ahead_ns(info: &Info, clock: &HostClock) -> i64 {
+        (info.start_realtime_ns as i64).wrapping_sub(clock.of_monotonic(info.start_monotonic_ns))
+    }
+}
