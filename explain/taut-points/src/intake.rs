@@ -143,7 +143,7 @@ impl Intake {
         for lock in self.locks {
             self.objects.lock(lock.pid, lock.address, lock.size, points.name(PointId::of_name(lock.name)));
         }
-        let timelines = self.builder.finish(architecture(info));
+        let timelines = self.builder.finish(&architectures(info));
         let futexes = Futexes::of(&timelines, &self.objects);
         let mut linked = Linked { points, ..Linked::default() };
         let scene = Scene {
@@ -217,9 +217,11 @@ impl Intake {
     }
 }
 
-/// The architecture with the numbers of the recording's system calls: x86_64 where the recording does not say.
-pub fn architecture(info: &Info) -> Option<Architecture> {
-    if info.system_calls.is_empty() { Some(Architecture::X86_64) } else { Architecture::from_word(&info.system_calls) }
+/// The architectures with the numbers of the recording's system calls, of each host: x86_64 where the recording does not say.
+pub fn architectures(info: &Info) -> Vec<Option<Architecture>> {
+    let of = |word: &str| if word.is_empty() { Some(Architecture::X86_64) } else { Architecture::from_word(word) };
+    let others = info.hosts().into_iter().skip(1).map(|host| of(info.fact(&format!("{host}.system_calls"))));
+    std::iter::once(of(&info.system_calls)).chain(others).collect()
 }
 
 /// Where it is not said since when events are missing, the thread's last pass before says it: a full ring drops the newest.

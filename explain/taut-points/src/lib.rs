@@ -23,7 +23,7 @@ mod wakes;
 
 pub use clocks::Clocks;
 pub use hold::{Hold, Holds};
-pub use intake::{Counts, Found, Intake, LossCount, architecture};
+pub use intake::{Counts, Found, Intake, LossCount, architectures};
 pub use linked::{Linked, Value};
 pub use point::{NO_THREAD, Pass, PointId, Points};
 pub use ros_figures::{CallbackFigures, Durations, ExecutorFigures, RosFigures, SubscriptionFigures, TopicFigures};

@@ -2,7 +2,11 @@
 
 use taut_points::hosts::align::{Alignment, Crossing, Drift, Way, align};
 
-const CASES: u64 = 1_000;
+/// Random cases; TAUT_CASES says how many more than the few that a test run has time for.
+fn cases() -> u64 {
+    std::env::var("TAUT_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(100)
+}
+
 const PPM: f64 = 1e-6;
 
 /// xorshift64*, so that a case is its seed.
@@ -104,8 +108,8 @@ fn holds(alignment: &Alignment, truth: &Truth, seed: u64, random: &mut Random) -
 #[test]
 fn the_bound_contains_the_truth_in_all_random_cases() {
     let mut bounded = 0;
-    for seed in 1..=CASES {
-        let mut random = Random(seed * 0x9E37_79B9_7F4A_7C15);
+    for seed in 1..=cases() {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let truth = Truth::of(&mut random, seed % 3 == 0);
         let count = random.between(60.0, 600.0) as usize;
         let mut crossings = messages(&mut random, &truth, count);
@@ -120,7 +124,8 @@ fn the_bound_contains_the_truth_in_all_random_cases() {
         }
         bounded += holds(&align(&crossings, Drift::default()), &truth, seed, &mut random);
     }
-    assert!(bounded as u64 > CASES * 40 * 9 / 10, "{bounded} moments have a bound");
+    println!("moments: {bounded}");
+    assert!(bounded as u64 > cases() * 40 * 9 / 10, "{bounded} moments have a bound");
 }
 
 /// The largest offset at `x` that the messages allow at this rate, as shortest path (Bellman-Ford) in the graph of difference
@@ -185,8 +190,8 @@ fn best_high(crossings: &[(f64, f64, bool)], x: f64, near: f64, change: f64) -> 
 #[test]
 fn the_bound_is_hardly_wider_than_the_best_possible() {
     let mut widest: f64 = 0.0;
-    for seed in 1..=CASES {
-        let mut random = Random(seed * 0xD134_2543_DE82_EF95);
+    for seed in 1..=cases() {
+        let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95));
         let truth = Truth::of(&mut random, false);
         let crossings = messages(&mut random, &truth, 40);
         let alignment = align(&crossings, Drift::default());
@@ -207,7 +212,7 @@ fn the_bound_is_hardly_wider_than_the_best_possible() {
         widest = widest.max(bound / best);
         assert!(bound <= best * 1.1, "seed {seed}: {bound} of {best}");
     }
-    println!("widest: {widest:.4} of the best possible");
+    println!("widest: {widest:.3}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
         ),
         ("container", container()),
         ("boot_id", line("/proc/sys/kernel/random/boot_id")),
-        ("clock_synchronization", clock_synchronization()),
+        ("realtime_max_error_us", realtime_max_error_us()),
         ("time_namespace", time_namespace(&line("/proc/self/timens_offsets"))),
     ]
     .into_iter()
@@ -96,17 +96,16 @@ fn first_line_of(mut command: Command, patience: Duration) -> Option<String> {
     status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What the kernel states of CLOCK_REALTIME, as the NTP or PTP daemon left it. A statement, not a measurement.
-fn clock_synchronization() -> String {
+/// By how much CLOCK_REALTIME is wrong at most, in µs, as the NTP or PTP daemon left it in the kernel; empty where none keeps it. A
+/// statement, not a measurement.
+fn realtime_max_error_us() -> String {
     // SAFETY: all zero is a valid timex; with `modes` 0 the call only writes to it.
     let (state, timex) = unsafe {
         let mut timex: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&mut timex), timex)
     };
-    if state < 0 || timex.status & libc::STA_UNSYNC != 0 {
-        return "unsynchronized".to_owned();
-    }
-    format!("error at most {} µs, estimated {} µs", timex.maxerror, timex.esterror)
+    let is_kept = state >= 0 && timex.status & libc::STA_UNSYNC == 0;
+    if is_kept { timex.maxerror.to_string() } else { String::new() }
 }
 
 /// By how much this process's CLOCK_MONOTONIC is shifted; empty outside a time namespace. Kernel events are not shifted with it.

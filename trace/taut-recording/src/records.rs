@@ -720,6 +720,18 @@ pub struct Info {
     pub facts: Vec<(String, String)>,
 }
 
+impl Info {
+    /// The value of a further fact; "" where there is none.
+    pub fn fact(&self, key: &str) -> &str {
+        self.facts.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Names of the hosts of a joined recording, the first is the one with the clock; of another recording none.
+    pub fn hosts(&self) -> Vec<&str> {
+        self.fact("hosts").split(',').filter(|name| !name.is_empty()).collect()
+    }
+}
+
 /// How a recording ended; absent after a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -778,6 +790,25 @@ impl Ending {
         };
         // A counter in foreign memory may say anything.
         *total = total.saturating_add(count);
+    }
+
+    /// Adds what another recording holds and lost.
+    pub fn add(&mut self, other: &Ending) {
+        for (sum, more) in [
+            (&mut self.stamps, other.stamps),
+            (&mut self.lost_stamps, other.lost_stamps),
+            (&mut self.kernel_events, other.kernel_events),
+            (&mut self.lost_kernel_events, other.lost_kernel_events),
+            (&mut self.telemetry, other.telemetry),
+            (&mut self.lost_telemetry, other.lost_telemetry),
+            (&mut self.samples, other.samples),
+            (&mut self.lost_samples, other.lost_samples),
+            (&mut self.ros_events, other.ros_events),
+            (&mut self.lost_ros_events, other.lost_ros_events),
+            (&mut self.recorder_cpu_ns, other.recorder_cpu_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 
     /// How the recorded program failed, if it did: "with exit code 3", "by signal 11 (SIGSEGV)".

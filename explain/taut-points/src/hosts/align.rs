@@ -53,6 +53,8 @@ pub struct Alignment {
     pub refused: Vec<Refused>,
     /// Messages from A to B, and back, that were used.
     pub used: [u64; 2],
+    /// There are more contradictions than [`MOST_CUTS`]: nothing here is of use.
+    pub is_contradictory: bool,
 }
 
 /// A stretch without a step of either clock.
@@ -111,6 +113,8 @@ const CELLS: usize = 16;
 const LOOK_AHEAD: usize = 24;
 /// So many of its own side that agree without it show that it was wrong.
 const AGREE: usize = 3;
+/// Steps and wrong messages that are believed at most.
+const MOST_CUTS: usize = 100;
 /// Times are whole nanoseconds, and calculated in f64.
 const ROUNDING_NS: f64 = 2.0;
 
@@ -131,10 +135,12 @@ pub fn align(crossings: &[Crossing], drift: Drift) -> Alignment {
     let mut limits: Vec<Limit> = crossings.iter().enumerate().map(|(of, crossing)| limit(crossing, of, base)).collect();
     limits.sort_by(|a, b| a.x.total_cmp(&b.x));
     let limits = thinned(limits, drift);
-    let mut alignment = Alignment::default();
+    let sent = |way: Way| crossings.iter().filter(|crossing| crossing.way == way).count() as u64;
+    let mut alignment = Alignment { used: [sent(Way::ToB), sent(Way::ToA)], ..Alignment::default() };
     let mut start = 0;
     let mut rest = limits;
-    while start < rest.len() {
+    while start < rest.len() && !alignment.is_contradictory {
+        alignment.is_contradictory = alignment.refused.len() + alignment.pieces.len() > MOST_CUTS;
         let end = start + feasible(&rest[start..], drift);
         if end < rest.len()
             && let Some(at) = wrong(&rest[start..], end - start, drift)
@@ -143,6 +149,7 @@ pub fn align(crossings: &[Crossing], drift: Drift) -> Alignment {
             let others = &rest[start..(end + LOOK_AHEAD).min(rest.len())];
             let by_ns = violation_of(others, bad, drift).round() as i64;
             alignment.refused.push(Refused { crossing: crossings[bad.of], by_ns });
+            alignment.used[usize::from(!bad.is_high)] -= 1;
             continue;
         }
         let of_piece = &rest[start..end];
@@ -150,18 +157,17 @@ pub fn align(crossings: &[Crossing], drift: Drift) -> Alignment {
         let shown = rest.get(end).and_then(|next| of_piece.iter().rev().find(|limit| limit.is_high == next.is_high));
         let to = if end < rest.len() { shown.map(|limit| limit.x) } else { None };
         alignment.pieces.push(piece(of_piece, base, to, drift));
-        for limit in of_piece {
-            alignment.used[usize::from(!limit.is_high)] += 1;
-        }
         start = end;
     }
     alignment
 }
 
 impl Alignment {
-    /// Without any message: an offset that is taken as it is, without a bound.
-    pub fn constant(at_ns: i64, offset_ns: i64) -> Alignment {
-        let knots = vec![Knot { at_ns, low_ns: None, high_ns: Some(offset_ns) }];
+    /// Without any message: an offset that is taken as it is.
+    pub fn constant(at_ns: i64, offset_ns: i64, bound_ns: Option<u64>) -> Alignment {
+        let bound_ns = bound_ns.map(|bound_ns| bound_ns as i64);
+        let low_ns = bound_ns.map(|bound_ns| offset_ns - bound_ns);
+        let knots = vec![Knot { at_ns, low_ns, high_ns: Some(offset_ns + bound_ns.unwrap_or(0)) }];
         let piece = Piece { from_ns: at_ns, to_ns: at_ns, change: 0.0, rates: (0.0, 0.0), knots };
         Alignment { pieces: vec![piece], ..Alignment::default() }
     }
@@ -178,24 +184,36 @@ impl Alignment {
         nearer.at(a_ns).map(|known| Known { bound_ns: None, ..known })
     }
 
-    /// A's clock when B's shows this.
+    /// A's clock when B's shows this. It never goes back, also where a clock stepped.
     pub fn a_of(&self, b_ns: i64) -> Option<i64> {
-        let begins = |piece: &Piece| piece.at(piece.from_ns).map_or(i64::MAX, |known| piece.from_ns + known.offset_ns);
-        let next = self.pieces.partition_point(|piece| begins(piece) <= b_ns);
-        self.pieces.get(next.saturating_sub(1))?.a_of(b_ns)
+        let shown = |piece: &Piece, a_ns: i64| piece.at(a_ns).map_or(i64::MAX, |known| a_ns + known.offset_ns);
+        let next = self.pieces.partition_point(|piece| shown(piece, piece.from_ns) <= b_ns);
+        let before = self.pieces.get(next.saturating_sub(1))?;
+        let by_before = before.a_of(b_ns)?;
+        let Some(after) = self.pieces.get(next).filter(|_| next > 0 && by_before > before.to_ns) else {
+            return Some(by_before);
+        };
+        // Between two pieces: when the step was is not known. It was not where it would take the moment out of the gap.
+        let by_after = after.a_of(b_ns)?;
+        let gap = before.to_ns..=after.from_ns;
+        let is_nearer_after = shown(after, after.from_ns) - b_ns < b_ns - shown(before, before.to_ns);
+        Some(match (gap.contains(&by_before), gap.contains(&by_after)) {
+            (true, true) => {
+                if is_nearer_after {
+                    by_after
+                } else {
+                    by_before
+                }
+            }
+            (true, false) => by_before,
+            (false, true) => by_after,
+            (false, false) => by_before.clamp(before.to_ns, after.from_ns),
+        })
     }
 
     /// Whether messages both ways bound the offset.
     pub fn is_two_way(&self) -> bool {
         self.used[0] > 0 && self.used[1] > 0
-    }
-
-    /// The bound in the middle of all knots and the largest one; `None` without any.
-    pub fn bounds_ns(&self) -> Option<(u64, u64)> {
-        let known = self.pieces.iter().flat_map(|piece| piece.knots.iter()).filter_map(|knot| knot.known()?.bound_ns);
-        let mut bounds: Vec<u64> = known.collect();
-        bounds.sort_unstable();
-        Some((*bounds.get(bounds.len() / 2)?, *bounds.last()?))
     }
 }
 

@@ -22,19 +22,22 @@ struct Raw {
 }
 
 impl HostClock {
+    /// One whose raw time is CLOCK_MONOTONIC itself.
+    pub fn monotonic(calibrations: &BTreeMap<u8, Vec<ClockPair>>) -> HostClock {
+        let of_counters = calibrations.iter().filter(|(counter, _)| **counter != Counter::Monotonic as u8);
+        let mappings =
+            of_counters.filter_map(|(counter, pairs)| Some((*counter, Mapping::new(pairs.iter().copied())?))).collect();
+        HostClock { mappings, ..HostClock::default() }
+    }
+
     /// From the calibrations of each counter.
     pub fn new(calibrations: &BTreeMap<u8, Vec<ClockPair>>) -> HostClock {
-        let of_counters = calibrations.iter().filter(|(counter, _)| **counter != Counter::Monotonic as u8);
-        let mappings: BTreeMap<u8, Mapping> =
-            of_counters.filter_map(|(counter, pairs)| Some((*counter, Mapping::new(pairs.iter().copied())?))).collect();
-        let mut clock = HostClock { mappings, ..HostClock::default() };
+        let mut clock = HostClock::monotonic(calibrations);
         if let Some(counter) = clock.mappings.keys().next().copied() {
             let mut pairs = calibrations[&counter].clone();
             pairs.sort_by_key(|pair| pair.ticks);
             pairs.dedup_by(|next, last| next.ticks <= last.ticks || next.monotonic_ns <= last.monotonic_ns);
-            if let [first, .., last] = pairs.as_slice() {
-                let ns_per_tick =
-                    (last.monotonic_ns - first.monotonic_ns) as f64 / (last.ticks.0 - first.ticks.0) as f64;
+            if let (Some(first), Some(ns_per_tick)) = (pairs.first(), ns_per_tick(&pairs)) {
                 let raw = Raw { counter, first: (first.ticks.0, first.monotonic_ns as i64), ns_per_tick };
                 clock.pairs = pairs.iter().map(|pair| (pair.monotonic_ns as i64, raw.of(pair.ticks.0))).collect();
                 clock.raw = Some(raw);
@@ -63,6 +66,17 @@ impl HostClock {
     }
 }
 
+/// The median of the slopes from pair to pair: a daemon that slews CLOCK_MONOTONIC for a while does not change it. `None` without two
+/// pairs.
+fn ns_per_tick(pairs: &[ClockPair]) -> Option<f64> {
+    let slope = |two: &[ClockPair]| {
+        (two[1].monotonic_ns - two[0].monotonic_ns) as f64 / (two[1].ticks.0 - two[0].ticks.0) as f64
+    };
+    let mut slopes: Vec<f64> = pairs.windows(2).map(slope).collect();
+    slopes.sort_by(f64::total_cmp);
+    slopes.get(slopes.len() / 2).copied()
+}
+
 impl Raw {
     fn of(&self, ticks: u64) -> i64 {
         self.first.1 + (ticks.wrapping_sub(self.first.0) as i64 as f64 * self.ns_per_tick).round() as i64
@@ -77,4 +91,32 @@ fn between(pairs: &[(i64, i64)], x: i64, way: impl Fn((i64, i64)) -> (i64, i64))
     let next = pairs.partition_point(|pair| way(*pair).0 <= x).clamp(1, pairs.len() - 1);
     let ((x0, y0), (x1, y1)) = (way(pairs[next - 1]), way(pairs[next]));
     y0 + ((x - x0) as f64 * ((y1 - y0) as f64 / (x1 - x0) as f64)).round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A counter of 2.5 GHz; CLOCK_MONOTONIC is slewed by 80,000 ppm from the 4th second to the 6th.
+    fn slewed() -> HostClock {
+        let monotonic = |s: u64| 1_000_000_000 * s + 80_000_000 * s.saturating_sub(4).min(2);
+        let pair = |s: u64| ClockPair {
+            ticks: Ticks(7 + 2_500_000_000 * s),
+            monotonic_ns: 9_000_000_000 + monotonic(s),
+            realtime_ns: 0,
+            window_ticks: 1,
+        };
+        HostClock::new(&BTreeMap::from([(Counter::Tsc as u8, (0..10).map(pair).collect())]))
+    }
+
+    #[test]
+    fn a_slew_of_monotonic_does_not_bend_raw_time() {
+        let clock = slewed();
+        let raw = |s: u64| clock.of_ticks(Counter::Tsc as u8, 7 + 2_500_000_000 * s).unwrap();
+        for s in 0..10 {
+            assert_eq!(raw(s) - raw(0), 1_000_000_000 * s as i64);
+        }
+        assert_eq!(clock.of_monotonic(9_000_000_000 + 5_080_000_000), raw(5));
+        assert_eq!(clock.to_monotonic(raw(8)), 9_000_000_000 + 8_160_000_000);
+    }
 }

@@ -1,9 +1,4 @@
 //! Messages that two hosts stamped → the offset of their clocks.
-//!
-//! Which of two points, one on each host, comes first is not known before the offset is. For each pair of points the differences of
-//! the two readings, over all messages, cover a stretch that the offset is not in: it is below all of them where the point on the
-//! first host comes first, and above them otherwise. So the offset is in a gap between those stretches. Of several gaps it is the
-//! one that the hosts' CLOCK_REALTIME points to.
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +11,8 @@ use super::{
     align::{Alignment, Crossing, Drift, Way, align},
     host_clock::HostClock,
     survey::{Sighting, Survey},
+    ways::{Known, Message, OrderFrom, Ways},
 };
-
-/// A delay above this is not believed where the other way to read the messages has none such: CLOCK_REALTIME is wrong then.
-const PLAUSIBLE_NS: i64 = 1_000_000_000;
-/// From so many messages on the most extreme hundredth does not tell which point is first: ids may be used twice.
-const TRIMMED_FROM: usize = 100;
 
 /// Two hosts with what is known of their clocks.
 #[derive(Debug)]
@@ -36,8 +27,29 @@ pub struct Joined {
     pub common: u64,
     /// Messages that only the first, and only the second, stamped.
     pub alone: [u64; 2],
+    /// Ids that both stamped and that passed a point more than once: not used for the clocks.
+    pub repeated: u64,
     /// By how much the offset lies away from where the hosts' CLOCK_REALTIME has it.
     pub realtime_off_ns: i64,
+    /// By how much CLOCK_REALTIME of each host is wrong at most, if its kernel states it.
+    pub stated_error_us: [Option<i64>; 2],
+    /// The bounds of the offset at the messages between the hosts, ascending.
+    bounds_ns: Vec<u64>,
+    /// What the order of the points follows from.
+    pub order_from: OrderFrom,
+    /// Where the offset comes from.
+    pub clocks_from: ClocksFrom,
+}
+
+/// Where the offset of two clocks comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClocksFrom {
+    /// The messages between the hosts.
+    Messages,
+    /// Both recordings are of one boot of one machine: the clocks are the same.
+    OneMachine,
+    /// CLOCK_REALTIME of both, as the user wants it.
+    Realtime,
 }
 
 /// Messages change host between two points.
@@ -58,8 +70,12 @@ pub struct Route {
 pub enum NotJoined {
     /// No message was stamped on both.
     NoCommonMessage,
-    /// The points of both are passed at the same times on all: no offset puts them in an order.
+    /// All such messages have ids that are used again.
+    OnlyRepeated,
+    /// The declared chains contradict each other.
     NoOrder,
+    /// The messages do.
+    Contradictory,
 }
 
 impl Display for NotJoined {
@@ -68,31 +84,52 @@ impl Display for NotJoined {
             NotJoined::NoCommonMessage => {
                 "no message was stamped on both hosts; stamp it with the same id on each, and record both at the same time"
             }
-            NotJoined::NoOrder => "no offset of the clocks puts the points of both hosts in one order; are the ids of messages unique?",
+            NotJoined::OnlyRepeated => {
+                "every id that both hosts stamped passes some point more than once; give each message an id of its own"
+            }
+            NotJoined::Contradictory => {
+                "the messages of both hosts contradict each other at many moments; stamp each with an id of its own, before it is sent and \
+                 after it is received"
+            }
+            NotJoined::NoOrder => {
+                "no offset of the clocks agrees with the declared chains; check the order of their points in taut.toml"
+            }
         })
     }
 }
 
 impl std::error::Error for NotJoined {}
 
-/// What the stamps of two hosts say of their clocks.
+/// What the stamps of two hosts say of their clocks. `names`: of the hosts. `chains`: points of declared chains, each "HOST:POINT".
 ///
 /// # Errors
-/// They have no message in common, or none that tells an order.
-pub fn join(surveys: [&Survey; 2], infos: [&Info; 2]) -> Result<Joined, NotJoined> {
-    let clocks = surveys.map(Survey::clock);
+/// They have no message in common, or no order of their points agrees with the declared chains.
+pub fn join(
+    surveys: [&Survey; 2],
+    infos: [&Info; 2],
+    names: [&str; 2],
+    chains: &[Vec<String>],
+) -> Result<Joined, NotJoined> {
+    let is_one_machine = is_one_machine(infos);
+    let clocks = surveys.map(|survey| if is_one_machine { survey.monotonic_clock() } else { survey.clock() });
     let seen = [surveys[0].sightings(&clocks[0]), surveys[1].sightings(&clocks[1])];
-    let (messages, alone) = matched(&seen[0], &seen[1]);
+    let Matched { messages, alone, repeated } = matched(&seen[0], &seen[1]);
     if messages.is_empty() {
-        return Err(NotJoined::NoCommonMessage);
+        return Err(if repeated > 0 { NotJoined::OnlyRepeated } else { NotJoined::NoCommonMessage });
     }
     let ahead = [Survey::realtime_ahead_ns(infos[0], &clocks[0]), Survey::realtime_ahead_ns(infos[1], &clocks[1])];
-    let by_realtime_ns = ahead[0].wrapping_sub(ahead[1]);
-    let order = Order::of(&messages, by_realtime_ns).ok_or(NotJoined::NoOrder)?;
+    let stated_error_us = infos.map(|info| info.fact("realtime_max_error_us").parse().ok());
+    let (realtime_ns, realtime_error_ns) = match is_one_machine {
+        true => (0, Some(0)),
+        false => (ahead[0].wrapping_sub(ahead[1]), sum_ns(stated_error_us)),
+    };
+    let chains: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, surveys, names)).collect();
+    let known = Known { chains: &chains, realtime_ns, realtime_error_ns };
+    let ways = Ways::of(&messages, &known).ok_or(NotJoined::NoOrder)?;
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
     let mut crossings = Vec::new();
-    for (on_a, on_b) in &messages {
-        for (a, b, way) in order.changes(on_a, on_b) {
+    for message in &messages {
+        for (a, b, way) in ways.changes(*message) {
             *counts.entry((a.point, b.point, way == Way::ToB)).or_default() += 1;
             crossings.push(Crossing { way, a_ns: a.at_ns, b_ns: b.at_ns, message: a.id });
         }
@@ -104,14 +141,48 @@ pub fn join(surveys: [&Survey; 2], infos: [&Info; 2]) -> Result<Joined, NotJoine
     };
     let mut routes: Vec<Route> = counts.into_iter().map(route).collect();
     routes.sort_by(|a, b| b.messages.cmp(&a.messages));
-    let alignment = align(&crossings, Drift::default());
     let start_ns = messages.iter().map(|(a, _)| a[0].at_ns).min().unwrap_or(0);
-    let offset_ns = alignment.at(start_ns).map_or(by_realtime_ns, |known| known.offset_ns);
-    let realtime_off_ns = offset_ns.wrapping_sub(by_realtime_ns);
-    Ok(Joined { alignment, clocks, routes, common: messages.len() as u64, alone, realtime_off_ns })
+    let alignment = match is_one_machine {
+        true => Alignment::constant(start_ns, 0, Some(0)),
+        false => align(&crossings, Drift::default()),
+    };
+    if alignment.is_contradictory {
+        return Err(NotJoined::Contradictory);
+    }
+    let offset_ns = alignment.at(start_ns).map_or(realtime_ns, |known| known.offset_ns);
+    let bounds = crossings.iter().filter_map(|crossing| alignment.at(crossing.a_ns)?.bound_ns);
+    let mut bounds_ns: Vec<u64> = bounds.collect();
+    bounds_ns.sort_unstable();
+    Ok(Joined {
+        alignment,
+        bounds_ns,
+        stated_error_us,
+        clocks,
+        routes,
+        common: messages.len() as u64,
+        alone,
+        repeated,
+        realtime_off_ns: offset_ns.wrapping_sub(realtime_ns),
+        order_from: ways.from,
+        clocks_from: if is_one_machine { ClocksFrom::OneMachine } else { ClocksFrom::Messages },
+    })
 }
 
 impl Joined {
+    /// The offset of the second host's clock at the first message.
+    pub fn offset_ns(&self) -> i64 {
+        self.alignment
+            .pieces
+            .first()
+            .and_then(|piece| self.alignment.at(piece.from_ns))
+            .map_or(0, |known| known.offset_ns)
+    }
+
+    /// By how much the offset is wrong at most: the median of the messages between the hosts, and the most; `None` without a bound.
+    pub fn bounds_ns(&self) -> Option<(u64, u64)> {
+        Some((*self.bounds_ns.get(self.bounds_ns.len() / 2)?, *self.bounds_ns.last()?))
+    }
+
     /// CLOCK_MONOTONIC of the first host when the second's shows this.
     pub fn time_of_monotonic(&self, time_ns: u64) -> u64 {
         self.to_first(self.clocks[1].of_monotonic(time_ns))
@@ -122,125 +193,77 @@ impl Joined {
         Some(self.to_first(self.clocks[1].of_ticks(counter, ticks)?))
     }
 
-    fn to_first(&self, raw_ns: i64) -> u64 {
-        self.clocks[0].to_monotonic(self.alignment.a_of(raw_ns).unwrap_or(raw_ns))
-    }
-}
-
-type Message<'a> = (&'a [Sighting], &'a [Sighting]);
-
-/// Messages that both saw, and how many each saw alone.
-fn matched<'a>(a: &'a [Sighting], b: &'a [Sighting]) -> (Vec<Message<'a>>, [u64; 2]) {
-    let mut of_b = b.chunk_by(|one, next| one.id == next.id).peekable();
-    let (mut both, mut alone) = (Vec::new(), [0, 0]);
-    for of_a in a.chunk_by(|one, next| one.id == next.id) {
-        let id = of_a[0].id;
-        while of_b.next_if(|of_b| of_b[0].id < id).is_some() {
-            alone[1] += 1;
-        }
-        match of_b.next_if(|of_b| of_b[0].id == id) {
-            Some(of_b) => both.push((of_a, of_b)),
-            None => alone[0] += 1,
-        }
-    }
-    alone[1] += of_b.count() as u64;
-    (both, alone)
-}
-
-/// Which of two points, one on each host, comes first.
-struct Order {
-    /// Points on A and B → which way a message goes between the two.
-    ways: BTreeMap<(u32, u32), Way>,
-    /// An offset at `start_ns`, and its rate.
-    near_ns: i64,
-    start_ns: i64,
-    rate: f64,
-}
-
-impl Order {
-    fn of(messages: &[Message<'_>], by_realtime_ns: i64) -> Option<Order> {
-        let start_ns = messages.iter().map(|(a, _)| a[0].at_ns).min()?;
-        let mut pairs: BTreeMap<(u32, u32), Vec<(i64, i64)>> = BTreeMap::new();
-        for (on_a, on_b) in messages {
-            for a in *on_a {
-                for b in *on_b {
-                    let differs = b.at_ns.wrapping_sub(a.at_ns).wrapping_sub(by_realtime_ns);
-                    pairs.entry((a.point, b.point)).or_default().push((a.at_ns - start_ns, differs));
-                }
-            }
-        }
-        let rate = rate_of(pairs.values().max_by_key(|all| all.len())?);
-        let stretch = |all: &Vec<(i64, i64)>| {
-            let mut all: Vec<i64> =
-                all.iter().map(|(at, differs)| differs - (*at as f64 * rate).round() as i64).collect();
-            all.sort_unstable();
-            let trimmed = if all.len() >= TRIMMED_FROM { all.len() / 100 } else { 0 };
-            (all[trimmed], all[all.len() - 1 - trimmed])
-        };
-        let stretches: BTreeMap<(u32, u32), (i64, i64)> =
-            pairs.iter().map(|(pair, all)| (*pair, stretch(all))).collect();
-        let offset_ns = between_stretches(stretches.values().copied().collect());
-        let way = |(low, high): (i64, i64)| if low + (high - low) / 2 > offset_ns { Way::ToB } else { Way::ToA };
-        let ways = stretches.into_iter().map(|(pair, stretch)| (pair, way(stretch))).collect();
-        Some(Order { ways, near_ns: offset_ns.wrapping_add(by_realtime_ns), start_ns, rate })
+    /// CLOCK_MONOTONIC of the first host at this moment of its raw clock.
+    pub fn time_of_raw(&self, raw_ns: i64) -> u64 {
+        self.clocks[0].to_monotonic(raw_ns)
     }
 
-    /// Where a message changes host: its readings next to each other, in time order.
-    fn changes(&self, on_a: &[Sighting], on_b: &[Sighting]) -> Vec<(Sighting, Sighting, Way)> {
-        let offset = |at_ns: i64| self.near_ns + ((at_ns - self.start_ns) as f64 * self.rate).round() as i64;
-        let of_a = on_a.iter().map(|seen| (seen.at_ns.wrapping_add(offset(seen.at_ns)), true, *seen));
-        let mut all: Vec<(i64, bool, Sighting)> =
-            of_a.chain(on_b.iter().map(|seen| (seen.at_ns, false, *seen))).collect();
-        all.sort_unstable();
-        let next = all.windows(2).filter(|two| two[0].1 != two[1].1);
-        let both = next.map(|two| if two[0].1 { (two[0].2, two[1].2) } else { (two[1].2, two[0].2) });
-        both.filter_map(|(a, b)| Some((a, b, *self.ways.get(&(a.point, b.point))?))).collect()
-    }
-}
-
-/// How fast the differences of a pair of points move: by the least of their first fifth and of their last.
-fn rate_of(all: &[(i64, i64)]) -> f64 {
-    let last = all.iter().map(|(at, _)| *at).max().unwrap_or(0);
-    let least =
-        |from: i64, to: i64| all.iter().filter(|(at, _)| (from..=to).contains(at)).min_by_key(|(_, differs)| *differs);
-    let (Some(first), Some(end)) = (least(0, last / 5), least(last - last / 5, last)) else { return 0.0 };
-    let rate = (end.1 - first.1) as f64 / (end.0 - first.0).max(1) as f64;
-    // A step is no rate, and neither is a second's noise.
-    if rate.abs() > Drift::default().most || last < 5_000_000_000 { 0.0 } else { rate }
-}
-
-/// An offset outside all stretches: in the gap that holds 0, as long as no delay in it is implausible, else in the nearest one with
-/// both ends.
-fn between_stretches(mut stretches: Vec<(i64, i64)>) -> i64 {
-    stretches.sort_unstable();
-    let mut joined: Vec<(i64, i64)> = Vec::new();
-    for (low, high) in stretches {
-        match joined.last_mut() {
-            Some(last) if low <= last.1 => last.1 = last.1.max(high),
-            _ => joined.push((low, high)),
-        }
-    }
-    let gaps = joined.windows(2).map(|two| (two[0].1, two[1].0));
-    let nearest = gaps.min_by_key(|(from, to)| if *to < 0 { -to } else { (*from).max(0) });
-    let middle = |(from, to): (i64, i64)| from + (to - from) / 2;
-    let (first, last) = (joined[0].0, joined[joined.len() - 1].1);
-    let is_outside = !(first..=last).contains(&0);
-    let away = if first > 0 { first } else { -last };
-    match nearest {
-        Some(gap) if !is_outside || away > PLAUSIBLE_NS => middle(gap),
-        // All one way, as CLOCK_REALTIME has it; where that is in the middle of the messages, the nearer side.
-        _ if is_outside => 0,
-        _ if -first < last => first - 1,
-        _ => last + 1,
-    }
-}
-
-impl Joined {
     /// Does away with the alignment: both hosts' CLOCK_REALTIME is taken for one clock.
     pub fn by_realtime(&mut self) {
         let start_ns = self.alignment.pieces.first().map_or(0, |piece| piece.from_ns);
         let offset_ns = self.alignment.at(start_ns).map_or(0, |known| known.offset_ns) - self.realtime_off_ns;
-        self.alignment = Alignment::constant(start_ns, offset_ns);
-        self.realtime_off_ns = 0;
+        self.alignment = Alignment::constant(start_ns, offset_ns, None);
+        self.bounds_ns.clear();
+        (self.realtime_off_ns, self.clocks_from) = (0, ClocksFrom::Realtime);
     }
+
+    fn to_first(&self, raw_ns: i64) -> u64 {
+        self.time_of_raw(self.alignment.a_of(raw_ns).unwrap_or(raw_ns))
+    }
+}
+
+/// Whether both were recorded in one boot of one machine, outside of time namespaces: in containers, or in network namespaces.
+fn is_one_machine(infos: [&Info; 2]) -> bool {
+    let [a, b] = infos.map(|info| info.fact("boot_id"));
+    a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
+}
+
+/// By how much the difference of the two hosts' CLOCK_REALTIME is wrong at most, if the kernels of both state it.
+fn sum_ns([a, b]: [Option<i64>; 2]) -> Option<i64> {
+    Some(a?.checked_add(b?)?.saturating_mul(1_000))
+}
+
+/// The host and number of each point of a declared chain that messages passed.
+fn points(chain: &[String], surveys: [&Survey; 2], names: [&str; 2]) -> Vec<(usize, u32)> {
+    let point = |text: &String| {
+        let of_host = |host: usize| {
+            let point = text.strip_prefix(names[host])?.strip_prefix(':')?;
+            Some((host, surveys[host].point(point)?))
+        };
+        of_host(0).or_else(|| of_host(1))
+    };
+    chain.iter().filter_map(point).collect()
+}
+
+/// Messages that both saw.
+#[derive(Default)]
+struct Matched<'a> {
+    messages: Vec<Message<'a>>,
+    /// How many each saw alone.
+    alone: [u64; 2],
+    /// Ids that passed a point of a host more than once: which passes belong together is not known before the clocks are.
+    repeated: u64,
+}
+
+fn matched<'a>(a: &'a [Sighting], b: &'a [Sighting]) -> Matched<'a> {
+    let mut of_b = b.chunk_by(|one, next| one.id == next.id).peekable();
+    let mut found = Matched::default();
+    let repeats = |all: &[Sighting]| {
+        let mut points: Vec<u32> = all.iter().map(|seen| seen.point).collect();
+        points.sort_unstable();
+        points.windows(2).any(|two| two[0] == two[1])
+    };
+    for of_a in a.chunk_by(|one, next| one.id == next.id) {
+        let id = of_a[0].id;
+        while of_b.next_if(|of_b| of_b[0].id < id).is_some() {
+            found.alone[1] += 1;
+        }
+        match of_b.next_if(|of_b| of_b[0].id == id) {
+            Some(of_b) if repeats(of_a) || repeats(of_b) => found.repeated += 1,
+            Some(of_b) => found.messages.push((of_a, of_b)),
+            None => found.alone[0] += 1,
+        }
+    }
+    found.alone[1] += of_b.count() as u64;
+    found
 }

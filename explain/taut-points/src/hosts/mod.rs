@@ -9,7 +9,9 @@ mod host_clock;
 mod matching;
 mod renumber;
 mod survey;
+mod ways;
 
-pub use matching::{Joined, NotJoined, Route, join};
+pub use matching::{ClocksFrom, Joined, NotJoined, Route, join};
 pub use renumber::Renumber;
 pub use survey::Survey;
+pub use ways::OrderFrom;

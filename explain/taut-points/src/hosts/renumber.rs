@@ -175,8 +175,11 @@ impl<'a> Renumber<'a> {
                     (*arg0, *arg1, *arg2) = (i64::from(self.thread(*arg0 as i32)), cpu(*arg1), cpu(*arg2))
                 }
                 Some(CpuFrequency) => *arg1 = cpu(*arg1),
-                Some(TimerStart) => (*arg0, *arg1) = (self.timer(*arg0), self.timer(*arg1)),
-                Some(TimerExpire) => *arg1 = self.timer(*arg1),
+                Some(TimerStart) => {
+                    (*arg0, *arg1) = (self.timer(*arg0), self.timer(*arg1));
+                    *arg2 = self.address(*arg2 >> 8) << 8 | (*arg2 & 0xff);
+                }
+                Some(TimerExpire) => (*arg0, *arg1) = (self.address(*arg0), self.timer(*arg1)),
                 _ => {}
             }
         }
@@ -187,6 +190,11 @@ impl<'a> Renumber<'a> {
         if time_ns > 0 { self.time(time_ns as u64) as i64 } else { time_ns }
     }
 
+    /// Two hosts may have timers at one address. All addresses in the kernel have the same upper bits.
+    fn address(&self, address: i64) -> i64 {
+        if address == 0 { 0 } else { address ^ i64::from(self.host) << 48 }
+    }
+
     fn place(&self, place: &str) -> String {
         let cpu = place.strip_prefix("cpu ").and_then(|rest| rest.split_once(' '));
         if let Some((number, rest)) = cpu
@@ -194,9 +202,10 @@ impl<'a> Renumber<'a> {
         {
             return format!("cpu {} {rest}", host_numbers::cpu_of(self.host, number));
         }
-        let ring = place.split_once('/').and_then(|(pid, tid)| Some((pid.parse().ok()?, tid.parse().ok()?)));
+        let (ring, rest) = place.split_at(place.find(' ').unwrap_or(place.len()));
+        let ring = ring.split_once('/').and_then(|(pid, tid)| Some((pid.parse().ok()?, tid.parse().ok()?)));
         match ring {
-            Some((pid, tid)) => format!("{}/{}", self.thread(pid), self.thread(tid)),
+            Some((pid, tid)) => format!("{}/{}{rest}", self.thread(pid), self.thread(tid)),
             None => format!("{}: {place}", self.host_name),
         }
     }

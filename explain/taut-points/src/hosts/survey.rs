@@ -53,7 +53,7 @@ impl Survey {
                     point: batch.point[at],
                     counter: batch.counter,
                 }));
-                self.points.extend((0..batch.ticks.len()).filter(is_stamp).map(|at| batch.point[at]));
+                self.points.extend(batch.point.iter().copied());
             }
             _ => {}
         }
@@ -61,6 +61,11 @@ impl Survey {
 
     pub(super) fn clock(&self) -> HostClock {
         HostClock::new(&self.calibrations)
+    }
+
+    /// One whose raw time is CLOCK_MONOTONIC.
+    pub(super) fn monotonic_clock(&self) -> HostClock {
+        HostClock::monotonic(&self.calibrations)
     }
 
     /// By message, then by time.
@@ -77,11 +82,16 @@ impl Survey {
         self.names.get(&point).cloned().unwrap_or_else(|| format!("point {point}"))
     }
 
+    /// The point of this name that messages passed.
+    pub(super) fn point(&self, name: &str) -> Option<u32> {
+        self.points.iter().copied().find(|point| self.names.get(point).is_some_and(|known| known == name))
+    }
+
     pub(super) fn last_name(&self) -> u32 {
         self.last_name
     }
 
-    /// Names of points that messages pass: they begin with the host's name in the joined stream.
+    /// Names of points, locks, work and signals, and not of reasons: they begin with the host's name in the joined stream.
     pub(super) fn is_point(&self, name: u32) -> bool {
         self.points.contains(&name)
     }
