@@ -120,7 +120,7 @@ impl Analyzer {
         let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
-        self.environment.sort();
+        self.environment.settle(&info.hosts());
         let mut names = Names::default();
         let own_spans: Vec<Option<Spans>> = lines.iter().map(|line| spans_of(line, &messages)).collect();
         let mut walker = Walker {
@@ -150,9 +150,10 @@ impl Analyzer {
         let waking = loops::waking(&linked.waking, &context);
         order::sort(&mut chains, &mut loops);
         let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines);
+        notes.extend(notes::between_hosts(&info, &chains));
         notes.extend(timelines.gaps(&objects));
         let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());
-        notes.extend(self.environment.notes(start_ns, ways));
+        notes.extend(self.environment.notes(start_ns, ways, &info.hosts()));
         notes.extend(chains.iter().flat_map(notes::of_chain));
         notes.extend(wakeups::beside(&chains));
         notes.append(&mut linked.notes);
@@ -239,7 +240,8 @@ fn signals_of(linked: &mut Linked, context: &Context<'_>) -> Vec<Signal> {
 /// What a speed guard said in values of these names; `None` where none was armed.
 fn trips(linked: &Linked, context: &Context<'_>) -> Option<Trips> {
     let times = |name: &str| -> u64 {
-        let of_name = context.points.iter().filter(|(_, known)| *known == name);
+        // In a joined recording names begin with their host's.
+        let of_name = context.points.iter().filter(|(_, known)| known.rsplit(':').next() == Some(name));
         let ids: Vec<PointId> = of_name.map(|(id, _)| id).collect();
         linked.values.iter().filter(|value| ids.contains(&value.signal)).count() as u64
     };

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use taut_recording::Sample;
+use taut_recording::{
+    Sample,
+    host_numbers::{host_and_cpu, host_of},
+};
 use taut_stats::rank;
 
 /// Below this share of all time nothing is said of stolen time or pressure.
@@ -13,44 +16,86 @@ const SLOW_SHARE: f64 = 0.8;
 /// Fewer messages have no p99 to compare.
 const MESSAGES_LEAST: usize = 100;
 
-/// Samples by name, in order of time.
+/// What each host said.
 #[derive(Default)]
 pub(crate) struct Environment {
+    hosts: Vec<Host>,
+}
+
+/// Samples of one host by name, in order of time.
+#[derive(Default)]
+struct Host {
     samples: BTreeMap<String, Vec<(u64, f64)>>,
 }
 
 impl Environment {
     pub fn take(&mut self, sample: &Sample) {
-        self.add(sample.name.clone(), sample.time_ns, sample.value);
+        self.host(0).add(sample.name.clone(), sample.time_ns, sample.value);
     }
 
     /// A CPU's new frequency.
     pub fn frequency(&mut self, cpu: i64, time_ns: u64, khz: i64) {
-        self.add(format!("cpu{cpu}.frequency_khz"), time_ns, khz as f64);
+        let (host, cpu) = host_and_cpu(u16::try_from(cpu).unwrap_or(0));
+        self.host(host).add(format!("cpu{cpu}.frequency_khz"), time_ns, khz as f64);
     }
 
-    fn add(&mut self, name: String, time_ns: u64, value: f64) {
-        if value.is_finite() {
-            self.samples.entry(name).or_default().push((time_ns, value));
+    /// All are taken: events and samples come one after the other. `hosts`: names of the hosts of a joined recording, with which the
+    /// names of the samples of all but the first begin.
+    pub fn settle(&mut self, hosts: &[&str]) {
+        for (number, name) in (0..).zip(hosts).skip(1) {
+            let all = std::mem::take(&mut self.host(0).samples);
+            for (sample, values) in all {
+                match sample.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')) {
+                    Some(own) => self.host(number).samples.entry(own.to_owned()).or_default().extend(values),
+                    None => drop(self.host(0).samples.insert(sample, values)),
+                }
+            }
         }
-    }
-
-    /// Events and samples come one after the other.
-    pub fn sort(&mut self) {
-        self.samples.values_mut().for_each(|all| all.sort_by_key(|(time, _)| *time));
+        let all = self.hosts.iter_mut().flat_map(|host| host.samples.values_mut());
+        all.for_each(|all| all.sort_by_key(|(time, _)| *time));
     }
 
     /// Seconds that the hypervisor took from the CPU between the samples around that stretch.
     pub fn stolen_s(&self, cpu: u16, from_ns: u64, to_ns: u64) -> f64 {
-        self.grown_around(&format!("cpu{cpu}.steal_s"), from_ns, to_ns)
+        let (host, cpu) = host_and_cpu(cpu);
+        let host = self.hosts.get(usize::from(host));
+        host.map_or(0.0, |host| host.grown_around(&format!("cpu{cpu}.steal_s"), from_ns, to_ns))
     }
 
-    /// For how long the program's control group was out of its CPU quota between the samples around that stretch; of several CPUs
-    /// the sum.
-    pub fn throttled_ns(&self, from_ns: u64, to_ns: u64) -> f64 {
+    /// For how long the control group of the thread's program was out of its CPU quota between the samples around that stretch; of
+    /// several CPUs the sum.
+    pub fn throttled_ns(&self, tid: i32, from_ns: u64, to_ns: u64) -> f64 {
+        let Some(host) = self.hosts.get(usize::from(host_of(tid))) else { return 0.0 };
         // cgroup v2 counts µs, v1 ns.
         let scales = [("cgroup.throttled_usec", 1e3), ("cgroup.throttled_time", 1.0)];
-        scales.iter().map(|(name, scale)| scale * self.grown_around(name, from_ns, to_ns)).sum()
+        scales.iter().map(|(name, scale)| scale * host.grown_around(name, from_ns, to_ns)).sum()
+    }
+
+    /// What a reader must know of the machines, a sentence each. `start_ns` is the recording's start; `ways` are (start
+    /// since then, latency) of the messages of its largest chain; `hosts` as in [`Environment::settle`].
+    pub fn notes(&self, start_ns: u64, ways: &[(u64, u64)], hosts: &[&str]) -> Vec<String> {
+        let of_host = |(number, host): (usize, &Host)| {
+            let name = hosts.get(number).map_or(String::new(), |name| format!("{name}: "));
+            let notes = host.notes(start_ns, ways).into_iter();
+            notes.map(|note| format!("{name}{note}")).collect::<Vec<String>>()
+        };
+        self.hosts.iter().enumerate().flat_map(of_host).collect()
+    }
+
+    fn host(&mut self, number: u16) -> &mut Host {
+        let number = usize::from(number);
+        if self.hosts.len() <= number {
+            self.hosts.resize_with(number + 1, Host::default);
+        }
+        &mut self.hosts[number]
+    }
+}
+
+impl Host {
+    fn add(&mut self, name: String, time_ns: u64, value: f64) {
+        if value.is_finite() {
+            self.samples.entry(name).or_default().push((time_ns, value));
+        }
     }
 
     fn grown_around(&self, name: &str, from_ns: u64, to_ns: u64) -> f64 {
@@ -60,9 +105,7 @@ impl Environment {
         all[after].1 - all[before].1
     }
 
-    /// What a reader must know of the machine, a sentence each. `start_ns` is the recording's start; `ways` are (start
-    /// since then, latency) of the messages of its largest chain.
-    pub fn notes(&self, start_ns: u64, ways: &[(u64, u64)]) -> Vec<String> {
+    fn notes(&self, start_ns: u64, ways: &[(u64, u64)]) -> Vec<String> {
         let since = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
         let mut notes = Vec::new();
         notes.extend(self.stolen(&since));
@@ -190,7 +233,7 @@ mod tests {
         let stolen = |from, to| (environment.stolen_s(1, from, to) * 10.0).round();
         assert_eq!([stolen(S / 2, S / 2 + 9), stolen(S + S / 2, S + S / 2 + 9), stolen(3 * S, 4 * S)], [0.0, 3.0, 0.0]);
         assert_eq!(environment.stolen_s(0, 0, S), 0.0);
-        let notes = environment.notes(0, &[]);
+        let notes = environment.notes(0, &[], &[]);
         assert_eq!(notes, ["the hypervisor took 10.0 % of the CPUs' time (steal), most from cpu1 around 1 s: 30 %"]);
     }
 
@@ -198,12 +241,12 @@ mod tests {
     fn a_slow_cpu_is_said_with_what_it_did_to_the_messages() {
         let mut environment = environment("cpu0.frequency_khz", &[3.4e6, 3.4e6, 3.4e6, 1.2e6, 1.2e6]);
         environment.take(&Sample { time_ns: 3 * S, name: "thermal_zone0.temperature_c".into(), value: 97.0 });
-        environment.sort();
+        environment.settle(&[]);
         let ways: Vec<(u64, u64)> =
             (0..500).map(|n| (n * S / 100, if n < 300 { 1_000_000 } else { 3_000_000 })).collect();
         let expected =
             "cpu0 ran at 1.20 instead of 3.40 GHz from 3 s on at 97 °C: p99 then is 3.000 ms, and 1.000 ms else";
-        assert_eq!(environment.notes(0, &ways), [expected]);
+        assert_eq!(environment.notes(0, &ways, &[]), [expected]);
     }
 
     #[test]
@@ -211,12 +254,28 @@ mod tests {
         let pressure = environment("psi.cpu.some_total_us", &[0.0, 100_000.0, 900_000.0]);
         let expected =
             "in 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
-        assert_eq!(pressure.notes(0, &[]), [expected]);
+        assert_eq!(pressure.notes(0, &[], &[]), [expected]);
         let mut quota = environment("cgroup.nr_throttled", &[3.0, 10.0]);
         quota.take(&Sample { time_ns: 0, name: "cgroup.throttled_usec".into(), value: 1e6 });
         quota.take(&Sample { time_ns: S, name: "cgroup.throttled_usec".into(), value: 1.25e6 });
-        assert_eq!(quota.notes(0, &[]), ["the CPU quota of its cgroup held the program back 7 times, 250 ms in all"]);
+        assert_eq!(
+            quota.notes(0, &[], &[]),
+            ["the CPU quota of its cgroup held the program back 7 times, 250 ms in all"]
+        );
         let quiet = environment("psi.cpu.some_total_us", &[0.0, 1_000.0, 2_000.0]);
-        assert_eq!(quiet.notes(0, &[]), [""; 0]);
+        assert_eq!(quiet.notes(0, &[], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn the_samples_of_another_host_are_its_own() {
+        let mut environment = environment("cpu1.steal_s", &[5.0, 5.0]);
+        for (second, value) in [(0, 1.0), (1, 1.5)] {
+            environment.take(&Sample { time_ns: second * S, name: "robot:cpu1.steal_s".into(), value });
+        }
+        let hosts = ["desk", "robot"];
+        environment.settle(&hosts);
+        assert_eq!((environment.stolen_s(1, 0, S), environment.stolen_s(513, 0, S)), (0.0, 0.5));
+        let expected = "robot: the hypervisor took 50.0 % of the CPUs' time (steal), most from cpu1 around 0 s: 50 %";
+        assert_eq!(environment.notes(0, &[], &hosts), [expected]);
     }
 }

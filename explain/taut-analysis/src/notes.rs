@@ -1,12 +1,12 @@
 //! Sentences that a reader must know to trust the figures.
 
-use taut_points::architecture;
+use taut_points::architectures;
 use taut_recording::{Ending, Info};
 
 use crate::{
     line::ChainLine,
     messages::Messages,
-    result::{Chain, Totals},
+    result::{Chain, Hop, Totals},
 };
 
 /// Hops that messages seem to take backwards.
@@ -21,6 +21,32 @@ pub(crate) fn of_chain(chain: &Chain) -> impl Iterator<Item = String> + '_ {
             hop.inverted_max_ns as f64 / 1e6
         )
     })
+}
+
+/// Of each hop between two hosts, how far its level is known.
+pub(crate) fn between_hosts(info: &Info, chains: &[Chain]) -> Vec<String> {
+    let us = |ns: u64| format!("{:.0} µs", ns as f64 / 1e3);
+    let sentence = |hop: &Hop| {
+        let (between, p50_ns) = (hop.between_hosts(info)?, hop.delay.distribution.p50_ns?);
+        let known = match (between.bound_ns, info.fact("clocks_from")) {
+            (Some(0), _) => return None,
+            (Some(bound_ns), _) => format!(
+                "p50 {}, between {} and {}: the clocks' offset is known to ± {}. What a message exceeds another by is wrong by at most \
+                 twice that, and not at all while the fastest way takes the same time",
+                us(p50_ns),
+                us(p50_ns.saturating_sub(bound_ns)),
+                us(p50_ns + bound_ns),
+                us(bound_ns)
+            ),
+            (None, "CLOCK_REALTIME") => format!("p50 {}, as far as CLOCK_REALTIME of both hosts agrees", us(p50_ns)),
+            (None, _) => format!("p50 {} above the fastest message; the level is not known", us(p50_ns)),
+        };
+        Some(format!("{} → {}: {known}", hop.from, hop.to))
+    };
+    let mut sentences: Vec<String> = chains.iter().flat_map(|chain| &chain.hops).filter_map(sentence).collect();
+    sentences.sort();
+    sentences.dedup();
+    sentences
 }
 
 fn about(count: u64, is_estimate: bool) -> String {
@@ -62,7 +88,7 @@ pub(crate) fn of_recording(
     if !info.tier_reason.is_empty() {
         notes.push(info.tier_reason.clone());
     }
-    if totals.kernel_events > 0 && architecture(info).is_none() {
+    if totals.kernel_events > 0 && architectures(info).contains(&None) {
         notes.push(format!(
             "the system calls have the numbers of {:?}, which this taut does not know: waits in them are unknown",
             info.system_calls

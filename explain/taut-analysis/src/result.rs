@@ -241,6 +241,30 @@ pub struct Hop {
     pub crosses_threads: bool,
 }
 
+/// Of a hop from one host of a joined recording to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BetweenHosts {
+    /// The host that messages leave.
+    pub from: String,
+    /// The one that they reach.
+    pub to: String,
+    /// By how much a delay of this hop is wrong at most, since the offset of the clocks is not known better; `None`: there is no bound.
+    pub bound_ns: Option<u64>,
+}
+
+impl Hop {
+    /// `None` within one host.
+    pub fn between_hosts(&self, info: &Info) -> Option<BetweenHosts> {
+        let hosts = info.hosts();
+        let host = |point: &str| {
+            hosts.iter().find(|host| point.strip_prefix(**host).is_some_and(|rest| rest.starts_with(':')))
+        };
+        let (from, to) = (host(&self.from)?, host(&self.to)?);
+        let bound_ns = info.fact("clocks_bound_max_ns").parse().ok();
+        (from != to).then(|| BetweenHosts { from: (*from).to_owned(), to: (*to).to_owned(), bound_ns })
+    }
+}
+
 /// Start-up: the first messages, slower than everything after.
 #[derive(Clone, Debug, Default)]
 pub struct Startup {

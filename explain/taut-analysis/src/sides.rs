@@ -121,7 +121,7 @@ impl Collector {
 fn machine_ns(piece: &Piece, walker: &mut Walker<'_>, strangers: &[i32], depth: usize) -> u64 {
     let length = piece.to_ns - piece.from_ns;
     match piece.cause {
-        Cause::Irq | Cause::Throttled | Cause::Hypervisor | Cause::Stopped => length,
+        Cause::Irq | Cause::Throttled | Cause::Hypervisor | Cause::Stopped | Cause::Network => length,
         Cause::Preempted | Cause::Wakeup if is_own(piece.other, walker, strangers) => 0,
         Cause::Preempted | Cause::Wakeup => length,
         // The slack is what the program asked for; what comes after it is not.

@@ -213,17 +213,11 @@ impl Walker<'_> {
         if from.tid <= 0 || to.tid <= 0 || host_of(from.tid) == host_of(to.tid) {
             return pieces;
         }
-        let timeline = self.timelines.threads.get(&from.tid);
-        let calls = timeline.map_or(&[][..], |timeline| {
-            &timeline.calls[timeline.calls.partition_point(|call| call.end_ns <= from.time_ns)..]
-        });
-        let sends =
-            calls.iter().take_while(|call| call.start_ns < to.time_ns).find(|call| call.id.kind() == Call::Send);
-        let sent_ns = sends.map_or(from.time_ns, |call| call.end_ns.min(to.time_ns));
+        let Some(sent_ns) = self.sent(from, to.time_ns) else { return pieces };
         pieces.retain(|piece| piece.to_ns > sent_ns);
         for piece in &mut pieces {
             piece.from_ns = piece.from_ns.max(sent_ns);
-            if piece.cause == Cause::Io && piece.tid == to.tid {
+            if piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid) {
                 // Whoever woke the receiver is its own host's network stack.
                 let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
                 (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
@@ -232,6 +226,22 @@ impl Walker<'_> {
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
         all.append(&mut pieces);
         all
+    }
+
+    /// When the thread that stamped the message had handed it to its kernel: at the end of its next call that sends, unless it waits
+    /// first; then it had sent before it stamped. `None`: its calls do not show it.
+    fn sent(&self, from: Moment, until_ns: u64) -> Option<u64> {
+        let calls = &self.timelines.threads.get(&from.tid)?.calls;
+        let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
+        let counts = |call: &&SystemCall| call.id.kind() != Call::Other;
+        let after = calls[next..].iter().take_while(|call| call.start_ns < until_ns).find(counts);
+        match after {
+            Some(call) if call.id.kind() == Call::Send => Some(call.end_ns.min(until_ns)),
+            _ => {
+                let before = calls[..next].iter().rev().find(counts)?;
+                (before.id.kind() == Call::Send).then_some(from.time_ns)
+            }
+        }
     }
 
     /// What a thread takes its turns on: itself, or the CPU that it shares with others of the chain, below all threads' numbers.
@@ -341,7 +351,7 @@ impl Walker<'_> {
         match segment.state {
             ThreadState::Running => self.running(tid, timeline, segment.cpu, from, to, hop),
             ThreadState::Preempted => {
-                let held_ns = self.held_until(segment.start_ns, timeline.end_ns(at)).clamp(from, to);
+                let held_ns = self.held_until(tid, segment.start_ns, timeline.end_ns(at)).clamp(from, to);
                 let mut pieces = Vec::new();
                 if from < held_ns {
                     let note = self.note(|_| "its control group was out of its CPU quota until then".into());
@@ -415,10 +425,11 @@ impl Walker<'_> {
 
     /// Until when a thread that lost its CPU at `start_ns` and could run waited for its control group's quota, on a CPU that was others'
     /// meanwhile: until a quota was renewed, if the kernel counts at least as much throttled time for the group around then.
-    fn held_until(&self, start_ns: u64, end_ns: u64) -> u64 {
+    fn held_until(&self, tid: i32, start_ns: u64, end_ns: u64) -> u64 {
         let renewed_ns = self.timelines.quota_renewed(start_ns, end_ns.min(self.timelines.end_ns));
         let is_counted = |renewed_ns: &u64| {
-            self.environment.throttled_ns(start_ns, *renewed_ns) >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
+            self.environment.throttled_ns(tid, start_ns, *renewed_ns)
+                >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
         };
         renewed_ns.filter(is_counted).unwrap_or(0)
     }

@@ -1,10 +1,10 @@
 //! Replays kernel events into timelines of threads and CPUs.
 
 use foldhash::HashMap;
-use taut_recording::{Architecture, KernelBatch, KernelEvent};
+use taut_recording::{Architecture, KernelBatch, KernelEvent, host_numbers::host_of};
 
 use crate::{
-    calls::CallNumbers,
+    calls::{CallId, CallNumbers},
     cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
     order::{Event, Events},
     timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer},
@@ -61,7 +61,8 @@ struct Replay {
     places: HashMap<i32, usize>,
     /// The thread that was looked up last: one event needs its timeline several times, and so does the next, mostly.
     latest: Option<(i32, usize)>,
-    numbers: CallNumbers,
+    /// Of each host.
+    numbers: Vec<CallNumbers>,
     /// Of each CPU: interrupts begun and not ended.
     nested: Vec<Vec<Interrupt>>,
     /// Of each CPU: when its tick is due.
@@ -96,10 +97,11 @@ impl Builder {
         self.losses.push(loss);
     }
 
-    /// Replays everything in order of time. `architecture` is the one with the recorded numbers of system calls.
-    pub fn finish(self, architecture: Option<Architecture>) -> Timelines {
+    /// Replays everything in order of time. `architectures` are, of each host, the one with the recorded numbers of system calls.
+    pub fn finish(self, architectures: &[Option<Architecture>]) -> Timelines {
         let events = self.events.sorted();
-        let mut replay = Replay { numbers: CallNumbers::of(architecture), ..Replay::default() };
+        let numbers = architectures.iter().map(|of| CallNumbers::of(*of)).collect();
+        let mut replay = Replay { numbers, ..Replay::default() };
         replay.result.start_ns = events.first().map_or(0, |e| e.time_ns);
         replay.result.end_ns = events.last().map_or(0, |e| e.time_ns);
         for event in &events {
@@ -129,7 +131,7 @@ impl Replay {
             Some(SchedWaking | SchedWakeupNew) => self.wake(event),
             Some(SyscallEnter) => {
                 self.cut_call(event.tid, time);
-                let id = self.numbers.id(event.arg0);
+                let id = self.call_id(event);
                 self.thread(event.tid).calls.push(SystemCall {
                     start_ns: time,
                     end_ns: u64::MAX,
@@ -141,7 +143,7 @@ impl Replay {
                 });
             }
             Some(SyscallExit) => {
-                let id = self.numbers.id(event.arg0);
+                let id = self.call_id(event);
                 let open = self.thread(event.tid).calls.last_mut();
                 match open.filter(|call| call.end_ns == u64::MAX && call.id == id) {
                     Some(call) => (call.end_ns, call.result) = (time, event.arg1 as i32),
@@ -194,6 +196,11 @@ impl Replay {
             _ => {}
         }
         *slot(&mut self.seen, event.cpu) = time;
+    }
+
+    fn call_id(&self, event: &Event) -> CallId {
+        let numbers = self.numbers.get(usize::from(host_of(event.tid)));
+        numbers.map_or_else(|| CallNumbers::default().id(event.arg0), |numbers| numbers.id(event.arg0))
     }
 
     /// A call that is still open when its thread does something outside of it: its end is missing. It went on at least

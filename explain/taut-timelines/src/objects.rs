@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use foldhash::HashMap;
-use taut_recording::{Info, Object, ObjectKind, Thread};
+use taut_recording::{Info, Object, ObjectKind, Thread, host_numbers::own_number};
 
 /// Stands for a thread that is not known.
 pub const NO_THREAD: i32 = -1;
@@ -60,7 +60,7 @@ impl Objects {
 
     /// A thread was seen, or changed its name.
     pub fn thread(&mut self, thread: &Thread) {
-        let name = format!("{}/{}", thread.comm, thread.tid);
+        let name = format!("{}/{}", thread.comm, own_number(thread.tid));
         self.threads.entry(thread.tid).or_default().push(Named { thread: thread.clone(), name });
     }
 
@@ -114,7 +114,7 @@ impl Objects {
             NO_THREAD => return "".into(),
             _ => {}
         }
-        let Some(all) = self.threads.get(&tid) else { return format!("thread {tid}").into() };
+        let Some(all) = self.threads.get(&tid) else { return format!("thread {}", own_number(tid)).into() };
         let then = all.iter().rev().find(|named| named.thread.time_ns <= time_ns).unwrap_or(&all[0]);
         match self.invented {
             Invented::All => "".into(),
@@ -139,7 +139,7 @@ impl Objects {
     pub fn process(&self, tid: i32) -> String {
         let pid = self.pid(tid).unwrap_or(tid);
         let main = self.threads.get(&pid).and_then(|all| all.last());
-        main.map_or_else(|| pid.to_string(), |named| named.name.clone())
+        main.map_or_else(|| own_number(pid).to_string(), |named| named.name.clone())
     }
 
     /// Whether any thread has that name, number, or "name/number".
@@ -150,7 +150,7 @@ impl Objects {
     /// Whether the thread has that name, number, or "name/number".
     pub fn thread_is(&self, tid: i32, name: &str) -> bool {
         let same = |named: &Named| named.thread.comm == name || named.name == name;
-        name == tid.to_string() || self.threads.get(&tid).is_some_and(|all| all.iter().any(same))
+        name == own_number(tid).to_string() || self.threads.get(&tid).is_some_and(|all| all.iter().any(same))
     }
 
     /// The same of the thread's process: its main thread, or a word of its command line.
