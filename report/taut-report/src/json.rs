@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis as found;
+use taut_recording::Info;
 
 use crate::{
     Named, json_explained as explained,
@@ -184,6 +185,23 @@ struct Host {
     cpus: u32,
     /// Further facts: governor, clocksource, …
     facts: BTreeMap<String, String>,
+    /// Of the second host of a joined recording: what is known of its clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<HostClock>,
+}
+
+/// The clock of a host, seen from the first host's.
+#[derive(Serialize, JsonSchema)]
+struct HostClock {
+    /// What the offset follows from: "messages", "messages one way", "one machine" or "CLOCK_REALTIME".
+    from: String,
+    /// This host's raw clock less the first host's, at the first message.
+    offset_ns: Option<i64>,
+    drift_ppm: Option<f64>,
+    /// The offset is wrong by at most this at half of the messages; null where there is no bound.
+    bound_ns: Option<u64>,
+    /// And at all of them.
+    bound_max_ns: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -241,6 +259,15 @@ struct Delay {
     percentiles: Vec<(f64, u64)>,
 }
 
+/// A hop's two hosts.
+#[derive(Serialize, JsonSchema)]
+struct BetweenHosts {
+    from: String,
+    to: String,
+    /// Each delay of the hop is wrong by at most this; null where there is no bound.
+    bound_ns: Option<u64>,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Hop {
     from: String,
@@ -251,6 +278,9 @@ struct Hop {
     /// Share of the tail's excess over the median message (0..1).
     tail_share: Option<f64>,
     crosses_threads: bool,
+    /// Where the hop is between two hosts of a joined recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    between_hosts: Option<BetweenHosts>,
     /// Cause shares of the tail in this hop; all shares of all hops sum to 1. Empty when nothing tells causes.
     causes: Vec<explained::CauseShare>,
 }
@@ -375,7 +405,7 @@ fn report(named: &Named<'_>) -> Report {
         name: named.name.to_owned(),
         headline: crate::headline(analysis),
         recording: recording(analysis),
-        chains: analysis.chains.iter().map(chain).collect(),
+        chains: analysis.chains.iter().map(|found| chain(found, &analysis.info)).collect(),
         loops: analysis.loops.iter().map(loops::json).collect(),
         waking_threads: analysis.waking.iter().map(loops::json_thread).collect(),
         signals: analysis.signals.iter().map(signal).collect(),
@@ -424,17 +454,54 @@ fn recording(analysis: &found::Analysis) -> Recording {
         directory: info.directory.clone(),
         git_revision: info.git_revision.clone(),
         taut_version: info.taut_version.clone(),
-        hosts: vec![Host {
-            name: info.host.clone(),
-            kernel: info.kernel.clone(),
-            cpu: info.cpu.clone(),
-            cpus: info.cpus,
-            facts: info.facts.iter().cloned().collect(),
-        }],
+        hosts: hosts(info),
     }
 }
 
-fn chain(chain: &found::Chain) -> Chain {
+fn hosts(info: &Info) -> Vec<Host> {
+    let names = info.hosts();
+    let others: Vec<Host> = names.iter().skip(1).map(|name| other_host(info, name)).collect();
+    let is_own = |key: &str| {
+        let is_other = |name: &&str| key.strip_prefix(*name).is_some_and(|rest| rest.starts_with('.'));
+        others.is_empty()
+            || !(key == "hosts" || key.starts_with("clocks_") || names[1..].iter().any(|name| is_other(&name)))
+    };
+    let first = Host {
+        name: names.first().map_or_else(|| info.host.clone(), |name| (*name).to_owned()),
+        kernel: info.kernel.clone(),
+        cpu: info.cpu.clone(),
+        cpus: info.cpus,
+        facts: info.facts.iter().filter(|(key, _)| is_own(key)).cloned().collect(),
+        clock: None,
+    };
+    std::iter::once(first).chain(others).collect()
+}
+
+/// A host of a joined recording whose facts begin with its name.
+fn other_host(info: &Info, name: &str) -> Host {
+    let own = |(key, value): &(String, String)| {
+        let key = key.strip_prefix(name)?.strip_prefix('.')?;
+        let is_field = ["kernel", "cpu", "cpus", "system_calls"].contains(&key);
+        (!is_field).then(|| (key.to_owned(), value.clone()))
+    };
+    let fact = |key: &str| info.fact(&format!("{name}.{key}")).to_owned();
+    Host {
+        name: name.to_owned(),
+        kernel: fact("kernel"),
+        cpu: fact("cpu"),
+        cpus: fact("cpus").parse().unwrap_or(0),
+        facts: info.facts.iter().filter_map(own).collect(),
+        clock: Some(HostClock {
+            from: info.fact("clocks_from").to_owned(),
+            offset_ns: info.fact("clocks_offset_ns").parse().ok(),
+            drift_ppm: info.fact("clocks_drift_ppm").parse().ok(),
+            bound_ns: info.fact("clocks_bound_ns").parse().ok(),
+            bound_max_ns: info.fact("clocks_bound_max_ns").parse().ok(),
+        }),
+    }
+}
+
+fn chain(chain: &found::Chain, info: &Info) -> Chain {
     Chain {
         name: chain.name.clone(),
         source: chain.source.word(),
@@ -445,7 +512,7 @@ fn chain(chain: &found::Chain) -> Chain {
         messages: chain.messages,
         end_to_end: delay(&chain.end_to_end),
         whole_life: delay(&chain.whole_life),
-        hops: chain.hops.iter().enumerate().map(|(at, found)| hop(found, chain.explained.hops.get(at))).collect(),
+        hops: chain.hops.iter().enumerate().map(|(at, found)| hop(found, chain.explained.hops.get(at), info)).collect(),
         points: chain.points.iter().map(point).collect(),
         startup: chain.startup.as_ref().map(|s| Startup {
             messages: s.messages,
@@ -512,7 +579,7 @@ fn telemetry(telemetry: &found::Telemetry) -> Telemetry {
     }
 }
 
-fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>) -> Hop {
+fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>, info: &Info) -> Hop {
     Hop {
         from: hop.from.clone(),
         to: hop.to.clone(),
@@ -520,6 +587,11 @@ fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>) -> Hop {
         pdv_p99_ns: hop.pdv_p99_ns,
         tail_share: hop.tail_share,
         crosses_threads: hop.crosses_threads,
+        between_hosts: hop.between_hosts(info).map(|hosts| BetweenHosts {
+            from: hosts.from,
+            to: hosts.to,
+            bound_ns: hosts.bound_ns,
+        }),
         causes: causes.map_or(Vec::new(), |causes| explained::causes(causes)),
     }
 }

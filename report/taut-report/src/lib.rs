@@ -57,7 +57,7 @@ pub use gate::{
 };
 pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
 pub use headline::headline;
-pub use hosts::{hop_sentences, hosts_json, hosts_sentences};
+pub use hosts::{hosts_facts, hosts_json, hosts_sentences};
 pub use html::html;
 pub use json::{json, schema};
 pub use json_figures::SCHEMA_VERSION;

@@ -11,7 +11,10 @@ use std::{
 
 use prost::Message;
 use taut_analysis::{Analysis, Chain, MessagePath, PathPiece};
-use taut_recording::{Info, KernelBatch, KernelEvent, LostWhat, Record, Thread};
+use taut_recording::{
+    Info, KernelBatch, KernelEvent, LostWhat, Record, Thread,
+    host_numbers::{host_and_cpu, host_of, own_number},
+};
 
 /// Tracks are numbered from here on; 0 is Perfetto's own.
 const FIRST_TRACK: u64 = 1 << 20;
@@ -50,26 +53,50 @@ impl<W: Write> Perfetto<W> {
             clock_snapshot: Some(ClockSnapshot { clocks, primary_trace_clock: Some(TRACE_TIME as i32) }),
             ..Packet::default()
         })?;
+        let names = info.hosts();
+        for host in 0..names.len().max(1) as u16 {
+            let name = names.get(usize::from(host)).copied();
+            let kernel =
+                name.filter(|_| host > 0).map_or(info.kernel.as_str(), |name| info.fact(&format!("{name}.kernel")));
+            trace.host(host, name, kernel, info.start_monotonic_ns, threads)?;
+        }
+        Ok(trace)
+    }
+
+    /// What is known of a host and its threads; `name` where there are several.
+    fn host(
+        &mut self,
+        host: u16,
+        name: Option<&str>,
+        kernel: &str,
+        start_ns: u64,
+        threads: &BTreeMap<i32, Thread>,
+    ) -> io::Result<()> {
         // By it Perfetto tells what the bits of a switch's state mean.
-        let release = info.kernel.split_whitespace().next().map(str::to_owned);
+        let release = kernel.split_whitespace().next().map(str::to_owned);
         let utsname = Utsname { sysname: Some("Linux".to_owned()), release };
-        trace.write(&Packet { system_info: Some(SystemInfo { utsname: Some(utsname) }), ..Packet::default() })?;
-        let process = |thread: &Thread| Process { pid: Some(thread.pid), cmdline: vec![thread.cmdline.clone()] };
-        let thread = |thread: &Thread| TreeThread {
-            tid: Some(thread.tid),
-            name: Some(thread.comm.clone()),
-            tgid: Some(thread.pid),
-        };
-        let tree = ProcessTree {
-            processes: threads.values().filter(|thread| thread.pid == thread.tid).map(process).collect(),
-            threads: threads.values().map(thread).collect(),
-        };
-        trace.write(&Packet {
-            timestamp: Some(info.start_monotonic_ns),
-            process_tree: Some(tree),
+        let machine_id = machine(host);
+        self.write(&Packet {
+            machine_id,
+            system_info: Some(SystemInfo { utsname: Some(utsname) }),
             ..Packet::default()
         })?;
-        Ok(trace)
+        let process = |thread: &Thread| {
+            let host = name.filter(|_| !thread.cmdline.is_empty()).map_or(String::new(), |name| format!("{name}:"));
+            let cmdline = vec![format!("{host}{}", thread.cmdline)];
+            Process { pid: Some(own_number(thread.pid)), cmdline }
+        };
+        let thread = |thread: &Thread| TreeThread {
+            tid: Some(own_number(thread.tid)),
+            name: Some(thread.comm.clone()),
+            tgid: Some(own_number(thread.pid)),
+        };
+        let of_host = || threads.values().filter(|thread| host_of(thread.tid) == host);
+        let tree = ProcessTree {
+            processes: of_host().filter(|thread| thread.pid == thread.tid).map(process).collect(),
+            threads: of_host().map(thread).collect(),
+        };
+        self.write(&Packet { timestamp: Some(start_ns), machine_id, process_tree: Some(tree), ..Packet::default() })
     }
 
     /// Takes in one record: the scheduling among the kernel's events, from which Perfetto works out the threads' states.
@@ -96,33 +123,34 @@ impl<W: Write> Perfetto<W> {
         let cpu = u32::from(batch.cpu);
         let has_gap = self.gaps.contains(&cpu);
         self.gaps.retain(|gap| *gap != cpu);
-        let bundle = FtraceBundle { cpu: Some(cpu), event, lost_events: has_gap.then_some(true) };
-        self.write(&Packet { ftrace_events: Some(bundle), ..Packet::default() })
+        let (host, own_cpu) = host_and_cpu(batch.cpu);
+        let bundle = FtraceBundle { cpu: Some(own_cpu.into()), event, lost_events: has_gap.then_some(true) };
+        self.write(&Packet { machine_id: machine(host), ftrace_events: Some(bundle), ..Packet::default() })
     }
 
     fn event(&self, batch: &KernelBatch, at: usize) -> Option<FtraceEvent> {
         let [arg0, arg1, arg2] = [batch.arg0[at], batch.arg1[at], batch.arg2[at]];
         let mut event = FtraceEvent {
             timestamp: Some(batch.time_ns[at]),
-            pid: u32::try_from(batch.tid[at]).ok(),
+            pid: u32::try_from(own_number(batch.tid[at])).ok(),
             ..FtraceEvent::default()
         };
         let waking = || Waking {
             comm: self.comm(arg0 as i32),
-            pid: Some(arg0 as i32),
+            pid: Some(own_number(arg0 as i32)),
             prio: Some(arg2 as i32),
             success: Some(1),
-            target_cpu: Some(arg1 as i32),
+            target_cpu: Some(i32::from(host_and_cpu(arg1 as u16).1)),
         };
         match KernelEvent::from_number(batch.event[at])? {
             KernelEvent::SchedSwitch => {
                 event.sched_switch = Some(Switch {
                     prev_comm: self.comm(batch.tid[at]),
-                    prev_pid: Some(batch.tid[at]),
+                    prev_pid: Some(own_number(batch.tid[at])),
                     prev_prio: Some(arg2 as u16 as i32),
                     prev_state: Some(arg1),
                     next_comm: self.comm(arg0 as i32),
-                    next_pid: Some(arg0 as i32),
+                    next_pid: Some(own_number(arg0 as i32)),
                     next_prio: Some((arg2 >> 16) as i32),
                 });
             }
@@ -248,6 +276,11 @@ impl Slices {
     }
 }
 
+/// The first host's packets name no machine, as those of a recording of one host.
+fn machine(host: u16) -> Option<u32> {
+    (host > 0).then_some(host.into())
+}
+
 fn named(name: &str, debug_annotations: Vec<Annotation>) -> TrackEvent {
     TrackEvent { name: Some(name.to_owned()), debug_annotations, ..TrackEvent::default() }
 }
@@ -296,6 +329,8 @@ struct Packet {
     track_descriptor: Option<TrackDescriptor>,
     #[prost(bool, optional, tag = "87")]
     first_packet_on_sequence: Option<bool>,
+    #[prost(uint32, optional, tag = "98")]
+    machine_id: Option<u32>,
 }
 
 /// FtraceEventBundle.
