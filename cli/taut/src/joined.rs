@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use memmap2::Mmap;
-use taut_analysis::{Analysis, Analyzer, Config};
+use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
 use taut_points::hosts::{Joined, Renumber, Survey, join};
 use taut_recording::{Contents, Ending, Info, Record, Shown};
-use taut_report::{hop_sentences, hosts_sentences};
+use taut_report::{hosts_facts, hosts_sentences};
 
 use crate::input;
 
@@ -25,7 +25,7 @@ pub struct JoinedRecordings {
 #[derive(clap::Args, Debug)]
 pub struct JoinArgs {
     /// Names of the two hosts, in the order of the recordings [default: as recorded, see record --host-name].
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub hosts: Vec<String>,
     /// Do not align the clocks: take both hosts' CLOCK_REALTIME for one clock.
     #[arg(long)]
@@ -33,8 +33,8 @@ pub struct JoinArgs {
 }
 
 impl JoinedRecordings {
-    /// Reads both as far as the alignment needs it.
-    pub fn read(paths: &[PathBuf], args: &JoinArgs) -> Result<JoinedRecordings> {
+    /// Reads both as far as the alignment needs it. Declared chains tell the order of their points.
+    pub fn read(paths: &[PathBuf], args: &JoinArgs, config: &Config) -> Result<JoinedRecordings> {
         let [a, b] = paths else {
             bail!("joining takes two recordings, one of each host; {} given", paths.len());
         };
@@ -48,7 +48,9 @@ impl JoinedRecordings {
         let infos = [&of_a.2.info, &of_b.2.info];
         let names = names(infos, args)?;
         let files = || format!("{} and {}", a.shown(), b.shown());
-        let mut joined = join([&of_a.1, &of_b.1], infos).with_context(files)?;
+        let of_chain = |chain: &DeclaredChain| chain.points.clone();
+        let chains: Vec<Vec<String>> = config.chains.iter().map(of_chain).collect();
+        let mut joined = join([&of_a.1, &of_b.1], infos, [&names[0], &names[1]], &chains).with_context(files)?;
         if args.no_align {
             joined.by_realtime();
         }
@@ -75,41 +77,55 @@ impl JoinedRecordings {
         [&self.names[0], &self.names[1]]
     }
 
-    /// The first recording's, with both hosts' names.
+    /// The first recording's, with both hosts' names and what is known of their clocks.
     pub fn info(&self) -> Info {
         let mut info = self.contents[0].info.clone();
         info.host = self.names.join(" + ");
-        let other = &self.contents[1].info;
-        for (key, value) in [("kernel", &other.kernel), ("cpu", &other.cpu)] {
-            info.facts.push((format!("{}.{key}", self.names[1]), value.clone()));
-        }
-        info.facts.extend(other.facts.iter().map(|(key, value)| (format!("{}.{key}", self.names[1]), value.clone())));
+        let (other, name) = (&self.contents[1].info, &self.names[1]);
+        let cpus = other.cpus.to_string();
+        let own = [
+            ("kernel", &other.kernel),
+            ("cpu", &other.cpu),
+            ("cpus", &cpus),
+            ("system_calls", &other.system_calls),
+            ("git_revision", &other.git_revision),
+            ("command", &other.command.join(" ")),
+        ];
+        let own = own.into_iter().map(|(key, value)| (key, value.as_str()));
+        let facts = other.facts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        info.facts.extend(own.chain(facts).map(|(key, value)| (format!("{name}.{key}"), value.to_owned())));
+        // What is missing in one of them is missing in the whole.
+        let recovered = other.facts.iter().filter(|(key, _)| key == "recovered_by" && info.fact(key).is_empty());
+        let recovered: Vec<_> = recovered.cloned().collect();
+        info.facts.extend(recovered);
         info.facts.push(("hosts".to_owned(), self.names.join(",")));
+        info.facts.extend(hosts_facts(&self.joined));
         info.facts.sort();
+        let reasons = self.contents.iter().zip(&self.names).filter(|(of, _)| !of.info.tier_reason.is_empty());
+        let reasons = reasons.map(|(of, name)| format!("{name}: {}", of.info.tier_reason));
+        info.tier_reason = reasons.collect::<Vec<String>>().join("; ");
         info
     }
 
-    /// What both said at their ends; `None` where one of them did not end.
-    pub fn ending(&self) -> Option<Ending> {
-        let (mut ending, other) = (self.contents[0].ending.clone()?, self.contents[1].ending.as_ref()?);
-        ending.end_monotonic_ns = ending.end_monotonic_ns.max(self.joined.time_of_monotonic(other.end_monotonic_ns));
-        for (sum, more) in [
-            (&mut ending.stamps, other.stamps),
-            (&mut ending.lost_stamps, other.lost_stamps),
-            (&mut ending.kernel_events, other.kernel_events),
-            (&mut ending.lost_kernel_events, other.lost_kernel_events),
-            (&mut ending.telemetry, other.telemetry),
-            (&mut ending.lost_telemetry, other.lost_telemetry),
-            (&mut ending.samples, other.samples),
-            (&mut ending.lost_samples, other.lost_samples),
-            (&mut ending.ros_events, other.ros_events),
-            (&mut ending.lost_ros_events, other.lost_ros_events),
-            (&mut ending.recorder_cpu_ns, other.recorder_cpu_ns),
-        ] {
-            *sum = sum.saturating_add(more);
+    /// What both said at their ends, and what is known of the clocks.
+    pub fn ending(&self) -> Ending {
+        let mut ending = Ending { reason: "merged".to_owned(), exit_code: Some(0), ..Ending::default() };
+        ending.notes = hosts_sentences(&self.joined, self.names());
+        for (host, (contents, name)) in self.contents.iter().zip(&self.names).enumerate() {
+            let Some(own) = &contents.ending else {
+                ending.notes.push(format!("{name}: the recorder was killed: this is what it had written until then"));
+                continue;
+            };
+            let end_ns = own.end_monotonic_ns;
+            let end_ns = if host == 0 { end_ns } else { self.joined.time_of_monotonic(end_ns) };
+            ending.end_monotonic_ns = ending.end_monotonic_ns.max(end_ns);
+            ending.add(own);
+            if ending.exit_code == Some(0) && own.exit_code.is_some_and(|code| code != 0) {
+                (ending.exit_code, ending.reason) = (own.exit_code, own.reason.clone());
+            }
+            ending.notes.extend(own.notes.iter().map(|note| format!("{name}: {note}")));
         }
-        ending.notes.extend(other.notes.iter().map(|note| format!("{}: {note}", self.names[1])));
-        Some(ending)
+        ending
     }
 
     /// What could not be read of either, a sentence each.
@@ -120,20 +136,12 @@ impl JoinedRecordings {
         self.contents.iter().zip(&self.names).flat_map(of_host).collect()
     }
 
-    /// What a reader must know of the clocks.
-    pub fn sentences(&self) -> Vec<String> {
-        hosts_sentences(&self.joined, self.names())
-    }
-
     /// The analysis of both.
     pub fn analyse(&self, config: &Config) -> Result<Analysis> {
         let mut analyzer = Analyzer::new(config.clone());
         self.records(&mut |record| analyzer.record(&record))?;
         let bytes = self.bytes.iter().map(|bytes| bytes.len() as u64).sum();
-        let mut analysis = analyzer.finish(self.info(), self.ending(), self.damage(), bytes)?;
-        let hops = hop_sentences(&analysis.chains, &self.joined, self.names());
-        analysis.notes.splice(0..0, self.sentences().into_iter().chain(hops));
-        Ok(analysis)
+        Ok(analyzer.finish(self.info(), Some(self.ending()), self.damage(), bytes)?)
     }
 }
 
@@ -149,6 +157,9 @@ fn surveyed(path: &Path) -> Result<(Mmap, Survey, Contents)> {
 
 /// The hosts' names, which must differ.
 fn names(infos: [&Info; 2], args: &JoinArgs) -> Result<[String; 2]> {
+    if !args.hosts.is_empty() && args.hosts.len() != 2 {
+        bail!("--hosts {}: takes two names, one of each recording's host", args.hosts.join(","));
+    }
     if let [a, b] = args.hosts.as_slice() {
         if a == b || [a, b].iter().any(|name| name.is_empty() || name.contains([':', '/'])) {
             bail!("--hosts {a},{b}: takes two different names without : and /");

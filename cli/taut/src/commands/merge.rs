@@ -1,12 +1,13 @@
 //! `taut merge`: one recording of two hosts' recordings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use taut_recording::{Ending, Shown, Writer};
-use taut_report::hosts_json;
+use taut_recording::{Shown, Writer};
+use taut_report::{hosts_json, hosts_sentences};
 
 use crate::{
+    config,
     exit::Done,
     joined::{JoinArgs, JoinedRecordings},
 };
@@ -26,6 +27,9 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     join: JoinArgs,
+    /// Declared chains, whose points are HOST:POINT: they tell the order of points; ./taut.toml is used when it exists.
+    #[arg(long, value_name = "TOML")]
+    config: Option<PathBuf>,
 }
 
 /// Aligns, writes, and says what is known of the clocks.
@@ -37,7 +41,8 @@ pub fn run(args: &Args) -> Result<Done> {
     if let Some(path) = args.recordings.iter().find(is_input) {
         bail!("{}: cannot be merged onto itself; name another file with -o", path.shown());
     }
-    let both = JoinedRecordings::read(&args.recordings, &args.join)?;
+    let config = config::load(args.config.as_deref())?;
+    let both = JoinedRecordings::read(&args.recordings, &args.join, &config)?;
     let sidecar = to.with_extension("alignment.json");
     let partial = to.with_extension("mcap.partial");
     let written = write(&both, &partial, to).and_then(|()| {
@@ -51,29 +56,22 @@ pub fn run(args: &Args) -> Result<Done> {
     written?;
     let damage = both.damage();
     damage.iter().for_each(|damage| say!("lost: {damage}"));
-    both.sentences().iter().for_each(|sentence| say!("{sentence}"));
+    hosts_sentences(&both.joined, both.names()).iter().for_each(|sentence| say!("{sentence}"));
     say!("wrote {} and {}", to.shown(), sidecar.shown());
     Ok(if damage.is_empty() { Done::Fine } else { Done::DataLost })
 }
 
-fn write(both: &JoinedRecordings, partial: &PathBuf, to: &PathBuf) -> Result<()> {
+fn write(both: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
     let mut writer = Writer::create(partial, &both.info()).with_context(|| to.shown())?;
-    let (mut failed, mut counted, mut until_ns) = (None, Ending::default(), 0);
+    let mut failed = None;
     both.records(&mut |record| {
         if failed.is_none() {
-            counted.count(&record);
-            if let taut_recording::Record::Kernel(batch) = &record {
-                until_ns = batch.time_ns.last().copied().unwrap_or(0).max(until_ns);
-            }
-            failed = writer.write(&record).and_then(|()| writer.flush_due(until_ns)).err();
+            failed = writer.write(&record).err();
         }
     })?;
     if let Some(error) = failed {
         return Err(error).with_context(|| to.shown());
     }
-    let end_monotonic_ns = until_ns;
-    let mut ending = both.ending().unwrap_or(Ending { end_monotonic_ns, reason: "merged".to_owned(), ..counted });
-    ending.notes.splice(0..0, both.sentences());
-    writer.finish(&ending).with_context(|| to.shown())?;
+    writer.finish(&both.ending()).with_context(|| to.shown())?;
     Ok(())
 }

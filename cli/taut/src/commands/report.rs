@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<Done> {
     config.explain.worst = if args.format == Format::Html { config.explain.worst } else { 0 };
     let mut analyses = Vec::new();
     if args.join {
-        let mut analysis = JoinedRecordings::read(&args.recordings, &args.hosts)?.analyse(&config)?;
+        let mut analysis = JoinedRecordings::read(&args.recordings, &args.hosts, &config)?.analyse(&config)?;
         args.ros.apply(&mut analysis)?;
         let names: Vec<String> = args.recordings.iter().map(|path| path.shown()).collect();
         analyses.push((names.join(" + "), analysis));

@@ -1,0 +1,189 @@
+//! Clocks of which the truth is known: made recordings.
+
+use serde_json::Value;
+
+use crate::{
+    folder::Folder,
+    hop_to, made,
+    made::{Clock, MESSAGES, Made},
+    notes, number,
+};
+
+const DAYS_NS: i64 = 3 * 86_400_000_000_000;
+
+fn recorded(made: Made) -> Folder {
+    let folder = Folder::new();
+    made.write(folder.0.path());
+    folder
+}
+
+#[test]
+fn clocks_that_are_days_and_200_ppm_apart_are_one_within_the_bound() {
+    let made = Made::default();
+    let report = recorded(made).joined("robot.mcap");
+    let clock = &report["recording"]["hosts"][1]["clock"];
+    let bound_ns = number(&clock["bound_max_ns"]);
+    // The fastest way there and back takes 550 µs, and queueing is not rare.
+    assert!((270e3..400e3).contains(&bound_ns), "{clock}");
+    let truth_ns = made.robot.of(1_000_000_000) as f64 - 1e9;
+    assert!((number(&clock["offset_ns"]) - truth_ns).abs() <= bound_ns, "{clock}, truth {truth_ns}");
+    assert!((number(&clock["drift_ppm"]) - 200.0).abs() < 20.0, "{clock}");
+    // Each level is right to the bound: the true medians are 0.33 and 0.28 ms.
+    for (to, truth_ns) in [("robot:setpoint.received", 328e3), ("desk:state.received", 278e3)] {
+        let hop = hop_to(&report, to);
+        let between = &hop["between_hosts"];
+        assert!((number(&hop["p50_ns"]) - truth_ns).abs() < number(&between["bound_ns"]), "{hop}");
+        assert_eq!(hop["n"], MESSAGES);
+    }
+    assert_eq!(hop_to(&report, "robot:setpoint.applied")["between_hosts"], Value::Null);
+    // Whatever the offset, both ways together are what they are.
+    let p50 = |to| number(&hop_to(&report, to)["p50_ns"]);
+    let sum = p50("robot:setpoint.received") + p50("desk:state.received");
+    assert!((sum - 606e3).abs() < 30e3, "{sum}");
+    assert!(notes(&report).contains("desk ↔ robot: the clocks' offset is 259200.0"), "{}", notes(&report));
+}
+
+#[test]
+fn a_cause_is_named_with_its_host_and_the_way_between_is_the_network() {
+    let report = recorded(Made::default()).joined("robot.mcap");
+    let chain = |point: &str| {
+        let chains = report["chains"].as_array().unwrap().iter();
+        let mut of =
+            chains.filter(|chain| chain["points"].as_array().unwrap().iter().any(|known| known["name"] == point));
+        of.next().unwrap_or_else(|| panic!("no chain with {point}"))
+    };
+    let causes = chain("robot:setpoint.applied")["causes"].as_array().unwrap();
+    let share = |cause: &str, detail: &str| -> f64 {
+        let of =
+            causes.iter().filter(|share| share["cause"] == cause && share["detail"].as_str().unwrap().contains(detail));
+        of.map(|share| number(&share["tail_share"])).sum()
+    };
+    // Of 10 messages of the tail five took 5 ms more on the way, and the hog held five for 4 ms.
+    assert!((share("network", "recvfrom fd 3") - 0.56).abs() < 0.02, "{causes:?}");
+    assert!((share("preempted", "by robot:hog/30") - 0.44).abs() < 0.02, "{causes:?}");
+    // The robot's system calls have the numbers of its architecture.
+    assert!(!notes(&report).contains("system calls have the numbers"), "{}", notes(&report));
+}
+
+#[test]
+fn a_step_of_a_clock_is_cut_and_said() {
+    let step = (1_000_000_000 + 500 * made::PERIOD_NS + 5_000_000, 2_000_000_000);
+    let robot = Clock { ahead_ns: DAYS_NS, ppm: 200, step: Some(step) };
+    let report = recorded(Made { robot, ..Made::default() }).joined("robot.mcap");
+    let said = notes(&report);
+    assert!(said.contains("a clock stepped by 2000.") && said.contains("after the first message"), "{said}");
+    for to in ["robot:setpoint.received", "desk:state.received"] {
+        let hop = hop_to(&report, to);
+        assert_eq!(hop["n"], MESSAGES);
+        assert!(number(&hop["p50_ns"]) < 700e3 && number(&hop["max_ns"]) < 6e6, "{hop}");
+    }
+}
+
+#[test]
+fn messages_one_way_give_excess_and_no_level() {
+    let report = recorded(Made { has_states: false, ..Made::default() }).joined("robot.mcap");
+    let hop = hop_to(&report, "robot:setpoint.received");
+    assert_eq!(hop["between_hosts"]["bound_ns"], Value::Null);
+    // Above the fastest message, which took 300 µs: 28 µs at the median, and 5 ms for what was held.
+    assert!((number(&hop["p50_ns"]) - 28e3).abs() < 15e3 && (number(&hop["max_ns"]) - 5e6).abs() < 0.3e6, "{hop}");
+    assert!(notes(&report).contains("One direction gives no bound"), "{}", notes(&report));
+}
+
+#[test]
+fn the_order_of_points_can_be_declared() {
+    let folder = recorded(Made { has_states: false, has_kernel: false, ..Made::default() });
+    let chain = |points: &str| folder.write("taut.toml", &format!("[[chain]]\npoints = [{points}]\n"));
+    chain(r#""desk:setpoint.sent", "robot:setpoint.received", "robot:setpoint.applied""#);
+    assert!(!notes(&folder.joined("robot.mcap")).contains("which host a message left first"));
+    chain(r#""robot:setpoint.received", "robot:setpoint.applied", "desk:setpoint.sent""#);
+    assert!(notes(&folder.joined("robot.mcap")).contains("robot:setpoint.applied → desk:setpoint.sent: "));
+}
+
+#[test]
+fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
+    let folder = recorded(Made::default());
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    let before = [bytes("desk.mcap"), bytes("robot.mcap")];
+    folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
+    assert_eq!([bytes("desk.mcap"), bytes("robot.mcap")], before);
+    let sidecar: Value = serde_json::from_str(&folder.read("run.alignment.json")).unwrap();
+    assert_eq!(sidecar["hosts"], serde_json::json!(["desk", "robot"]));
+    assert_eq!(sidecar["messages"]["common"], 2 * MESSAGES);
+    assert!(sidecar["pieces"][0]["knots"].as_array().unwrap().len() > 100);
+
+    let [joined, merged] = [folder.joined("robot.mcap"), folder.json(&["report", "run.mcap"])];
+    for part in ["chains", "notes"] {
+        assert_eq!(joined[part], merged[part], "{part}");
+    }
+    assert_eq!(joined["recording"]["hosts"], merged["recording"]["hosts"]);
+    for form in ["terminal", "markdown", "html"] {
+        let text = folder.text(&["report", "run.mcap", "--format", form]);
+        assert!(text.contains("known to ±") && text.contains("robot:setpoint.applied"), "{form}");
+    }
+    let explained = folder.text(&["explain", "run.mcap"]);
+    assert!(explained.contains("network recvfrom fd 3") && explained.contains("by robot:hog/30"), "{explained}");
+    let compared = folder.json(&["compare", "run.mcap", "run.mcap"]);
+    assert_eq!(compared["kind"], "compare");
+    folder.taut(&["recover", "run.mcap", "-o", "again.mcap"]).success();
+    folder.taut(&["export", "perfetto", "run.mcap", "-o", "run.pftrace"]).success();
+}
+
+#[test]
+fn without_alignment_both_hosts_realtime_is_one_clock() {
+    let folder = recorded(Made::default());
+    let report = folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--no-align"]);
+    assert_eq!(report["recording"]["hosts"][1]["clock"]["from"], "CLOCK_REALTIME");
+    // The robot's is 2 ms ahead, and what its clock drifts from there on is not taken out.
+    let late_ns = number(&hop_to(&report, "robot:setpoint.received")["p50_ns"]);
+    assert!(late_ns > 2e6, "{late_ns}");
+    assert!(notes(&report).contains("CLOCK_REALTIME of both is taken for one clock"), "{}", notes(&report));
+}
+
+#[test]
+fn input_that_cannot_be_joined_is_one_line() {
+    let folder = recorded(Made::default());
+    let report = |a: &'static str, b: &'static str| ["report", a, b, "--join"];
+    folder.refuses(&report("desk.mcap", "desk.mcap"), "desk.mcap: is given twice");
+    std::fs::copy(folder.path("desk.mcap"), folder.path("copy.mcap")).unwrap();
+    folder.refuses(&report("desk.mcap", "copy.mcap"), "have the same content");
+    folder.refuses(&["report", "desk.mcap", "--join"], "takes two recordings, one of each host; 1 given");
+    folder.refuses(&["report", "desk.mcap", "--no-align"], "are for --join");
+    folder.refuses(&["merge", "desk.mcap", "robot.mcap", "-o", "desk.mcap"], "cannot be merged onto itself");
+    folder
+        .refuses(&[&report("desk.mcap", "robot.mcap")[..], &["--hosts", "a,a"]].concat(), "takes two different names");
+    folder.refuses(&[&report("desk.mcap", "robot.mcap")[..], &["--hosts", "a"]].concat(), "takes two names");
+    folder.write("text.mcap", "no recording");
+    folder.refuses(&report("desk.mcap", "text.mcap"), "text.mcap");
+
+    let other = recorded(Made { has_states: false, first_id: 1 << 40, ..Made::default() });
+    other.refuses(&["report", "desk.mcap", "robot.mcap", "--join"], "no message was stamped on both hosts");
+    other.refuses(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"], "no message was stamped on both hosts");
+    assert!(!other.path("run.mcap").exists() && !other.path("run.mcap.partial").exists());
+}
+
+#[test]
+fn hosts_of_one_name_and_a_host_that_rebooted_are_named() {
+    let folder = recorded(Made::default());
+    // A name and a boot are what a recording says of itself.
+    let renamed = |to: &str, boot: &str| {
+        let bytes = std::fs::read(folder.path("robot.mcap")).unwrap();
+        let mut writer = None;
+        let info = taut_recording::info(&bytes).unwrap();
+        let facts = vec![("boot_id".to_owned(), boot.to_owned())];
+        let info = taut_recording::Info { host: "desk".into(), facts, ..info };
+        let contents = taut_recording::read(&bytes, &mut |record| {
+            let create = || taut_recording::Writer::create(&folder.path(to), &info).unwrap();
+            writer.get_or_insert_with(create).write(&record).unwrap();
+        });
+        writer.unwrap().finish(&contents.unwrap().ending.unwrap()).unwrap();
+    };
+    renamed("later.mcap", "another boot");
+    folder.refuses(&["report", "desk.mcap", "later.mcap", "--join"], "of host \"desk\", which rebooted in between");
+    renamed("same.mcap", "boot of desk");
+    folder.refuses(
+        &["merge", "desk.mcap", "same.mcap", "-o", "run.mcap"],
+        "both recordings are of a host named \"desk\"",
+    );
+    let named = ["report", "desk.mcap", "later.mcap", "--join", "--hosts", "desk,robot"];
+    assert!(notes(&folder.json(&named)).contains("desk ↔ robot"));
+}
