@@ -95,6 +95,13 @@ static void go_home(controller_t *c) {
   command(c, c->hold, NULL, NULL);
 }
 
+/* For the thread that gives the next order to free. */
+static void give_up(controller_t *c, follow_t *follow) {
+  if (!follow) return;
+  follow->next = c->given_up;
+  c->given_up = follow;
+}
+
 /* What it follows is over; the lock is held. */
 static void end_follow(controller_t *c, const char *reason, int64_t now_ns) {
   follow_t *follow = c->follow;
@@ -103,7 +110,7 @@ static void end_follow(controller_t *c, const char *reason, int64_t now_ns) {
   follow->reason = reason;
   follow->ended_ns = now_ns;
   c->follow = NULL;
-  if (c->ended) c->given_up = c->ended; /* freed with the next order: nobody took its news */
+  give_up(c, c->ended); /* whose news nobody took */
   c->ended = follow;
   c->has_progress = 0;
   pthread_cond_broadcast(&c->has_news);
@@ -114,7 +121,7 @@ static void obey(controller_t *c) {
   switch (c->order) {
     case ORDER_RESET:
     case ORDER_FOLLOW:
-      c->given_up = c->follow;
+      give_up(c, c->follow);
       c->follow = c->order == ORDER_FOLLOW ? c->ordered : NULL;
       c->ordered = NULL;
       if (c->order == ORDER_RESET) go_home(c);
@@ -141,10 +148,10 @@ static const char *ended(const controller_t *c, double elapsed_s, double error, 
 }
 
 /* One cycle: physics for the periods that have passed, then a command for now. The arm does not wait for a late controller. */
-static void update(controller_t *c, int64_t lateness_ns) {
+static void update(controller_t *c, int64_t first_due_ns) {
   const int64_t began_ns = monotonic_ns(), before = c->number;
-  int64_t missed = lateness_ns > 0 ? lateness_ns / PERIOD_NS : 0;
-  const int64_t due_ns = began_ns - lateness_ns + missed * PERIOD_NS;
+  int64_t missed = began_ns > first_due_ns ? (began_ns - first_due_ns) / PERIOD_NS : 0;
+  const int64_t due_ns = first_due_ns + missed * PERIOD_NS;
   const int64_t steps = (missed + 1) * c->substeps;
   const char *reason = NULL;
   double elapsed_s = 0.0, error = 0.0;
@@ -207,7 +214,7 @@ static void *control(void *argument) {
     if (rcl_timer_is_ready(&c->timer, &is_ready) != RCL_RET_OK || !is_ready) continue;
     if (rcl_timer_call_with_info(&c->timer, &called) != RCL_RET_OK) break;
     TRACETOOLS_TRACEPOINT(callback_start, (const void *)update, false);
-    update(c, called.actual_call_time - called.expected_call_time);
+    update(c, called.expected_call_time); /* rcl's steady clock is CLOCK_MONOTONIC */
     TRACETOOLS_TRACEPOINT(callback_end, (const void *)update);
   }
   if (!c->stop) fprintf(stderr, "reach: the control thread ended: %s\n", rcl_get_error_string().str);
@@ -350,8 +357,11 @@ static int give(controller_t *c, enum order order, follow_t *ordered) {
   c->order = order;
   c->ordered = ordered;
   while (c->order != ORDER_NONE && !error) error = pthread_cond_timedwait(&c->orders_done, &c->lock, &deadline);
-  if (error) c->order = ORDER_NONE;
-  given_up = error ? ordered : c->given_up;
+  if (error) {
+    c->order = ORDER_NONE;
+    give_up(c, ordered);
+  }
+  given_up = c->given_up;
   c->given_up = NULL;
   pthread_mutex_unlock(&c->lock);
   follow_free(given_up);

@@ -25,11 +25,14 @@ no_memory:
 }
 
 void follow_free(follow_t *follow) {
-  if (!follow) return;
-  free(follow->points);
-  free(follow->lateness_ns);
-  free(follow->steps_ns);
-  free(follow);
+  while (follow) {
+    follow_t *next = follow->next;
+    free(follow->points);
+    free(follow->lateness_ns);
+    free(follow->steps_ns);
+    free(follow);
+    follow = next;
+  }
 }
 
 void follow_at(follow_t *follow, double time_s, double *position, double *speed, double *acceleration) {

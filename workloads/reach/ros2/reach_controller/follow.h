@@ -10,7 +10,8 @@ typedef struct {
   double time_s, position[JOINTS], speed[JOINTS]; /* rad, rad/s */
 } point_t;
 
-typedef struct {
+typedef struct follow {
+  struct follow *next;
   size_t count, at; /* points, and the last one passed */
   point_t *points;
   size_t capacity, cycles, steps; /* of the columns, and how much is in them */
@@ -24,6 +25,7 @@ typedef struct {
 
 /* NULL: no memory. The columns have room for `longest_ns` of a stall besides the motion. */
 follow_t *follow_new(size_t count, const double *points, int64_t longest_ns);
+/* It and those behind it. */
 void follow_free(follow_t *follow);
 
 static inline double follow_duration_s(const follow_t *follow) { return follow->points[follow->count - 1].time_s; }
