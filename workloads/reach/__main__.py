@@ -31,13 +31,22 @@ def main() -> int:
         "--duration", type=times.within(86_400), metavar="TIME", help="as many as begin within this time"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON line a trial instead of the table")
+    parser.add_argument(
+        "--together", action="store_true", help="all nodes in one process under a multi-threaded executor (--bus ros2)"
+    )
     options.add(parser)
     parsed = parser.parse_args()
+    chosen = options.chosen(parsed)
+    if parsed.together and chosen.bus != "ros2":
+        parser.error(f"--together is for --bus ros2, not {chosen.bus}")
+    if chosen.throttle != "none" and chosen.bus == "ros2":
+        parser.error("--throttle is not for --bus ros2: what is called back is the executor's choice")
     stop = threading.Event()
     processes.stop_on_signals(stop)
     try:
-        with processes.system(options.chosen(parsed), stop):
-            trials = processes.trials(options.chosen(parsed), stop, parsed.trials, parsed.duration)
+        with processes.system(chosen, stop, () if parsed.together else processes.NODES):
+            client = "together" if parsed.together else "client"
+            trials = processes.trials(chosen, stop, parsed.trials, parsed.duration, client)
     except processes.StartError as failure:
         print(f"reach: {failure}", file=sys.stderr)
         return 2

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 JOINTS = tuple(f"panda_joint{number}" for number in range(1, 8))
+LINKS = ("panda_link0", *(f"panda_link{number}" for number in range(1, 8)), "panda_hand")
 MAX_SPEED_RAD_S = np.array([2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61])
 """Of the joints: Franka Control Interface documentation, robot and interface specifications."""
 MAX_ACCELERATION_RAD_S2 = np.array([15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0])

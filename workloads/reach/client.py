@@ -17,14 +17,7 @@ from . import messages as m
 from . import node, options, topics
 from .arm import Arm
 from .bus import Bus, BusError
-
-GOAL_M = (0.4, 0.2, 0.5)
-HOME_RAD = 1e-3
-"""The arm is home within this."""
-ACCEPTANCE_S, FEEDBACK_S, TRIAL_S = 1.0, 1.0, 12.0
-"""The planner must accept within, be heard of at least so often once it has planned, and be done within."""
-PLANNING_S = 6.0
-GOAL_TOLERANCE_M = 0.01
+from .trial import GOAL_M, HOME_RAD, HOME_S, Heard, at_goal, rounded
 
 
 class Client:
@@ -35,8 +28,7 @@ class Client:
         self.count = 0
         self.joints: np.ndarray | None = None
         self.resets: set[int] = set()
-        self.heard: dict[str, Any] = {}
-        self.feedbacks = 0
+        self.heard = Heard(0)
         self.goal_id: list[int] = []
         self.reset = bus.publisher(topics.RESET)
         self.goal = bus.publisher(topics.REACH_GOAL)
@@ -61,13 +53,13 @@ class Client:
 
     def go_home(self) -> None:
         """Raises BusError."""
-        deadline_s = time.monotonic() + 5.0
+        deadline_s = time.monotonic() + HOME_S
         self.count += 1
         asked_s = 0.0
         while self.count not in self.resets:
             now_s = time.monotonic()
             if now_s > deadline_s:
-                raise BusError("the simulator did not reset within 5 s")
+                raise BusError(f"the simulator did not reset within {HOME_S:g} s")
             if now_s > asked_s + 0.5:
                 self.reset(m.ResetRequest(self.id, self.count))
                 asked_s = now_s
@@ -75,95 +67,33 @@ class Client:
         self.joints = None
         while self.joints is None or np.abs(self.joints - self.arm.home).max() > HOME_RAD:
             if time.monotonic() > deadline_s:
-                raise BusError(f"the arm is not within {HOME_RAD} rad of home 5 s after a reset")
+                raise BusError(f"the arm is not within {HOME_RAD} rad of home {HOME_S:g} s after a reset")
             self.bus.spin_once(0.05)
 
     def trial(self) -> dict[str, Any]:
         """Raises BusError."""
         self.go_home()
         self.count += 1
-        self.heard, self.feedbacks = {}, 0
         self.goal_id = list(secrets.token_bytes(16))
         id_ = m.message_id(self.goal_id)
-        sent_ns = time.monotonic_ns()
+        heard = self.heard = Heard(time.monotonic_ns())
         taut.stamp("client.goal_sent", id_)
         self.goal(m.ReachRequest(self.id, self.count, self.goal_id, m.Vector3(*GOAL_M)))
-        overdue = self._wait(sent_ns / 1e9)
-        done_ns = time.monotonic_ns()
-        if "result" in self.heard:
+        overdue = None
+        while heard.result is None and overdue is None:
+            self.bus.spin_once(0.02)
+            overdue = heard.overdue(time.monotonic_ns()) if heard.result is None else None
+        heard.done_ns = time.monotonic_ns()
+        if heard.result is not None:
             taut.stamp("client.result_taken", id_)
-        figures = self._figures(sent_ns, done_ns, overdue)
-        figures["status"] = "success" if figures["success"] else str(figures["reason"]).split(":")[0]
+        figures = heard.figures(overdue)
+        if figures["success"]:
+            figures = at_goal(figures, self._tool())
         if figures["success"]:
             taut.applied(id_)
         else:
             taut.drop(id_, figures["status"])
         return figures
-
-    def _wait(self, sent_s: float) -> str | None:
-        """Until the result is here. The deadline that was missed, if one was."""
-        while "result" not in self.heard:
-            now_s = time.monotonic()
-            if "accepted" not in self.heard and now_s - sent_s > ACCEPTANCE_S:
-                return "timeout: goal not accepted"
-            if "monitor" not in self.heard and now_s - sent_s > PLANNING_S:
-                return "timeout: planning"
-            if "monitor" in self.heard and now_s - self.heard["feedback"] > FEEDBACK_S:
-                return "timeout: no feedback from the planner"
-            if now_s - sent_s > TRIAL_S:
-                return "timeout: trial"
-            self.bus.spin_once(0.02)
-        return None
-
-    def _figures(self, sent_ns: int, done_ns: int, overdue: str | None) -> dict[str, Any]:
-        result: m.ReachResult | None = self.heard.get("result")
-        figures: dict[str, Any] = {"success": False, "feedbacks": self.feedbacks}
-        if overdue or result is None:
-            return figures | {"reason": overdue}
-        if result.code != m.SUCCESS:
-            figures["reason"] = result.reason
-        if result.planned_ns:
-            execution_ns = done_ns - self.heard.get("monitor", done_ns)
-            figures |= {
-                "accept_ms": (result.taken_ns - sent_ns) / 1e6,
-                "planning_ms": (result.planned_ns - result.taken_ns) / 1e6,
-                "planning_cpu_ms": result.planning_cpu_ns / 1e6,
-                "states_checked": result.states_checked,
-                "planned_ms": result.planned_s * 1e3,
-                "path_rad": result.path_rad,
-                "execution_ms": execution_ns / 1e6,
-                "end_to_end_ms": (done_ns - sent_ns) / 1e6,
-                "flood_taken": result.flood_taken,
-            }
-        if result.execution.cycles:
-            figures |= self._executed(result, sent_ns, done_ns)
-        if result.code == m.SUCCESS:
-            error_m = float(np.linalg.norm(self._tool() - np.array(GOAL_M)))
-            figures |= {"goal_error_mm": error_m * 1e3, "success": error_m < GOAL_TOLERANCE_M}
-            if not figures["success"]:
-                figures["reason"] = "execution_failed: tool not at the goal"
-        return figures
-
-    def _executed(self, result: m.ReachResult, sent_ns: int, done_ns: int) -> dict[str, float]:
-        e = result.execution
-        moved_ms = (e.last_command_ns - e.first_command_ns) / 1e6
-        return {
-            "start_ms": (e.first_command_ns - result.planned_ns) / 1e6,
-            "excess_ms": moved_ms - result.planned_s * 1e3,
-            "notice_ms": (done_ns - e.last_command_ns) / 1e6,
-            "end_to_end_excess_ms": (done_ns - sent_ns) / 1e6 - result.planned_s * 1e3,
-            "control_cycles": e.cycles,
-            "control_missed": e.missed,
-            "control_late_ppm": 1e6 * e.late / e.cycles,
-            "control_lateness_p50_us": e.lateness_p50_ns / 1e3,
-            "control_lateness_p99_us": e.lateness_p99_ns / 1e3,
-            "control_lateness_max_us": e.lateness_max_ns / 1e3,
-            "sim_step_p50_us": e.step_p50_ns / 1e3,
-            "sim_step_p99_us": e.step_p99_ns / 1e3,
-            "real_time_factor": e.simulated_s / e.wall_s if e.wall_s else 1.0,
-            "tracking_rms_mrad": e.tracking_rms_rad * 1e3,
-            "tracking_max_mrad": e.tracking_max_rad * 1e3,
-        }
 
     def _tool(self) -> np.ndarray:
         """Where the tool is now: by a joint state sent after the result."""
@@ -183,22 +113,15 @@ class Client:
 
     def _accepted(self, reply: m.ReachReply) -> None:
         if (reply.client, reply.count) == (self.id, self.count) and reply.accepted:
-            self.heard["accepted"] = time.monotonic_ns()
+            self.heard.accepted_ns = time.monotonic_ns()
 
     def _feedback(self, feedback: m.ReachFeedback) -> None:
         if list(feedback.goal_id) == self.goal_id:
-            self.feedbacks += 1
-            self.heard["feedback"] = time.monotonic()
-            if feedback.state == "MONITOR":
-                self.heard.setdefault("monitor", time.monotonic_ns())
+            self.heard.feedback(feedback.state, time.monotonic_ns())
 
     def _result(self, result: m.ReachResult) -> None:
         if list(result.goal_id) == self.goal_id:
-            self.heard["result"] = result
-
-
-def rounded(figures: dict[str, Any]) -> dict[str, Any]:
-    return {key: round(value, 4) if isinstance(value, float) else value for key, value in figures.items()}
+            self.heard.result = result
 
 
 def main() -> int:

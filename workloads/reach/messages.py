@@ -213,13 +213,5 @@ class FollowResult(IdlStruct, typename="reach_msgs::action::dds_::Follow_GetResu
     execution: Execution
 
 
-SUCCESS = 1  # moveit_msgs/MoveItErrorCodes
-PLANNING_FAILED = -1
-CONTROL_FAILED = -4
-TIMED_OUT = -6
-START_STATE_INVALID = -26
-NO_IK_SOLUTION = -31
-
-
 def message_id(goal_id: list[int]) -> int:
     return int.from_bytes(bytes(goal_id[:8]), "little")

@@ -3,12 +3,12 @@
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import times
 
-BUSES = ("dds", "zenoh", "shm")
+BUSES = ("dds", "zenoh", "shm", "ros2")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,21 @@ class Options:
         words += ["--seed", str(self.seed), "--stall-limit", f"{self.stall_limit * 1e9:.0f}ns"]
         return words if self.depth is None else [*words, "--depth", str(self.depth) if self.depth else "all"]
 
+    def parameters(self) -> dict[str, str | int | float]:
+        """The same as parameters of a ROS 2 node, whose domain is its environment's; a depth of -1 is each topic's own."""
+        depth = -1 if self.depth is None else self.depth
+        of_text: dict[str, str | int | float] = {"reliability": self.reliability, "priority": self.priority}
+        return of_text | {"depth": depth, "listen": self.listen, "seed": self.seed, "stall_limit": self.stall_limit}
+
+    def with_parameters(self, given: dict[str, Any]) -> "Options":
+        return replace(self, **given | {"depth": None if given["depth"] < 0 else given["depth"]})
+
+    @classmethod
+    def of_environment(cls) -> "Options":
+        parser = argparse.ArgumentParser()
+        add(parser)
+        return chosen(parser.parse_args([]))
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Each can also be given as an environment variable, `REACH_DEPTH` for `--depth`."""
@@ -46,7 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "dds",
         type=_one_of(*BUSES),
         metavar="|".join(BUSES),
-        help="CycloneDDS, zenoh, or iceoryx2's shared memory",
+        help="CycloneDDS, zenoh, iceoryx2's shared memory, or nodes of ROS 2",
     )
     option(
         "domain", os.environ.get("ROS_DOMAIN_ID", "0"), type=_domain, metavar="N", help="0 to 232 (ROS_DOMAIN_ID, or 0)"

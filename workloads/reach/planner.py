@@ -16,19 +16,10 @@ from . import messages as m
 from . import node, options, topics
 from .arm import JOINTS, Vector
 from .bus import Bus
+from .codes import CONTROL_FAILED, PLANNING_FAILED, SUCCESS
 from .planning import Planner, PlanningFailed
+from .supervision import STATE_AGE_S, WARM_UP_M, Supervision
 from .trajectory import Trajectory
-
-STATE_AGE_S = 0.2
-"""Older joint states are no start for a plan."""
-ACCEPTANCE_S = 0.5
-"""The controller must accept within, and give feedback at least so often."""
-FEEDBACK_S = 0.5
-EXECUTION_SCALING, EXECUTION_MARGIN_S = 1.2, 0.5
-"""The execution may take so many times the planned duration, and this: MoveIt's defaults are 1.2 (scaling) and 0.5 s (margin)."""
-WARM_UP_M = np.array([0.4, -0.2, 0.5])
-MONITOR_S = 0.05
-"""Between two feedbacks to the client while the arm moves."""
 
 
 @dataclass
@@ -36,10 +27,7 @@ class Running:
     """A goal that is being executed."""
 
     result: m.ReachResult
-    sent_s: float
-    heard_s: float
-    told_s: float = 0.0
-    accepted: bool = False
+    supervision: Supervision
 
 
 class PlannerNode:
@@ -92,32 +80,34 @@ class PlannerNode:
             with taut.work("plan"):
                 plan = self.planner.plan(self.joints, place)
         except PlanningFailed as failure:
-            self._finish(result, m.PLANNING_FAILED, f"planning_failed: {failure}")
+            self._finish(result, PLANNING_FAILED, f"planning_failed: {failure}")
             return
         result.planned_ns, result.planning_cpu_ns = time.monotonic_ns(), time.thread_time_ns() - cpu_ns
         result.states_checked, result.planned_s = plan.states_checked, plan.trajectory.duration_s
-        result.path_rad = float(np.linalg.norm(np.diff(plan.trajectory.positions, axis=0), axis=1).sum())
+        result.path_rad = plan.path_rad
         taut.stamp("planner.planned", m.message_id(goal_id))
         self.feedback(m.ReachFeedback(goal_id, "MONITOR"))
         self.count += 1
-        self.running = Running(result, time.monotonic(), time.monotonic())
+        now_s = time.monotonic()
+        self.running = Running(result, Supervision(result.planned_s, now_s, now_s))
         self.follow(m.FollowRequest(self.client, self.count, goal_id, travelling(plan.trajectory)))
 
     def _follow_accepted(self, reply: m.FollowReply) -> None:
         if self.running and (reply.client, reply.count) == (self.client, self.count):
-            self.running.accepted, self.running.heard_s = True, time.monotonic()
+            supervision = self.running.supervision
+            supervision.accepted, supervision.heard_s = True, time.monotonic()
 
     def _follow_feedback(self, feedback: m.FollowFeedback) -> None:
         if self._is_of_running(feedback.goal_id):
             assert self.running
-            self.running.heard_s = time.monotonic()
+            self.running.supervision.heard_s = time.monotonic()
 
     def _follow_result(self, result: m.FollowResult) -> None:
         if self._is_of_running(result.goal_id):
             assert self.running
             taut.stamp("planner.result_taken", m.message_id(list(result.goal_id)))
             self.running.result.execution = result.execution
-            code = m.CONTROL_FAILED if result.code else m.SUCCESS
+            code = CONTROL_FAILED if result.code else SUCCESS
             self._finish(self.running.result, code, f"execution_failed: {result.reason}" if result.code else "")
 
     def _is_of_running(self, goal_id: list[int]) -> bool:
@@ -128,15 +118,9 @@ class PlannerNode:
         running, now_s = self.running, time.monotonic()
         if not running:
             return
-        allowed_s = EXECUTION_SCALING * running.result.planned_s + EXECUTION_MARGIN_S
-        if not running.accepted and now_s - running.sent_s > ACCEPTANCE_S:
-            self._finish(running.result, m.CONTROL_FAILED, "execution_failed: controller did not accept")
-        elif now_s - running.heard_s > FEEDBACK_S:
-            self._finish(running.result, m.CONTROL_FAILED, "execution_failed: no feedback from the controller")
-        elif now_s - running.sent_s > allowed_s:
-            self._finish(running.result, m.TIMED_OUT, "execution_failed: took too long")
-        elif now_s - running.told_s > MONITOR_S:
-            running.told_s = now_s
+        if overdue := running.supervision.overdue(now_s):
+            self._finish(running.result, *overdue)
+        elif running.supervision.may_tell(now_s):
             self.feedback(m.ReachFeedback(running.result.goal_id, "MONITOR"))
 
     def _finish(self, result: m.ReachResult, code: int, reason: str) -> None:

@@ -33,6 +33,10 @@ class Plan:
     search_ms: float
     simplify_ms: float
 
+    @property
+    def path_rad(self) -> float:
+        return float(np.linalg.norm(np.diff(self.trajectory.positions, axis=0), axis=1).sum())
+
 
 class Planner:
     """Plans for one arm. OMPL's random numbers start once in a process, from `seed`."""

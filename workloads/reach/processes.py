@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .options import Options
+from .ros2 import environment as ros2
 
 NODES = ("simulator", "state_publisher", "planner")
 START_S = 30.0
@@ -29,19 +30,21 @@ class StartError(RuntimeError):
 
 
 @contextmanager
-def system(options: Options, stop: threading.Event) -> Iterator[None]:
-    """The three nodes, one after the other, each ready before the next. Raises StartError."""
+def system(options: Options, stop: threading.Event, nodes: tuple[str, ...] = NODES) -> Iterator[None]:
+    """The nodes, one after the other, each ready before the next. Raises StartError."""
     with ExitStack() as stack:
-        for node in NODES:
+        for node in nodes:
             process = start(node, options)
             stack.callback(end, process)
             until_ready(node, process, stop)
         yield
 
 
-def trials(options: Options, stop: threading.Event, number: int, duration_s: float | None) -> list[dict[str, Any]]:
+def trials(
+    options: Options, stop: threading.Event, number: int, duration_s: float | None, client_name: str = "client"
+) -> list[dict[str, Any]]:
     """What the bench client says of each of its trials. Raises StartError when it says nothing."""
-    client = start("client", options, "--trials", str(100_000 if duration_s else number))
+    client = start(client_name, options, "--trials", str(100_000 if duration_s else number))
     told: list[dict[str, Any]] = []
     began = time.monotonic()
     try:
@@ -60,12 +63,21 @@ def trials(options: Options, stop: threading.Event, number: int, duration_s: flo
 
 
 def start(node: str, options: Options, *more: str) -> subprocess.Popen[str]:
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    """Raises StartError."""
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    words = [sys.executable, "-m", f"workloads.reach.{node}", *options.arguments(), *more]
+    environment: dict[str, str] = dict(os.environ)
+    if options.bus == "ros2":
+        try:
+            words, (_, environment) = ros2.command(node, options, *more), ros2.interpreter()
+        except ros2.NoRos2 as missing:
+            raise StartError(str(missing)) from missing
+        environment = environment | {"ROS_DOMAIN_ID": str(options.domain)}
     return subprocess.Popen(
-        [sys.executable, "-m", f"workloads.reach.{node}", *options.arguments(), *more],
+        words,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment | path,
         preexec_fn=_die_with_parent,
     )
 

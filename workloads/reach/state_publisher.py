@@ -8,10 +8,8 @@ import taut
 
 from . import messages as m
 from . import node, options, topics
-from .arm import Arm
+from .arm import LINKS, Arm
 from .bus import Bus
-
-LINKS = ("panda_link0", *(f"panda_link{number}" for number in range(1, 8)), "panda_hand")
 
 
 def run(chosen: options.Options, bus: Bus, stop: node.Stop) -> None:

@@ -8,12 +8,12 @@ for package in ("mujoco", "ompl", "ruckig", "cyclonedds", "taut"):
 
 from workloads.reach import messages as m  # noqa: E402
 from workloads.reach.arm import MAX_ACCELERATION_RAD_S2, MAX_SPEED_RAD_S, Arm  # noqa: E402
-from workloads.reach.client import GOAL_M  # noqa: E402
 from workloads.reach.control import PERIOD_NS, Controller, Follow  # noqa: E402
 from workloads.reach.planner import travelling  # noqa: E402
 from workloads.reach.planning import SCALING, Planner, PlanningFailed  # noqa: E402
 from workloads.reach.throttle import LONGEST_S, SHORTEST_S, Throttle  # noqa: E402
 from workloads.reach.trajectory import Trajectory  # noqa: E402
+from workloads.reach.trial import GOAL_M  # noqa: E402
 
 # Modified Denavit-Hartenberg parameters of the Panda: a in m, d in m, alpha in rad; then the flange and the hand's tool point.
 DH = [

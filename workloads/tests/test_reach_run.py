@@ -4,12 +4,15 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workloads.tests.processes import alive, children, start, until
+from workloads.tests.processes import ROOT, alive, children, start, until
 
 for package in ("mujoco", "ompl", "ruckig", "cyclonedds", "taut"):
     pytest.importorskip(package, reason=f"{package} is not installed")
@@ -28,11 +31,24 @@ def told(run: subprocess.Popen[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("bus", ["dds", "zenoh", "shm"])
+def needs_ros2() -> None:
+    from workloads.reach.ros2 import environment
+
+    try:
+        environment.interpreter()
+    except environment.NoRos2 as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("bus", ["dds", "zenoh", "shm", "ros2", "ros2 together"])
 def test_the_arm_reaches_the_goal_over_every_bus(bus: str) -> None:
-    package = {"zenoh": "zenoh", "shm": "iceoryx2"}.get(bus, "cyclonedds")
-    pytest.importorskip(package, reason=f"{package} is not installed")
-    (trial,) = told(reach("--trials", "1", "--json", "--bus", bus))
+    bus, *together = bus.split()
+    if bus == "ros2":
+        needs_ros2()
+    else:
+        package = {"zenoh": "zenoh", "shm": "iceoryx2"}.get(bus, "cyclonedds")
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    (trial,) = told(reach("--trials", "1", "--json", "--bus", bus, *(f"--{word}" for word in together)))
     assert trial["success"] and trial["status"] == "success" and trial["goal_error_mm"] < 10
     assert trial["planning_ms"] > 0 and trial["states_checked"] > 50
     assert trial["control_cycles"] * 2 >= trial["planned_ms"] - 2
@@ -56,9 +72,53 @@ def test_a_flood_that_the_planner_takes_arrives_there() -> None:
     assert trial["success"] and trial["flood_taken"] > 10
 
 
+def test_a_goal_that_ros2_cancels_stops_the_arm() -> None:
+    needs_ros2()
+    from workloads.reach import processes
+    from workloads.reach.options import Options
+
+    options, stop = Options(bus="ros2", domain=DOMAIN, stall_limit=5.0), threading.Event()
+    with processes.system(options, stop):
+        client = processes.start("client", options, "--trials", "2", "--cancel-after", "600ms")
+        out, _ = client.communicate(timeout=60)
+    trials = [json.loads(line) for line in out.splitlines()]
+    assert client.returncode == 0 and [trial["status"] for trial in trials] == ["canceled"] * 2
+    # The second goal was accepted, so the first one's motion was over.
+    assert all(trial["control_cycles"] * 2 < trial["planned_ms"] for trial in trials)
+
+
+def test_the_report_of_unmodified_nodes_shows_their_chains(tmp_path: Path) -> None:
+    needs_ros2()
+    taut, run = Path(sys.executable).with_name("taut"), str(tmp_path / "run.mcap")
+    if not taut.exists():
+        pytest.skip(f"{taut} is not there; run `make setup`")
+    # As with ROS 2's setup sourced, by which `taut record` knows that the nodes are ROS 2's.
+    sourced = os.environ | {"AMENT_PREFIX_PATH": str(ROOT / ".venv-ros2"), "REACH_STALL_LIMIT": "5s"}
+    words = ["-m", "workloads.reach", "--bus", "ros2", "--domain", str(DOMAIN), "--trials", "1", "--json"]
+    recorded = [str(taut), "record", "--quiet", "-o", run, "--", sys.executable, *words]
+    done = subprocess.run(recorded, cwd=ROOT, env=sourced, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr + done.stdout
+    reported = subprocess.run(
+        [str(taut), "report", run, "--format", "json"], capture_output=True, text=True, timeout=600
+    )
+    chains = {chain["name"]: chain["messages"] for chain in json.loads(reported.stdout)["chains"]}
+    # A trial is of more than 0.5 s: 100 joint states a second, 500 updates of the controller.
+    for node in ("state_publisher", "planner", "client"):
+        (messages,) = (
+            n for name, n in chains.items() if f"publish /joint_states → /{node} callback /joint_states" in name
+        )
+        assert messages > 50
+    (messages,) = (n for name, n in chains.items() if name.startswith("/panda_arm_controller timer 2 ms →"))
+    assert messages > 250
+    assert any("/client request /simulator/reset" in name for name in chains)
+
+
+@pytest.mark.parametrize("bus", ["dds", "ros2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_every_process(number: signal.Signals) -> None:
-    run = reach("--duration", "600", "--json")
+def test_a_signal_ends_every_process(number: signal.Signals, bus: str) -> None:
+    if bus == "ros2":
+        needs_ros2()
+    run = reach("--duration", "600", "--json", "--bus", bus)
     until(lambda: run.poll() is not None or len(children(run.pid)) == 4)
     assert run.poll() is None, "the system did not come up"
     family = children(run.pid)
@@ -69,7 +129,13 @@ def test_a_signal_ends_every_process(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize(
     ("choice", "said"),
-    [(["--bus", "ring"], "none of dds, zenoh, shm"), (["--depth", "0"], "neither `all`"), (["--trials", "-1"], "-1")],
+    [
+        (["--bus", "ring"], "none of dds, zenoh, shm, ros2"),
+        (["--depth", "0"], "neither `all`"),
+        (["--trials", "-1"], "-1"),
+        (["--together"], "is for --bus ros2"),
+        (["--bus", "ros2", "--throttle", "adaptive"], "not for --bus ros2"),
+    ],
     ids=str,
 )
 def test_what_is_not_there_is_refused(choice: list[str], said: str) -> None:
