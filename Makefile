@@ -46,10 +46,10 @@ test: setup ros2 ## Pass every test (what CI runs)
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 
 # The wheels of ROS 2 are for Python 3.11 alone.
-ROS2_WHEELS := ros-rclpy ros-std-msgs ros-sensor-msgs ros-rmw-fastrtps-cpp ros-tracetools
+ROS2_WHEELS := ros-rclpy ros-std-msgs ros-sensor-msgs ros-test-msgs ros-rmw-fastrtps-cpp ros-tracetools
 ros2: .venv-ros2/.installed ## Install ROS 2 Kilted from PyPI into .venv-ros2 for the tests with real nodes, 260 MB
 
-.venv-ros2/.installed:
+.venv-ros2/.installed: Makefile
 	@if command -v python3.11 >/dev/null; then python3.11 -m venv .venv-ros2 && .venv-ros2/bin/pip install --quiet --disable-pip-version-check $(ROS2_WHEELS) && touch $@; \
 	else echo "make ros2: no python3.11, for which the wheels of ROS 2 are: tests with real nodes are skipped"; fi
 
