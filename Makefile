@@ -118,7 +118,7 @@ $(VENV)/.requirements: requirements-dev.txt
 
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
 	@# Not static: taut-quad opens MuJoCo's library.
 	cargo build --release --locked -p taut-quad -p taut-teleop
