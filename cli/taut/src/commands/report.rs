@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use taut_recording::Shown;
 use taut_report::{Named, TwoShown, two_html, two_json, two_markdown, two_terminal};
 
@@ -41,14 +41,11 @@ pub struct Args {
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
     args.format.check_place(args.output.as_deref(), "-o report.html")?;
-    if args.recordings.len() > 1 && !args.ros.is_empty() {
-        bail!("--topic and --node are for one recording");
-    }
     if let [a, b] = args.recordings.as_slice() {
         let gating = config::load_gate(args.config.as_deref())?;
-        return super::compare::recordings([a, b], &gating, None, args.format == Format::Html, &mut |two| {
-            written(&of_two(two, args), args)
-        });
+        let has_page = args.format == Format::Html;
+        let write = &mut |two: &TwoShown<'_>| written(&of_two(two, args), args);
+        return super::compare::recordings([a, b], &gating, None, &args.ros, has_page, write);
     }
     let mut config = config::load(args.config.as_deref())?;
     // Only the page has room for whole paths.
