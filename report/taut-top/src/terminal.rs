@@ -39,11 +39,16 @@ pub enum Ended {
     Failed(String),
 }
 
-/// Shows a session until the user has seen enough. `keep_at` names the file of a stretch that is kept.
+/// Shows a session until the user has seen enough: chains whose points are wanted. `keep_at` names the file of a stretch that is kept.
 ///
 /// # Errors
 /// The terminal does not do what terminals do.
-pub fn run(follower: &Follower, title: &str, keep_at: &mut dyn FnMut() -> std::path::PathBuf) -> io::Result<Ended> {
+pub fn run(
+    follower: &Follower,
+    title: &str,
+    wants: &dyn Fn(&[&str]) -> bool,
+    keep_at: &mut dyn FnMut() -> std::path::PathBuf,
+) -> io::Result<Ended> {
     let asked = Arc::new(AtomicBool::new(false));
     let mut hooks = Vec::new();
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
@@ -53,7 +58,7 @@ pub fn run(follower: &Follower, title: &str, keep_at: &mut dyn FnMut() -> std::p
     }
     // Also sees that a panic gives the terminal back before it says what happened.
     let mut terminal = ratatui::try_init()?;
-    let ended = show(&mut terminal, follower, title, keep_at, &asked);
+    let ended = show(&mut terminal, follower, title, wants, keep_at, &asked);
     let restored = ratatui::try_restore();
     for hook in hooks {
         signal_hook::low_level::unregister(hook);
@@ -67,6 +72,7 @@ fn show(
     terminal: &mut DefaultTerminal,
     follower: &Follower,
     title: &str,
+    wants: &dyn Fn(&[&str]) -> bool,
     keep_at: &mut dyn FnMut() -> std::path::PathBuf,
     asked: &AtomicBool,
 ) -> io::Result<Ended> {
@@ -78,6 +84,7 @@ fn show(
     while !asked.load(Ordering::Relaxed) {
         if let Some(fresh) = fresh(follower, &state).filter(|_| !view.is_paused) {
             (state, is_new) = (fresh, true);
+            state.chains.retain(|chain| wants(&chain.points.iter().map(String::as_str).collect::<Vec<_>>()));
         }
         if let Some(failure) = &state.failure {
             return Ok(Ended::Failed(failure.clone()));

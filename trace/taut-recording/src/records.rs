@@ -377,7 +377,7 @@ pub struct RosBatch {
 #[repr(u8)]
 pub enum RosEvent {
     /// A callback begins: arg0 = 1 if its message came intra-process; 2 if it goes on after it was suspended, with arg1 = which
-    /// coroutine it is.
+    /// coroutine it is; 4 if it was scheduled, with arg1 = which run it is.
     CallbackStart = 1,
     /// It ends: arg0 = 1 if it is suspended, with arg1 = which coroutine it is.
     CallbackEnd = 2,
@@ -430,11 +430,13 @@ pub enum RosEvent {
     WaitEnd = 25,
     /// rcl's handle is gone; its address may be another's from now on.
     Gone = 26,
+    /// A callback is to run later, as a task of its own: arg0 = which run of it.
+    Schedule = 27,
 }
 
 impl RosEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [RosEvent; 26] = {
+    pub const ALL: [RosEvent; 27] = {
         use RosEvent::*;
         [
             CallbackStart,
@@ -463,6 +465,7 @@ impl RosEvent {
             Wait,
             WaitEnd,
             Gone,
+            Schedule,
         ]
     };
 

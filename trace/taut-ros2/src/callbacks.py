@@ -1,10 +1,11 @@
-"""Reports begin and end of rclpy's callbacks. Run by libtaut_ros2.so at rcl_init, with begin, end, resume, suspend and add (python.h).
+"""Reports begin and end of rclpy's callbacks. Run by libtaut_ros2.so at rcl_init, with the functions of python.h.
 
 rclpy keeps a callback as an attribute of its subscription, timer or service, and every executor reads it there, the
-events executor in C++ too. So the attribute's setter puts a wrapper in its place, which the entity owns.
+events executor in C++ too. So the attribute's setter puts a wrapper in its place, which the entity owns. What runs later
+as a task of its own, a goal or what is done with an answer, is scheduled: its run has a number, which says what it is for.
 """
 
-# ruff: noqa: F821 (begin, end, resume, suspend and add are given)
+# ruff: noqa: F821 (begin, end, resume, suspend, schedule, begin_scheduled and add are given)
 import contextlib
 import functools
 import inspect
@@ -22,13 +23,13 @@ handles = itertools.count((1 << 62) + 1)
 class Steps:
     """A coroutine whose every step is reported: while it is suspended its thread does other things."""
 
-    def __init__(self, coroutine, handle):
-        self.coroutine, self.handle = coroutine, handle
+    def __init__(self, coroutine, handle, run=0):
+        self.coroutine, self.handle, self.run = coroutine, handle, run
 
-    def __await__(self, begin=begin, end=end, resume=resume, suspend=suspend):
+    def __await__(self, end=end, resume=resume, suspend=suspend):
         handle, me = self.handle, id(self)
         step, argument = self.coroutine.send, None
-        begin(handle)
+        begin_run(handle, self.run)
         while True:
             try:
                 awaited = step(argument)
@@ -49,24 +50,37 @@ class Steps:
             resume(handle, me)
 
 
-def name_of(callback):
+def begin_run(handle, run, begin=begin, begin_scheduled=begin_scheduled):
+    """`run`: the number under which it was scheduled; 0 if it was not."""
+    if run:
+        begin_scheduled(handle, run)
+    else:
+        begin(handle)
+
+
+def function_of(callback):
     while isinstance(callback, functools.partial):
         callback = callback.func
+    return callback
+
+
+def name_of(callback):
+    callback = function_of(callback)
     name = getattr(callback, "__qualname__", None) or type(callback).__qualname__
     module = getattr(callback, "__module__", None) or type(callback).__module__
     return f"{module}.{name}"[:500]
 
 
-def wrapper_of(callback, handle, begin=begin, end=end):
+def wrapper_of(callback, handle, number=0, end=end):
     if inspect.iscoroutinefunction(callback):
 
         async def run(*args, **kwargs):
-            return await Steps(callback(*args, **kwargs), handle)
+            return await Steps(callback(*args, **kwargs), handle, number)
 
     else:
 
         def run(*args, **kwargs):
-            begin(handle)
+            begin_run(handle, number)
             try:
                 return callback(*args, **kwargs)
             finally:
@@ -138,6 +152,36 @@ def link_timers(node_class, add=add):
 def declare_of_node(entity, handle, add=add):
     """What no handle of rcl leads to: a guard condition, an event of the middleware."""
     add(NODE_CALLBACK, handle, 0, type(entity).__name__)
+    entity._taut_handle = handle
+
+
+def link_nodes(node_class, waitable_class, add=add):
+    """Only their node knows which these are of; a waitable that is none of rclpy's is wrapped here."""
+    create_guard_condition, add_waitable = node_class.create_guard_condition, node_class.add_waitable
+
+    def link(node, entity):
+        with contextlib.suppress(Exception):
+            add(NODE_CALLBACK, entity._taut_handle, node.handle.pointer, type(entity).__name__)
+
+    @functools.wraps(create_guard_condition)
+    def create_and_link(self, *args, **kwargs):
+        guard_condition = create_guard_condition(self, *args, **kwargs)
+        link(self, guard_condition)
+        return guard_condition
+
+    @functools.wraps(add_waitable)
+    def link_and_add(self, waitable):
+        with contextlib.suppress(Exception):
+            owner = type(waitable)
+            if isinstance(waitable, waitable_class) and not owner.__module__.startswith("rclpy."):
+                waitable._taut_handle = next(handles)
+                if "_taut_is_wrapped" not in owner.__dict__:
+                    owner._taut_is_wrapped = True
+                    wrap_method(owner, "execute", lambda self, *_: (self._taut_handle, 0))
+            link(self, waitable)
+        return add_waitable(self, waitable)
+
+    node_class.create_guard_condition, node_class.add_waitable = create_and_link, link_and_add
 
 
 def link_groups(groups, timer_class, add=add):
@@ -155,36 +199,173 @@ def link_groups(groups, timer_class, add=add):
     groups.CallbackGroup.add_entity = add_and_tell
 
 
-def wrap_action_server(owner, add=add):
-    """Its callbacks are given to these methods, which the constructor calls, too."""
+def wrap_method(owner, name, run_of):
+    """A coroutine method as a callback; `run_of` says of which handle, and which run."""
+    method = getattr(owner, name)
 
-    def wrap(what):
+    @functools.wraps(method)
+    async def run(self, *args, **kwargs):
+        try:
+            handle, number = run_of(self, *args)
+        except Exception:
+            return await method(self, *args, **kwargs)
+        return await Steps(method(self, *args, **kwargs), handle, number)
+
+    setattr(owner, name, run)
+
+
+def wrap_futures(future_class, schedule=schedule):
+    """What is to be done with a future of `_taut_run` is scheduled when that has its result."""
+    set_result, add_done_callback, remove = (
+        future_class.set_result,
+        future_class.add_done_callback,
+        future_class.remove_done_callback,
+    )
+
+    def is_reported(callback):
+        """rclpy's own callbacks only wake something up, but for one, which sends a result."""
+        function = function_of(callback)
+        is_own = (getattr(function, "__module__", None) or "").startswith("rclpy.")
+        return not is_own or getattr(function, "__name__", "") == "_send_result_response"
+
+    @functools.wraps(set_result)
+    def schedule_and_set(self, result):
+        run = self.__dict__.get("_taut_run")
+        if run and self.__dict__.get("_taut_is_awaited"):
+            schedule(*run)
+        set_result(self, result)
+
+    @functools.wraps(add_done_callback)
+    def wrap_and_add(self, callback):
+        run = self.__dict__.get("_taut_run")
+        if run and is_reported(callback):
+            is_first = not self.__dict__.get("_taut_is_awaited")
+            self._taut_is_awaited = True
+            if is_first and self.done():
+                schedule(*run)
+            callback = wrapper_of(callback, run[0], run[1] if is_first else 0)
+        add_done_callback(self, callback)
+
+    @functools.wraps(remove)
+    def remove_wrapped(self, callback):
+        is_it = (each for each in self._callbacks if getattr(each, "_taut_callback", None) == callback)
+        return remove(self, next(is_it, callback))
+
+    future_class.set_result, future_class.add_done_callback = schedule_and_set, wrap_and_add
+    future_class.remove_done_callback = remove_wrapped
+
+
+def schedules(method, handle_of):
+    """The method returns a future; what is done with its result is a callback with the handle that `handle_of` gives."""
+
+    @functools.wraps(method)
+    def tell(self, *args, **kwargs):
+        future = method(self, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            future._taut_run = (handle_of(self), next(handles))
+        return future
+
+    return tell
+
+
+def declare_all(entity, node, kind, name, whats, add=add):
+    """Callbacks of an entity, by what they are; rclpy runs them by other means than an attribute of their own."""
+    entity._taut_handles = {what: next(handles) for what in whats}
+    for what, handle in entity._taut_handles.items():
+        add(NODE_CALLBACK, handle, node.handle.pointer, f"{kind} {name} {what}")
+
+
+def wrap_clients(client_class, node_class):
+    """What is done with an answer. rclpy's clients do not know their node."""
+    create_client = node_class.create_client
+
+    @functools.wraps(create_client)
+    def create_and_declare(self, *args, **kwargs):
+        client = create_client(self, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            declare_all(client, self, "client", self.resolve_service_name(client.srv_name), ["answer"])
+        return client
+
+    node_class.create_client = create_and_declare
+    client_class.call_async = schedules(client_class.call_async, lambda client: client._taut_handles["answer"])
+
+
+def declare_action(entity, node, name, whats):
+    """The name of an action is resolved as those of its services are."""
+    end = "/_action/send_goal"
+    declare_all(entity, node, "action", node.resolve_service_name(name + end).removesuffix(end), whats)
+
+
+def wrap_action_server(owner, add=add, schedule=schedule):
+    """What it does with requests, and the callback that executes a goal; with the names of the callbacks that it is given."""
+    init, notify_execute = owner.__init__, owner.notify_execute
+    requests = {
+        "goal": "_execute_goal_request",
+        "cancel": "_execute_cancel_request",
+        "get result": "_execute_get_result_request",
+    }
+
+    @functools.wraps(init)
+    def declare_and_init(self, node, action_type, action_name, *args, **kwargs):
+        with contextlib.suppress(Exception):
+            declare_action(self, node, action_name, [*requests, "execute", "send result"])
+        init(self, node, action_type, action_name, *args, **kwargs)
+
+    def wrap_request(what, method):
+        wrap_method(owner, method, lambda self, *_: (self._taut_handles[what], 0))
+
+    def name_registered(what):
         register = getattr(owner, f"register_{what}_callback")
 
         @functools.wraps(register)
-        def wrap_and_register(self, callback, *args, **kwargs):
-            def declare(entity, handle):
-                add(NODE_CALLBACK, handle, entity._node.handle.pointer, f"action {entity._action_name} {what}")
+        def register_and_name(self, callback, *args, **kwargs):
+            with contextlib.suppress(Exception):
+                add(CALLBACK_SYMBOL, self._taut_handles[what], 0, name_of(callback))
+            return register(self, callback, *args, **kwargs)
 
-            return register(self, wrapped(self, callback, declare), *args, **kwargs)
+        setattr(owner, f"register_{what}_callback", register_and_name)
 
-        setattr(owner, wrap_and_register.__name__, wrap_and_register)
+    @functools.wraps(notify_execute)
+    def schedule_and_notify(self, goal_handle, *args, **kwargs):
+        with contextlib.suppress(Exception):
+            goal_handle._taut_run = (self._taut_handles["execute"], next(handles))
+            result = self._result_futures[bytes(goal_handle.goal_id.uuid)]
+            result._taut_run = (self._taut_handles["send result"], next(handles))
+            schedule(*goal_handle._taut_run)
+        return notify_execute(self, goal_handle, *args, **kwargs)
 
-    for what in ("goal", "cancel", "handle_accepted", "execute"):
-        wrap(what)
+    owner.__init__, owner.notify_execute = declare_and_init, schedule_and_notify
+    for what, method in requests.items():
+        wrap_request(what, method)
+    for what in ("goal", "cancel", "execute"):
+        name_registered(what)
+    wrap_method(owner, "_execute_goal", lambda self, callback, goal_handle: goal_handle._taut_run)
 
 
 def wrap_action_client(owner, add=add):
-    send_goal_async = owner.send_goal_async
+    """What is done with the answer to a goal, with feedback and with a result."""
+    init, send_goal_async = owner.__init__, owner.send_goal_async
+
+    @functools.wraps(init)
+    def declare_and_init(self, node, action_type, action_name, *args, **kwargs):
+        init(self, node, action_type, action_name, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            declare_action(self, node, action_name, ["answer", "feedback", "result"])
 
     @functools.wraps(send_goal_async)
     def wrap_and_send(self, goal, feedback_callback=None, *args, **kwargs):
-        def declare(entity, handle):
-            add(NODE_CALLBACK, handle, entity._node.handle.pointer, f"action {entity._action_name} feedback")
+        if feedback_callback is not None:
+            with contextlib.suppress(Exception):
+                handle = self._taut_handles["feedback"]
+                if self.__dict__.get("_taut_feedback") != (name := name_of(feedback_callback)):
+                    self._taut_feedback = name
+                    add(CALLBACK_SYMBOL, handle, 0, name)
+                feedback_callback = wrapper_of(feedback_callback, handle)
+        return send_goal_async(self, goal, feedback_callback, *args, **kwargs)
 
-        return send_goal_async(self, goal, wrapped(self, feedback_callback, declare), *args, **kwargs)
-
-    owner.send_goal_async = wrap_and_send
+    owner.__init__ = declare_and_init
+    owner.send_goal_async = schedules(wrap_and_send, lambda client: client._taut_handles["answer"])
+    owner._get_result_async = schedules(owner._get_result_async, lambda client: client._taut_handles["result"])
 
 
 def install():
@@ -206,6 +387,16 @@ def install():
         import rclpy.event_handler
 
         wrap_attribute(rclpy.event_handler.EventHandler, declare_of_node)
+    with contextlib.suppress(Exception):
+        import rclpy.waitable
+
+        link_nodes(rclpy.node.Node, rclpy.waitable.Waitable)
+    with contextlib.suppress(Exception):
+        import rclpy.client
+        import rclpy.task
+
+        wrap_futures(rclpy.task.Future)
+        wrap_clients(rclpy.client.Client, rclpy.node.Node)
     with contextlib.suppress(Exception):
         import rclpy.action
 

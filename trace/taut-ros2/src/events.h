@@ -33,7 +33,8 @@ enum ros_event {
   TIMER_CALL = 23,
   WAIT = 24,
   WAIT_END = 25,
-  GONE = 26
+  GONE = 26,
+  SCHEDULE = 27
 };
 
 /* In objects.h: after a fork the child's file of objects begins as its parent's. */

@@ -76,6 +76,20 @@ static PyObject *python_resume(PyObject *self, PyObject *arguments) {
   return python_step(arguments, CALLBACK_START, 2);
 }
 
+/* schedule(callback, run): it is to run later; begin_scheduled(callback, run): it does. */
+static PyObject *python_schedule(PyObject *self, PyObject *arguments) {
+  unsigned long long callback, run;
+  (void)self;
+  if (!python.PyArg_ParseTuple(arguments, "KK", &callback, &run)) return NULL;
+  add_event(SCHEDULE, (void *)(uintptr_t)callback, run, 0, 0);
+  return python_none();
+}
+
+static PyObject *python_begin_scheduled(PyObject *self, PyObject *arguments) {
+  (void)self;
+  return python_step(arguments, CALLBACK_START, 4);
+}
+
 /* add(kind, handle, owner, name): an object. */
 static PyObject *python_add(PyObject *self, PyObject *arguments) {
   int kind;
@@ -105,6 +119,8 @@ TAUT_COLD static bool find_python(void) {
 TAUT_COLD static void report_python_callbacks(void) {
   static method_t methods[] = {{"begin", python_begin, METH_O, NULL}, {"end", python_end, METH_O, NULL},
                                {"suspend", python_suspend, METH_VARARGS, NULL}, {"resume", python_resume, METH_VARARGS, NULL},
+                               {"schedule", python_schedule, METH_VARARGS, NULL},
+                               {"begin_scheduled", python_begin_scheduled, METH_VARARGS, NULL},
                                {"add", python_add, METH_VARARGS, NULL}};
   static int is_done;
   PyObject *globals, *result;

@@ -21,7 +21,7 @@ struct Truth {
     pid: i32,
     /// Topic, number, before the call, after it, tid.
     published: Vec<(String, u64, u64, u64, i32)>,
-    /// Topic, number, in the callback, source timestamp, sequence number, tid.
+    /// Topic, number, in the callback, source timestamp and sequence number (0 under the events executor), tid.
     received: Vec<(String, u64, u64, u64, u64, i32)>,
     /// In the service's callback.
     served: Vec<u64>,
@@ -29,6 +29,13 @@ struct Truth {
     answered: Vec<(u64, u64, u64)>,
     /// In callbacks of timers.
     timers: Vec<u64>,
+    /// Of goals: number and begin and end of its execution.
+    executed: Vec<(u64, u64, u64)>,
+    /// Number, in the callback.
+    feedback: Vec<(u64, u64)>,
+    results: Vec<(u64, u64)>,
+    /// In the callback of the guard condition.
+    guarded: Vec<u64>,
 }
 
 /// An event, and when and where it was.
@@ -56,11 +63,13 @@ const CLOCK_NS: u64 = 20_000;
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A virtual environment with the wheels of ROS 2: the one that TAUT_TEST_ROS2 names, or the checkout's.
-fn ros() -> Option<PathBuf> {
+fn ros(arguments: &[&str]) -> Option<PathBuf> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-ros2");
     let path = std::env::var_os("TAUT_TEST_ROS2").map_or_else(own, PathBuf::from);
     let is_there = path.join("lib/librcl.so").exists() && path.join("bin/python").exists();
-    is_there.then(|| fs::canonicalize(path).unwrap())
+    // The wheels are for this Python alone.
+    let has_actions = path.join("lib/python3.11/site-packages/test_msgs").exists();
+    (is_there && (has_actions || !arguments.contains(&"--goals"))).then(|| fs::canonicalize(path).unwrap())
 }
 
 /// Runs the nodes and records them; the truth and the recording.
@@ -150,16 +159,28 @@ impl Recorded {
         events.filter(|e| e.event == event && handles.contains(&e.handle)).copied().collect()
     }
 
-    /// Begin and end of each run of callbacks whose name ends so.
+    /// Begin and end of each run of callbacks whose name ends so; of a coroutine those of its last step.
     fn callbacks(&self, pid: i32, name: &str) -> Vec<(Event, Event)> {
-        let is_it = |o: &&RosObject| o.pid == pid && o.kind == RosObjectKind::CallbackSymbol && o.name.ends_with(name);
-        let handles: Vec<u64> = self.objects.iter().filter(is_it).map(|object| object.handle).collect();
+        self.runs(pid, name, |object| object.kind == RosObjectKind::CallbackSymbol)
+    }
+
+    /// The same of callbacks that no handle of rcl leads to, such as those of actions.
+    fn of_nodes(&self, pid: i32, name: &str) -> Vec<(Event, Event)> {
+        self.runs(pid, name, |object| object.kind == RosObjectKind::NodeCallback)
+    }
+
+    fn runs(&self, pid: i32, name: &str, is_of: impl Fn(&RosObject) -> bool) -> Vec<(Event, Event)> {
+        const IS_SUSPENDED: u64 = 1;
+        let is_it = |o: &&RosObject| o.pid == pid && is_of(o) && o.name.ends_with(name);
+        let mut handles: Vec<u64> = self.objects.iter().filter(is_it).map(|object| object.handle).collect();
+        handles.dedup();
         let ends = self.events(pid, RosEvent::CallbackEnd, &handles);
         let begins = self.events(pid, RosEvent::CallbackStart, &handles);
         assert_eq!(begins.len(), ends.len(), "{name} of {pid}: each begin has its end");
         let end_of =
             |begin: &Event| ends.iter().find(|end| end.tid == begin.tid && end.at_ns >= begin.at_ns).copied().unwrap();
-        begins.iter().map(|begin| (*begin, end_of(begin))).collect()
+        let runs = begins.iter().map(|begin| (*begin, end_of(begin)));
+        runs.filter(|(_, end)| end.args[0] != IS_SUSPENDED).collect()
     }
 }
 
@@ -206,22 +227,24 @@ fn compare(title: &str, truth: &[Truth], recorded: &Recorded) {
                 .filter(|e| e.args[2] == 1)
                 .map(|e| e.args[1])
                 .collect();
+            let infos = recorded.events(process.pid, RosEvent::TakeInfo, &handles);
             assert_eq!(
-                taken,
-                said.iter().map(|r| r.3).collect::<Vec<_>>(),
+                (taken.len(), infos.len()),
+                (said.len(), said.len()),
                 "{title}: takes of {topic} by {}",
                 process.pid
             );
-            let infos = recorded.events(process.pid, RosEvent::TakeInfo, &handles);
-            assert_eq!(
-                infos.iter().map(|e| e.args[1]).collect::<Vec<_>>(),
-                said.iter().map(|r| r.4).collect::<Vec<_>>()
-            );
             let runs = recorded.callbacks(process.pid, callback);
             assert_eq!(runs.len(), said.len(), "{title}: runs of {callback} in {}", process.pid);
-            for ((_, number, at, stamp, _, tid), (begin, end)) in said.into_iter().zip(runs) {
-                let (sent_number, before) = sent[&(topic, *stamp)];
-                assert_eq!(sent_number, *number, "{title}: the message of {topic} that was sent at {stamp}");
+            let takes_and_infos = taken.iter().zip(&infos);
+            for (((_, number, at, stamp, sequence, tid), (begin, end)), (taken, info)) in
+                said.into_iter().zip(runs).zip(takes_and_infos)
+            {
+                if *stamp != 0 {
+                    assert_eq!((*taken, info.args[1]), (*stamp, *sequence), "{title}: a take of {topic}");
+                }
+                let (sent_number, before) = sent[&(topic, *taken)];
+                assert_eq!(sent_number, *number, "{title}: the message of {topic} that was sent at {taken}");
                 within("a callback", begin.at_ns, *at, end.at_ns);
                 assert_eq!(*tid, begin.tid);
                 errors.push((begin.at_ns as i64 - before as i64) - (*at as i64 - before as i64));
@@ -243,6 +266,7 @@ fn compare(title: &str, truth: &[Truth], recorded: &Recorded) {
         let clients = recorded.middleware(process.pid, RosObjectKind::Client, "/plan");
         let answers = recorded.events(process.pid, RosEvent::TakeResponse, &clients);
         assert_eq!(answers.iter().filter(|e| e.args[2] == 1).count(), process.answered.len());
+        compare_actions(title, process, recorded);
         for (_, sent_ns, answered_ns) in &process.answered {
             let all = recorded.events(process.pid, RosEvent::SendRequest, &clients);
             assert!(all.iter().any(|e| e.at_ns + CLOCK_NS >= *sent_ns && e.at_ns <= *answered_ns));
@@ -260,8 +284,30 @@ fn compare(title: &str, truth: &[Truth], recorded: &Recorded) {
     );
 }
 
+/// Each callback of an action, of a guard condition and of an answer begins before the truth says and ends after it.
+fn compare_actions(title: &str, process: &Truth, recorded: &Recorded) {
+    let executed: Vec<u64> = process.executed.iter().map(|(_, begin, _)| *begin).collect();
+    let [feedback, results] = [&process.feedback, &process.results].map(|all| all.iter().map(|(_, at)| *at).collect());
+    let answered = process.answered.iter().map(|(.., at)| *at).collect();
+    let said: [(&str, Vec<u64>); 5] = [
+        ("action /turn execute", executed),
+        ("action /turn feedback", feedback),
+        ("action /turn result", results),
+        ("client /plan answer", answered),
+        ("GuardCondition", process.guarded.clone()),
+    ];
+    for (name, mut said) in said {
+        said.sort_unstable();
+        let runs = recorded.of_nodes(process.pid, name);
+        assert_eq!(runs.len(), said.len(), "{title}: runs of {name} in {}", process.pid);
+        for (at, (begin, end)) in said.into_iter().zip(runs) {
+            within(name, begin.at_ns, at, end.at_ns);
+        }
+    }
+}
+
 fn holds(title: &str, arguments: &[&str]) -> Option<(Vec<Truth>, Recorded)> {
-    let Some(ros) = ros() else {
+    let Some(ros) = ros(arguments) else {
         skip(Need::Ros2, "no wheels of ROS 2: make ros2, or name a virtual environment with TAUT_TEST_ROS2");
         return None;
     };
@@ -275,6 +321,7 @@ fn holds(title: &str, arguments: &[&str]) -> Option<(Vec<Truth>, Recorded)> {
 #[test]
 fn three_nodes_in_three_processes_with_a_service() {
     let Some((truth, _)) = holds("three processes", &["--count", "200", "--calls"]) else { return };
+    assert_eq!(truth.iter().map(|t| t.guarded.len()).sum::<usize>(), 20);
     assert_eq!((truth.len(), truth.iter().map(|t| t.published.len()).sum::<usize>()), (3, 400));
     assert_eq!(truth.iter().map(|t| t.answered.len()).sum::<usize>(), 20);
 }
@@ -285,6 +332,42 @@ fn three_nodes_in_one_process_under_the_multi_threaded_executor() {
         ["--processes", "camera,detector,planner", "--executor", "multi", "--count", "200", "--bytes", "10000"];
     let Some((truth, _)) = holds("one process, several threads", &arguments) else { return };
     assert_eq!(truth[0].received.len(), 400);
+}
+
+#[test]
+fn three_nodes_under_the_events_executor() {
+    let Some((truth, _)) = holds("the events executor", &["--executor", "events", "--count", "200", "--calls"]) else {
+        return;
+    };
+    assert_eq!((truth.len(), truth.iter().map(|t| t.published.len()).sum::<usize>()), (3, 400));
+}
+
+/// A coroutine is suspended while its executor does other things: each step has a begin and an end. (rclpy's multi-threaded executor
+/// finishes hardly any of them.)
+#[test]
+fn coroutines_are_recorded_by_their_steps() {
+    for executor in ["single", "events"] {
+        let title = format!("coroutines, {executor}");
+        let Some((_, recorded)) = holds(&title, &["--executor", executor, "--count", "50", "--coroutines"]) else {
+            return;
+        };
+        let all = recorded.events.values().flatten();
+        let suspended = all.filter(|e| e.event == RosEvent::CallbackEnd && e.args[0] == 1).count();
+        assert!(suspended >= 100, "{suspended} steps of 100 coroutines");
+    }
+}
+
+#[test]
+fn goals_with_feedback_and_results() {
+    for executor in ["single", "events"] {
+        let title = format!("goals, {executor}");
+        let arguments = ["--executor", executor, "--count", "100", "--goals"];
+        let Some((truth, _)) = holds(&title, &arguments) else { return };
+        let count = |of: fn(&Truth) -> usize| truth.iter().map(of).sum::<usize>();
+        // The wheels' client drops the callback for feedback that comes after the result.
+        assert_eq!((count(|t| t.executed.len()), count(|t| t.results.len())), (10, 10), "{title}");
+        assert!(count(|t| t.feedback.len()) > 0, "{title}");
+    }
 }
 
 /// What a queue of depth 1 overwrites is published, never taken, and shows as a gap in the sequence numbers.

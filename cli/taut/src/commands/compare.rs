@@ -13,7 +13,7 @@ use super::gate::{
     stored::{Reader, is_without},
     written::Outputs,
 };
-use crate::{analyse::analyse, config, exit::Done};
+use crate::{analyse::analyse, config, exit::Done, ros_filter::RosFilter};
 
 /// Compare two recordings: latency by hop and cause; separate the program's changes from the machine's.
 ///
@@ -36,6 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    ros: RosFilter,
+    #[command(flatten)]
     outputs: Outputs,
 }
 
@@ -46,9 +48,9 @@ pub fn run(args: &Args) -> Result<Done> {
     if is_recording(&args.a) && is_recording(&args.b) {
         let has_page = args.outputs.has_page();
         let write = &mut |two: &TwoShown<'_>| args.outputs.two(two);
-        return recordings([&args.a, &args.b], &gating, args.chain.clone(), has_page, write);
+        return recordings([&args.a, &args.b], &gating, args.chain.clone(), &args.ros, has_page, write);
     }
-    let reader = Reader::new(&gating.analysis, args.chain.clone());
+    let reader = Reader::new(&gating.analysis, args.chain.clone(), &args.ros);
     let (a, b) = (reader.set(std::slice::from_ref(&args.a))?, reader.set(std::slice::from_ref(&args.b))?);
     let (gated, settings, notes) = compare(&gating, &a, &b)?;
     let (pairs, most) = (gated.outcome.pairs, Most::of(gated.outcome.pairs));
@@ -66,16 +68,19 @@ pub fn recordings(
     paths: [&PathBuf; 2],
     gating: &Gating,
     chain: Option<String>,
+    ros: &RosFilter,
     has_page: bool,
     write: &mut dyn FnMut(&TwoShown<'_>) -> Result<()>,
 ) -> Result<Done> {
     let is_named = chain.is_some();
-    let reader = Reader::new(&gating.analysis, chain);
+    let reader = Reader::new(&gating.analysis, chain, ros);
     let mut config = reader.config().clone();
     // Only the page has room for whole paths.
     config.explain.worst = if has_page { gating.analysis.explain.worst } else { 0 };
     let read = |path: &PathBuf| -> Result<(String, Analysis)> {
-        Ok((path.shown(), analyse(path, &config).with_context(|| path.shown())?))
+        let mut analysis = analyse(path, &config).with_context(|| path.shown())?;
+        ros.apply(&mut analysis).with_context(|| path.shown())?;
+        Ok((path.shown(), analysis))
     };
     let [a, b] = [read(paths[0])?, read(paths[1])?];
     let trials = reader.trial_of(&a.0, &a.1).and_then(|first| Ok([first, reader.trial_of(&b.0, &b.1)?]));

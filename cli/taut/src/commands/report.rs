@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use taut_recording::Shown;
 use taut_report::{Named, TwoShown, two_html, two_json, two_markdown, two_terminal};
 
@@ -50,16 +50,13 @@ pub fn run(args: &Args) -> Result<Done> {
     if !args.join && (args.hosts.no_align || !args.hosts.hosts.is_empty()) {
         bail!("--hosts and --no-align are for --join");
     }
-    if args.recordings.len() > 1 && !args.join && !args.ros.is_empty() {
-        bail!("--topic and --node are for one recording");
-    }
     if let [a, b] = args.recordings.as_slice()
         && !args.join
     {
         let gating = config::load_gate(args.config.as_deref())?;
-        return super::compare::recordings([a, b], &gating, None, args.format == Format::Html, &mut |two| {
-            written(&of_two(two, args), args)
-        });
+        let has_page = args.format == Format::Html;
+        let write = &mut |two: &TwoShown<'_>| written(&of_two(two, args), args);
+        return super::compare::recordings([a, b], &gating, None, &args.ros, has_page, write);
     }
     let mut config = config::load(args.config.as_deref())?;
     // Only the page has room for whole paths.

@@ -17,7 +17,7 @@ use taut_recording::Shown;
 use taut_report::words;
 use taut_top::Ended;
 
-use crate::{config, exit::Done, output};
+use crate::{config, exit::Done, output, ros_filter::RosFilter};
 
 /// Between two turns at least.
 const TURN: Duration = Duration::from_secs(1);
@@ -42,6 +42,8 @@ pub struct Args {
     /// Declared chains [default: ./taut.toml if there is one].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    ros: RosFilter,
 }
 
 /// Shows until the user has seen enough.
@@ -65,7 +67,9 @@ pub fn run(args: &Args) -> Result<Done> {
         // Recorder and follower have the file open; nobody else can make anything of it, since what is read is given back.
         own.folder = None;
     }
-    let ended = taut_top::run(&follower, &subject.title, &mut unused_name);
+    let wants = |points: &[&str]| args.ros.is_empty() || args.ros.wants(points);
+    let title = subject.title.clone() + &args.ros.words();
+    let ended = taut_top::run(&follower, &title, &wants, &mut unused_name);
     drop((follower, subject));
     let kept = state.lock().unwrap_or_else(PoisonError::into_inner).kept.take();
     match kept {

@@ -138,7 +138,7 @@ impl Chains {
                 if system.says_received && *kind == TopicKind::Messages {
                     receive = self.point(format!("{} receive {topic}", of.node));
                 }
-                if !system.says_when.is_empty() {
+                if !system.says_when.is_empty() && *kind != TopicKind::Runs {
                     take = self.point(format!("{} take {topic}", of.node));
                 }
             }
@@ -148,8 +148,7 @@ impl Chains {
             let out = match exit {
                 Exit::Publish(publisher) => {
                     let publisher = &system.publishers[*publisher as usize];
-                    let topic = &system.topics[publisher.topic as usize];
-                    format!("{} {} {}", publisher.node, topic.verb(), topic.name)
+                    system.topics[publisher.topic as usize].sent_by(&publisher.node)
                 }
                 Exit::Kept | Exit::Done => format!("{name} end"),
             };

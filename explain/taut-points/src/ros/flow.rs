@@ -1,6 +1,6 @@
 //! Messages followed along their chains, with a pass at each point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use foldhash::{HashMap, HashSet};
 use hdrhistogram::Histogram as Hdr;
@@ -42,6 +42,7 @@ const SAME_CLOCK_NS: i128 = 1_000_000_000;
 /// Flags of [`RosEvent::CallbackStart`] and [`RosEvent::CallbackEnd`].
 const INTRA: u64 = 1;
 const RESUMED: u64 = 2;
+const SCHEDULED: u64 = 4;
 const SUSPENDED: u64 = 1;
 
 /// A callback that runs.
@@ -92,6 +93,12 @@ struct Arrived {
     stamp: i64,
     stamped_ns: u64,
     request: Option<i64>,
+    messages: Vec<Message>,
+}
+
+/// What came with an answer whose callback is not scheduled yet.
+struct Answered {
+    time_ns: u64,
     messages: Vec<Message>,
 }
 
@@ -156,6 +163,10 @@ pub(super) struct Flow<'a> {
     sent: HashSet<Send>,
     /// Messages that are of no chain after all.
     unheard: HashSet<u64>,
+    /// By process and callback: what was taken for callbacks of actions while the executor took other things.
+    aside: BTreeMap<(i32, u32), VecDeque<Arrived>>,
+    /// By process and what schedules a callback: answers for it, while the executor does other things.
+    answered: BTreeMap<(i32, u32), VecDeque<Answered>>,
     /// By callback: the process in which it last took a message; and by process: its last event.
     taker: HashMap<u32, i32>,
     last_ns: HashMap<i32, u64>,
@@ -214,6 +225,8 @@ impl<'a> Flow<'a> {
             served: HashMap::default(),
             sent: HashSet::default(),
             unheard: HashSet::default(),
+            aside: BTreeMap::default(),
+            answered: BTreeMap::default(),
             taker: HashMap::default(),
             last_ns: HashMap::default(),
             matched: HashSet::default(),
@@ -245,7 +258,19 @@ impl<'a> Flow<'a> {
         }
         match row.event {
             RosEvent::CallbackStart if args[0] & RESUMED != 0 => self.resume(thread, process, time_ns, handle, args[1]),
-            RosEvent::CallbackStart => self.start(thread, process, time_ns, handle, args[0] & INTRA != 0),
+            RosEvent::CallbackStart => {
+                if args[0] & SCHEDULED != 0
+                    && let Some(callback) = system.callback_at.at((process, handle), time_ns)
+                {
+                    self.arrive(thread, *callback, time_ns, By::Key(request_key(process as u64, args[1])));
+                }
+                self.start(thread, process, time_ns, handle, args[0] & INTRA != 0);
+            }
+            RosEvent::Schedule => {
+                if let Some(scheduler) = system.scheduler_at.at((process, handle), time_ns) {
+                    self.schedule(thread, process, *scheduler, time_ns, request_key(process as u64, args[0]));
+                }
+            }
             RosEvent::CallbackEnd if args[0] & SUSPENDED != 0 => {
                 self.suspend(thread, process, time_ns, handle, args[1])
             }
@@ -284,7 +309,13 @@ impl<'a> Flow<'a> {
                     self.arrive(thread, *callback, time_ns, self.by_stamp(args[1] as i64));
                 }
             }
-            RosEvent::TakeInfo if seen::says_received(&row) => self.received(thread, process, time_ns, args[0] as i64),
+            RosEvent::TakeInfo if seen::says_received(&row) => {
+                // An action's client takes of several subscriptions at once.
+                let callback = system.subscriber_at.at((process, handle), time_ns).copied();
+                if self.of(thread).arrived.as_ref().map(|arrived| arrived.callback) == callback {
+                    self.received(thread, process, time_ns, args[0] as i64);
+                }
+            }
             RosEvent::SendRequest => {
                 let send = Send { process, handle, thread, number: args[0] };
                 if !self.sent.remove(&send) {
@@ -365,7 +396,10 @@ impl<'a> Flow<'a> {
         {
             return;
         }
-        let request = if let By::Key(key) = by { Some(key) } else { None };
+        let request = match by {
+            By::Key(key) if self.system.topics[topic as usize].kind == TopicKind::Requests => Some(key),
+            _ => None,
+        };
         let Some(taken) = self.queues[topic as usize].take(callback, by, &self.chains) else {
             self.counts.unmatched += u64::from(self.system.is_followed(topic));
             // It came from somewhere: it begins nothing.
@@ -495,10 +529,19 @@ impl<'a> Flow<'a> {
         row.time_ns.checked_sub(late_ns)
     }
 
-    /// What was taken without a callback was taken by hand, in the callback that runs.
+    /// What was taken without a callback was taken by hand, in the callback that runs; or an action's callback will run with it.
     fn close_arrived(&mut self, thread: u32, time_ns: u64) {
-        let arrived = self.of(thread).arrived.take();
-        for message in arrived.into_iter().flat_map(|arrived| arrived.messages) {
+        let Some(mut arrived) = self.of(thread).arrived.take() else { return };
+        if self.system.of_actions.contains(&arrived.callback) {
+            let aside = self.aside.entry((self.events.pid(thread), arrived.callback)).or_default();
+            aside.push_back(arrived);
+            if aside.len() <= MOST_NESTED {
+                return;
+            }
+            let Some(oldest) = aside.pop_front() else { return };
+            arrived = oldest;
+        }
+        for message in arrived.messages {
             self.outcome(thread, message, time_ns, self.applied);
         }
     }
@@ -515,6 +558,13 @@ impl<'a> Flow<'a> {
             && (is_intra || !system.says_which.contains(&process))
         {
             self.arrive(thread, callback, time_ns, By::Order { depth, process: is_intra.then_some(process) });
+        }
+        if let Some(callback) = callback.filter(|callback| system.of_actions.contains(callback))
+            && self.of(thread).arrived.as_ref().is_none_or(|arrived| arrived.callback != callback)
+            && let Some(arrived) = self.aside.get_mut(&(process, callback)).and_then(VecDeque::pop_front)
+        {
+            self.close_arrived(thread, time_ns);
+            self.of(thread).arrived = Some(arrived);
         }
         let arrived = self.of(thread).arrived.take();
         let called = self.of(thread).called.take();
@@ -723,6 +773,13 @@ impl<'a> Flow<'a> {
             let (hop, keeps) = (&chain.hops[usize::from(message.hop)], chain.keeps);
             let (exit, out) = (hop.exit, hop.out);
             match exit {
+                Exit::Publish(publisher) if running.is_answer && self.is_scheduler(publisher) => {
+                    let answered = self.answered.entry((self.events.pid(thread), publisher)).or_default();
+                    match answered.back_mut().filter(|last| last.time_ns == time_ns) {
+                        Some(last) => last.messages.push(message),
+                        None => answered.push_back(Answered { time_ns, messages: vec![message] }),
+                    }
+                }
                 // It published nothing there this time: the message was for the callback alone.
                 Exit::Publish(_) => self.outcome(thread, message, time_ns, self.applied),
                 Exit::Kept => {
@@ -786,25 +843,56 @@ impl<'a> Flow<'a> {
         number
     }
 
-    /// A service answers: what it carried goes on.
+    /// A service answers: what it carried goes on, and what the callback carries that answers while it runs.
     fn answer(&mut self, thread: u32, process: i32, answerer: u32, time_ns: u64, key: i64) {
         let mut messages = self.served.remove(&key).unwrap_or_default();
+        messages.extend(self.carried_to(thread, answerer, time_ns));
+        self.send(thread, process, answerer, time_ns, key, messages);
+    }
+
+    /// A callback is to run later: what goes on with that waits for its run.
+    fn schedule(&mut self, thread: u32, process: i32, scheduler: u32, time_ns: u64, key: i64) {
+        let mut messages = self.carried_to(thread, scheduler, time_ns);
+        if messages.is_empty()
+            && let Some(answered) = self.answered.get_mut(&(process, scheduler))
+            && let Some(oldest) = answered.pop_front()
+        {
+            messages = oldest.messages;
+        }
+        self.send(thread, process, scheduler, time_ns, key, messages);
+    }
+
+    fn is_scheduler(&self, publisher: u32) -> bool {
+        let topic = self.system.publishers[publisher as usize].topic;
+        self.system.topics[topic as usize].kind == TopicKind::Runs
+    }
+
+    /// Messages wait in their topic for the take of this key.
+    fn send(&mut self, thread: u32, process: i32, publisher: u32, time_ns: u64, key: i64, mut messages: Vec<Message>) {
         for message in &mut messages {
             let out = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].out;
             self.stamp(thread, *message, time_ns, out);
             message.hop += 1;
         }
-        let number = self.enqueue(thread, process, answerer, time_ns, messages);
-        let topic = self.system.publishers[answerer as usize].topic;
+        let number = self.enqueue(thread, process, publisher, time_ns, messages);
+        let topic = self.system.publishers[publisher as usize].topic;
         self.queues[topic as usize].stamp(number, key, time_ns);
+    }
+
+    /// Takes the messages out of what the thread runs that leave it through this publisher.
+    fn carried_to(&mut self, thread: u32, publisher: u32, time_ns: u64) -> Vec<Message> {
+        let Some(running) = self.doing[thread as usize].running.last_mut() else { return Vec::new() };
+        running.last_ns = time_ns;
+        let chains = &self.chains;
+        let leaves = |message: &mut Message| {
+            chains.all[message.chain as usize].hops[usize::from(message.hop)].exit == Exit::Publish(publisher)
+        };
+        running.carried.extract_if(.., leaves).collect()
     }
 
     /// Messages that a publish sends on.
     fn published(&mut self, thread: u32, publisher: u32, time_ns: u64) -> Vec<Message> {
-        let leaves = |chains: &Chains, message: &Message| {
-            chains.all[message.chain as usize].hops[usize::from(message.hop)].exit == Exit::Publish(publisher)
-        };
-        let mut sent = Vec::new();
+        let mut sent = self.carried_to(thread, publisher, time_ns);
         let mut is_first = true;
         let mut callback = None;
         let mut start_ns = time_ns;
@@ -814,9 +902,6 @@ impl<'a> Flow<'a> {
                 running.published.push(publisher);
             }
             (callback, start_ns) = (running.callback, running.start_ns);
-            running.last_ns = time_ns;
-            let chains = &self.chains;
-            sent.extend(running.carried.extract_if(.., |message| leaves(chains, message)));
         }
         for message in &sent {
             let out = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].out;
@@ -908,6 +993,12 @@ impl<'a> Flow<'a> {
     /// What waits still at the end was not taken, unless it may be under way. Then names and notes.
     pub fn finish(mut self) {
         (0..self.events.threads() as u32).for_each(|thread| self.stamps_until(thread, u64::MAX));
+        for arrived in std::mem::take(&mut self.aside).into_values().flatten() {
+            arrived.messages.iter().for_each(|message| self.outcome(0, *message, arrived.ready_ns, self.applied));
+        }
+        for answered in std::mem::take(&mut self.answered).into_values().flatten() {
+            answered.messages.iter().for_each(|message| self.outcome(0, *message, answered.time_ns, self.applied));
+        }
         for topic in 0..self.queues.len() {
             let rest: Vec<Publish> = self.queues[topic].rest().collect();
             let mut counted: HashSet<(u64, Option<u32>)> = HashSet::default();

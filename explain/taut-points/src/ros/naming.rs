@@ -1,5 +1,7 @@
 //! Gives everything its name and number.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use foldhash::{HashMap, HashSet};
 use taut_recording::{RosObject, RosObjectKind};
 use taut_timelines::Objects;
@@ -43,6 +45,8 @@ pub(super) struct Books {
     ipbs: Book<u64>,
     subscriptions_of_ipbs: Book<u64>,
     groups: Book<u64>,
+    /// Services and subscriptions of actions, by [`key_of_action`].
+    of_actions: Book<u64>,
     /// The middleware's publishers: not all of them are rcl's.
     pub rmw_publishers: HashSet<(i32, u64)>,
 }
@@ -52,6 +56,9 @@ impl Books {
         use RosObjectKind::*;
         let RosObject { time_ns, owner, other, number, ref name, .. } = *object;
         let key = (object.pid, object.handle);
+        if matches!(object.kind, Service | Subscription) && name.contains("/_action/") {
+            self.of_actions.add(key_of_action(object.pid, owner, name), time_ns, object.handle);
+        }
         match object.kind {
             Node => self.nodes.add(key, time_ns, full_name(&object.text, name)),
             Subscription => self.subscriptions.add(key, time_ns, (owner, name.clone(), number)),
@@ -164,18 +171,10 @@ impl Naming<'_> {
                 self.system.timer_at.add((process, first), time_ns, callback);
             }
             RosObjectKind::ServiceCallback => {
-                let Some((node, service, rmw)) = self.books.services.at((process, first), time_ns) else { return };
-                let (node, service, rmw) = (self.node(process, *node, time_ns), service.clone(), *rmw);
+                let Some((node, service, _)) = self.books.services.at((process, first), time_ns) else { return };
+                let node = self.node(process, *node, time_ns);
                 let group = self.group(process, first, &node, time_ns);
-                let name = format!("{node} service {service}");
-                let of = match self.seen.says_request.contains(&process) {
-                    true => Of::Topic(self.topic(&service, TopicKind::Requests), 0),
-                    false => Of::Service,
-                };
-                let callback = self.callback(object, first, Callback { name, node: node.clone(), of, group });
-                self.system.service_at.add((process, rmw), time_ns, callback);
-                let answerer = self.publisher(node, &service, TopicKind::Answers);
-                self.system.answerer_at.add((process, rmw), time_ns, answerer);
+                self.service(object, first, &node, format!("{node} service {service}"), group);
             }
             RosObjectKind::Client => {
                 let node = self.node(process, first, time_ns);
@@ -192,11 +191,51 @@ impl Naming<'_> {
                 let node = self.node(process, first, time_ns);
                 let name = format!("{node} {}", object.name);
                 // Which group it is of is not in the trace: it is alone in one.
-                self.callback(object, handle, Callback { name, node, of: Of::Node, group: handle });
+                let group = handle;
+                let of_action = entity_of_action(&object.name).and_then(|entity| {
+                    self.books.of_actions.at(key_of_action(process, first, &entity), time_ns).copied()
+                });
+                match of_action {
+                    Some(entity) if object.name.ends_with(" feedback") => {
+                        let Some((_, topic, depth)) = self.books.subscriptions.at((process, entity), time_ns) else {
+                            return;
+                        };
+                        let of = Of::Topic(self.topic(topic, TopicKind::Messages), *depth);
+                        let callback = self.callback(object, entity, Callback { name, node, of, group });
+                        self.system.of_actions.insert(callback);
+                        self.of_subscription.add((process, entity), time_ns, callback);
+                    }
+                    Some(entity) => {
+                        let callback = self.service(object, entity, &node, name, group);
+                        self.system.of_actions.extend(callback);
+                    }
+                    None if self.seen.scheduled.contains(&key) => {
+                        let of = Of::Topic(self.topic(&name, TopicKind::Runs), 0);
+                        let scheduler = self.publisher(node.clone(), &name, TopicKind::Runs);
+                        self.system.scheduler_at.add(key, time_ns, scheduler);
+                        self.callback(object, handle, Callback { name, node, of, group });
+                    }
+                    None => _ = self.callback(object, handle, Callback { name, node, of: Of::Node, group }),
+                }
             }
             RosObjectKind::RmwClient => self.system.client_gid_at.add(key, time_ns, object.number),
             _ => {}
         }
+    }
+
+    /// A callback that serves requests of rcl's service `handle`.
+    fn service(&mut self, object: &RosObject, handle: u64, node: &str, name: String, group: u64) -> Option<u32> {
+        let (process, time_ns) = (object.pid, object.time_ns);
+        let (_, service, rmw) = self.books.services.at((process, handle), time_ns)?;
+        let of = match self.seen.says_request.contains(&process) {
+            true => Of::Topic(self.topic(service, TopicKind::Requests), 0),
+            false => Of::Service,
+        };
+        let callback = self.callback(object, handle, Callback { name, node: node.to_owned(), of, group });
+        self.system.service_at.add((process, *rmw), time_ns, callback);
+        let answerer = self.publisher(node.to_owned(), service, TopicKind::Answers);
+        self.system.answerer_at.add((process, *rmw), time_ns, answerer);
+        Some(callback)
     }
 
     fn publisher(&mut self, node: String, topic: &str, kind: TopicKind) -> u32 {
@@ -268,15 +307,36 @@ impl Naming<'_> {
     }
 
     fn group(&self, process: i32, handle: u64, node: &str, time_ns: u64) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
         match self.books.groups.at((process, handle), time_ns) {
-            Some(group) => (process, group).hash(&mut hasher),
+            Some(group) => hash(&(process, group)),
             // A node has one group unless it makes others, and the trace says nothing of groups.
-            None => (process, node).hash(&mut hasher),
+            None => hash(&(process, node)),
         }
-        hasher.finish()
     }
+}
+
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The key of what is of that name in a node, by rcl's handle of the node.
+fn key_of_action(process: i32, node: u64, name: &str) -> (i32, u64) {
+    (process, hash(&(node, name)))
+}
+
+/// The service or topic whose messages an action's callback has ("action /turn goal"), where it has any.
+fn entity_of_action(callback: &str) -> Option<String> {
+    let (action, what) = callback.strip_prefix("action ")?.split_once(' ')?;
+    let entity = match what {
+        "goal" => "send_goal",
+        "cancel" => "cancel_goal",
+        "get result" => "get_result",
+        "feedback" => "feedback",
+        _ => return None,
+    };
+    Some(format!("{action}/_action/{entity}"))
 }
 
 fn full_name(namespace: &str, name: &str) -> String {

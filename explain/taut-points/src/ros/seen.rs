@@ -35,6 +35,8 @@ pub(super) enum Sender {
     RmwPublisher(u64),
     Client(u64),
     Service(u64),
+    /// Of runs of this callback.
+    Scheduler(u64),
 }
 
 /// A client sent a request: which, by the middleware's handle and its number.
@@ -51,10 +53,14 @@ pub(super) fn request_key(gid: u64, number: u64) -> i64 {
     (gid ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) as i64 | 1
 }
 
-/// Whether the thread's executor goes on: what it did with an answer is done then.
+/// Whether the thread's executor goes on: what it did with an answer is done then. A take alone does not end it: an action's
+/// client takes all that is there at once.
 pub(super) fn ends_answer(event: RosEvent) -> bool {
     use RosEvent::*;
-    matches!(event, Wait | WaitForWork | NextReady | TimerCall | Take | TakeRequest | TakeResponse | Dispatch | Dequeue)
+    matches!(
+        event,
+        CallbackStart | Wait | WaitForWork | NextReady | TimerCall | TakeRequest | TakeResponse | Dispatch | Dequeue
+    )
 }
 
 /// Whether a middleware says when it received a message: Cyclone DDS gives the moment of the take, and no number.
@@ -65,8 +71,9 @@ pub(super) fn says_received(row: &Row) -> bool {
 /// All that the events say.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// By thread: what it is in.
+    /// By thread: what it is in; and the client whose answer it took last, until it has scheduled what is to be done with that.
     stacks: Vec<Vec<Runs>>,
+    answers: Vec<Option<Runs>>,
     /// Who sends in what, with when it was first seen.
     publishes: HashMap<(i32, Runs, Sender), u64>,
     /// What ran, and when first.
@@ -91,6 +98,8 @@ pub(super) struct Seen {
     pub says_received: bool,
     /// Processes that say which request they take, and those whose middleware says of which publisher a message is.
     pub says_request: HashSet<i32>,
+    /// Callbacks that were scheduled.
+    pub scheduled: HashSet<(i32, u64)>,
     says_publisher: HashSet<i32>,
 }
 
@@ -98,6 +107,7 @@ impl Seen {
     pub fn new(threads: usize) -> Seen {
         Seen {
             stacks: vec![Vec::new(); threads],
+            answers: vec![None; threads],
             same: (0..threads as u32).collect(),
             runs_callbacks: vec![false; threads],
             ..Seen::default()
@@ -135,13 +145,31 @@ impl Seen {
                 }
             }
             RosEvent::SendResponse => {
-                let pair = (pid, Runs::Service(handle), Sender::Service(handle));
-                self.publishes.entry(pair).or_insert(time_ns);
+                // A callback may have been scheduled for that, else it is the service's own.
+                let runs = match self.stacks[row.thread as usize].last() {
+                    Some(runs @ Runs::Callback(callback)) if self.scheduled.contains(&(pid, *callback)) => *runs,
+                    _ => Runs::Service(handle),
+                };
+                self.publishes.entry((pid, runs, Sender::Service(handle))).or_insert(time_ns);
                 self.published.entry((pid, Sender::Service(handle))).or_insert(time_ns);
+            }
+            RosEvent::Schedule => {
+                if self.scheduled.len() < MOST_PAIRS {
+                    self.scheduled.insert((pid, handle));
+                }
+                // An executor may do other things before it goes on with an answer.
+                let stack = &mut self.stacks[row.thread as usize];
+                if let Some(client) = self.answers[row.thread as usize].take()
+                    && stack.is_empty()
+                {
+                    stack.push(client);
+                }
+                self.send(row, Sender::Scheduler(handle));
             }
             RosEvent::TakeResponse if row.args[2] != 0 => {
                 self.run(row, Runs::Client(handle));
                 self.stacks[row.thread as usize].push(Runs::Client(handle));
+                self.answers[row.thread as usize] = Some(Runs::Client(handle));
             }
             RosEvent::TakeRequest => {
                 self.says_request.insert(pid);
@@ -277,7 +305,7 @@ impl Seen {
         match sender {
             Sender::Publisher(_) => !self.says_publisher.contains(&process),
             Sender::RmwPublisher(address) => !books.rmw_publishers.contains(&(process, address)),
-            Sender::Client(_) | Sender::Service(_) => false,
+            Sender::Client(_) | Sender::Service(_) | Sender::Scheduler(_) => false,
         }
     }
 }
@@ -288,6 +316,7 @@ fn publisher(system: &System, process: i32, sender: Sender, time_ns: u64) -> Opt
         Sender::RmwPublisher(address) => (&system.rmw_publisher_at, address),
         Sender::Client(address) => (&system.requester_at, address),
         Sender::Service(address) => (&system.answerer_at, address),
+        Sender::Scheduler(address) => (&system.scheduler_at, address),
     };
     book.at((process, address), time_ns).copied()
 }

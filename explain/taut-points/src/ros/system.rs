@@ -44,11 +44,12 @@ pub(super) struct Callback {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
     Timer,
-    /// Messages of this topic, or requests or answers of a service, which wait in a queue so long; 0: that is not known.
+    /// Messages of this topic, requests or answers of a service, or runs that are scheduled, which wait in a queue so long; 0:
+    /// that is not known.
     Topic(u32, u64),
     /// Of a process that does not say which request it takes.
     Service,
-    /// An action, or an event of the middleware.
+    /// What has no handle of rcl: an event of the middleware, a guard condition.
     Node,
     /// Its making is not in the trace.
     Unknown,
@@ -69,23 +70,28 @@ pub(super) enum TopicKind {
     Requests,
     /// Of a service.
     Answers,
+    /// Of a callback, whose name the topic has: it runs later, as a task of its own.
+    Runs,
 }
 
 impl Topic {
-    /// How a node sends it.
-    pub fn verb(&self) -> &'static str {
-        match self.kind {
+    /// The point at which a node sends it.
+    pub fn sent_by(&self, node: &str) -> String {
+        let verb = match self.kind {
             TopicKind::Messages => "publish",
             TopicKind::Requests => "request",
             TopicKind::Answers => "answer",
-        }
+            TopicKind::Runs => return format!("{} scheduled", self.name),
+        };
+        format!("{node} {verb} {}", self.name)
     }
 
     /// Whether it is of the use of every node, and no work depends on it.
     fn is_left_out(&self) -> bool {
         match self.kind {
             TopicKind::Messages => LEFT_OUT.contains(&self.name.as_str()) || self.name.contains("/_action/status"),
-            _ => is_of_every_node(&self.name),
+            TopicKind::Requests | TopicKind::Answers => is_of_every_node(&self.name),
+            TopicKind::Runs => is_of_every_node(self.name.trim_end_matches(" answer")),
         }
     }
 }
@@ -105,7 +111,7 @@ pub(super) struct Publisher {
 #[derive(Default)]
 pub(super) struct System {
     pub callbacks: Vec<Callback>,
-    /// Clients and services are publishers, too: of requests and of answers.
+    /// Clients and services are publishers, too, of requests and of answers; and so is what schedules a callback.
     pub publishers: Vec<Publisher>,
     pub topics: Vec<Topic>,
     pub callback_at: Book<u32>,
@@ -123,10 +129,14 @@ pub(super) struct System {
     /// By the middleware's service: its callback, and who answers.
     pub service_at: Book<u32>,
     pub answerer_at: Book<u32>,
+    /// By a callback that is scheduled: who sends its runs.
+    pub scheduler_at: Book<u32>,
     /// By request: clients' word that they sent one that was taken before.
     pub late_sends: HashMap<i64, Send>,
     /// By callback: its publishers.
     pub publishes: Vec<BTreeSet<u32>>,
+    /// Callbacks of actions: an executor may take more before it runs them with what it took.
+    pub of_actions: HashSet<u32>,
     /// By topic: callbacks that ran with its messages.
     pub takers: Vec<BTreeSet<u32>>,
     /// By topic: whether a publisher of it is in the trace.

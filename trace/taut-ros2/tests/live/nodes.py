@@ -33,6 +33,12 @@ def arguments():
     parser.add_argument(
         "--calls", action="store_true", help="the detector calls a service of the planner for each tenth message"
     )
+    parser.add_argument(
+        "--goals", action="store_true", help="the detector sends the planner a goal for each tenth message"
+    )
+    parser.add_argument(
+        "--coroutines", action="store_true", help="callbacks of subscriptions are coroutines that await something"
+    )
     return parser.parse_args()
 
 
@@ -54,7 +60,8 @@ def start(args):
             if time.monotonic() > deadline or any(process.poll() is not None for process in every):
                 sys.exit("a node ended or the camera is not done")
             time.sleep(0.05)
-        time.sleep(max(1.0, args.depth * args.planner_takes + 0.5))
+        # What is under way comes to its end.
+        time.sleep(max(3.0 if args.goals else 1.0, args.depth * args.planner_takes + 0.5))
         for process in every:
             process.send_signal(signal.SIGTERM)
         sys.exit(any(process.wait(timeout=30) for process in every))
@@ -76,6 +83,10 @@ def run(args):
     from rclpy.qos import QoSProfile, ReliabilityPolicy
     from std_msgs.msg import String
 
+    if args.goals:
+        from rclpy.action import ActionClient, ActionServer
+        from test_msgs.action import Fibonacci
+
     now = time.monotonic_ns
     truth = {
         "pid": os.getpid(),
@@ -85,6 +96,11 @@ def run(args):
         "served": [],
         "answered": [],
         "timers": [],
+        "goals": [],
+        "executed": [],
+        "feedback": [],
+        "results": [],
+        "guarded": [],
     }
     profile = QoSProfile(
         depth=args.depth, reliability=ReliabilityPolicy.BEST_EFFORT if args.best_effort else ReliabilityPolicy.RELIABLE
@@ -104,16 +120,40 @@ def run(args):
                 topic,
                 number,
                 at,
-                info["source_timestamp"],
-                info["publication_sequence_number"],
+                info["source_timestamp"] if info else 0,
+                info["publication_sequence_number"] if info else 0,
                 threading.get_native_id(),
             ]
         )
         return number
 
+    def form_of(node, callback):
+        """The same as a coroutine of two steps, of which the second is after the executor did something else; and with one
+        argument under the events executor, which knows no other."""
+
+        async def steps(message, info):
+            await node.executor.create_task(lambda: None)
+            callback(message, info)
+
+        async def steps_of_one(message):
+            await steps(message, None)
+
+        def of_one(message):
+            callback(message, None)
+
+        if args.executor == "events":
+            form = steps_of_one if args.coroutines else of_one
+        else:
+            form = steps if args.coroutines else callback
+        if form is not callback:
+            form.__qualname__ = callback.__qualname__
+        return form
+
     class Camera(Node):
         def __init__(self):
             super().__init__("camera")
+            # The events executor has no guard conditions.
+            self.guard = None if args.executor == "events" else self.create_guard_condition(self.on_guard)
             self.images = self.create_publisher(String, "image_raw", profile)
             self.number = 0
             self.timer = self.create_timer(args.period, self.on_timer)
@@ -130,19 +170,26 @@ def run(args):
                 (args.truth / "done").touch()
                 return
             publish(self.images, "/image_raw", self.number)
+            if self.guard and self.number % 10 == 0:
+                self.guard.trigger()
             self.number += 1
+
+        def on_guard(self):
+            truth["guarded"].append(now())
 
     class Detector(Node):
         def __init__(self):
             super().__init__("detector")
             self.detections = self.create_publisher(String, "detections", profile)
-            self.images = self.create_subscription(String, "image_raw", self.on_image, profile)
+            self.images = self.create_subscription(String, "image_raw", form_of(self, self.on_image), profile)
             self.client = self.create_client(ListParameters, "plan") if args.calls else None
+            self.turns = ActionClient(self, Fibonacci, "turn") if args.goals else None
             self.ready = self.create_timer(0.05, self.on_ready)
 
         def on_ready(self):
             truth["timers"].append(now())
             is_called = self.client is None or self.client.service_is_ready()
+            is_called = is_called and (self.turns is None or self.turns.server_is_ready())
             if self.detections.get_subscription_count() and self.images.get_publisher_count() and is_called:
                 (args.truth / "ready.detector").touch()
                 self.ready.cancel()
@@ -155,11 +202,25 @@ def run(args):
                 self.client.call_async(ListParameters.Request()).add_done_callback(
                     lambda _: truth["answered"].append([number, sent, now()])
                 )
+            if self.turns and number % 10 == 0:
+                truth["goals"].append([number, now()])
+                goal = Fibonacci.Goal(order=number)
+                self.turns.send_goal_async(goal, self.on_feedback).add_done_callback(self.on_goal)
+
+        def on_feedback(self, message):
+            truth["feedback"].append([message.feedback.sequence[0], now()])
+
+        def on_goal(self, future):
+            future.result().get_result_async().add_done_callback(self.on_result)
+
+        def on_result(self, future):
+            truth["results"].append([future.result().result.sequence[0], now()])
 
     class Planner(Node):
         def __init__(self):
             super().__init__("planner")
-            self.detections = self.create_subscription(String, "detections", self.on_detections, profile)
+            self.detections = self.create_subscription(String, "detections", form_of(self, self.on_detections), profile)
+            self.turns = ActionServer(self, Fibonacci, "turn", self.on_turn) if args.goals else None
             self.service = self.create_service(ListParameters, "plan", self.on_plan) if args.calls else None
             self.ready = self.create_timer(0.05, self.on_ready)
 
@@ -174,6 +235,13 @@ def run(args):
             end = time.monotonic() + args.planner_takes
             while time.monotonic() < end:
                 pass
+
+        def on_turn(self, goal):
+            begin, number = now(), goal.request.order
+            goal.publish_feedback(Fibonacci.Feedback(sequence=[number]))
+            goal.succeed()
+            truth["executed"].append([number, begin, now()])
+            return Fibonacci.Result(sequence=[number])
 
         def on_plan(self, request, response):
             truth["served"].append(now())
@@ -193,9 +261,8 @@ def run(args):
     for node in nodes:
         executor.add_node(node)
     try:
-        if args.executor == "events":
-            executor.spin()
-        # With a time-out: a signal that comes just before a wait without one does not end it.
+        # With a time-out: a signal that comes just before a wait without one does not end it, and EventsExecutor.spin() of the
+        # wheels (rclpy 9.1.2) waits until the end of time, which overflows: it runs nothing.
         while rclpy.ok():
             executor.spin_once(timeout_sec=0.2)
     except (ExternalShutdownException, KeyboardInterrupt):

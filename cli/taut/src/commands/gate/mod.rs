@@ -20,7 +20,7 @@ use taut_recording::Shown;
 use taut_report::{GateShown, LimitsShown, Terms};
 use taut_stats::compare::{InvalidReason, Verdict, fewest_pairs};
 
-use crate::{config, exit::Done, time};
+use crate::{config, exit::Done, ros_filter::RosFilter, time};
 use interrupt::Interrupt;
 use live::{Live, Program, Runs};
 use stored::Reader;
@@ -108,6 +108,8 @@ pub struct Args {
     /// The chain to judge [default: the one with the most messages].
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
+    #[command(flatten)]
+    ros: RosFilter,
     /// Decide by this figure instead: hops.work.p50, chain.total.p99, missed, dropped …; may be given again.
     #[arg(long, value_name = "METRIC")]
     metric: Vec<Vote>,
@@ -153,7 +155,7 @@ pub fn run(args: &Args) -> Result<Done> {
     if let Some(pairs) = args.pairs {
         gating.settings = gating.settings.within(usize::from(pairs));
     }
-    let reader = Reader::new(&gating.analysis, args.chain.clone());
+    let reader = Reader::new(&gating.analysis, args.chain.clone(), &args.ros);
     let compares = args.limits || args.revisions.is_some() || args.a.is_some() || !args.baseline.is_empty();
     if let (Some(folder), false) = (&args.history, compares) {
         return history_alone(args, &gating, reader, folder);

@@ -10,21 +10,22 @@ use taut_analysis::{Analysis, Config, ExplainOptions};
 use taut_gate::{Failure, Limit, Trial};
 use taut_recording::Shown;
 
-use crate::{analyse::analyse, output};
+use crate::{analyse::analyse, output, ros_filter::RosFilter};
 
 /// Reads recordings as trials.
 #[derive(Clone, Debug)]
 pub struct Reader {
     config: Config,
+    ros: RosFilter,
     wanted: taut_gate::TrialOptions,
 }
 
 impl Reader {
-    /// With the declared chains; `chain` names the one to judge.
-    pub fn new(config: &Config, chain: Option<String>) -> Reader {
+    /// With the declared chains; `chain` names the one to judge, and `ros` says among which.
+    pub fn new(config: &Config, chain: Option<String>, ros: &RosFilter) -> Reader {
         let explain = ExplainOptions { worst: 0, sides: true, ..ExplainOptions::default() };
         let wanted = taut_gate::TrialOptions { chain, ..taut_gate::TrialOptions::default() };
-        Reader { config: Config { explain, ..config.clone() }, wanted }
+        Reader { config: Config { explain, ..config.clone() }, ros: ros.clone(), wanted }
     }
 
     /// How recordings are analysed.
@@ -50,7 +51,13 @@ impl Reader {
 
     /// One recording: a trial of the chain to judge, or of each that has limits.
     pub fn trials(&self, path: &Path, name: &str) -> Result<Vec<Trial>> {
-        let analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
+        let mut analysis = analyse(path, &self.config).with_context(|| name.to_owned())?;
+        let known = analysis.chains.iter().map(|chain| chain.name.as_str()).collect::<Vec<_>>().join(", ");
+        self.ros.retain(&mut analysis.chains);
+        if analysis.chains.is_empty() && !known.is_empty() {
+            let chain = self.ros.words().trim_start().to_owned();
+            bail!(taut_gate::Error::NoChain { recording: name.to_owned(), chain, known });
+        }
         // Limits of one chain need not stand together in taut.toml.
         let mut chains: Vec<Option<&String>> = Vec::new();
         for limit in &self.wanted.limits {
@@ -84,6 +91,12 @@ impl Reader {
             if path.is_dir() {
                 recordings_in(path)?.iter().for_each(|path| run(path));
             } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                if !self.ros.is_empty() {
+                    bail!(
+                        "{}: holds trials of one chain; --topic and --node choose among those of recordings",
+                        path.shown()
+                    );
+                }
                 saved_ones.extend(saved(path)?);
             } else {
                 run(path);

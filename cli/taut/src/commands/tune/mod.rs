@@ -20,7 +20,9 @@ use taut_tune::{Answer, Candidates, Facts, Journal, Settings, candidates, search
 use crate::{
     config,
     exit::{self, Done},
-    output, time,
+    output,
+    ros_filter::RosFilter,
+    time,
 };
 
 use super::gate::{
@@ -219,7 +221,7 @@ fn tune(args: &Args) -> Result<Done> {
         keep: None,
         quiet: args.quiet,
     };
-    let live = Live::new(&runs, Reader::new(&gating.analysis, args.chain.clone()), &interrupt)?;
+    let live = Live::new(&runs, Reader::new(&gating.analysis, args.chain.clone(), &RosFilter::default()), &interrupt)?;
     let taut = std::env::current_exe().context("this program")?;
     let mut trials = Trials::new(live, gating.analysis.clone(), args, seed, began)?;
     let said = |text: &str| {
