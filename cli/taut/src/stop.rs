@@ -81,7 +81,10 @@ mod tests {
             });
             assert!(until(&came), "no signal came");
             heard += u32::from(stop.signal().is_some());
-            assert!(stop.signal().is_none() || until(&stop.flag), "the signal is known and the flag not set, round {round}");
+            assert!(
+                stop.signal().is_none() || until(&stop.flag),
+                "the signal is known and the flag not set, round {round}"
+            );
         }
         assert!(heard > 0, "no signal came after the handlers");
     }
