@@ -122,6 +122,8 @@ $(VENV)/.requirements: requirements-dev.txt
 
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
 # module is laid in maturin's data folder first.
+# What `taut --version` says; with a plus where files differ from it.
+$(BIN)/.taut: export TAUT_REVISION = $(shell git describe --always --abbrev=12 --exclude='*' --dirty=+ 2>/dev/null)
 $(BIN)/.taut: $(VENV)/.requirements $(WEB)/dist/.built $(RUST) pyproject.toml $(wildcard python/taut/* python/taut/*/* python/taut_ros2/* include/* share/*/* share/*/*/* workloads/*/*.py)
 	cargo rustc --release --locked -p taut -- $(STATIC)
 	@# Not static: taut-quad opens MuJoCo's library.

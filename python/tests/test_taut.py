@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def record(folder: Path, program: str, *options: str) -> dict:
 
 def test_module_and_command_are_one_version() -> None:
     version = subprocess.run([TAUT, "--version"], capture_output=True, text=True, check=True).stdout
-    assert version == f"taut {taut.__version__}\n"
+    # Then the revision, where it was built from a checkout.
+    assert re.fullmatch(rf"taut {re.escape(taut.__version__)}( \([0-9a-f]{{12}}\+?\))?\n", version)
 
 
 def test_without_a_session_nothing_happens() -> None:

@@ -23,10 +23,16 @@ mod ros_filter;
 mod stop;
 mod time;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::LazyLock};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use exit::Codes;
+
+/// What `make setup` built it from, where that is known.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    option_env!("TAUT_REVISION").map_or_else(|| version.to_owned(), |revision| format!("{version} ({revision})"))
+});
 
 /// Find out why a robot control loop is late.
 ///
@@ -35,7 +41,7 @@ use exit::Codes;
 #[derive(Parser)]
 #[command(
     name = "taut",
-    version,
+    version = VERSION.as_str(),
     arg_required_else_help = true,
     after_help = format!("Example:\n  taut record -o run.mcap -- python my_robot.py\n  taut report run.mcap\n  taut explain run.mcap --worst 5\n  taut report run.mcap --format html -o report.html\n\n{}", exit::help())
 )]
@@ -71,6 +77,7 @@ enum Command {
     Demo(commands::demo::Args),
     Ros2(commands::ros2::Args),
     Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 fn main() -> ExitCode {
@@ -121,6 +128,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Ros2(args) => commands::ros2::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
     };
     match done {
         Ok(done) => done.into(),

@@ -122,7 +122,8 @@ impl Analyzer {
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
         self.environment.settle(&info.hosts());
         let mut names = Names::default();
-        let own_spans: Vec<Option<Spans>> = lines.iter().map(|line| spans_of(line, &messages)).collect();
+        let own_spans: Vec<Option<Spans>> =
+            lines.iter().map(|line| spans_of(line, &lines, &messages, &linked.spans, &context)).collect();
         let mut walker = Walker {
             timelines: &timelines,
             objects: &objects,
@@ -301,11 +302,23 @@ fn explain_all<'a>(
     }
 }
 
-/// What threads are busy with, for a chain that kernel events alone show: with its own messages.
-fn spans_of(line: &ChainLine, messages: &Messages) -> Option<Spans> {
-    line.kind?;
-    let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
-    Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())))
+/// What threads are busy with, where not all messages count: for a chain that kernel events alone show with its own, and for any other
+/// with those of its source, as a stamp in a callback of ROS 2 is of a message of either.
+fn spans_of(
+    line: &ChainLine,
+    lines: &[ChainLine],
+    messages: &Messages,
+    all: &Spans,
+    context: &Context<'_>,
+) -> Option<Spans> {
+    let passes = || messages.iter().flat_map(|(_, passes)| passes.iter().copied());
+    if line.kind.is_some() {
+        let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
+        return Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())));
+    }
+    let source = |line: &ChainLine| line.points.first().map(|point| context.points.source(*point));
+    let is_mixed = lines.iter().any(|other| other.kind.is_none() && source(other) != source(line));
+    is_mixed.then(|| all.with_messages(passes().filter(|pass| Some(context.points.source(pass.point)) == source(line))))
 }
 
 /// Processes that stamped a line's messages.

@@ -138,12 +138,15 @@ impl Host {
         let (at_ns, most) = steepest(all);
         let waited_for = if what == "cpu" { "a CPU" } else { what };
         (share >= 10.0 * SAID_SHARE).then(|| {
-            format!(
-                "in {:.0} % of the time some thread of this machine waited for {waited_for} (pressure), most around {:.0} s: {:.0} %",
-                100.0 * share,
-                since(at_ns),
-                most / 1e4
-            )
+            let all = format!(
+                "in {:.0} % of the time some thread of this machine waited for {waited_for} (pressure)",
+                100.0 * share
+            );
+            // Of a load that stays the same there is no worst moment.
+            if most / 1e6 < 1.2 * share {
+                return all;
+            }
+            format!("{all}, most around {:.0} s: {:.0} %", since(at_ns), most / 1e4)
         })
     }
 
@@ -255,6 +258,11 @@ mod tests {
         let expected =
             "in 45 % of the time some thread of this machine waited for a CPU (pressure), most around 1 s: 80 %";
         assert_eq!(pressure.notes(0, &[], &[]), [expected]);
+        let steady = environment("psi.cpu.some_total_us", &[0.0, 500_000.0, 1_000_000.0]);
+        assert_eq!(
+            steady.notes(0, &[], &[]),
+            ["in 50 % of the time some thread of this machine waited for a CPU (pressure)"]
+        );
         let mut quota = environment("cgroup.nr_throttled", &[3.0, 10.0]);
         quota.take(&Sample { time_ns: 0, name: "cgroup.throttled_usec".into(), value: 1e6 });
         quota.take(&Sample { time_ns: S, name: "cgroup.throttled_usec".into(), value: 1.25e6 });

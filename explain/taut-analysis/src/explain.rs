@@ -241,48 +241,50 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection 
 
 fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
     let groups = ledger.groups(|kind| (kind.cause, kind.detail));
-    let line = |line: &ledger::LedgerLine<(Cause, u32)>| CauseShare {
+    let shares = groups.shares_of(&ledger.groups(|kind| kind.cause), |(cause, _)| *cause);
+    let line = |(line, tail_share): (&ledger::LedgerLine<(Cause, u32)>, f64)| CauseShare {
         messages: line.messages,
         cause: line.group.0,
         detail: walker.names.text(line.group.1).to_owned(),
-        tail_share: groups.share(line),
+        tail_share,
         time_ns: line.time_ns,
         typical_ns: line.typical_ns,
     };
-    groups.lines.iter().map(line).collect()
+    let mut all: Vec<CauseShare> = groups.lines.iter().zip(shares).map(line).collect();
+    all.sort_by(|a, b| b.tail_share.total_cmp(&a.tail_share));
+    all
 }
 
 /// The same by cause alone: shares are those of its details together.
 fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
-    let details = ledger.groups(|kind| (kind.cause, kind.detail));
+    let groups = ledger.groups(|kind| kind.cause);
     let line = |line: &ledger::LedgerLine<Cause>| CauseShare {
         cause: line.group,
         detail: String::new(),
-        tail_share: details.lines.iter().filter(|d| d.group.0 == line.group).map(|d| details.share(d)).sum(),
+        tail_share: groups.share(line),
         time_ns: line.time_ns,
         typical_ns: line.typical_ns,
         messages: line.messages,
     };
-    let mut all: Vec<CauseShare> = ledger.groups(|kind| kind.cause).lines.iter().map(line).collect();
-    all.sort_by(|a, b| b.tail_share.total_cmp(&a.tail_share).then(a.cause.cmp(&b.cause)));
-    all
+    groups.lines.iter().map(line).collect()
 }
 
 fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
     let groups = ledger.groups(|kind| (kind.hop, kind.cause, kind.detail));
-    let mut shares = vec![Vec::new(); hops];
-    for line in &groups.lines {
+    let shares = groups.shares_of(&ledger.groups(|kind| kind.cause), |(_, cause, _)| *cause);
+    let mut by_hop = vec![Vec::new(); hops];
+    for (line, tail_share) in groups.lines.iter().zip(shares) {
         let (hop, cause, detail) = line.group;
-        shares[usize::from(hop)].push(CauseShare {
+        by_hop[usize::from(hop)].push(CauseShare {
             messages: line.messages,
             cause,
             detail: walker.names.text(detail).to_owned(),
-            tail_share: groups.share(line),
+            tail_share,
             time_ns: line.time_ns,
             typical_ns: line.typical_ns,
         });
     }
-    shares
+    by_hop
 }
 
 /// Threads, processes, locks and interrupts that took time from the tail.

@@ -231,6 +231,7 @@ fn points(table: &Table<'_>, line: &ChainLine, context: &Context<'_>) -> Vec<Poi
         gaps.truncate(GAPS_MOST);
         Point {
             name: context.name(id),
+            is_due: id.is_due(),
             messages: times.len() as u64,
             rate_hz: (active_ns > 0).then(|| periods.len() as f64 * 1e9 / active_ns as f64),
             period: Distribution::of(&periods, &sorted),

@@ -41,7 +41,7 @@ pub(crate) fn judge(
             Err(error) => refused.push(error),
         }
     }
-    let excess = ledger.groups(|kind| (kind.cause, kind.detail)).excess;
+    let excess = ledger.groups(|kind| kind.cause).excess;
     let predictor = Predictor::new(chain, ledger, replay, walker, explained.tail_quantile);
     for factor in &factors {
         let is_asked = asked.contains(&factor.word());

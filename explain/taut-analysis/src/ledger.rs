@@ -4,6 +4,7 @@
 use foldhash::HashMap;
 
 use crate::{
+    explained::Cause,
     kind::Kind,
     queues::{Divided, Wait},
 };
@@ -155,12 +156,27 @@ impl<G> Groups<G> {
         let total: f64 = self.lines.iter().map(|l| l.excess_ns).sum();
         if total > 0.0 { line.excess_ns / total } else { 0.0 }
     }
+
+    /// The lines' shares of all excess where they divide causes: each cause has its share as a whole, and its lines have theirs of that.
+    /// Else a cause with many parties would have more than its time: a party that few messages meet is never typical.
+    pub fn shares_of(&self, causes: &Groups<Cause>, cause: impl Fn(&G) -> Cause) -> Vec<f64> {
+        let mut within: HashMap<Cause, f64> = HashMap::default();
+        for line in &self.lines {
+            *within.entry(cause(&line.group)).or_default() += line.excess_ns;
+        }
+        let whole: HashMap<Cause, f64> = causes.lines.iter().map(|line| (line.group, causes.share(line))).collect();
+        let share = |line: &LedgerLine<G>| {
+            let cause = cause(&line.group);
+            if within[&cause] > 0.0 { whole[&cause] * line.excess_ns / within[&cause] } else { 0.0 }
+        };
+        self.lines.iter().map(share).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{explained::Cause, walk::Piece};
+    use crate::walk::Piece;
 
     fn piece(from_ns: u64, to_ns: u64, cause: Cause) -> (u16, Piece) {
         (0, Piece { cause, ..Piece::unknown(from_ns, to_ns, 1) })
@@ -180,5 +196,26 @@ mod tests {
         let shares: Vec<_> = groups.lines.iter().map(|l| (l.group, groups.share(l), l.time_ns, l.typical_ns)).collect();
         assert_eq!(shares, [(Cause::Lock, 1.0, 150, 0), (Cause::Cpu, 0.0, 300, 100)]);
         assert_eq!(groups.excess, [50.0; 3]);
+    }
+
+    #[test]
+    fn a_cause_is_as_large_whoever_its_parties_are() {
+        let mut ledger = Ledger::default();
+        // Everybody waits 100 for one of many; three wait 50 for a lock besides.
+        for id in 0..100u32 {
+            let late = if id % 33 == 5 { 50 } else { 0 };
+            let wait = (0, Piece { cause: Cause::Wakeup, detail: id, ..Piece::unknown(0, 100, 1) });
+            let pieces = [wait, piece(100, 100 + late, Cause::Lock)];
+            let pieces = pieces.into_iter().filter(|(_, p)| p.from_ns < p.to_ns).collect();
+            ledger.add(id.into(), id.into(), 100 + late, Divided { pieces, ..Divided::default() });
+        }
+        ledger.close(Some(120));
+        let causes = ledger.groups(|kind| kind.cause);
+        let groups = ledger.groups(|kind| (kind.cause, kind.detail));
+        let shares = groups.shares_of(&causes, |(cause, _)| *cause);
+        let of = |wanted: Cause| -> f64 {
+            groups.lines.iter().zip(&shares).filter(|(line, _)| line.group.0 == wanted).map(|(_, share)| share).sum()
+        };
+        assert_eq!((of(Cause::Lock), of(Cause::Wakeup)), (1.0, 0.0));
     }
 }

@@ -13,6 +13,9 @@ pub struct Loop {
     pub thread: String,
     /// The main thread of its process, "comm/tid".
     pub process: String,
+    /// The scheduler's priority of the thread: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
+    /// and its nice value); `None` where no switch of it was seen.
+    pub priority: Option<i16>,
     /// How it was found.
     pub found: LoopFound,
     /// By the timer; else the median time between two starts where that is steady, and the mean where not.

@@ -23,6 +23,7 @@ pub(crate) fn of<'a>(
     let mut all = Vec::new();
     for (at, found) in loops.iter().enumerate() {
         let mut one = figures_of(found, context);
+        one.priority = walker.timelines.threads.get(&found.thread).and_then(|timeline| timeline.priority);
         let line = lines.iter().position(|line| line.kind == Some(RouteKind::Loop(at)));
         match line {
             Some(line) if !wanted.only_rows => {

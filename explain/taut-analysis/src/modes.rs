@@ -1,7 +1,6 @@
 //! Modes of a chain's latency above the main one, each with what its messages have beyond typical ones: a defect of two in a
 //! hundred messages lies below the tail, and stands apart all the same.
 
-use foldhash::HashMap;
 use taut_stats::modes as peaks;
 
 use crate::{Cause, Chain, Mode, ledger::Ledger, walk::Walker};
@@ -62,19 +61,16 @@ fn bins(sorted: &[(u64, usize)]) -> Vec<(u64, u64, u64)> {
 
 fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec<(Cause, String, f64)> {
     let rows: Vec<usize> = of_mode.iter().map(|(_, at)| *at).collect();
-    let groups = ledger.groups_of(&rows, |kind| (kind.cause, kind.detail));
-    let mut by_cause: HashMap<Cause, f64> = HashMap::default();
-    for line in &groups.lines {
-        *by_cause.entry(line.group.0).or_default() += groups.share(line);
-    }
-    let mut all: Vec<(Cause, f64)> = by_cause.into_iter().filter(|(_, share)| *share >= 0.05).collect();
-    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    all.truncate(CAUSES_MAX);
+    let causes = ledger.groups_of(&rows, |kind| kind.cause);
+    let details = ledger.groups_of(&rows, |kind| (kind.cause, kind.detail));
+    let shares = details.shares_of(&causes, |(cause, _)| *cause);
+    let all = causes.lines.iter().map(|line| (line.group, causes.share(line)));
+    let all = all.filter(|(_, share)| *share >= 0.05).take(CAUSES_MAX);
     // The detail where one makes most of it.
     let detail = |cause: Cause, share: f64| {
-        let first =
-            groups.lines.iter().find(|line| line.group.0 == cause).filter(|line| groups.share(line) > 0.8 * share);
-        first.map_or(String::new(), |line| walker.names.text(line.group.1).to_owned())
+        let first = details.lines.iter().zip(&shares).find(|(line, _)| line.group.0 == cause);
+        let first = first.filter(|(_, of_detail)| **of_detail > 0.8 * share);
+        first.map_or(String::new(), |(line, _)| walker.names.text(line.group.1).to_owned())
     };
-    all.into_iter().map(|(cause, share)| (cause, detail(cause, share), share)).collect()
+    all.map(|(cause, share)| (cause, detail(cause, share), share)).collect()
 }

@@ -127,6 +127,21 @@ const RULES: &[Rule] = &[
     ),
 ];
 
+/// By how the reason of a drop begins: reasons of ROS 2, which no rule of the program gives.
+const REMEDIES_OF_DROPS: &[(&str, &str)] = &[
+    (
+        "overwritten",
+        "newer messages pushed them out of the subscription's queue before its executor took them: free the executor from what \
+         it is busy with, or raise the depth of the subscription's QoS",
+    ),
+    (
+        "not_taken",
+        "they were published and the subscription did not take them: a best-effort subscription may lose them, and a node that \
+         ends leaves what is in its queue",
+    ),
+];
+const REMEDY_OF_A_RULE: &str = "check whether the rule is meant to reject them, and what makes them so";
+
 /// What was dropped in numbers, most first; then one recommendation for each cause that contributes, most gain first.
 pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendation> {
     let mut found: Vec<Recommendation> = Vec::new();
@@ -205,7 +220,11 @@ fn dropped(chain: &Chain) -> Vec<Recommendation> {
             100.0 * *n as f64 / chain.messages.max(1) as f64,
             chain.messages
         ),
-        remedy: "check whether the rule is meant to reject them, and what makes them so".into(),
+        remedy: REMEDIES_OF_DROPS
+            .iter()
+            .find(|(begin, _)| reason.starts_with(begin))
+            .map_or(REMEDY_OF_A_RULE, |(_, remedy)| remedy)
+            .into(),
         gain: 0.0,
         verify: format!("record again with the change and compare the messages dropped for {reason}"),
     };
@@ -272,6 +291,13 @@ mod tests {
         let found = recommend(&judged(vec![gil]), &chain);
         assert_eq!(found[0].evidence, "24.9 % of the messages (249 of 1000) were dropped for timing");
         assert_eq!(found.iter().map(|r| r.against.as_str()).collect::<Vec<_>>(), ["dropped:timing", "gil"]);
+    }
+
+    #[test]
+    fn what_a_queue_pushed_out_is_no_rule_s_work() {
+        let outcomes = Outcomes { dropped: vec![("overwritten (depth 1)".into(), 5)], ..Outcomes::default() };
+        let found = recommend(&judged(Vec::new()), &Chain { messages: 100, outcomes, ..Chain::default() });
+        assert!(found[0].remedy.contains("depth of the subscription's QoS"), "{}", found[0].remedy);
     }
 
     #[test]

@@ -143,6 +143,8 @@ pub struct Chain {
 pub struct Point {
     /// Its name as stamped.
     pub name: String,
+    /// A moment that a schedule says, and not one at which something happened.
+    pub is_due: bool,
     /// Messages that passed.
     pub messages: u64,
     /// Messages a second over the point's own active time.

@@ -372,6 +372,20 @@ fn activations_of_which_events_were_lost_are_left_out() {
 }
 
 #[test]
+fn the_last_activation_ends_where_its_thread_waits_and_is_killed() {
+    /// What a sleep returns that a signal ended.
+    const RESTART: i64 = -516;
+    let mut scene = new();
+    periodic(&mut scene, 30, &[]);
+    let killed = 30_110 + 900;
+    scene.wake(0, killed, HOG, 0, CTRL).switch(0, killed + 2, 0, R, CTRL);
+    scene.event(0, killed + 3, KernelEvent::SyscallExit, CTRL, [libc::SYS_clock_nanosleep, RESTART, 0]);
+    scene.switch(0, killed + 10, CTRL, 0x10, 0);
+    let of = &analyse(&scene).loops[0];
+    assert_eq!((of.activations, of.response_time.max_ns, of.overruns), (30, Some(110 * US), Some(0)));
+}
+
+#[test]
 fn a_process_that_ends_at_once_is_nothing() {
     let mut scene = new();
     for tid in 100..1_100 {

@@ -86,6 +86,15 @@ impl Spans {
         spans
     }
 
+    /// The same marks, with these messages alone: one message may be known to two sources, by a number of each, and does not wait for
+    /// itself.
+    pub fn with_messages(&self, passes: impl Iterator<Item = Pass>) -> Spans {
+        let mut spans = Spans { work: self.work.clone(), ..Spans::default() };
+        let passes: Vec<Pass> = passes.collect();
+        spans.settle(&passes, self.holes.clone());
+        spans
+    }
+
     /// Whether no thread stamped anything that this holds.
     pub fn is_empty(&self) -> bool {
         self.stamps.is_empty() && self.work.is_empty()

@@ -321,6 +321,9 @@ impl Replay {
             }
         }
         if next != 0 {
+            if event.arg2 != 0 {
+                self.thread(next).priority = Some((event.arg2 >> 16) as i16);
+            }
             self.early_wakes.remove(&next);
             // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
             let before = self.thread(next).segments.last().map(|segment| segment.state);

@@ -17,6 +17,9 @@ pub struct Timeline {
     pub timers: Vec<Timer>,
     /// Timers that fired and that the thread had armed, or that woke it.
     pub expiries: Vec<Expiry>,
+    /// The scheduler's priority of it when it last came to a CPU: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100
+    /// to 139 normal (120 and its nice value); `None` where switches do not say.
+    pub priority: Option<i16>,
     /// Stretches in which the thread did something that was not recorded; until [`Timeline::settle`].
     pub(crate) doubts: Vec<(u64, u64)>,
 }

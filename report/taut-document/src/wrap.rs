@@ -85,7 +85,8 @@ pub(crate) fn padded(text: &str, columns: usize, is_text: bool) -> String {
     if is_text { format!("{text}{room}") } else { format!("{room}{text}") }
 }
 
-/// Pieces of at most so many columns. A character that is wider than all of them is left out.
+/// Pieces of at most so many columns, cut between the parts of a name where they are not short. A character that is wider than all of
+/// them is left out.
 pub(crate) fn cut(word: &str, columns: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();
@@ -95,8 +96,10 @@ pub(crate) fn cut(word: &str, columns: usize) -> Vec<String> {
             continue;
         }
         piece.pop();
+        let rest =
+            piece.split_off(joint(&piece, c).filter(|at| width(&piece[..*at]) >= columns / 2).unwrap_or(piece.len()));
         if !piece.is_empty() {
-            pieces.push(std::mem::take(&mut piece));
+            pieces.push(std::mem::replace(&mut piece, rest));
         }
         piece.push(c);
         if width(&piece) > columns {
@@ -107,6 +110,17 @@ pub(crate) fn cut(word: &str, columns: usize) -> Vec<String> {
         pieces.push(piece);
     }
     pieces
+}
+
+/// Where the last part of a name begins: before `/`, or after `_`, `.` or `:`.
+fn joint(piece: &str, next: char) -> Option<usize> {
+    let ends_part = |c: char| matches!(c, '_' | '.' | ':');
+    let at = piece.char_indices().rev().find_map(|(at, c)| match c {
+        '/' => Some(at),
+        c if ends_part(c) => Some(at + c.len_utf8()),
+        _ => None,
+    });
+    if next == '/' { Some(piece.len()) } else { at }
 }
 
 /// The words of a text; a figure and its unit are one.
@@ -136,6 +150,13 @@ mod tests {
         assert_eq!(cut("機械機", 3), ["機", "械", "機"]);
         assert_eq!((shortened("abcdef", 4), shortened("機械機", 4)), ("abc…".into(), "機…".into()));
         assert_eq!(wrapped("", 10), [""]);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_its_parts() {
+        assert_eq!(cut("command_pre_hardware_write", 24), ["command_pre_hardware_", "write"]);
+        assert_eq!(cut("/robot/camera/image_raw", 14), ["/robot/camera", "/image_raw"]);
+        assert_eq!(cut("a.cccccccccccc", 8), ["a.cccccc", "cccccc"]);
     }
 
     #[test]

@@ -112,7 +112,9 @@ pub(crate) fn cut_at(text: &str, width: usize) -> String {
         let mut pieces: Vec<String> = Vec::new();
         while rest.len() > width {
             // Best before a word or a part of a name, if that is not near the beginning.
-            let is_break = |at: &usize| rest[*at] == ' ' || rest[*at] == '/' && rest[*at - 1] != ' ';
+            let is_joint =
+                |at: usize| rest[at] == '/' && rest[at - 1] != ' ' || matches!(rest[at - 1], '_' | '.' | ':');
+            let is_break = |at: &usize| rest[*at] == ' ' || is_joint(*at);
             let at = (width / 2..=width).rev().find(is_break).unwrap_or(width);
             let (piece, after) = rest.split_at(at);
             pieces.push(piece.iter().collect());

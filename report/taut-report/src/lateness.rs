@@ -4,10 +4,15 @@ use taut_analysis::Chain;
 
 use crate::words::{count, duration};
 
+/// A name of several words, which would read on in a sentence.
+fn quoted(name: &str) -> String {
+    if name.contains(' ') { format!("`{name}`") } else { name.to_owned() }
+}
+
 pub(crate) fn lateness(chain: &Chain) -> String {
     let d = &chain.end_to_end.distribution;
     let ends = match (chain.points.first(), chain.points.last()) {
-        (Some(first), Some(last)) => format!("from {} to {}", first.name, last.name),
+        (Some(first), Some(last)) => format!("from {} to {}", quoted(&first.name), quoted(&last.name)),
         _ => String::new(),
     };
     let (Some(max), true) = (d.max_ns, d.n > 0) else {

@@ -22,6 +22,8 @@ const NAME_WIDTH: usize = 20;
 const DESCRIBED: usize = 8;
 /// So many other threads are named.
 const NAMED: usize = 8;
+/// Starts beyond a lower quantile are not called late.
+const LATE_QUANTILE: f64 = 0.9;
 /// So many causes of late starts are named.
 const CAUSES: usize = 3;
 
@@ -53,8 +55,8 @@ pub(crate) fn headline(analysis: &Analysis) -> Option<String> {
     };
     let mut sentences =
         vec![format!("{}, {}.", quantity(analysis.loops.len() as u64, "loop"), quantity(chains, "chain")), runs(main)];
-    sentences.extend(late(main));
     sentences.extend(overruns(main));
+    sentences.extend(late(main));
     Some(sentences.join(" "))
 }
 
@@ -88,8 +90,10 @@ fn runs(of: &Loop) -> String {
 /// How late it starts, and the main cause.
 fn late(of: &Loop) -> Option<String> {
     let d = &of.release_latency;
-    let (quantile, limit_ns) =
-        of.late_above.or_else(|| [(0.99, d.p99_ns), (0.9, d.p90_ns)].into_iter().find_map(|(q, ns)| Some((q, ns?))))?;
+    let (quantile, limit_ns) = of
+        .late_above
+        .filter(|(quantile, _)| *quantile >= LATE_QUANTILE)
+        .or_else(|| [(0.99, d.p99_ns), (0.9, d.p90_ns)].into_iter().find_map(|(q, ns)| Some((q, ns?))))?;
     let share = percent(1.0 - quantile).replace(".0 %", " %");
     let cause = by_cause(&of.late_by).into_iter().next().filter(|(_, share, _)| *share >= 0.05);
     let cause = cause.map_or(String::new(), |(cause, share, first)| {
@@ -106,7 +110,11 @@ fn overruns(of: &Loop) -> Option<String> {
         Some(n @ 2..) => format!(", and {} were skipped", count(n)),
         _ => String::new(),
     };
-    Some(format!("{} of {} overran{skipped}.", count(overruns), quantity(of.activations, "period")))
+    let share = match overruns {
+        0 => String::new(),
+        n => format!(" ({})", percent(n as f64 / of.activations.max(1) as f64)),
+    };
+    Some(format!("{} of {} overran{share}{skipped}.", count(overruns), quantity(of.activations, "period")))
 }
 
 /// Causes with all their details, largest first, each with its largest detail.
@@ -173,11 +181,21 @@ fn row(of: &Loop) -> [String; 9] {
         milliseconds(late.p50_ns),
         milliseconds(late.p99_ns),
         milliseconds(late.max_ns),
-        milliseconds(of.response_time.p99_ns.or(of.response_time.max_ns.filter(|_| of.response_time.p99_ns.is_none()))),
-        milliseconds(of.cpu_time.p99_ns.or(of.cpu_time.max_ns)),
+        milliseconds(of.response_time.p99_ns),
+        milliseconds(of.cpu_time.p99_ns),
         number(of.overruns),
         number(of.skipped),
     ]
+}
+
+/// A thread's priority, as the scheduler has it.
+fn priority_word(priority: i16) -> String {
+    match priority {
+        ..0 => "SCHED_DEADLINE".to_owned(),
+        0..100 => format!("real-time priority {}", 99 - priority),
+        120 => "normal priority".to_owned(),
+        other => format!("nice {}", other - 120),
+    }
 }
 
 /// How a loop was found, and what its late starts are made of.
@@ -202,8 +220,10 @@ fn description(of: &Loop) -> String {
             duration(of.period_ns)
         ),
     };
-    let mut text = format!("{}: {thread}; {found}.", of.name);
-    if let Some((quantile, limit_ns)) = of.late_above {
+    let priority = of.priority.map_or(String::new(), |priority| format!(", {}", priority_word(priority)));
+    let mut text = format!("{}: {thread}{priority}; {found}.", of.name);
+    // Half of the starts are no late ones.
+    if let Some((quantile, limit_ns)) = of.late_above.filter(|(quantile, _)| *quantile >= LATE_QUANTILE) {
         let causes: Vec<String> = by_cause(&of.late_by)
             .into_iter()
             .take(CAUSES)
@@ -212,11 +232,8 @@ fn description(of: &Loop) -> String {
             .collect();
         if !causes.is_empty() {
             let above = crate::words::quantile(quantile);
-            text += &format!(
-                " Starts later than {above} ({}) exceed typical ones by {}.",
-                duration(limit_ns),
-                causes.join(", ")
-            );
+            let (limit, causes) = (duration(limit_ns), causes.join(", "));
+            text += &format!(" The excess of its starts that are later than {above} ({limit}) is {causes}.");
         }
     }
     if let Some(chain) = of.chain.as_ref().filter(|chain| **chain != of.name) {
@@ -258,7 +275,7 @@ pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
         rows.add_row([name].into_iter().chain(row(of)));
     }
     let mut out = format!(
-        "\n{}\n\n{}  late: from release to start; busy: from release until it waits again\n",
+        "\n{}\n\n{}  late: from release to start; busy: from release until it waits again;\n  overran: not done at the next release; skipped: releases without a start\n",
         style.bold("Loops"),
         indent(&rows)
     );
@@ -298,6 +315,9 @@ pub struct JsonLoop {
     thread: String,
     /// The main thread of its process, "comm/tid".
     process: String,
+    /// The scheduler's priority of the thread: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
+    /// and its nice value); null where no switch of it was seen.
+    priority: Option<i16>,
     /// How it was found: "absolute_timer", "relative_timer", "woken_by" or "guessed".
     evidence: &'static str,
     /// Of a relative timer: the time asked for, median.
@@ -361,6 +381,7 @@ pub(crate) fn json(of: &Loop) -> JsonLoop {
         name: of.name.clone(),
         thread: of.thread.clone(),
         process: of.process.clone(),
+        priority: of.priority,
         evidence: of.found.word(),
         asked_ns,
         woken_by,

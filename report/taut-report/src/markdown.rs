@@ -195,6 +195,9 @@ fn section(chain: &Chain) -> String {
         out += &format!("\nStart-up apart: {}\n", cell(&startup.sentence));
     }
     out += &causes(&chain.explained);
+    if points::is_whole(chain) {
+        return out + &format!("\n{} messages, all of them applied.\n\n", words::count(chain.messages));
+    }
     out += "\n| outcome | messages | |\n|---|--:|--:|\n";
     for (name, n) in outcome_rows(&chain.outcomes) {
         let share = words::percent(n as f64 / chain.messages.max(1) as f64);

@@ -41,12 +41,21 @@ pub(crate) fn hop_row(chain: &Chain, hop: &Hop) -> [String; 6] {
     [words::count(d.n), p50, p95, p99, max, words::count(chain.messages.saturating_sub(d.n))]
 }
 
-/// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops.
+/// Whether every message reached the end of the chain, once.
+pub(crate) fn is_whole(chain: &Chain) -> bool {
+    chain.outcomes.applied == chain.messages && chain.outcomes.double == 0
+}
+
+/// Where messages enter and leave each chain, and the points that are of none; those in between follow from their hops. The moments of
+/// a schedule are as steady as the schedule, so the first point behind them counts.
 pub(crate) fn ends(analysis: &Analysis) -> Vec<&Point> {
     let chains = analysis.chains.iter().filter(|chain| !chain.is_loop);
-    let of_chains = chains.flat_map(|chain| match chain.points.as_slice() {
-        [first, .., last] => vec![first, last],
-        other => other.iter().collect(),
+    let of_chains = chains.flat_map(|chain| {
+        let happen: Vec<&Point> = chain.points.iter().filter(|point| !point.is_due).collect();
+        match happen.as_slice() {
+            [first, .., last] => vec![*first, *last],
+            other => other.to_vec(),
+        }
     });
     of_chains.chain(&analysis.points).filter(|point| point.period.n > 0).collect()
 }

@@ -120,9 +120,13 @@ fn section(chain: &Chain, style: Style) -> String {
         );
     }
     out += &causes::summary(chain, style);
-    out += &format!("\n  {} messages ended so:\n", words::count(chain.messages));
-    out += &indent(&outcomes(&chain.outcomes, chain.messages));
-    out += &format!("  {}\n", style.dim(&balance(&chain.outcomes, chain.messages)));
+    if points::is_whole(chain) {
+        out += &format!("\n  {} messages, all of them applied\n", words::count(chain.messages));
+    } else {
+        out += &format!("\n  {} messages ended so:\n", words::count(chain.messages));
+        out += &indent(&outcomes(&chain.outcomes, chain.messages));
+        out += &format!("  {}\n", style.dim(&balance(&chain.outcomes, chain.messages)));
+    }
     for branch in &chain.branches {
         out +=
             &format!("  branch: {} after {}, {} messages\n", branch.point, branch.after, words::count(branch.messages));

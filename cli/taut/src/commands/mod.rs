@@ -13,6 +13,7 @@ pub mod gate;
 pub mod guard;
 pub mod import;
 pub mod lab;
+pub mod man;
 pub mod merge;
 pub mod record;
 pub mod recover;

@@ -179,19 +179,24 @@ fn runs(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait], ker
     confirm(&mut runs, timeline, kernel);
     runs.retain(|run| !run.is_ready);
     // Of the last one it is known when it ends only if the thread waits again, or ends itself.
-    let open = timeline.calls.last().filter(|call| call.end_ns == u64::MAX && Site::of(call) == Some(site));
-    let open_ns = open.map(|call| call.start_ns).filter(|start_ns| *start_ns < bounds.1);
+    let last_ns = runs.last().map_or(u64::MAX, |run| run.start_ns);
+    let again_ns = waits_after(last_ns, site, timeline, bounds).or((bounds.1 < u64::MAX).then_some(bounds.1));
     for at in 0..runs.len() {
-        runs[at].done_ns = match runs.get(at + 1) {
-            Some(next) => next.from_ns,
-            None => open_ns.or((bounds.1 < u64::MAX).then_some(bounds.1)).unwrap_or(0),
-        };
+        runs[at].done_ns = runs.get(at + 1).map_or(again_ns.unwrap_or(0), |next| next.from_ns);
     }
     if runs.last().is_some_and(|run| run.done_ns < run.start_ns) {
         runs.pop();
     }
     measure(&mut runs, timeline);
     runs
+}
+
+/// When the thread came to the site again after that moment, to a wait that did not end or that a signal ended: the thread may have been
+/// killed in it.
+fn waits_after(after_ns: u64, site: Site, timeline: &Timeline, bounds: (u64, u64)) -> Option<u64> {
+    let later = timeline.calls[timeline.calls.partition_point(|call| call.start_ns < after_ns)..].iter();
+    let mut later = later.take_while(|call| call.start_ns < bounds.1).filter(|call| Site::of(call) == Some(site));
+    later.find(|call| call.end_ns == u64::MAX || waits::is_interrupted(call)).map(|call| call.start_ns)
 }
 
 fn run(from_ns: u64, start_ns: u64, wait: Option<&Wait>) -> Run {
