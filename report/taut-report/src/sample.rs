@@ -130,6 +130,7 @@ pub fn teleop() -> Analysis {
         }],
         points: vec![Point {
             name: "camera.frame".into(),
+            is_due: false,
             messages: 1809,
             rate_hz: Some(30.0),
             period: Distribution {

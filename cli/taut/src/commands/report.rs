@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{Named, TwoShown, two_html, two_json, two_markdown, two_terminal};
 
