@@ -17,7 +17,7 @@ export async function open(path, { dark = false, width = 1200, height = 1500 } =
   await page.goto(pathToFileURL(path).href);
   // Most pages draw themselves on a canvas, a lab's in strips; a gate's is finished as it comes, and a recording without a
   // chain has no chart.
-  await page.waitForSelector("article canvas, article .strip, svg.drawn, .report:not(:has(article))");
+  await page.waitForSelector("article canvas, article .strip, svg.drawn, figure canvas, .report:not(:has(article))");
   return { browser, page, trouble };
 }
 

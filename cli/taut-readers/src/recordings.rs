@@ -129,7 +129,7 @@ pub fn reported(bytes: &[u8]) {
             continue;
         };
         let named = Named { name: "run.mcap", analysis: &analysis };
-        let page = taut_report::html(&[named]);
+        let page = taut_report::html(named);
         assert_eq!(page.matches("</script").count(), 2, "its data and its program, and nothing foreign");
         taut_report::terminal(named, Style::default());
         taut_report::markdown(named);

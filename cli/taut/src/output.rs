@@ -151,6 +151,14 @@ pub fn rendered(document: &Document, form: Format, path: Option<&Path>) -> Strin
     }
 }
 
+/// The same, whose page has charts to point at.
+pub fn interactive(document: &Document, form: Format, path: Option<&Path>) -> String {
+    match form {
+        Format::Html => taut_report::interactive(document),
+        form => rendered(document, form, path),
+    }
+}
+
 /// Width of tables on a terminal: a narrower terminal breaks their lines, and in wider rows the eye loses its line.
 const COLUMNS: std::ops::RangeInclusive<u16> = 60..=160;
 

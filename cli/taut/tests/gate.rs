@@ -128,9 +128,9 @@ fn a_slower_program_fails_and_every_form_names_the_hop() {
     let folder = Folder::new();
     folder.sets(&slower());
     let files = ["--markdown", "gate.md", "--json", "gate.json", "--junit", "gate.xml", "--html", "gate.html"];
-    let line = predicate::str::is_match("^WORSE: plan → send, work p50 \\+(19|20|21)").unwrap();
+    let line = predicate::str::is_match("(?m)^WORSE: plan → send, work p50 \\+(19|20|21)").unwrap();
     folder.taut(&[&STORED[..], &files].concat()).code(1).stdout(line);
-    assert!(folder.read("gate.md").starts_with("<!-- taut gate -->\n### taut gate: WORSE: plan → send, work p50"));
+    assert!(folder.read("gate.md").starts_with("<!-- taut gate -->\n### gate\n\nWORSE: plan → send, work p50"));
     let json: Value = serde_json::from_str(&folder.read("gate.json")).unwrap();
     assert_eq!(
         (&json["verdict"], &json["hop"], &json["kind"]),
@@ -148,10 +148,10 @@ fn a_slower_program_fails_and_every_form_names_the_hop() {
 fn the_same_program_and_a_busier_machine_pass() {
     let folder = Folder::new();
     folder.sets(&Made::default());
-    folder.taut(&STORED).success().stdout(predicate::str::starts_with("NOT WORSE: no relevant difference"));
+    folder.taut(&STORED).success().stdout(predicate::str::contains("\nNOT WORSE: no relevant difference"));
     folder.sets(&Made { machine: (0.3, 2e6), ..Made::default() });
     folder.taut(&STORED).success().stdout(
-        predicate::str::starts_with("NOT WORSE").and(predicate::str::contains("the machine took more of B's messages")),
+        predicate::str::contains("\nNOT WORSE").and(predicate::str::contains("the machine took more of B's messages")),
     );
 }
 
@@ -160,9 +160,9 @@ fn no_verdict_passes_loudly_unless_told_otherwise() {
     let folder = Folder::new();
     folder.set("a.jsonl", &Made::default(), 8, 1, 1000.0);
     folder.set("b.jsonl", &slower(), 8, 2, 1000.5);
-    folder.taut(&STORED).success().stdout(predicate::str::starts_with("INCONCLUSIVE, which does not fail"));
+    folder.taut(&STORED).success().stdout(predicate::str::contains("\nINCONCLUSIVE, which does not fail"));
     let strict = [&STORED[..], &["--inconclusive", "fail"]].concat();
-    folder.taut(&strict).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, which fails here"));
+    folder.taut(&strict).code(4).stdout(predicate::str::contains("\nINCONCLUSIVE, which fails here"));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn sessions_of_different_days_and_machines_are_told_apart() {
     folder.taut(&STORED).success().stdout(predicate::str::contains("A and B ran one after the other"));
     let elsewhere = folder.read("b.jsonl").replace("\"cpus\":0", "\"cpus\":64");
     folder.write("b.jsonl", &elsewhere);
-    folder.taut(&STORED).code(4).stdout(predicate::str::starts_with("INVALID: A and B ran on"));
+    folder.taut(&STORED).code(4).stdout(predicate::str::contains("\nINVALID: A and B ran on"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
 fn compare_shows_what_changed_and_fails_nothing() {
     let folder = Folder::new();
     folder.sets(&slower());
-    folder.taut(&["compare", "a.jsonl", "b.jsonl"]).success().stdout(predicate::str::starts_with("WORSE: plan → send"));
+    folder.taut(&["compare", "a.jsonl", "b.jsonl"]).success().stdout(predicate::str::contains("\nWORSE: plan → send"));
     folder.set("one.jsonl", &Made::default(), 1, 1, 1000.0);
     folder.set("other.jsonl", &slower(), 1, 2, 1000.5);
     let said = folder.json(&["compare", "one.jsonl", "other.jsonl"]);
@@ -237,13 +237,13 @@ fn limits_are_kept_broken_or_open() {
     };
     let arguments = ["gate", "--limits", "--candidate", "a.jsonl"];
     limit(0.2);
-    folder.taut(&arguments).success().stdout(predicate::str::starts_with("WITHIN LIMITS: all 2 limits kept"));
+    folder.taut(&arguments).success().stdout(predicate::str::contains("\nWITHIN LIMITS: all 2 limits kept"));
     limit(0.05);
     let junit = [&arguments[..], &["--junit", "limits.xml"]].concat();
-    folder.taut(&junit).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: arm: plan → send, own p50 105 µs"));
+    folder.taut(&junit).code(1).stdout(predicate::str::contains("\nOVER THE LIMIT: arm: plan → send, own p50 105 µs"));
     assert!(folder.read("limits.xml").contains("<failure"));
     folder.set("a.jsonl", &Made::default(), 3, 1, 0.0);
-    folder.taut(&arguments).code(4).stdout(predicate::str::starts_with("INCONCLUSIVE, exit code 4, after 3 trials"));
+    folder.taut(&arguments).code(4).stdout(predicate::str::contains("\nINCONCLUSIVE, exit code 4, after 3 trials"));
 }
 
 /// A loop that aborts now and then: `count` keeps how often it ran.
@@ -318,10 +318,10 @@ fn a_failure_behind_the_last_look_at_stored_trials_is_counted() {
     }
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     folder.write("b.jsonl", &text);
-    folder.taut(&run).code(1).stdout(predicate::str::starts_with("WORSE: B failed in 3 of 30 runs"));
+    folder.taut(&run).code(1).stdout(predicate::str::contains("\nWORSE: B failed in 3 of 30 runs"));
     // More runs than make pairs.
     folder.set("a.jsonl", &Made::default(), 14, 1, 0.0);
-    folder.taut(&run).code(1).stdout(predicate::str::starts_with("WORSE: B failed in 3 of 30 runs"));
+    folder.taut(&run).code(1).stdout(predicate::str::contains("\nWORSE: B failed in 3 of 30 runs"));
 }
 
 /// A shell that is ended with its program says nothing of how that ended.
@@ -339,7 +339,7 @@ fn a_candidate_that_crashes_when_it_is_ended_fails_the_gate() {
     let sides = ["--a", "./loop 20 40 100000000", "--b", "./crashes 20 40 100000000; true"];
     let output = folder.taut(&[&run[..], &sides].concat()).code(1).get_output().clone();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("WORSE: B failed in ") && said.contains("SIGABRT"), "{said}");
+    assert!(said.contains("\nWORSE: B failed in ") && said.contains("SIGABRT"), "{said}");
 }
 
 #[test]
@@ -370,9 +370,9 @@ fn every_chain_is_held_against_its_own_limits() {
     let second = chain("second", "\"loop.planned\", \"loop.written\"", "0.000001");
     folder.write("taut.toml", &format!("{first}{second}"));
     let run = ["gate", "--limits", "--b", "./loop", "--quiet", "--no-wakeup"];
-    folder.taut(&run).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: second: whole way, own p50"));
+    folder.taut(&run).code(1).stdout(predicate::str::contains("\nOVER THE LIMIT: second: whole way, own p50"));
     let one = |chain| [&run[..], &["--chain", chain]].concat();
-    folder.taut(&one("first")).success().stdout(predicate::str::starts_with("WITHIN LIMITS: all 1 limit kept"));
+    folder.taut(&one("first")).success().stdout(predicate::str::contains("\nWITHIN LIMITS: all 1 limit kept"));
     folder.taut(&one("third")).code(2).stderr(predicate::str::contains("none for the chain \"third\""));
 }
 
@@ -390,7 +390,7 @@ fn one_long_recording_is_enough_for_a_limit_that_it_breaks_often() {
     let held = ["gate", "--limits", "--candidate", "one.mcap"];
     let said = folder.json(&held);
     assert_eq!((&said["trials"], &said["limits"][0]["messages"]["bursts"]), (&1.into(), &1.into()), "{said}");
-    folder.taut(&held).code(1).stdout(predicate::str::starts_with("OVER THE LIMIT: loop: missed deadlines 100.00 %"));
+    folder.taut(&held).code(1).stdout(predicate::str::contains("\nOVER THE LIMIT: loop: missed deadlines 100.00 %"));
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn a_program_runs_against_limits_until_they_are_kept_or_broken() {
     folder
         .taut(&run)
         .code(1)
-        .stdout(predicate::str::starts_with("OVER THE LIMIT: loop: loop.planned → loop.written, own p50"));
+        .stdout(predicate::str::contains("\nOVER THE LIMIT: loop: loop.planned → loop.written, own p50"));
 }
 
 #[test]
@@ -722,7 +722,7 @@ fn the_workflows_parse_and_their_commands_run() {
         assert_eq!(std::fs::read_dir(folder.path(".taut-history")).unwrap().count(), 1);
         std::fs::remove_dir_all(folder.path(".taut-history")).unwrap();
     }
-    assert!(folder.read("summary.md").starts_with("<!-- taut gate -->\n### taut gate: "));
+    assert!(folder.read("summary.md").starts_with("<!-- taut gate -->\n### gate\n"));
     assert!(
         folder.read("gh.log").contains("pr comment 3 --body-file gate.md"),
         "another workflow's comment is not ours"

@@ -102,7 +102,11 @@ fn a_jittery_stream_trips_the_naive_and_not_ours() {
         .stdout(predicate::str::contains("The taut guard would not have tripped in"))
         .stdout(predicate::str::contains("The true speed (truth_mm_s of the frames) was never above the limit."));
     folder.replay(&["run.mcap", "--guard", "guard.toml", "--format", "html", "-o", "replay.html"]).success();
-    assert!(std::fs::read_to_string(folder.path("replay.html")).unwrap().contains("\"kind\":\"guard\""));
+    assert!(
+        std::fs::read_to_string(folder.path("replay.html"))
+            .unwrap()
+            .contains("The taut guard would not have tripped in")
+    );
 }
 
 #[test]

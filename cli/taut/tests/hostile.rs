@@ -78,7 +78,10 @@ fn no_control(subject: &str, text: &str) {
 /// Nor a line that a name began.
 fn terminal(subject: &str, text: &str) {
     no_control(subject, text);
-    let forged = text.lines().find(|line| line.trim_start_matches(['#', '|', ' ']).starts_with("forged"));
+    // Where a long name goes on, it stands further to the right than any row begins.
+    let begins =
+        |line: &&str| !line.starts_with("   ") && line.trim_start_matches(['#', '|', ' ']).starts_with("forged");
+    let forged = text.lines().find(begins);
     assert_eq!(forged, None, "{subject}: {text}");
 }
 
@@ -102,7 +105,9 @@ fn markdown(subject: &str, text: &str) {
 
 /// As many elements that run something as a page has of its own; what is data is data.
 fn html(subject: &str, text: &str, scripts: usize) {
-    assert_eq!((text.matches("<script").count(), text.matches("</script").count()), (scripts, scripts), "{subject}");
+    let (all, ended) = (text.matches("<script").count(), text.matches("</script").count());
+    let data = text.matches("<script type=\"application/json\"").count();
+    assert_eq!((all - data, ended), (scripts, all), "{subject}");
     for begins in ["<img", "<b>bold", "</title></style>"] {
         assert!(!text.contains(begins), "{subject}: {begins}");
     }
@@ -173,7 +178,7 @@ fn no_name_leaves_its_place_in_any_form_of_any_subject() {
         match form {
             "terminal" => terminal(&subject, &out),
             "markdown" => markdown(&subject, &out),
-            "html" => html(&subject, &out, if arguments[0] == "gate" { 0 } else { 2 }),
+            "html" => html(&subject, &out, if arguments[0] == "gate" { 0 } else { 1 }),
             "json" => json(&subject, &out),
             "csv" => csv(&subject, &out),
             _ => xml(&subject, &out),
@@ -267,7 +272,7 @@ fn no_name_of_a_lab_leaves_its_place() {
         terminal("lab run", &said);
         match form {
             "json" => json("lab", &out),
-            "html" => html("lab", &out, 2),
+            "html" => html("lab", &out, 1),
             _ => csv("lab", &out),
         }
     }
@@ -331,7 +336,7 @@ fn no_name_of_another_subject_leaves_its_place() {
         match form {
             "terminal" => terminal(&subject, &out),
             "markdown" => markdown(&subject, &out),
-            "html" => html(&subject, &out, 2),
+            "html" => html(&subject, &out, 1),
             _ => json(&subject, &out),
         }
     };
@@ -387,7 +392,7 @@ fn no_name_of_another_subject_leaves_its_place() {
             match form {
                 // Wrapped, as the doctor's.
                 "terminal" => no_control("bus budget", &out),
-                "html" => html("bus budget", &out, 2),
+                "html" => html("bus budget", &out, 1),
                 _ => json("bus budget", &out),
             }
         }

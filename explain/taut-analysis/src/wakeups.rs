@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use taut_wakeup::{CPU_SHIFT, ExplainedWakeups, LateWake, POINTS, Part, ResponsibleParty};
+use taut_wakeup::{CPU_SHIFT, ExplainedWakeups, LatePiece, LateWake, POINTS, Part, ResponsibleParty};
 
 use crate::{Analysis, Cause, Chain, PathPiece};
 
@@ -146,7 +146,11 @@ fn responsible_for(piece: &PathPiece) -> Option<(&'static str, String)> {
 fn shown(path: &crate::MessagePath) -> LateWake {
     let part = |piece: &PathPiece| {
         let name = [&piece.by, &piece.note, &piece.detail].into_iter().find(|text| !text.is_empty());
-        (word(piece).to_owned(), name.cloned().unwrap_or_default(), piece.to_ns - piece.from_ns)
+        LatePiece {
+            what: word(piece).to_owned(),
+            who: name.cloned().unwrap_or_default(),
+            ns: piece.to_ns - piece.from_ns,
+        }
     };
     LateWake {
         due_ns: path.time.start_ns,

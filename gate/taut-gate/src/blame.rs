@@ -1,5 +1,6 @@
 //! What changed where: mean times of hops and causes, pair by pair. Names the hop that a verdict is about.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use taut_stats::compare::Shift;
 
@@ -11,20 +12,24 @@ const NO_NEWS_NS: f64 = 50.0;
 const SIDE: f64 = 0.025;
 
 /// Mean time a message, A against B, over pairs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Time")]
 pub struct TimeChange {
-    /// Of A: the median over trials of a trial's mean.
+    /// Median over A's trials of the trial's mean.
     pub a_ns: f64,
-    /// Of B.
+    /// The same of B's.
     pub b_ns: f64,
-    /// B less A: Hodges–Lehmann over pairs.
+    /// Within a pair: Hodges–Lehmann over pairs, which need not be the difference of the medians.
     pub change_ns: f64,
-    /// Its 95 % bounds; `None` below 6 pairs.
-    pub bounds_ns: Option<(f64, f64)>,
+    /// Its 95 % bounds; null below 6 pairs.
+    pub change_low_ns: Option<f64>,
+    /// As above.
+    pub change_high_ns: Option<f64>,
 }
 
 /// What changed in a hop.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Hop")]
 pub struct HopChange {
     /// Point it starts at.
     pub from: String,
@@ -38,20 +43,27 @@ pub struct HopChange {
     pub waits: TimeChange,
     /// The machine's part.
     pub machine: TimeChange,
-    /// Cause by cause, largest change first.
+    /// Largest change first.
     pub causes: Vec<CauseChange>,
 }
 
 /// What changed of one cause in a hop.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Cause")]
 pub struct CauseChange {
     /// The cause's word.
     pub cause: String,
-    /// Whose doing it is.
+    /// "program" or "machine".
+    #[serde(rename = "side", serialize_with = "side")]
+    #[schemars(with = "String")]
     pub is_machine: bool,
     /// Its time.
     #[serde(flatten)]
     pub time: TimeChange,
+}
+
+fn side<S: serde::Serializer>(is_machine: &bool, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(if *is_machine { "machine" } else { "program" })
 }
 
 /// All hops of pairs of one chain.
@@ -99,7 +111,8 @@ fn change(pairs: &[&(Trial, Trial)], of: impl Fn(&Trial) -> f64) -> TimeChange {
         a_ns: median(a),
         b_ns: median(b),
         change_ns: shift.estimate(),
-        bounds_ns: shift.lower(SIDE).zip(shift.upper(SIDE)),
+        change_low_ns: shift.lower(SIDE),
+        change_high_ns: shift.upper(SIDE),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs that failed, by side: evidence like any other, and compared like a rate.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{DiscreteCDF, Hypergeometric};
 
@@ -11,7 +12,8 @@ const ALPHA: f64 = 0.01;
 const CLEAR: usize = 4;
 
 /// What became of the runs of both sides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FailedRuns")]
 pub struct Failures {
     /// Of the baseline.
     pub a: SideFailures,
@@ -19,19 +21,22 @@ pub struct Failures {
     pub b: SideFailures,
     /// Chance of as many failures of B, if runs of both failed equally often (Fisher 1935, exact, one-sided).
     pub p_worse: f64,
-    /// B fails where A never did, or provably more often.
+    /// B fails where A never did, or provably more often: then the verdict is "worse".
     pub is_worse: bool,
 }
 
 /// Runs of one side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Failed")]
 pub struct SideFailures {
     /// All of them.
     pub runs: usize,
     /// Those that failed.
     pub failed: usize,
-    /// The first that did.
-    pub first: Option<Failure>,
+    /// How the first of them failed: exit code, signal or time; null where none did.
+    pub how: Option<String>,
+    /// The last lines of its output.
+    pub output: Vec<String>,
 }
 
 impl Failures {
@@ -62,10 +67,17 @@ impl SideFailures {
             side.runs += 1;
             if let Some(failure) = trial.failure() {
                 side.failed += 1;
-                side.first.get_or_insert_with(|| failure.clone());
+                if side.how.is_none() {
+                    (side.how, side.output) = (Some(failure.how.clone()), failure.said.clone());
+                }
             }
         }
         side
+    }
+
+    /// The first run that failed, in words; none where none did.
+    pub fn first(&self) -> Option<Failure> {
+        Some(Failure { how: self.how.clone()?, said: self.output.clone() })
     }
 }
 
@@ -109,7 +121,7 @@ mod tests {
         let found = failures((0, 16), (2, 16));
         assert!(found.is_worse && !found.is_clear());
         assert_eq!((found.b.failed, found.b.runs), (2, 16));
-        assert_eq!(found.b.first.unwrap().to_string(), "signal 6 (SIGABRT): assertion failed");
+        assert_eq!(found.b.first().unwrap().to_string(), "signal 6 (SIGABRT): assertion failed");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use taut_stats::compare::{
 };
 
 use crate::{
-    Ballot, Described, Error, Failures, MachineChange, Outcome, Plot, Settings, Side, Statistic, Subject, Trial, Void,
-    Vote, blame, early, figures::SLOW_BY_NS,
+    Ballot, Described, Distributions, Error, Failures, MachineChange, Outcome, Plot, Settings, Side, Statistic,
+    Subject, Trial, Void, VoidTrial, Vote, blame, early, figures::SLOW_BY_NS,
 };
 
 /// Times below count as this: a ratio needs a number above zero.
@@ -325,16 +325,18 @@ fn outcome(
         points: named.map_or(Vec::new(), |trial| trial.points.clone()),
         pairs: sound.len(),
         fresh: fresh.iter().filter(|pair| is_sound(pair)).count(),
-        void: trials().filter_map(|trial| Some((trial.name.clone(), trial.void.clone()?))).collect(),
+        void: trials()
+            .filter_map(|trial| Some(VoidTrial { trial: trial.name.clone(), why: trial.void.clone()? }))
+            .collect(),
         silent,
         is_blind,
         unknown: trials().map(|trial| trial.unknown).fold(0.0, f64::max),
-        plots: [
-            plot(|(a, _)| &a.plot_total),
-            plot(|(_, b)| &b.plot_total),
-            plot(|(a, _)| &a.plot_own),
-            plot(|(_, b)| &b.plot_own),
-        ],
+        distributions: Distributions {
+            a_total: plot(|(a, _)| &a.plot_total),
+            b_total: plot(|(_, b)| &b.plot_total),
+            a_own: plot(|(a, _)| &a.plot_own),
+            b_own: plot(|(_, b)| &b.plot_own),
+        },
         ballots,
     }
 }
@@ -406,9 +408,14 @@ fn machine(all: &[(Trial, Trial)], sound: &[&(Trial, Trial)]) -> Option<MachineC
     let by_probe = probe.map(|subject| p_worse(Rule::default(), subject, 0.1));
     let found: Vec<f64> = by_probe.into_iter().chain([p_worse(rule, part, 0.05 * usual)]).flatten().collect();
     let p = holm(&found).into_iter().fold(1.0, f64::min);
-    let finding = alone(&Settings::default(), rule, part, all);
-    finding.figures.as_ref()?;
-    Some(MachineChange { is_worse: p <= WORSE_MACHINE_ALPHA, excuses: p <= EXCUSED_ALPHA, finding })
+    let figures = alone(&Settings::default(), rule, part, all).figures?;
+    Some(MachineChange {
+        is_worse: p <= WORSE_MACHINE_ALPHA,
+        excuses: p <= EXCUSED_ALPHA,
+        a_ns: figures.a.value,
+        b_ns: figures.b.value,
+        change_ns: figures.change,
+    })
 }
 
 /// Everything that a reader may ask for besides.

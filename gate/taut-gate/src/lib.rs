@@ -32,7 +32,7 @@ pub use gate::{Asked, Gated, Phase, gate};
 pub use limit::{Limit, LimitFigure};
 pub use limits::{Beyond, LimitFinding, LimitResult, LimitsOutcome, judge_limits};
 pub use noise::{Noise, noise};
-pub use outcome::{Described, MachineChange, Outcome};
+pub use outcome::{Described, Distributions, MachineChange, Outcome, VoidTrial};
 pub use plot::Plot;
 pub use settings::{ACCUSING, Most, Settings};
 pub use side::Side;

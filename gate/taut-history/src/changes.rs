@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::compare::{ChangePoint, change_points};
 
 use crate::Row;
@@ -16,31 +18,62 @@ const SMALLEST_SHARE: f64 = 0.001;
 const SEED: u64 = 1;
 
 /// One figure over all revisions on one kind of machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Line")]
 pub struct FigureHistory {
-    /// The kind of machine.
-    pub machine: String,
     /// The chain.
     pub chain: String,
-    /// "from → to"; "" for the whole way.
-    pub hop: String,
-    /// "own.p50" …
+    /// "from → to"; null for the whole way.
+    pub hop: Option<String>,
+    /// "own.p50" …; times in ns, shares from 0 to 1.
     pub figure: String,
-    /// In order of time: revision, median over its trials.
-    pub revisions: Vec<(String, f64)>,
-    /// Where it changed.
+    /// Its kind: number of CPUs, CPU, kernel.
+    pub machine: String,
+    /// In order of time.
+    pub revisions: Vec<RevisionFigure>,
+    /// In order of time.
     pub changes: Vec<Change>,
 }
 
+/// A figure of one revision.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Revision")]
+pub struct RevisionFigure {
+    /// Its name.
+    pub revision: String,
+    /// Median over its trials.
+    pub value: f64,
+}
+
 /// A change, with the revision that brought it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// The last revision before.
     pub from: String,
     /// The first revision after.
     pub to: String,
-    /// Where, and how much.
-    pub point: ChangePoint,
+    /// Its index in the revisions.
+    pub at: usize,
+    /// Median of the level before.
+    pub before: f64,
+    /// Median of the level after.
+    pub after: f64,
+    /// Share of shuffled histories that are as clearly changed.
+    pub p: f64,
+    /// In words: "arm: read → plan, own.p50 +39.9 %".
+    pub sentence: String,
+}
+
+impl FigureHistory {
+    /// "arm: read → plan, own.p50".
+    pub fn name(&self) -> String {
+        format!("{}: {}, {}", self.chain, self.hop.as_deref().unwrap_or("whole way"), self.figure)
+    }
+
+    /// Whether its values are shares, and not times.
+    pub fn is_share(&self) -> bool {
+        !self.figure.contains('.') || self.figure.ends_with(".slow")
+    }
 }
 
 /// The lines of those figures that are wanted ("own.p50"), every hop by itself.
@@ -65,27 +98,27 @@ fn line(
         revisions.into_iter().map(|(revision, (time, values))| (time, revision, median(values))).collect();
     in_order.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     let values: Vec<f64> = in_order.iter().map(|(_, _, value)| *value).collect();
-    let is_share = !figure.contains('.') || figure.ends_with(".slow");
+    let hop = (!hop.is_empty()).then_some(hop);
+    let mut line = FigureHistory { chain, hop, figure, machine, revisions: Vec::new(), changes: Vec::new() };
+    let is_share = line.is_share();
     // On logarithms, a level that doubles is as clear at 50 µs as at 5 ms.
     let scaled: Vec<f64> = values.iter().map(|value| if is_share { *value } else { value.max(1.0).ln() }).collect();
-    let is_news = |point: &ChangePoint| match is_share {
-        true => (point.after - point.before).abs() >= SMALLEST_SHARE,
-        false => (point.after / point.before - 1.0).abs() >= SMALLEST,
-    };
     let unscaled = |value: f64| if is_share { value } else { value.exp() };
-    let changes = change_points(&scaled, ALPHA, SEED)
-        .into_iter()
-        .map(|point| ChangePoint { before: unscaled(point.before), after: unscaled(point.after), ..point })
-        .filter(is_news)
-        .map(|point| Change { from: in_order[point.at - 1].1.clone(), to: in_order[point.at].1.clone(), point });
-    FigureHistory {
-        machine,
-        chain,
-        hop,
-        figure,
-        changes: changes.collect(),
-        revisions: in_order.into_iter().map(|(_, revision, value)| (revision, value)).collect(),
+    for ChangePoint { at, before, after, p } in change_points(&scaled, ALPHA, SEED) {
+        let (before, after) = (unscaled(before), unscaled(after));
+        let (change, smallest) =
+            if is_share { (after - before, SMALLEST_SHARE) } else { (after / before - 1.0, SMALLEST) };
+        if change.abs() >= smallest {
+            let (from, to) = (in_order[at - 1].1.clone(), in_order[at].1.clone());
+            let sentence = match is_share {
+                true => format!("{} {:+.2} pp", line.name(), change * 100.0),
+                false => format!("{} {:+.1} %", line.name(), change * 100.0),
+            };
+            line.changes.push(Change { from, to, at, before, after, p, sentence });
+        }
     }
+    line.revisions = in_order.into_iter().map(|(_, revision, value)| RevisionFigure { revision, value }).collect();
+    line
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -118,7 +151,7 @@ mod tests {
         assert_eq!((lines.len(), lines[0].revisions.len(), lines[0].changes.len()), (1, 25, 1));
         let change = &lines[0].changes[0];
         assert_eq!((change.from.as_str(), change.to.as_str()), ("r11", "r12"));
-        assert!((change.point.after / change.point.before - 1.3).abs() < 0.02, "{change:?}");
+        assert!((change.after / change.before - 1.3).abs() < 0.02, "{change:?}");
     }
 
     #[test]

@@ -8,5 +8,5 @@ mod changes;
 mod table;
 mod thrift;
 
-pub use changes::{Change, FigureHistory, lines};
+pub use changes::{Change, FigureHistory, RevisionFigure, lines};
 pub use table::{Error, Row, read, rows, write};

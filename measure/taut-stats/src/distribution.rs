@@ -1,10 +1,19 @@
 //! Quantiles of a sample, each printed only when the data carry it.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::Bursts;
 
 /// Quantiles of a set of durations in nanoseconds. A quantile is `None` when fewer
 /// than ten bursts of exceedances lie beyond it: not enough data to name it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(
+    rename = "Figures",
+    description = "Quantiles are null where fewer than ten bursts of exceedances lie beyond them."
+)]
 pub struct Distribution {
     /// Samples.
     pub n: u64,
@@ -26,7 +35,10 @@ pub struct Distribution {
     pub mean_ns: Option<f64>,
     /// Standard deviation; shown, never used to decide.
     pub sd_ns: Option<f64>,
-    /// Of quantiles that the data do not carry, but with three bursts or more beyond them.
+    /// Quantiles that are null above, where three to nine bursts lie beyond them: [low, value, high] by field name, with
+    /// the bounds of a 95 % interval; high is null where the data have no upper bound.
+    #[serde(serialize_with = "by_name")]
+    #[schemars(with = "BTreeMap<String, (u64, u64, Option<u64>)>")]
     pub estimates: Estimates,
 }
 
@@ -35,6 +47,13 @@ pub type Estimates = [Option<Estimate>; 5];
 
 /// The quantiles of a [`Distribution`].
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// The estimates that there are.
+fn by_name<S: serde::Serializer>(estimates: &Estimates, out: S) -> Result<S::Ok, S::Error> {
+    const NAMES: [&str; 5] = ["p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns"];
+    let named = NAMES.into_iter().zip(estimates);
+    out.collect_map(named.filter_map(|(name, of)| of.map(|of| (name, (of.low_ns, of.value_ns, of.high_ns)))))
+}
 
 /// A quantile with too few bursts beyond it to be a figure, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

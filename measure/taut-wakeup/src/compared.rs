@@ -1,6 +1,8 @@
 //! Variants side by side: by how much each differs from the first, over the rounds in which they took turns. One figure
 //! of a whole run is no evidence: on a busy machine the same thing measured twice differs by a quarter and more.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::compare::Shift;
 
 use crate::Variant;
@@ -9,13 +11,14 @@ use crate::Variant;
 const CONFIDENCE: f64 = 0.95;
 
 /// A variant against the first.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Against")]
 pub struct Compared {
     /// "p99", or "p50" where some variant has too few wakes for that.
     pub figure: &'static str,
     /// This over the first: Hodges and Lehmann's estimate over the rounds.
     pub ratio: f64,
-    /// Where the ratio lies; `None` where so few rounds carry none.
+    /// All of them hold together with 95 %; null with too few rounds. A difference is shown where it does not include 1.
     pub interval: Option<(f64, f64)>,
     /// Rounds in which both were measured.
     pub rounds: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_stats::Sketch;
 
@@ -50,11 +51,22 @@ pub struct Variant {
     pub page_faults: u64,
     /// Median of the clock frequencies read while it measured, in kHz; `None` where the machine shows none.
     pub frequency_khz: Option<u64>,
-    /// Idle states used while it measured: (name, times entered, time in it).
-    pub idle_states: Vec<(String, u64, u64)>,
+    /// Idle states used while it measured.
+    pub idle_states: Vec<IdleState>,
     /// Each of its turns, in order; empty when read from a file.
     #[serde(default)]
     pub turns: Vec<Turn>,
+}
+
+/// An idle state while a variant was measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct IdleState {
+    /// As the kernel numbers and names it.
+    pub name: String,
+    /// How often it was entered.
+    pub entered: u64,
+    /// Time in it.
+    pub ns: u64,
 }
 
 /// Lateness of the wakes of one turn, all CPUs together.
@@ -91,7 +103,7 @@ pub struct Series {
 }
 
 /// Stalls seen by probes pinned on several CPUs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stalls {
     /// Lateness from which on a wake is a stall.
     pub threshold_ns: u64,
@@ -117,7 +129,7 @@ pub struct Stalls {
 }
 
 /// What a real-time spinner beside an ordinary hog went through.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Throttling {
     /// How long it spun.
     pub watched_ns: u64,
@@ -127,12 +139,10 @@ pub struct Throttling {
     pub hog_ns: u64,
     /// /proc/sys/kernel/sched_rt_runtime_us, for comparison.
     pub rt_runtime_us: Option<i64>,
-    /// The sentence a colleague would say.
-    pub sentence: String,
 }
 
 /// Lateness of one way to sleep at one length, and what the kernel's slack rule says of it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SlackFit {
     /// "nanosleep", "select" …
     pub wake: String,
@@ -147,7 +157,8 @@ pub struct SlackFit {
 }
 
 /// Late wakeups taken apart by the kernel's events.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Explained")]
 pub struct ExplainedWakeups {
     /// Lateness from which on a wake is taken apart.
     pub threshold_ns: u64,
@@ -168,7 +179,7 @@ pub struct ExplainedWakeups {
 }
 
 /// A kind of lateness.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// "timer late", "interrupt", "run queue", "return to user" …
     pub what: String,
@@ -179,7 +190,7 @@ pub struct Part {
 }
 
 /// Somebody who made wakes late.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ResponsibleParty {
     /// "thread", "process", "irq".
     pub kind: String,
@@ -192,7 +203,7 @@ pub struct ResponsibleParty {
 }
 
 /// One late wake.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LateWake {
     /// When it was due, since the start of the recording.
     pub due_ns: u64,
@@ -200,6 +211,18 @@ pub struct LateWake {
     pub cpu: Option<u32>,
     /// Lateness; the sum of `parts`.
     pub late_ns: u64,
-    /// (what, who or what exactly, time), in order of time.
-    pub parts: Vec<(String, String, u64)>,
+    /// In order of time.
+    pub parts: Vec<LatePiece>,
+}
+
+/// A stretch of a late wake.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Piece")]
+pub struct LatePiece {
+    /// As of a [`Part`].
+    pub what: String,
+    /// Who or what exactly; "" where there is nothing to name.
+    pub who: String,
+    /// How long.
+    pub ns: u64,
 }

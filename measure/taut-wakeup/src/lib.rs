@@ -22,8 +22,8 @@ pub use compared::{Compared, compared};
 pub use error::Error;
 pub use facts::facts;
 pub use findings::{
-    CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls, Throttling,
-    Turn, Variant,
+    CpuSeries, ExplainedWakeups, Findings, IdleState, LatePiece, LateWake, Part, ResponsibleParty, Series, SlackFit,
+    Stalls, Throttling, Turn, Variant,
 };
 pub use governor::governors;
 pub use load::{Load, Work};

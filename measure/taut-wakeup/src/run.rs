@@ -18,7 +18,8 @@ use taut_clock::monotonic_ns;
 use taut_stats::{Distribution, Histogram, Sketch};
 
 use crate::{
-    Collector, CpuSeries, Error, Findings, Policy, Series, Settings, SlackFit, StallWatch, Turn, Variant, Woken, facts,
+    Collector, CpuSeries, Error, Findings, IdleState, Policy, Series, Settings, SlackFit, StallWatch, Turn, Variant,
+    Woken, facts,
     governor::{self, Governor},
     load::Running,
     slack,
@@ -319,7 +320,11 @@ impl VariantRun {
             own_cpu: self.cpu_ns as f64 / self.measured_ns.max(1) as f64,
             page_faults: self.page_faults,
             frequency_khz: frequencies.get(frequencies.len() / 2).copied(),
-            idle_states: self.idle_states.into_iter().map(|(name, (entered, ns))| (name, entered, ns)).collect(),
+            idle_states: self
+                .idle_states
+                .into_iter()
+                .map(|(name, (entered, ns))| IdleState { name, entered, ns })
+                .collect(),
             turns: self.turns,
         }
     }

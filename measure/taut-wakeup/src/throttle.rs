@@ -60,15 +60,7 @@ pub fn throttling(cpu: u32, length: Duration) -> Result<Throttling, Error> {
     let gone = |_| Error::System { what: "a thread".into(), source: std::io::Error::other("it panicked") };
     let gaps_ns = spinner.join().map_err(gone)??;
     let hog_ns = hog.join().map_err(gone)??;
-    let mut found = Throttling {
-        watched_ns: length.as_nanos() as u64,
-        gaps_ns,
-        hog_ns,
-        rt_runtime_us: facts::rt_runtime_us(),
-        sentence: String::new(),
-    };
-    found.sentence = sentence(&found);
-    Ok(found)
+    Ok(Throttling { watched_ns: length.as_nanos() as u64, gaps_ns, hog_ns, rt_runtime_us: facts::rt_runtime_us() })
 }
 
 /// Reads the clock without end, and notes where it jumps.
@@ -86,36 +78,39 @@ fn spin(length: Duration) -> Vec<u64> {
     gaps
 }
 
-fn sentence(found: &Throttling) -> String {
-    let lost: u64 = found.gaps_ns.iter().sum();
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let setting = match found.rt_runtime_us {
-        Some(-1) => ", although sched_rt_runtime_us is -1".to_owned(),
-        Some(us) => format!(" (sched_rt_runtime_us is {us})"),
-        None => String::new(),
-    };
-    let watched = length(Duration::from_nanos(found.watched_ns));
-    let longest = found.gaps_ns.iter().copied().max().unwrap_or(0);
-    if found.gaps_ns.is_empty() {
-        format!("this kernel took no time from a spinning SCHED_FIFO thread in {watched}{setting}")
-    } else if found.hog_ns * OTHERS_TOO > lost {
-        format!(
-            "this kernel takes time from real-time threads{setting}: {:.0} ms in {watched}, {} gaps of up to {:.1} ms, \
-             given to an ordinary thread. A loop that does not sleep must expect them. Before 6.12: write -1 to \
-             sched_rt_runtime_us; since 6.12: 0 to /sys/kernel/debug/sched/fair_server/cpu*/runtime; or let the loop sleep",
-            ms(lost),
-            found.gaps_ns.len(),
-            ms(longest),
-        )
-    } else {
-        format!(
-            "a spinning SCHED_FIFO thread lost {:.0} ms in {watched} in {} gaps of up to {:.1} ms{setting}, but an \
-             ordinary thread beside it got only {:.0} ms of it: not throttling, but the hypervisor or the firmware",
-            ms(lost),
-            found.gaps_ns.len(),
-            ms(longest),
-            ms(found.hog_ns),
-        )
+impl Throttling {
+    /// Whether the kernel takes time from real-time threads, in words.
+    pub fn sentence(&self) -> String {
+        let lost: u64 = self.gaps_ns.iter().sum();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let setting = match self.rt_runtime_us {
+            Some(-1) => ", although sched_rt_runtime_us is -1".to_owned(),
+            Some(us) => format!(" (sched_rt_runtime_us is {us})"),
+            None => String::new(),
+        };
+        let watched = length(Duration::from_nanos(self.watched_ns));
+        let longest = self.gaps_ns.iter().copied().max().unwrap_or(0);
+        if self.gaps_ns.is_empty() {
+            format!("this kernel took no time from a spinning SCHED_FIFO thread in {watched}{setting}")
+        } else if self.hog_ns * OTHERS_TOO > lost {
+            format!(
+                "this kernel takes time from real-time threads{setting}: {:.0} ms in {watched}, {} gaps of up to {:.1} ms, \
+                 given to an ordinary thread. A loop that does not sleep must expect them. Before 6.12: write -1 to \
+                 sched_rt_runtime_us; since 6.12: 0 to /sys/kernel/debug/sched/fair_server/cpu*/runtime; or let the loop sleep",
+                ms(lost),
+                self.gaps_ns.len(),
+                ms(longest),
+            )
+        } else {
+            format!(
+                "a spinning SCHED_FIFO thread lost {:.0} ms in {watched} in {} gaps of up to {:.1} ms{setting}, but an \
+                 ordinary thread beside it got only {:.0} ms of it: not throttling, but the hypervisor or the firmware",
+                ms(lost),
+                self.gaps_ns.len(),
+                ms(longest),
+                ms(self.hog_ns),
+            )
+        }
     }
 }
 
@@ -136,8 +131,8 @@ mod tests {
             hog_ns: 210_000_000,
             ..Default::default()
         };
-        assert!(sentence(&throttled).contains("takes time from real-time threads"));
+        assert!(throttled.sentence().contains("takes time from real-time threads"));
         let stalled = Throttling { hog_ns: 1_000_000, rt_runtime_us: Some(-1), ..throttled };
-        assert!(sentence(&stalled).contains("hypervisor"), "{}", sentence(&stalled));
+        assert!(stalled.sentence().contains("hypervisor"), "{}", stalled.sentence());
     }
 }

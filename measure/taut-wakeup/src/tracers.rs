@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use taut_stats::Sketch;
 
@@ -20,7 +21,7 @@ const STEP: Duration = Duration::from_millis(20);
 const OSNOISE_PERIOD_US: u64 = 500_000;
 
 /// What both say of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tracers {
     /// How long each watched, s.
     pub watched_s: f64,
@@ -33,7 +34,7 @@ pub struct Tracers {
 }
 
 /// What timerlat says: a timer on each CPU that wakes a thread of SCHED_FIFO 95.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timerlat {
     /// Timers.
     pub n: u64,
@@ -48,7 +49,7 @@ pub struct Timerlat {
 }
 
 /// What osnoise says, all CPUs together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Osnoise {
     /// How long it looked, all CPUs together.
     pub runtime_us: u64,

@@ -40,6 +40,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// Names of the whole numbers 0, 1, 2 …, for what has no order of its own.
     pub names: Vec<String>,
+    /// Values with names instead of round ones, what matters most first.
+    pub ticks: Vec<(f64, String)>,
 }
 
 /// How the values of an axis are laid out.

@@ -41,7 +41,7 @@ pub enum Show {
     /// Everywhere, at once.
     #[default]
     Always,
-    /// Closed until opened; a terminal prints the first rows of its tables.
+    /// Closed until opened, where that is possible.
     Folded,
     /// In HTML only.
     Page,

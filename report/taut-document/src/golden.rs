@@ -311,9 +311,9 @@ fn no_name_begins_anything_in_markdown() {
 
 #[test]
 fn no_name_breaks_out_of_the_page() {
-    for (name, script, scripts) in [("hostile-document", None, 0), ("hostile-document-with-script", Some("void 0;"), 8)]
-    {
-        let page = html(&document(&hostile), script);
+    let front = Front { script: "void 0;", ..Front::default() };
+    for (name, front, scripts) in [("hostile-document", None, 0), ("hostile-document-with-script", Some(&front), 8)] {
+        let page = html(&document(&hostile), front);
         written(name, &page);
         assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (scripts, scripts), "{name}");
         let svgs = page.matches("<svg").count();
@@ -326,7 +326,7 @@ fn no_name_breaks_out_of_the_page() {
 
 #[test]
 fn the_data_of_charts_and_lanes_can_be_read_back() {
-    let page = html(&document(&hostile), Some(""));
+    let page = html(&document(&hostile), Some(&Front::default()));
     let data = page.split("<script type=\"application/json\" class=\"chart\">").skip(1);
     let charts: Vec<serde_json::Value> =
         data.map(|rest| serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()).collect();

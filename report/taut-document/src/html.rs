@@ -18,9 +18,22 @@ const CONTENTS_MIN: usize = 3;
 const POINTS_MAX: usize = 20_000;
 const LINE_MAX: usize = 6_000;
 
-/// A self-contained page. `script` finds the data of charts and lanes beside their stills; without one they are left out.
-pub fn html(document: &Document, script: Option<&str>) -> String {
-    let mut page = Page { body: String::new(), headings: 0, has_script: script.is_some() };
+/// What a page has beyond its document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Front<'a> {
+    /// Finds the data of charts and lanes beside their stills.
+    pub script: &'a str,
+    /// Stands for the page's own style, with which it begins.
+    pub style: &'a str,
+    /// Further contents: an element's id, and its name.
+    pub contents: &'a [(String, &'a str)],
+    /// Finished markup below the document.
+    pub below: &'a str,
+}
+
+/// A self-contained page. Without a script the data of charts and lanes are left out.
+pub fn html(document: &Document, front: Option<&Front<'_>>) -> String {
+    let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some() };
     page.body += &format!("<p class=\"kicker\"><b>taut</b> {}", escape(&document.title));
     if !document.measured.is_empty() {
         page.body += &format!(" · {}", text(&document.measured));
@@ -29,7 +42,7 @@ pub fn html(document: &Document, script: Option<&str>) -> String {
     if !document.headline.is_empty() {
         page.body += &format!("<p class=\"headline\">{}</p>\n", text(&document.headline));
     }
-    page.contents(&document.sections);
+    page.contents(&document.sections, front.map_or(&[], |front| front.contents));
     document.sections.iter().for_each(|section| page.section(section));
     if !document.notes.is_empty() {
         let notes: String = document.notes.iter().map(|note| format!("<li>{}</li>", text(note))).collect();
@@ -38,12 +51,14 @@ pub fn html(document: &Document, script: Option<&str>) -> String {
     if !document.reproduce.is_empty() {
         page.body += &format!("<h2>Reproduce</h2>\n<pre>{}</pre>\n", escape(&document.reproduce.join("\n")));
     }
-    let script = script.map_or(String::new(), |script| format!("<script>{script}</script>\n"));
+    let style = front.map_or(STYLE, |front| front.style);
+    let script = front.map_or(String::new(), |front| format!("<script>{}</script>\n", front.script));
+    page.body += front.map_or("", |front| front.below);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n{script}</body>\n</html>\n",
+         <link rel=\"icon\" href=\"data:,\">\n<style>{style}</style>\n</head>\n<body>\n<main>\n{}</main>\n{script}</body>\n</html>\n",
         escape(&document.title),
         page.body,
     )
@@ -57,12 +72,13 @@ struct Page {
 }
 
 impl Page {
-    fn contents(&mut self, sections: &[Section]) {
-        let parts: Vec<&Section> = sections.iter().filter(|of| of.level <= 1 && !of.title.is_empty()).collect();
+    fn contents(&mut self, sections: &[Section], further: &[(String, &str)]) {
+        let parts = sections.iter().filter(|of| of.level <= 1 && !of.title.is_empty() && of.show != Show::Folded);
+        let parts = parts.enumerate().map(|(at, of)| (format!("part-{at}"), of.title.as_str()));
+        let parts: Vec<(String, &str)> = parts.chain(further.iter().cloned()).collect();
         if parts.len() >= CONTENTS_MIN {
-            let link =
-                |(at, of): (usize, &&Section)| format!("<li><a href=\"#part-{at}\">{}</a></li>", escape(&of.title));
-            let links: String = parts.iter().enumerate().map(link).collect();
+            let link = |(id, title): &(String, &str)| format!("<li><a href=\"#{id}\">{}</a></li>", escape(title));
+            let links: String = parts.iter().map(link).collect();
             self.body += &format!("<nav><ul>{links}</ul></nav>\n");
         }
     }
@@ -126,8 +142,11 @@ impl Page {
             format!("<p class=\"finding\">{}</p>", text(&chart.finding))
         };
         let named = chart.curves.iter().filter(|curve| !curve.name.is_empty());
-        let key: Vec<String> =
+        let mut key: Vec<String> =
             named.map(|curve| format!("<b class=\"{}\">{}</b>", svg::class(curve.tone), escape(&curve.name))).collect();
+        // A line and its points are one.
+        let mut seen = std::collections::BTreeSet::new();
+        key.retain(|name| seen.insert(name.clone()));
         let key = if key.len() > 1 { format!("<p class=\"key\">{}</p>", key.join(" · ")) } else { String::new() };
         let wide = if chart.wide { " class=\"wide\"" } else { "" };
         let data = self.data("chart", &chart);

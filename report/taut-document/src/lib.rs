@@ -22,7 +22,7 @@ mod golden;
 
 pub use chart::{Axis, AxisScale, Band, Chart, Curve, Mark, Quantity};
 pub use document::{Block, Document, Evidence, Finding, Section, Show};
-pub use html::html;
+pub use html::{Front, html};
 pub use lanes::{Activity, Class, LaneItem, LanePiece, LaneRow, LaneState, Lanes};
 pub use markdown::markdown;
 pub use style::Style;

@@ -70,6 +70,9 @@ impl<'a> Scale<'a> {
     /// Values with their names, what matters most first; `own` are the data's.
     pub fn ticks(&self, own: impl Iterator<Item = f64>) -> Vec<(f64, String)> {
         let named = |value: f64| (value, tick(self.axis.quantity, value));
+        if !self.axis.ticks.is_empty() {
+            return self.axis.ticks.clone();
+        }
         if !self.axis.names.is_empty() {
             return self.axis.names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect();
         }

@@ -62,8 +62,14 @@ pub enum Cell {
     SignedTime(i64),
     /// 0..1.
     Share(f64),
+    /// 0..1, of what is rare: "0.02 %".
+    RareShare(f64),
     /// A relative change; 0.142 is "+14.2 %".
     Change(f64),
+    /// A change of a share in percentage points; 0.0048 is "+0.48 pp".
+    Points(f64),
+    /// So many of so many: "869 (28.8 %)".
+    Of(u64, u64),
     /// A factor.
     Ratio(f64),
     /// 1/s.
@@ -92,6 +98,8 @@ pub enum Cell {
     AtLeast(u64),
     /// From the one to the other: "×1.06 … ×1.10".
     Interval(Box<[Cell; 2]>),
+    /// Before and after: "41.9 → 50.3".
+    Step(Box<[Cell; 2]>),
 }
 
 impl Default for Table {
@@ -115,7 +123,12 @@ impl Table {
 
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> &mut TableRow {
-        self.rows.push(TableRow { cells: cells.into(), ..TableRow::default() });
+        self.add(cells)
+    }
+
+    /// Adds a row of as many cells as there are columns.
+    pub fn add(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut TableRow {
+        self.rows.push(TableRow { cells: cells.into_iter().collect(), ..TableRow::default() });
         self.rows.last_mut().expect("a row was added above")
     }
 
@@ -145,7 +158,10 @@ impl Table {
         let rows: Vec<Vec<PrintedCell<'_>>> = printed.collect();
         let is_text = |at: usize| {
             let cells = || rows.iter().filter_map(|row| row.get(at));
-            at == 0 || cells().any(|cell| matches!(cell, PrintedCell::Text(text) if !text.is_empty()))
+            let is_word = |cell: &PrintedCell<'_>| matches!(cell, PrintedCell::Text(text) if !text.is_empty());
+            let is_figure = |cell: &PrintedCell<'_>| matches!(cell, PrintedCell::Figure(text) if !text.is_empty() && text != MISSING);
+            // A word among figures ("failed") stands as they do.
+            at == 0 || cells().any(is_word) && !cells().any(is_figure)
         };
         Printed { is_text: (0..head.len()).map(is_text).collect(), head, rows }
     }
@@ -153,7 +169,7 @@ impl Table {
     /// The sizes of a column's figures beside the largest (0..1), for bars.
     pub(crate) fn sizes(&self, column: usize) -> Vec<Option<f64>> {
         let size = |row: &TableRow| row.cells.get(column).and_then(Cell::size);
-        let of_itself = |row: &TableRow| matches!(row.cells.get(column), Some(Cell::Share(_)));
+        let of_itself = |row: &TableRow| matches!(row.cells.get(column), Some(Cell::Share(_) | Cell::Of(..)));
         let largest = self.rows.iter().filter(|row| !of_itself(row)).filter_map(size).fold(0.0, f64::max);
         let share = |row: &TableRow| {
             let size = size(row)?;
@@ -241,6 +257,11 @@ impl Cell {
         }
     }
 
+    /// Before and after.
+    pub fn step(before: Cell, after: Cell) -> Cell {
+        Cell::Step(Box::new([before, after]))
+    }
+
     fn figure(&self, unit: Unit) -> String {
         let one = |[text]: [String; 1]| text;
         match self {
@@ -254,11 +275,14 @@ impl Cell {
                 unit.print([*ns as f64], 3, |[text]| format!("{sign}{text}"))
             }
             Cell::Share(share) => units::percent(*share),
+            Cell::RareShare(share) => units::rare(*share),
             Cell::Change(change) => units::change(*change),
+            Cell::Points(change) => units::points(*change),
+            Cell::Of(n, of) => format!("{} ({})", units::count(*n), units::percent(*n as f64 / (*of).max(1) as f64)),
             Cell::Ratio(factor) => units::ratio(*factor),
             Cell::Rate(hz) => units::rate(*hz),
             Cell::Bytes(n) => units::bytes(*n),
-            Cell::Number(value) => units::figure(*value),
+            Cell::Number(value) => units::trimmed(units::figure(*value)),
             Cell::Estimate { low, value, high } => {
                 unit.print([*value as f64, *low as f64, *high as f64], 2, |[value, low, high]| {
                     format!("{value} ({low}–{high})")
@@ -273,6 +297,10 @@ impl Cell {
                 let [low, high] = ends.as_ref();
                 format!("{} … {}", low.figure(unit), high.figure(unit))
             }
+            Cell::Step(ends) => {
+                let [before, after] = ends.as_ref();
+                format!("{} → {}", before.figure(unit), after.figure(unit))
+            }
         }
     }
 
@@ -283,7 +311,7 @@ impl Cell {
             Cell::SignedTime(ns) => vec![*ns as f64],
             Cell::Estimate { low, value, high } => [*low, *value, *high].map(|ns| ns as f64).into(),
             Cell::Bucket { above, up_to } => [*above, *up_to].map(|ns| ns as f64).into(),
-            Cell::Interval(ends) => ends.iter().flat_map(Cell::times).collect(),
+            Cell::Interval(ends) | Cell::Step(ends) => ends.iter().flat_map(Cell::times).collect(),
             _ => Vec::new(),
         }
     }
@@ -294,10 +322,15 @@ impl Cell {
             Cell::Count(n) | Cell::Bytes(n) | Cell::Time(n) | Cell::AtLeast(n) => Some(*n as f64),
             Cell::Estimate { value, .. } => Some(*value as f64),
             Cell::Bucket { up_to, .. } => Some(*up_to as f64),
-            Cell::Share(value) | Cell::Rate(value) | Cell::Number(value) | Cell::Ratio(value) => Some(value.abs()),
+            Cell::Share(value)
+            | Cell::RareShare(value)
+            | Cell::Rate(value)
+            | Cell::Number(value)
+            | Cell::Ratio(value) => Some(value.abs()),
+            Cell::Of(n, of) => Some(*n as f64 / (*of).max(1) as f64),
             Cell::SignedTime(ns) => Some(ns.unsigned_abs() as f64),
-            Cell::Change(change) => Some(change.abs()),
-            Cell::Empty | Cell::Missing | Cell::Text(_) | Cell::Interval(_) => None,
+            Cell::Change(change) | Cell::Points(change) => Some(change.abs()),
+            Cell::Empty | Cell::Missing | Cell::Text(_) | Cell::Interval(_) | Cell::Step(_) => None,
         }
     }
 }

@@ -15,13 +15,11 @@ const GAP: usize = 2;
 const WRAPS_TO: usize = 24;
 /// Where no column may go, text has no less than this.
 const LEAST: usize = 8;
-/// Rows of a folded table.
-const FOLDED: usize = 8;
 /// Cells of the longest bar.
 const BAR: f64 = 10.0;
 /// Cells of a lane, and of its name.
 const LANE: usize = 72;
-const LANE_NAME: usize = 24;
+const LANE_NAME: usize = 32;
 
 /// What a command prints.
 pub fn terminal(document: &Document, style: Style) -> String {
@@ -55,14 +53,13 @@ impl Out {
             let style = self.style;
             self.paragraph(indent, &Text::from(section.title.as_str()), |text| style.bold(text));
         }
-        let rows_max = if section.show == Show::Folded { FOLDED } else { usize::MAX };
         for block in &section.blocks {
             match block {
                 Block::Text(text) | Block::Image { text, .. } => self.text(text),
                 Block::Findings(findings) => self.findings(findings),
-                Block::Table(table) => self.table(table, rows_max),
+                Block::Table(table) => self.table(table),
                 Block::Chart(chart) => self.text(&chart.finding),
-                Block::Lanes(lanes) => self.lanes(lanes, rows_max),
+                Block::Lanes(lanes) => self.lanes(lanes),
                 Block::Code(code) => self.code(code),
             }
         }
@@ -100,10 +97,14 @@ impl Out {
 
     /// A label that takes so many columns, and text that hangs at its right.
     fn labelled(&mut self, indent: usize, label: &str, columns: usize, text: &Text) {
-        let hang = indent + columns + 1;
+        // Without a label the first line stands out to the left.
+        let (label, hang) = match columns {
+            0 => (String::new(), indent + INDENT),
+            _ => (format!("{label} "), indent + columns + 1),
+        };
         for (at, line) in styled(text, self.room(hang), self.style).iter().enumerate() {
             match at {
-                0 => self.push(indent, &format!("{label} {line}")),
+                0 => self.push(indent, &format!("{label}{line}")),
                 _ => self.push(hang, line),
             }
         }
@@ -138,7 +139,7 @@ impl Out {
         }
     }
 
-    fn table(&mut self, table: &Table, rows_max: usize) {
+    fn table(&mut self, table: &Table) {
         if table.rows.is_empty() {
             return;
         }
@@ -146,7 +147,7 @@ impl Out {
         let style = self.style;
         self.paragraph(INDENT, &table.caption, |text| style.dim(text));
         let printed = table.printed();
-        let shown = table.rows.len().min(table.shown).min(rows_max);
+        let shown = table.rows.len().min(table.shown);
         let room = self.room(INDENT);
         let mut grid = Grid::of(table, &printed, shown, true);
         let mut layout = grid.layout(room);
@@ -213,7 +214,7 @@ impl Out {
         }
     }
 
-    fn lanes(&mut self, lanes: &Lanes, rows_max: usize) {
+    fn lanes(&mut self, lanes: &Lanes) {
         let Some(item) = lanes.items.first() else { return };
         let style = self.style;
         self.space();
@@ -251,7 +252,7 @@ impl Out {
         if !item.states.is_empty() {
             self.paragraph(INDENT, &Text::from(format!("else: {off}")), |text| style.dim(text));
         }
-        self.table(&item.table, rows_max);
+        self.table(&item.table);
     }
 }
 
@@ -347,13 +348,19 @@ impl Grid {
         lines.into_iter().enumerate().map(|(at, line)| before(at) + &line).collect()
     }
 
-    /// First text wraps, then columns go by their priority, then text wraps more; `None` where all that is not enough.
+    /// What a column needs at least: its figures, and its head word by word.
+    fn body(&self, column: usize) -> usize {
+        let body = self.cells[1..].iter().map(|row| width(&row[column]));
+        body.chain(self.cells[0][column].split(' ').map(width)).max().unwrap_or(0)
+    }
+
+    /// First heads and text wrap, then columns go by their priority, then text wraps more; `None` where all that is not enough.
     fn layout(&self, room: usize) -> Option<Layout> {
         let all = 0..self.wraps.len();
         let natural: Vec<usize> = all.clone().map(|column| self.natural(column)).collect();
         let least = |column: &usize| match self.wraps[*column] {
             true => natural[*column].min(WRAPS_TO).max(self.unbroken(*column)),
-            false => natural[*column],
+            false => self.body(*column),
         };
         let sum = |kept: &[usize], width: &dyn Fn(&usize) -> usize| {
             kept.iter().map(width).sum::<usize>() + GAP * kept.len().saturating_sub(1)
@@ -370,8 +377,7 @@ impl Grid {
         left_out.sort_unstable();
         let mut widths: Vec<usize> = kept.iter().map(|column| natural[*column]).collect();
         let may_shrink_to = |column: usize, is_last_resort: bool| match (is_last_resort, self.wraps[column]) {
-            (false, true) => least(&column),
-            (false, false) => natural[column],
+            (false, _) => least(&column),
             (true, _) => natural[column].min(LEAST).max(self.unbroken(column)),
         };
         for is_last_resort in [false, true] {

@@ -95,6 +95,26 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share of what is rare, with all digits that matter: "13.66 %", "0.02 %", "0.0042 %".
+pub fn rare(share: f64) -> String {
+    match share * 100.0 {
+        p if !p.is_finite() => MISSING.into(),
+        0.0 => "0 %".into(),
+        p if p.abs() < 0.01 => format!("{} %", significant(p, 2, 12)),
+        p => format!("{p:.2} %").replace('-', "−"),
+    }
+}
+
+/// A change of a share in percentage points: "+0.48 pp", "±0 pp".
+pub fn points(change: f64) -> String {
+    match rare(change.abs()).trim_end_matches(" %") {
+        _ if !change.is_finite() => MISSING.into(),
+        // What is left of a difference of equal shares.
+        _ if change.abs() < 1e-13 => "±0 pp".into(),
+        size => format!("{}{size} pp", if change < 0.0 { "−" } else { "+" }),
+    }
+}
+
 /// Bytes in the unit that suits them: "4.2 MB".
 pub fn bytes(n: u64) -> String {
     match n as f64 {
@@ -289,6 +309,11 @@ mod tests {
     #[test]
     fn shares_never_round_to_nothing() {
         assert_eq!([0.0, 0.0001, 0.712, 1.0].map(percent), ["0 %", "<0.1 %", "71.2 %", "100.0 %"]);
+        assert_eq!(
+            [0.0, 0.000_002, 0.0001, 0.1366, 1.0].map(rare),
+            ["0 %", "0.00020 %", "0.01 %", "13.66 %", "100.00 %"]
+        );
+        assert_eq!([0.0, -0.0042, 0.00001].map(points), ["±0 pp", "−0.42 pp", "+0.0010 pp"]);
     }
 
     #[test]
@@ -326,7 +351,7 @@ mod tests {
             let share = 10f64.powf(share);
             let texts = [
                 duration(ns), hertz(ns), count(ns), bytes(ns), figure(ns as f64), ratio(share), percent(share), change(share),
-                change(-share), percent(-share), figure(share), rate(share), scaled(share),
+                change(-share), percent(-share), figure(share), rate(share), scaled(share), rare(share), points(-share),
             ];
             for text in texts {
                 let digits = text.contains(|c: char| ('1'..='9').contains(&c));

@@ -10,7 +10,7 @@ use taut_bus::{
     transport::{Address, Transport},
 };
 
-use crate::json_figures::{Figures, figures};
+use taut_stats::Distribution;
 
 /// Either of the two.
 #[derive(Serialize, JsonSchema)]
@@ -112,7 +112,7 @@ struct Cycles {
     expected: u64,
     missing: u64,
     /// "wait" is how late the thread woke, "cycle" all from there.
-    phases: BTreeMap<String, Figures>,
+    phases: BTreeMap<String, Distribution>,
     /// Servos of which replies are missing.
     silent: Vec<Silent>,
     /// In the order of the command line.
@@ -182,7 +182,7 @@ pub fn bus_cycles_json<T: Transport, C: Clock>(
         skipped: statistics.skipped(),
         expected,
         missing,
-        phases: phases.iter().map(|(name, d)| ((*name).to_owned(), figures(d))).collect(),
+        phases: phases.iter().map(|(name, d)| ((*name).to_owned(), d.clone())).collect(),
         silent: silent
             .map(|(bus, servo, health)| Silent { bus: bus + 1, servo, asked: health.asked, missing: health.missing })
             .collect(),

@@ -9,6 +9,7 @@ use taut_analysis::{
 
 use crate::{
     Named, Style,
+    cause_classes::letter,
     console::{bar, hop_name, indent, on_cause, table, wrap},
     points,
     short_chains::short_chains,
@@ -486,31 +487,6 @@ fn mark(state: State) -> char {
         State::Preempted | State::Woken => '~',
         State::Blocked => '·',
         State::Unknown => ' ',
-    }
-}
-
-/// One letter, so that lanes are read without colour.
-fn letter(cause: Cause) -> char {
-    match cause {
-        Cause::Cpu => 'c',
-        Cause::Syscall => 's',
-        Cause::PageFault => 'F',
-        Cause::Irq => 'i',
-        Cause::Preempted => 'P',
-        Cause::Wakeup => 'u',
-        Cause::Throttled => 'T',
-        Cause::Lock => 'L',
-        Cause::Gil => 'G',
-        Cause::Io => 'I',
-        Cause::Sleep => 'z',
-        Cause::TimerSlack => 'Z',
-        Cause::Queued => 'Q',
-        Cause::Executor => 'E',
-        Cause::Network => 'N',
-        Cause::Disk => 'D',
-        Cause::Stopped => 'S',
-        Cause::Hypervisor => 'H',
-        Cause::Unknown => '?',
     }
 }
 

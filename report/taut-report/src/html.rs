@@ -2,11 +2,12 @@
 //! it meets the data.
 
 use taut_analysis::{Analysis, Chain, Tracking};
+use taut_document::{Document, Front};
 
 use crate::{
     Named,
     escape::{Form, escaped},
-    flame, json, svg, words,
+    flame, json, words,
 };
 
 const SCRIPT: &str = include_str!("../bundle/report.js");
@@ -24,14 +25,29 @@ const SIGNAL_CHARTS_MAX: usize = 12;
 /// Where the report of one recording has the kernel's command line.
 const COMMAND_LINE: &str = "/recording/hosts/0/facts/kernel_command_line";
 
-/// The page of one or several recordings.
-pub fn html(recordings: &[Named<'_>]) -> String {
-    page_of(recordings, "", "")
+/// The page of a recording.
+pub fn html(recording: Named<'_>) -> String {
+    page(recording.name, "report", &reports(&[recording]).into())
 }
 
-/// The same, with markup that has a style of its own below it.
-pub(crate) fn page_of(recordings: &[Named<'_>], style: &str, markup: &str) -> String {
-    let reports = recordings.iter().map(|named| {
+/// A document about recordings, and below it each by itself.
+pub(crate) fn page_of(document: &Document, recordings: &[Named<'_>]) -> String {
+    let contents: Vec<(String, &str)> =
+        recordings.iter().enumerate().map(|(at, named)| (format!("recording-{}", at + 1), named.name)).collect();
+    let below = drawn_below(&reports(recordings).into());
+    let front = Front { script: SCRIPT, style: STYLE, contents: &contents, below: &below };
+    taut_document::html(document, Some(&front))
+}
+
+/// A document whose charts one can point at.
+pub fn interactive(document: &Document) -> String {
+    let front = Front { script: SCRIPT, style: STYLE, ..Front::default() };
+    taut_document::html(document, Some(&front))
+}
+
+/// What the script draws of each recording.
+fn reports(recordings: &[Named<'_>]) -> Vec<serde_json::Value> {
+    let report = |named: &Named<'_>| {
         let mut page = json(std::slice::from_ref(named));
         if let Some(serde_json::Value::String(line)) = page.pointer_mut(COMMAND_LINE) {
             *line = timing_words(line);
@@ -49,15 +65,8 @@ pub(crate) fn page_of(recordings: &[Named<'_>], style: &str, markup: &str) -> St
             page["profile"]["sentence"] = words::profile(profile).into();
         }
         page
-    });
-    let comparison = (recordings.len() > 1).then(|| {
-        let mut page = crate::comparison_json(recordings);
-        page["kind"] = "comparison".into();
-        page
-    });
-    let pages: Vec<serde_json::Value> = comparison.into_iter().chain(reports).collect();
-    let names = recordings.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
-    page_with(&names, "report", &pages.into(), style, markup)
+    };
+    recordings.iter().map(report).collect()
 }
 
 /// Of the kernel's command line, the words that bear on timing. The others name disks, consoles and networks, and a page is
@@ -117,34 +126,23 @@ fn exact_ids(worst: &mut serde_json::Value) {
 
 /// A page of data that the front end draws; `verb` of the command shows the same without it.
 pub(crate) fn page(title: &str, verb: &str, data: &serde_json::Value) -> String {
-    page_with(title, verb, data, "", "")
-}
-
-fn page_with(title: &str, verb: &str, data: &serde_json::Value, style: &str, markup: &str) -> String {
-    // "</script>" inside a string must not end the element.
-    let data = data.to_string().replace('<', "\\u003c");
+    let below = drawn_below(data);
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main id=\"report\">{markup}</main>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main>{below}</main>\n\
          <noscript>This page draws itself with JavaScript; `taut {verb}` in a terminal does without.</noscript>\n\
-         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+         <script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 
-/// A page of finished markup, without scripts; `style` is what it has beyond the report's own.
-pub(crate) fn drawn(title: &str, style: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>taut: {}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}{}{style}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         </body>\n</html>\n",
-        escape(title),
-        svg::STYLE,
-    )
+/// Where the front end draws these data.
+fn drawn_below(data: &serde_json::Value) -> String {
+    // "</script>" inside a string must not end the element.
+    let data = data.to_string().replace('<', "\\u003c");
+    format!("<div id=\"report\"></div>\n<script type=\"application/json\" id=\"data\">{data}</script>\n")
 }
 
 pub(crate) fn escape(text: &str) -> String {
@@ -220,18 +218,18 @@ mod tests {
         let mut analysis = sample::teleop();
         analysis.info.facts.retain(|(key, _)| key != "kernel_command_line");
         analysis.info.facts.push(("kernel_command_line".to_owned(), line.to_owned()));
-        let recordings = [Named { name: "a.mcap", analysis: &analysis }, Named { name: "b.mcap", analysis: &analysis }];
-        for page in [html(&recordings[..1]), html(&recordings)] {
+        let recording = Named { name: "a.mcap", analysis: &analysis };
+        for page in [html(recording), page_of(&Document::default(), &[recording; 2])] {
             assert!(page.contains(shown) && !page.contains("hunter2"));
         }
-        assert!(json(&recordings[..1]).to_string().contains("hunter2"), "JSON has what the recording has");
+        assert!(json(&[recording]).to_string().contains("hunter2"), "JSON has what the recording has");
     }
 
     #[test]
     fn an_id_beyond_what_a_double_holds_is_exact() {
         let mut analysis = sample::teleop();
         analysis.chains[0].explained.paths[0].time.id = u64::MAX - 1;
-        let page = html(&[Named { name: "run.mcap", analysis: &analysis }]);
+        let page = html(Named { name: "run.mcap", analysis: &analysis });
         assert!(page.contains("\"id\":\"18446744073709551614\""));
     }
 
@@ -239,7 +237,7 @@ mod tests {
     fn the_page_is_self_contained_and_its_data_cannot_break_out() {
         let mut analysis = sample::teleop();
         analysis.info.command = vec!["</script><b>".into()];
-        let page = html(&[Named { name: "a<b.mcap", analysis: &analysis }]);
+        let page = html(Named { name: "a<b.mcap", analysis: &analysis });
         assert!(!page.contains("</script><b>") && page.contains("<title>taut: a&lt;b.mcap</title>"));
         for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
             assert!(!page.contains(outside), "{outside}");
@@ -248,14 +246,10 @@ mod tests {
 
     #[test]
     fn the_sample_pages_for_the_browser_tests_are_written() {
-        let page = html(&[Named { name: "sample.mcap", analysis: &sample::teleop() }]);
+        let page = html(Named { name: "sample.mcap", analysis: &sample::teleop() });
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/sample-report.html");
         std::fs::write(path, page).unwrap();
-        let (before, after) = (sample::teleop(), sample::teleop_made_right());
-        let named = [Named { name: "source.mcap", analysis: &before }, Named { name: "right.mcap", analysis: &after }];
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/comparison-report.html");
-        std::fs::write(path, html(&named)).unwrap();
-        let page = html(&[Named { name: "edges.mcap", analysis: &sample::edges() }]);
+        let page = html(Named { name: "edges.mcap", analysis: &sample::edges() });
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/edges-report.html");
         std::fs::write(path, page).unwrap();
     }

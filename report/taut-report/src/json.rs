@@ -7,10 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis as found;
 use taut_recording::Info;
+use taut_stats::Distribution;
 
 use crate::{
-    Named, json_explained as explained,
-    json_figures::{Figures, SCHEMA_VERSION, figures},
+    Named,
+    envelope::SCHEMA_VERSION,
+    json_explained as explained,
     loops::{self, JsonLoop, JsonThread},
 };
 
@@ -105,7 +107,7 @@ struct Telemetry {
     bytes: u64,
     rate_hz: Option<f64>,
     /// From one message to the next.
-    period: Figures,
+    period: Distribution,
     /// Messages that the recorder saw lost.
     lost: u64,
     /// Holes in the sequence of what was written; null where several wrote by turns.
@@ -252,7 +254,7 @@ struct Chain {
 #[derive(Serialize, JsonSchema)]
 struct Delay {
     #[serde(flatten)]
-    figures: Figures,
+    figures: Distribution,
     /// [from_ns, to_ns, count]
     histogram: Vec<(u64, u64, u64)>,
     /// [quantile 0..1, ns]
@@ -290,8 +292,8 @@ struct Point {
     name: String,
     messages: u64,
     rate_hz: Option<f64>,
-    period: Figures,
-    period_jitter: Figures,
+    period: Distribution,
+    period_jitter: Distribution,
     /// Periods above 1.5 times the median.
     gaps: u64,
     /// Messages missing in them, by the median period.
@@ -352,7 +354,7 @@ struct Starts {
     /// Median time between two intended starts.
     period_ns: u64,
     /// From the moment that the loop's absolute timer was set to until the first stamp.
-    lateness: Figures,
+    lateness: Distribution,
     /// Intended starts that never came.
     missing: u64,
     /// Latest first.
@@ -522,7 +524,7 @@ fn chain(chain: &found::Chain, info: &Info) -> Chain {
         }),
         starts: chain.starts.as_ref().map(|starts| Starts {
             period_ns: starts.period_ns,
-            lateness: figures(&starts.lateness),
+            lateness: starts.lateness.clone(),
             missing: starts.missing,
             worst: starts.worst.iter().map(late_start).collect(),
         }),
@@ -543,7 +545,7 @@ fn chain(chain: &found::Chain, info: &Info) -> Chain {
 
 fn delay(delay: &found::Delay) -> Delay {
     Delay {
-        figures: figures(&delay.distribution),
+        figures: delay.distribution.clone(),
         histogram: delay.histogram.iter().map(|b| (b.from_ns, b.to_ns, b.count)).collect(),
         percentiles: delay.percentiles.clone(),
     }
@@ -573,7 +575,7 @@ fn telemetry(telemetry: &found::Telemetry) -> Telemetry {
         messages: telemetry.messages,
         bytes: telemetry.bytes,
         rate_hz: telemetry.rate_hz,
-        period: figures(&telemetry.period),
+        period: telemetry.period.clone(),
         lost: telemetry.lost,
         gaps: telemetry.gaps.map(|gaps| Gaps { count: gaps.count, messages: gaps.messages }),
     }
@@ -601,8 +603,8 @@ fn point(point: &found::Point) -> Point {
         name: point.name.clone(),
         messages: point.messages,
         rate_hz: point.rate_hz,
-        period: figures(&point.period),
-        period_jitter: figures(&point.period_jitter),
+        period: point.period.clone(),
+        period_jitter: point.period_jitter.clone(),
         gaps: point.gaps,
         missing: point.missing,
         longest_gaps: point.longest_gaps.iter().map(gap).collect(),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis as found;
 
-use crate::json_figures::{Figures, figures};
+use taut_stats::Distribution;
 
 /// What the tail's messages spent their time on beyond the typical message.
 #[derive(Serialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub struct Hypothesis {
     /// What would decide an undecided one; else empty.
     pub decided_by: String,
     /// Time that each message lost to it.
-    pub wait: Figures,
+    pub wait: Distribution,
     /// Messages that lost any.
     pub messages: u64,
     /// Share of the tail's excess over the typical message (0..1).
@@ -250,7 +250,7 @@ pub fn hypotheses(found: &[found::Hypothesis]) -> Vec<Hypothesis> {
         hypothesis: hypothesis.hypothesis.clone(),
         result: hypothesis.result.word(),
         decided_by: hypothesis.decided_by.clone(),
-        wait: figures(&hypothesis.wait),
+        wait: hypothesis.wait.clone(),
         messages: hypothesis.touched,
         tail_share: hypothesis.tail_share,
         interval: hypothesis.tail_share_interval,

@@ -3,10 +3,13 @@
 
 mod budget;
 mod bus;
+mod cause_classes;
 mod causes;
+mod charts;
 mod compare;
 mod console;
 mod doctor;
+mod envelope;
 pub mod export;
 pub mod flame;
 pub mod fleet;
@@ -17,7 +20,6 @@ mod hosts;
 mod html;
 mod json;
 mod json_explained;
-mod json_figures;
 mod lab;
 mod lateness;
 pub mod layouts;
@@ -27,7 +29,6 @@ mod markdown;
 mod points;
 mod ros;
 mod short_chains;
-mod svg;
 mod terminal;
 mod tune;
 mod wakeup;
@@ -38,40 +39,35 @@ mod hostile;
 #[cfg(test)]
 mod sample;
 
-pub use budget::{Budgeted, budget_html, budget_json, budget_terminal};
+pub use budget::{Budgeted, budget_document, budget_json};
 pub use bus::{bus_cycles_json, bus_json};
 pub use causes::{Asked, explanation};
-pub use compare::{
-    TwoShown, comparison_json, comparison_markdown, comparison_schema, comparison_terminal, two_html, two_json,
-    two_markdown, two_terminal,
-};
+pub use compare::{TwoShown, comparison_document, comparison_html, comparison_json, two_document, two_html, two_json};
 pub use doctor::{
     doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
     doctor_script, doctor_terminal,
 };
+pub use envelope::SCHEMA_VERSION;
 pub use fleet::{fleet_document, fleet_json};
 pub use gate::{
-    GateShown, HistoryShown, LimitsShown, Terms, gate_headline, gate_html, gate_json, gate_junit, gate_markdown,
-    gate_terminal, history_html, history_json, history_terminal, limits_json, limits_junit, limits_markdown,
-    limits_terminal,
+    GateShown, HistoryShown, LimitsShown, Terms, gate_document, gate_headline, gate_json, gate_junit, history_document,
+    history_json, limits_document, limits_json, limits_junit,
 };
-pub use guard::{GuardShown, guard_html, guard_json, guard_terminal};
+pub use guard::{GuardShown, guard_document, guard_json};
 pub use headline::headline;
 pub use hosts::{hosts_facts, hosts_json, hosts_sentences};
-pub use html::html;
+pub use html::{html, interactive};
 pub use json::{json, schema};
-pub use json_figures::SCHEMA_VERSION;
 pub use lab::{
-    LabShown, lab_break_html, lab_break_json, lab_break_terminal, lab_check, lab_csv, lab_html, lab_json,
-    lab_sweep_json, lab_terminal,
+    LabShown, lab_break_document, lab_break_json, lab_check, lab_csv, lab_document, lab_json, lab_sweep_json,
 };
 pub use log::{log_channels_json, log_line_json};
 pub use markdown::{markdown, markdown_explanation};
 pub use taut_document::Style;
 pub(crate) use taut_document::escape;
 pub use terminal::terminal;
-pub use tune::{tune_headline, tune_html, tune_json, tune_markdown, tune_terminal};
-pub use wakeup::{wakeup_html, wakeup_json, wakeup_terminal};
+pub use tune::{tune_document, tune_headline, tune_json};
+pub use wakeup::{wakeup_document, wakeup_json};
 
 /// An analysis with the name of the file it came from.
 #[derive(Clone, Copy, Debug)]

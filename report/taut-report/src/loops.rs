@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
 use taut_recording::Tier;
+use taut_stats::Distribution;
 
 use crate::{
     Style,
     console::{indent, table, wrap},
     json_explained::{self, CauseShare as JsonShare},
-    json_figures::{Figures, figures},
     words::{count, duration, hertz, milliseconds, percent, quantity},
 };
 
@@ -333,15 +333,15 @@ pub struct JsonLoop {
     /// Activations with missing events, in no figure.
     left_out: u64,
     /// From one start to the next.
-    period: Figures,
+    period: Distribution,
     /// |time between two starts − period|.
-    period_jitter: Figures,
+    period_jitter: Distribution,
     /// From the release to the start.
-    release_latency: Figures,
+    release_latency: Distribution,
     /// From the release, or the start where none is known, until it waits again.
-    response_time: Figures,
+    response_time: Distribution,
     /// On a CPU from the start until it waits again.
-    cpu_time: Figures,
+    cpu_time: Distribution,
     /// Not done at the next release; null where no release is known.
     overruns: Option<u64>,
     /// Releases of its schedule that it did not wait for; null without a schedule.
@@ -390,11 +390,11 @@ pub(crate) fn json(of: &Loop) -> JsonLoop {
         rate_hz: of.rate_hz,
         activations: of.activations,
         left_out: of.left_out,
-        period: figures(&of.period),
-        period_jitter: figures(&of.period_jitter),
-        release_latency: figures(&of.release_latency),
-        response_time: figures(&of.response_time),
-        cpu_time: figures(&of.cpu_time),
+        period: of.period.clone(),
+        period_jitter: of.period_jitter.clone(),
+        release_latency: of.release_latency.clone(),
+        response_time: of.response_time.clone(),
+        cpu_time: of.cpu_time.clone(),
         overruns: of.overruns,
         skipped: of.skipped,
         chain: of.chain.clone(),
@@ -412,7 +412,6 @@ pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
 #[cfg(test)]
 mod tests {
     use taut_analysis::Chain;
-    use taut_stats::Distribution;
 
     use super::*;
     use crate::{Named, sample};

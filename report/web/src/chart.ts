@@ -28,9 +28,9 @@ export interface AxisSpec {
 }
 /** A bar reaches from its point's x to the next point's x. */
 export interface SeriesSpec {
-  label: string; kind: "line" | "points" | "bars"; dash?: number[];
-  /** Number of its colour; its place among the series when not said. */
-  color?: number;
+  label: string; kind: "line" | "steps" | "points" | "bars"; dash?: number[];
+  /** Number of its colour, or a colour's name; its place among the series when not said. */
+  color?: number | string;
   /** A line that stands back behind the others. */
   thin?: boolean;
   /** A line whose points are few enough to be seen. */
@@ -40,7 +40,7 @@ export interface SeriesSpec {
 }
 
 const palette = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6", "--line-7", "--line-8"];
-const color = (s: SeriesSpec, at: number): string => palette[(s.color ?? at) % palette.length] ?? "--line-1";
+const color = (s: SeriesSpec, at: number): string => typeof s.color === "string" ? s.color : palette[(s.color ?? at) % palette.length] ?? "--line-1";
 const keys = (s: SeriesSpec): string[] => s.keys ?? [s.label];
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -127,6 +127,7 @@ function options(spec: ChartSpec, shown: (s: SeriesSpec) => boolean, width: numb
       const common = { label: s.label, show: shown(s), stroke, ...(s.dash ? { dash: s.dash } : {}) };
       if (s.kind === "points") return { ...common, paths: () => null, points: { show: true, size: 3.5, fill: stroke, width: 0 } };
       if (s.kind === "bars") return { ...common, fill: stroke, width: 0, paths: bars, points: { show: false } };
+      if (s.kind === "steps") return { ...common, width: 2, spanGaps: true, ...(uPlot.paths.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}), points: { show: false } };
       // Curves have their points at different places: between them there is no gap.
       return { ...common, width: s.thin ? 1 : 2, spanGaps: true, points: { show: s.marks ?? false, size: 5, fill: stroke, width: 0 } };
     })],

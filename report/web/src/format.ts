@@ -48,6 +48,11 @@ export function change(gain: number): string {
   return gain === 0 ? "±0\u202f%" : `${gain > 0 ? "−" : "+"}${percent(Math.abs(gain))}`;
 }
 
+/** A value of no known unit. */
+export function figure(value: number): string {
+  return Number(value.toPrecision(4)).toString();
+}
+
 export function bytes(n: number): string {
   return n < 1e6 ? `${(n / 1e3).toFixed(1)}\u202fkB` : `${(n / 1e6).toFixed(1)}\u202fMB`;
 }

@@ -1,22 +1,13 @@
 // A recording's page, top to bottom; the others have files of their own.
 
-import { budgetPage } from "./budget";
-import type { Budget } from "./budget-data";
 import { causeSection } from "./causes";
-import { comparisonPage, reportId } from "./compare";
-import type { Comparison } from "./compare-data";
 import type { Chain, Report } from "./data";
+import { drawCharts } from "./document";
 import { h, section } from "./dom";
 import * as f from "./format";
-import { guardPage } from "./guard";
-import type { GuardReplay } from "./guard-data";
-import { breakPage, labPage } from "./lab";
-import type { Broken, Lab } from "./lab-data";
 import { worstMessages } from "./lanes";
 import { loopSection } from "./loops";
 import { histogramPlot, percentilePlot, timePlot } from "./plots";
-import { wakeupPage } from "./wakeup";
-import type { Wakeup } from "./wakeup-data";
 import { flameGraph } from "./profile";
 import { rosSections } from "./ros";
 import { signalSection } from "./signals";
@@ -51,7 +42,7 @@ function page(report: Report, at: number): HTMLElement {
   const r = report.recording;
   const isUnmodified = report.chains.every((chain) => chain.source === "wakes");
   const warn = [...report.damage.map((text) => `Damaged: ${text}.`), ...report.notes];
-  return h("div", { class: "report", id: reportId(at) },
+  return h("div", { class: "report", id: `recording-${at + 1}` },
     h("header", {},
       h("p", { class: "kicker" }, h("b", {}, "taut"), ` ${report.name} · ${r.duration_s.toFixed(1)} s · ${r.stamps === 0 && r.ros_events > 0 ? `${f.count(r.ros_events)} ROS 2 events` : `${f.count(r.stamps)} stamps`} · ${r.tier} tier`),
       h("p", { class: "headline" }, report.headline),
@@ -70,18 +61,6 @@ function page(report: Report, at: number): HTMLElement {
     section("Reproduce", h("pre", {}, `${origin(report)}taut report ${f.shell([report.name])} --format html -o report.html`)));
 }
 
-const root = document.getElementById("report");
-const pages = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as (Comparison | Report | Wakeup | Budget | Lab | Broken | GuardReplay)[];
-const reports = pages.filter((data): data is Report => data.kind === "report");
-// Markup that is there already comes last.
-root?.prepend(...pages.map((data) => {
-  switch (data.kind) {
-    case "report": return page(data, reports.indexOf(data));
-    case "comparison": return comparisonPage(data, reports);
-    case "bus_budget": return budgetPage(data);
-    case "guard": return guardPage(data);
-    case "lab": case "lab-sweep": return labPage(data);
-    case "lab-break": return breakPage(data);
-    default: return wakeupPage(data);
-  }
-}));
+const reports = JSON.parse(document.getElementById("data")?.textContent ?? "[]") as Report[];
+document.getElementById("report")?.append(...reports.map(page));
+drawCharts();

@@ -34,9 +34,9 @@ test("both distributions lie on one plot, told apart by colours that their names
   assert.match(await page.locator(".headline").textContent(), /^WORSE: read → plan, work p50/);
   const figure = page.locator("figure").first();
   const colours = async (of, what) => figure.locator(of).evaluate((e, what) => getComputedStyle(e)[what], what);
-  const [a, b] = [await colours(".curve.a", "stroke"), await colours(".curve.b", "stroke")];
+  const [a, b] = [await colours(".curve.s0", "stroke"), await colours(".curve.s1", "stroke")];
   assert.notEqual(a, b);
-  assert.deepEqual([await colours(".key b.a", "color"), await colours(".key b.b", "color")], [a, b]);
+  assert.deepEqual([await colours(".key b.s0", "color"), await colours(".key b.s1", "color")], [a, b]);
 });
 
 test("no label of a plot leaves it or covers another", async () => {

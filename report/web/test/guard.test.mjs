@@ -19,24 +19,26 @@ async function opened(options) {
 test("it draws without errors and without the network, in light and dark", async () => {
   for (const dark of [false, true]) {
     const { page, trouble } = await opened({ dark });
-    assert.equal(await page.locator("article canvas").count(), 1);
+    assert.equal(await page.locator("figure canvas").count(), 1);
     assert.deepEqual(trouble, []);
   }
 });
 
-test("every run has its series, and a switch for it", async () => {
+test("every run has its series and its trips, and one switch for both", async () => {
   const { page } = await opened();
-  const names = JSON.parse(await page.locator("#data").textContent())[0].runs.map((run) => run.name);
+  const runs = page.locator("table", { hasText: "stale" }).locator("tbody");
+  const names = await runs.locator("th").allTextContents();
   assert.deepEqual(await page.locator(".legend button").allTextContents(), names);
-  const [ours, naive] = await page.locator("table tbody tr").allTextContents();
+  const [ours, naive] = await runs.locator("tr").allTextContents();
   assert.match(ours, /^taut guard/);
   assert.match(naive, /^Δp\/Δt, arrival, 1\/1/);
 });
 
 test("trips are told with their proof", async () => {
   const { page } = await opened();
-  assert.match(await page.locator(".results").first().textContent(), /OVERSPEED: the measured speed, 1\.\d\d of the limit\. .* by samples that came at/);
-  assert.match(await page.locator(".results").nth(1).textContent(), /False: the true speed was below the limit\./);
+  const trips = page.locator("table:has(th:text-is('trip'))");
+  assert.match(await trips.first().textContent(), /OVERSPEED: the measured speed, 1\.\d\d of the limit\. .* by samples that came at/);
+  assert.match(await trips.nth(1).textContent(), /False: the true speed was below the limit\./);
 });
 
 test("nothing is wider than a narrow page", async () => {

@@ -58,8 +58,8 @@ pub fn run(args: &Args) -> Result<Done> {
     let (a, b) = (args.a.shown(), args.b.shown());
     let terms = Terms { notes: &notes, ..Terms::default() };
     let outcome = &gated.outcome;
-    let shown = GateShown { a: &a, b: &b, outcome, noise: &floor, elapsed_s: None, seed: None, terms };
-    args.outputs.gate(&shown, "compare")?;
+    let shown = GateShown { kind: "compare", a: &a, b: &b, outcome, noise: &floor, elapsed_s: None, seed: None, terms };
+    args.outputs.gate(&shown)?;
     Ok(Done::Fine)
 }
 
@@ -91,6 +91,7 @@ pub fn recordings(
         Err(error) => return Err(error),
     };
     let changes = changed.as_ref().map(|(gated, _, notes)| GateShown {
+        kind: "compare",
         a: &a.0,
         b: &b.0,
         outcome: &gated.outcome,

@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let named = Named { name: &name, analysis: &analysis };
     let asked = Asked { messages: &args.message, hypotheses: !args.hypothesis.is_empty() && args.worst.is_none() };
     let text = match args.format {
-        Format::Html => taut_report::html(&[named]),
+        Format::Html => taut_report::html(named),
         Format::Json => format!("{:#}\n", taut_report::json(&[named])),
         Format::Markdown => taut_report::markdown_explanation(named, asked),
         _ => taut_report::explanation(named, asked, output::style(args.output.as_deref())),

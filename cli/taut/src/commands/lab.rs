@@ -154,16 +154,16 @@ fn repeat(args: &Run, kind: Kind) -> Result<Done> {
         }
     })?;
     let results = taut_lab::results(lab, &ran.trials, &ran.confinement);
-    let shown = taut_report::LabShown { file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
+    let verb = if grid.is_some() { "sweep" } else { "run" };
+    let shown = taut_report::LabShown { verb, file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
     let json = || match &grid {
         Some(grid) => taut_report::lab_sweep_json(&shown, &results, grid),
         None => taut_report::lab_json(&shown, &results),
     };
     written(args, &|format| match format {
         Format::Json => format!("{:#}\n", json()),
-        Format::Html => taut_report::lab_html(&shown, json(), &results, &ran.trials),
         Format::Csv => taut_report::lab_csv(&ran.trials),
-        _ => taut_report::lab_terminal(&shown, &results, output::style(None)),
+        form => output::interactive(&taut_report::lab_document(&shown, &results, &ran.trials), form, None),
     })
 }
 
@@ -192,12 +192,12 @@ fn break_it(args: &Run) -> Result<Done> {
     let (lab, text) = read(&args.file)?;
     let folder = folder(args, "break");
     let broken = with_order(args, &lab, &text, &folder, taut_lab::break_it)?;
-    let shown = taut_report::LabShown { file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
+    let verb = "break";
+    let shown = taut_report::LabShown { verb, file: &args.file, folder: &folder, title: &lab.title, seed: lab.seed };
     let json = || taut_report::lab_break_json(&shown, &broken);
     written(args, &|format| match format {
         Format::Json => format!("{:#}\n", json()),
-        Format::Html => taut_report::lab_break_html(&shown, json()),
-        _ => taut_report::lab_break_terminal(&shown, &broken, output::style(None)),
+        form => output::interactive(&taut_report::lab_break_document(&shown, &broken), form, None),
     })
 }
 

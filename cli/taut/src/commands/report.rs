@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
-use taut_report::{Named, TwoShown, two_html, two_json, two_markdown, two_terminal};
+use taut_report::{Named, TwoShown, comparison_document, two_document, two_html, two_json};
 
 use crate::{
     analyse::analyse,
@@ -92,25 +92,17 @@ fn of_two(two: &TwoShown<'_>, args: &Args) -> String {
     match args.format {
         Format::Html => two_html(two),
         Format::Json => format!("{:#}\n", two_json(two)),
-        Format::Markdown => two_markdown(two),
-        _ => two_terminal(two, output::style(args.output.as_deref())),
+        form => output::rendered(&two_document(two), form, args.output.as_deref()),
     }
 }
 
 fn render(named: &[Named<'_>], args: &Args) -> String {
-    match args.format {
-        Format::Html => taut_report::html(named),
-        Format::Json => format!("{:#}\n", taut_report::json(named)),
-        Format::Markdown => match named {
-            [one] => taut_report::markdown(*one),
-            several => taut_report::comparison_markdown(several),
-        },
-        _ => {
-            let style = output::style(args.output.as_deref());
-            match named {
-                [one] => taut_report::terminal(*one, style),
-                several => taut_report::comparison_terminal(several, style),
-            }
-        }
+    match (args.format, named) {
+        (Format::Json, named) => format!("{:#}\n", taut_report::json(named)),
+        (Format::Html, [one]) => taut_report::html(*one),
+        (Format::Html, several) => taut_report::comparison_html(several),
+        (Format::Markdown, [one]) => taut_report::markdown(*one),
+        (_, [one]) => taut_report::terminal(*one, output::style(args.output.as_deref())),
+        (form, several) => output::rendered(&comparison_document(several), form, args.output.as_deref()),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use taut_bus::budget as model;
 
 use super::{Budgeted, figures, sentences};
-use crate::json_figures::{Figures, figures as distribution};
+use taut_stats::Distribution;
 
 /// What `taut bus budget --format json` prints.
 pub fn budget_json(shown: &Budgeted<'_>) -> serde_json::Value {
@@ -72,7 +72,7 @@ struct Cycle {
     mean_us: f64,
     rate_hz: f64,
     /// Of the drawn cycles.
-    drawn: Figures,
+    drawn: Distribution,
     /// Of the drawn cycles: [from ns, to ns, cycles].
     histogram: Vec<(u64, u64, u64)>,
     seed: u64,
@@ -83,7 +83,7 @@ struct Cycle {
 
 #[derive(Serialize, JsonSchema)]
 struct Polled {
-    cycles: Figures,
+    cycles: Distribution,
     /// Questions to the microcontrollers a cycle, on average.
     questions: f64,
     /// Of these, questions to which nothing had come.
@@ -264,14 +264,14 @@ fn budget(shown: &Budgeted<'_>) -> Budget {
         cycle: Cycle {
             mean_us: forecast.cycle_us,
             rate_hz: 1e6 / forecast.cycle_us,
-            drawn: distribution(&forecast.distribution),
+            drawn: forecast.distribution.clone(),
             histogram: forecast.histogram.clone(),
             seed: forecast.sampling.seed,
             misses: forecast.misses.map(misses),
             sentence: sentences::drawn(forecast),
         },
         polled: shown.polled.map(|polled| Polled {
-            cycles: distribution(&polled.cycles),
+            cycles: polled.cycles.clone(),
             questions: polled.questions,
             in_vain: polled.in_vain,
             sentence: sentences::polled(polled),
@@ -310,21 +310,28 @@ fn term(shown: &Budgeted<'_>, cost: &model::Cost) -> Term {
     }
 }
 
-fn lane(shown: &Budgeted<'_>, at: usize) -> Lane {
-    let (lane, usage) = (&shown.forecast.lanes[at], &shown.forecast.usage[at]);
-    let mut start_us = usage.start_us;
-    let mut segments: Vec<Segment> = Vec::new();
-    for load in &lane.loads {
-        let (term, us) = (&shown.budget.terms[load.term].name, load.total_us());
+/// A lane's work: (number of the term, when it begins in µs, how long it takes).
+pub(super) fn segments(shown: &Budgeted<'_>, lane: usize) -> Vec<(usize, f64, f64)> {
+    let mut start_us = shown.forecast.usage[lane].start_us;
+    let mut segments: Vec<(usize, f64, f64)> = Vec::new();
+    for load in &shown.forecast.lanes[lane].loads {
+        let us = load.total_us();
         match segments.last_mut() {
             // Replies with short and long identifiers are one piece.
-            Some(last) if last.term == *term => last.us += us,
-            _ => segments.push(Segment { term: term.clone(), start_us, us }),
+            Some(last) if last.0 == load.term => last.2 += us,
+            _ => segments.push((load.term, start_us, us)),
         }
         start_us += us;
     }
+    segments
+}
+
+fn lane(shown: &Budgeted<'_>, at: usize) -> Lane {
+    let (lane, usage) = (&shown.forecast.lanes[at], &shown.forecast.usage[at]);
+    let segment =
+        |(term, start_us, us): (usize, f64, f64)| Segment { term: shown.budget.terms[term].name.clone(), start_us, us };
     Lane {
-        segments,
+        segments: segments(shown, at).into_iter().map(segment).collect(),
         name: lane.name.clone(),
         resource: shown.budget.resources[lane.resource].name.clone(),
         parallel: lane.parallel,

@@ -1,18 +1,15 @@
-//! A cycle budget for people: terminal, JSON, HTML. Nothing is worked out here; what is said of the figures is said
-//! once (`sentences`), and shown by all forms.
+//! A cycle budget as a document, and as JSON. Nothing is worked out here; what is said of the figures is said once (`sentences`).
 
+mod document;
 mod figures;
-mod html;
 mod json;
 mod sentences;
-mod terminal;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use html::budget_html;
+pub use document::budget_document;
 pub use json::budget_json;
-pub use terminal::budget_terminal;
 
 use taut_bus::budget::{Comparison, CycleBudget, Forecast, Gradient, Polled, Solved};
 

@@ -1,10 +1,10 @@
 //! What is said of a budget: each form shows these sentences, none makes its own.
 
-use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Polled, Price, Solve, TermResidual, knobs};
+use taut_bus::budget::{Answer, Comparison, Forecast, Origin, Polled, Price, Solve, knobs};
 
 use super::{
     Budgeted,
-    figures::{column, probability, rate, signed, time, value},
+    figures::{probability, rate, signed, time, value},
 };
 use crate::words::{count, duration, hertz, percent};
 
@@ -209,9 +209,4 @@ fn most<'a>(parts: impl Iterator<Item = (&'a str, f64)>) -> String {
         Some((phase, us)) if us.abs() >= 0.05 => format!(" (most in {phase}, {})", signed(us)),
         _ => String::new(),
     }
-}
-
-/// What a term would have to cost: "86.6 → 91.2 each".
-pub(super) fn needed(row: &TermResidual, each_us: f64) -> String {
-    row.needed_each_us.map_or("–".into(), |needed| format!("{} → {}", column(each_us), column(needed)))
 }

@@ -1,9 +1,7 @@
-//! Several recordings side by side: the same chain in each, how late, where its messages ended, and why. Every form of
-//! it (`terminal`, `markdown`, `json`, and the page) draws this one table of figures.
+//! Several recordings side by side: the same chain in each, how late, where its messages ended, and why. Every form shows these
+//! figures.
 
-mod json;
-mod markdown;
-mod terminal;
+mod document;
 mod two;
 
 use std::collections::BTreeMap;
@@ -13,17 +11,12 @@ use serde::Serialize;
 use taut_analysis::{Analysis, Chain};
 use taut_guard::ledger::Reason;
 use taut_recording::Ending;
+use taut_stats::Distribution;
 
-use crate::{
-    Named,
-    json_figures::{self as single, Figures},
-    words,
-};
+use crate::{Named, words};
 
-pub use json::{comparison_json, comparison_schema};
-pub use markdown::comparison_markdown;
-pub use terminal::comparison_terminal;
-pub use two::{TwoShown, two_html, two_json, two_markdown, two_terminal};
+pub use document::{comparison_document, comparison_html};
+pub use two::{TwoShown, two_document, two_html, two_json};
 
 /// What a comparison does not show, and where to find it.
 const ONE_RUN_EACH: &str =
@@ -76,7 +69,7 @@ struct Side {
     /// Index among the comparison's runs.
     run: usize,
     messages: u64,
-    end_to_end: Figures,
+    end_to_end: Distribution,
     /// 99th percentile of the end-to-end latency less its minimum (RFC 5481 PDV).
     pdv_p99_ns: Option<u64>,
     /// This run's by the first run's.
@@ -139,6 +132,11 @@ impl Comparison {
     }
 }
 
+/// What stands under "comparison" in the JSON of several recordings; the schema is `docs/comparison.schema.json`.
+pub fn comparison_json(recordings: &[Named<'_>]) -> serde_json::Value {
+    serde_json::to_value(Comparison::new(recordings)).unwrap_or_default()
+}
+
 /// Names of all chains, in the order they are first seen.
 fn chain_names(recordings: &[Named<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -182,7 +180,7 @@ fn compared(name: String, found: &[(usize, &Chain)]) -> Compared {
         Side {
             run: *run,
             messages: chain.messages,
-            end_to_end: single::figures(d),
+            end_to_end: d.clone(),
             pdv_p99_ns: d.p99_ns.zip(d.min_ns).map(|(p99, min)| p99.saturating_sub(min)),
             p50_ratio: ratio(d.p50_ns, first.p50_ns),
             p99_ratio: ratio(d.p99_ns, first.p99_ns),
@@ -247,7 +245,7 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
     };
     let (Some(first), Some(last)) = (chain.runs.first(), chain.runs.last()) else { return String::new() };
     let name = |side: &Side| runs[side.run].short.clone();
-    type Quantile = fn(&Figures) -> Option<u64>;
+    type Quantile = fn(&Distribution) -> Option<u64>;
     let quantiles: [(&str, Quantile); 4] =
         [("hundredth", |d| d.p99_ns), ("twentieth", |d| d.p95_ns), ("tenth", |d| d.p90_ns), ("half", |d| d.p50_ns)];
     // The rarest share that both carry.
@@ -275,70 +273,16 @@ fn figures(runs: &[Run], chains: &[Compared]) -> String {
     text
 }
 
-/// A cell of "how they ended": "869 (28.8 %)".
-fn of_messages(n: u64, messages: u64) -> String {
-    format!("{} ({})", words::count(n), words::percent(n as f64 / messages.max(1) as f64))
-}
-
-/// The table of how late: one row a run.
-fn delay_rows(comparison: &Comparison, chain: &Compared) -> Vec<Vec<String>> {
-    let row = |side: &Side| {
-        let d = &side.end_to_end;
-        let mut row = vec![comparison.short(side).to_owned(), words::count(d.n)];
-        let figures = [d.p50_ns, d.p90_ns, d.p99_ns, d.p999_ns, d.max_ns, side.pdv_p99_ns];
-        row.extend(figures.map(words::milliseconds));
-        row.push(if side.run == chain.runs[0].run { String::new() } else { ratio(side.p50_ratio) });
-        row.push(if side.run == chain.runs[0].run { String::new() } else { ratio(side.p99_ratio) });
-        row
-    };
-    chain.runs.iter().map(row).collect()
-}
-
-const DELAY_HEAD: [&str; 10] = ["ms", "n", "p50", "p90", "p99", "p99.9", "max", "PDV p99", "p50 by", "p99 by"];
-
-fn ratio(value: Option<f64>) -> String {
-    value.map_or("–".into(), words::ratio)
-}
-
-/// The table of how messages ended: one row an outcome, one column a run.
-fn end_rows(comparison: &Comparison, chain: &Compared) -> Vec<Vec<String>> {
-    let row = |name: &str, n: &dyn Fn(&Side) -> u64| {
-        let cells = chain.runs.iter().map(|side| of_messages(n(side), side.messages));
-        [name.to_owned()].into_iter().chain(cells).collect::<Vec<String>>()
-    };
-    let mut rows = vec![row("applied", &|side| side.applied)];
-    for (reason, of) in &chain.dropped {
-        let cells = chain.runs.iter().zip(of).map(|(side, n)| of_messages(*n, side.messages));
-        rows.push([format!("dropped: {reason}")].into_iter().chain(cells).collect());
-    }
-    rows.push(row("of the dropped: in silence", &|side| side.silent));
-    rows.push(row("in flight at start or end", &|side| side.in_flight));
-    rows.push(row("unexplained", &|side| side.unexplained));
-    if comparison.runs.iter().any(|run| run.trips.is_some()) {
-        let cells = |of: &dyn Fn(&Run) -> Option<u64>| -> Vec<String> {
-            let cell = |side: &Side| of(&comparison.runs[side.run]).map_or("–".into(), words::count);
-            chain.runs.iter().map(cell).collect()
-        };
-        rows.push([vec!["trips of the speed guard".to_owned()], cells(&|run| run.trips)].concat());
-        rows.push([vec!["… of them false".to_owned()], cells(&|run| run.false_trips)].concat());
-    }
-    rows
-}
-
-/// The table of causes: one row a cause, one column a run.
-fn cause_rows(chain: &Compared) -> Vec<Vec<String>> {
-    let cell = |side: &CauseSide| match side.tail_share {
-        0.0 => "–".to_owned(),
-        share => format!("{:.0} % · {} ms", 100.0 * share, words::milliseconds(Some(side.per_message_ns))),
-    };
-    let row = |row: &CauseRow| [row.cause.clone()].into_iter().chain(row.of.iter().map(cell)).collect();
-    chain.causes.iter().map(row).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn the_documented_schema_is_this_one() {
+        let schema = schemars::schema_for!(Comparison).to_value();
+        crate::json::assert_documented(&schema, "comparison.schema.json");
+    }
 
     #[test]
     fn chains_are_paired_by_name_and_ratios_are_to_the_first() {

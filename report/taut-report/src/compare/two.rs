@@ -1,9 +1,10 @@
 //! Two recordings: their figures side by side, then what changed by hop and cause. `taut compare A B` and `taut report A B` show it.
 
 use serde_json::Value;
+use taut_document::{Block, Document, Section, Text};
 
-use super::{comparison_markdown, comparison_terminal};
-use crate::{GateShown, Named, Style, gate_json, gate_markdown, gate_terminal, html::page_of, json};
+use super::comparison_document;
+use crate::{GateShown, Named, gate_document, gate_json, html::page_of, json};
 
 /// Two recordings, with what is to be said about them.
 #[derive(Clone, Copy, Debug)]
@@ -16,42 +17,41 @@ pub struct TwoShown<'a> {
     pub without: &'a str,
 }
 
-/// In tables that fit 100 columns.
-pub fn two_terminal(shown: &TwoShown<'_>, style: Style) -> String {
-    let changes = match &shown.changes {
-        Some(changes) => gate_terminal(changes, style),
-        None => format!("{} {}\n", style.dim("note:"), shown.without),
+/// Side by side, then what changed.
+pub fn two_document(shown: &TwoShown<'_>) -> Document {
+    let mut document = comparison_document(&shown.recordings);
+    let Some(changes) = &shown.changes else {
+        document.notes.push(shown.without.into());
+        return document;
     };
-    format!("{}\n{changes}", comparison_terminal(&shown.recordings, style))
-}
-
-/// To paste in a pull request.
-pub fn two_markdown(shown: &TwoShown<'_>) -> String {
-    let changes = shown.changes.as_ref().map_or_else(
-        || format!("> {}\n", crate::escape::escaped(shown.without, crate::escape::Form::Markdown)),
-        gate_markdown,
-    );
-    format!("{}\n{changes}", comparison_markdown(&shown.recordings))
+    let changes = gate_document(changes);
+    let headline = Text::default().strong(changes.headline.plain());
+    document.sections.push(Section::new(1, "What changed", vec![Block::Text(headline), Block::Text(changes.measured)]));
+    let below = |section: Section| Section { level: section.level + 1, ..section };
+    document.sections.extend(changes.sections.into_iter().map(below));
+    document.notes.extend(changes.notes);
+    document
 }
 
 /// For scripts: the figures side by side, both reports, and what changed.
 pub fn two_json(shown: &TwoShown<'_>) -> Value {
     let mut all = json(&shown.recordings);
-    let changes = shown.changes.as_ref().map(|changes| gate_json(changes, "compare"));
+    let changes = shown.changes.as_ref().map(gate_json);
     if let (Value::Object(all), Some(Value::Object(changes))) = (&mut all, changes) {
         all.extend(changes);
     }
     all
 }
 
-/// One page: side by side, each by itself, and what changed.
+/// One page: side by side, what changed, and each by itself.
 pub fn two_html(shown: &TwoShown<'_>) -> String {
-    let (style, markup) = shown.changes.as_ref().map(crate::gate::changes_markup).unwrap_or_default();
-    page_of(&shown.recordings, &style, &markup)
+    page_of(&two_document(shown), &shown.recordings)
 }
 
 #[cfg(test)]
 mod tests {
+    use taut_document::{Style, markdown, terminal};
+
     use super::*;
     use crate::{gate, sample};
 
@@ -61,7 +61,7 @@ mod tests {
         let analysis = sample::teleop();
         let named = |name| Named { name, analysis: &analysis };
         let (_, outcome) = gate::sample::outcomes().remove(0);
-        let changes = Some(gate::sample::shown(&outcome));
+        let changes = Some(GateShown { kind: "compare", ..gate::sample::shown(&outcome) });
         let shown = TwoShown { recordings: [named("a.mcap"), named("b.mcap")], changes, without: "" };
         let value = two_json(&shown);
         assert_eq!((&value["schema_version"], &value["kind"]), (&2.into(), &"compare".into()));
@@ -70,11 +70,13 @@ mod tests {
             (2, 2)
         );
         assert!(value["hops"][0]["causes"].is_array());
-        for text in [two_terminal(&shown, Style::default()), two_markdown(&shown), two_html(&shown)] {
+        let document = two_document(&shown);
+        for text in [terminal(&document, Style::default()), markdown(&document), two_html(&shown)] {
             assert!(text.contains("a.mcap") && text.contains("read → plan"), "{text}");
         }
         let without = TwoShown { changes: None, without: "they have no chain in common", ..shown };
         assert!(two_json(&without)["hops"].is_null());
-        assert!(two_terminal(&without, Style::default()).ends_with("note: they have no chain in common\n"));
+        let text = terminal(&two_document(&without), Style::default());
+        assert!(text.ends_with("note: they have no chain in common\n"));
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_doctor as model;
 
-use crate::json_figures::{Figures, figures};
+use taut_stats::Distribution;
 
 /// What `taut doctor --format json` prints: all findings, and what was measured if something was.
 pub fn doctor_json(diagnosis: &model::Diagnosis, measured: Option<&model::Measured>) -> serde_json::Value {
@@ -108,9 +108,9 @@ struct Measured {
     interrupted: bool,
     rounds: Vec<Round>,
     /// All wakeups without it.
-    before: Figures,
+    before: Distribution,
     /// All wakeups with it.
-    after: Figures,
+    after: Distribution,
     /// With ÷ without, over the rounds; null when none was finished.
     p50_ratio: Option<Ratio>,
     /// As above, of the 99th percentiles.
@@ -179,8 +179,8 @@ fn one_measured(measured: &model::Measured) -> Measured {
         interval_ns: measured.interval_ns,
         interrupted: measured.interrupted,
         rounds: measured.rounds.iter().map(round).collect(),
-        before: figures(&measured.before),
-        after: figures(&measured.after),
+        before: measured.before.clone(),
+        after: measured.after.clone(),
         p50_ratio: measured.p50().map(ratio),
         p99_ratio: measured.p99().map(ratio),
     }

@@ -1,132 +1,136 @@
-//! A branch's history for people: which revision changed what.
+//! A branch's history: which revision changed what.
 
-use taut_history::{Change, FigureHistory};
-
-use super::{html::document, plot};
-use crate::{
-    Style,
-    console::{indent, table, wrap},
-    html::escape,
-    words,
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_document::{
+    Axis, AxisScale, Block, Cell, Chart, Curve, Document, Mark, Quantity, Section, Show, Table, Tone, units::quantity,
 };
+use taut_history::{Change, FigureHistory};
+use taut_stats::compare::FEWEST_BETWEEN_CHANGES;
+
+use super::cells::{change, number};
+use crate::envelope;
 
 /// A history with what is to be said about it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "History")]
 pub struct HistoryShown<'a> {
     /// The folder.
+    #[serde(skip)]
     pub folder: &'a str,
-    /// Figures over revisions.
-    pub lines: &'a [FigureHistory],
-    /// Revisions in it.
+    /// Revisions in the folder.
     pub revisions: usize,
+    /// One figure over revisions, on one kind of machine.
+    pub lines: &'a [FigureHistory],
 }
 
-/// "arm: read → plan, own.p50".
-pub(super) fn name(line: &FigureHistory) -> String {
-    let place = if line.hop.is_empty() { "whole way" } else { &line.hop };
-    format!("{}: {place}, {}", line.chain, line.figure)
+/// What `taut gate --history --format json` prints; the schema is `docs/schemas/history.schema.json`.
+pub fn history_json(shown: &HistoryShown<'_>) -> serde_json::Value {
+    envelope::json("history", headline(shown), shown)
 }
 
-fn is_share(line: &FigureHistory) -> bool {
-    !line.figure.contains('.') || line.figure.ends_with(".slow")
-}
-
-fn number(line: &FigureHistory, value: f64) -> String {
-    if is_share(line) { format!("{:.2} %", value * 100.0) } else { words::scaled(value) }
-}
-
-pub(super) fn change(line: &FigureHistory, change: &Change) -> String {
-    let (before, after) = (change.point.before, change.point.after);
-    match is_share(line) {
-        true => format!("{:+.2} pp", (after - before) * 100.0),
-        false => format!("{:+.1} %", (after / before - 1.0) * 100.0),
+/// The changes, the newest first; a page has a chart of each figure besides, those that changed first.
+pub fn history_document(shown: &HistoryShown<'_>) -> Document {
+    let mut table = Table::new(["figure", "last before", "first after", "before", "after", "change"]);
+    for (line, one) in all(shown) {
+        table.row([
+            Cell::text(line.name()),
+            Cell::text(short(&one.from)),
+            Cell::text(short(&one.to)),
+            number(line.is_share(), one.before),
+            number(line.is_share(), one.after),
+            by(line, one),
+        ]);
+    }
+    let mut lines: Vec<&FigureHistory> = shown.lines.iter().filter(|line| line.revisions.len() > 1).collect();
+    lines.sort_by_key(|line| line.changes.is_empty());
+    let of_line = |line: &FigureHistory| Section::new(1, line.name(), vec![chart(line).into()]).shown(Show::Page);
+    let changes = Section::new(1, "", vec![Block::Table(table)]);
+    Document {
+        title: "history".into(),
+        measured: shown.folder.into(),
+        headline: headline(shown).into(),
+        sections: std::iter::once(changes).chain(lines.into_iter().map(of_line)).collect(),
+        ..Document::default()
     }
 }
 
 /// The newest first.
 fn all<'a>(shown: &'a HistoryShown<'_>) -> Vec<(&'a FigureHistory, &'a Change)> {
     let mut all: Vec<_> = shown.lines.iter().flat_map(|line| line.changes.iter().map(move |c| (line, c))).collect();
-    all.sort_by_key(|(line, change)| (line.revisions.len() - change.point.at, name(line)));
+    all.sort_by_key(|(line, change)| (line.revisions.len() - change.at, line.name()));
     all
 }
 
-pub(super) fn headline(shown: &HistoryShown<'_>) -> String {
-    let revisions = words::quantity(shown.revisions as u64, "revision");
+fn headline(shown: &HistoryShown<'_>) -> String {
+    let revisions = quantity(shown.revisions as u64, "revision");
     let all = all(shown);
     match all.first() {
-        None if shown.revisions < 2 * taut_stats::compare::FEWEST_BETWEEN_CHANGES => {
-            format!("{revisions}: a change needs at least {}", 2 * taut_stats::compare::FEWEST_BETWEEN_CHANGES)
+        None if shown.revisions < 2 * FEWEST_BETWEEN_CHANGES => {
+            format!("{revisions}: a change needs at least {}", 2 * FEWEST_BETWEEN_CHANGES)
         }
         None => format!("No change in {revisions}"),
-        Some((line, newest)) => format!(
-            "{} in {revisions}; the newest came with {}: {} {}",
-            words::quantity(all.len() as u64, "change"),
+        Some((_, newest)) => format!(
+            "{} in {revisions}; the newest came with {}: {}",
+            quantity(all.len() as u64, "change"),
             newest.to,
-            name(line),
-            change(line, newest)
+            newest.sentence
         ),
     }
 }
 
-/// What `taut gate --history` prints.
-pub fn history_terminal(shown: &HistoryShown<'_>, style: Style) -> String {
-    let mut out = format!("{}\n{}\n", style.bold(&wrap(&headline(shown), 98)), style.dim(shown.folder));
-    let all = all(shown);
-    if !all.is_empty() {
-        let mut rows = table(&["figure", "last before", "first after", "before", "after", "change"]);
-        for (line, one) in all {
-            let point = &one.point;
-            rows.add_row([
-                name(line),
-                short(&one.from),
-                short(&one.to),
-                number(line, point.before),
-                number(line, point.after),
-                change(line, one),
-            ]);
-        }
-        rows.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(98);
-        out += &format!("\n{}", indent(&rows));
-    }
-    out
+fn by(line: &FigureHistory, one: &Change) -> Cell {
+    let by = if line.is_share() { one.after - one.before } else { one.after / one.before - 1.0 };
+    change(line.is_share(), by)
 }
 
-/// A self-contained page with a plot for each figure, those that changed first.
-pub fn history_html(shown: &HistoryShown<'_>) -> String {
-    let mut body = format!("<p class=\"kicker\"><b>taut</b> history · {}</p>\n", escape(shown.folder));
-    body += &format!("<p class=\"headline\">{}</p>\n", escape(&headline(shown)));
-    let mut lines: Vec<&FigureHistory> = shown.lines.iter().filter(|line| line.revisions.len() > 1).collect();
-    lines.sort_by_key(|line| line.changes.is_empty());
-    for line in lines {
-        let values: Vec<f64> = line.revisions.iter().map(|(_, value)| *value).collect();
-        let said: Vec<String> = line
-            .changes
-            .iter()
-            .map(|one| format!("{} with {} (the last before: {})", change(line, one), one.to, one.from))
-            .collect();
-        let said = if said.is_empty() { "no change".into() } else { said.join("; ") };
-        body += &format!(
-            "<h2>{}</h2>\n<figure><p class=\"finding\">{} · {}</p>{}</figure>\n",
-            escape(&name(line)),
-            escape(&said),
-            escape(&line.machine),
-            plot::history(&values, &levels(line), &|value| number(line, value), &|at| short(&line.revisions[at].0))
-        );
+/// The median trial of each revision, the levels between changes, and the revisions that changed it.
+fn chart(line: &FigureHistory) -> Chart {
+    let said: Vec<String> = line
+        .changes
+        .iter()
+        .map(|one| format!("{} with {} (the last before: {})", by(line, one).alone(), one.to, one.from))
+        .collect();
+    let said = if said.is_empty() { "no change".into() } else { said.join("; ") };
+    let values: Vec<f64> = line.revisions.iter().map(|of| of.value).collect();
+    let cuts: Vec<usize> = line.changes.iter().map(|change| change.at).chain([values.len()]).collect();
+    let mut levels = Vec::new();
+    let mut from = 0;
+    for to in cuts.iter().copied() {
+        let level = median(&values[from..to]);
+        // What is no number is a gap between two levels.
+        levels.extend([(from as f64, level), (to as f64 - 1.0, level), (to as f64 - 0.5, f64::NAN)]);
+        from = to;
     }
-    document("history", &body)
+    let named = std::iter::once(0).chain(cuts).map(|at| at.min(values.len() - 1));
+    let quantity = if line.is_share() { Quantity::Share } else { Quantity::Time };
+    let highest = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    Chart {
+        finding: format!("{said} · {}", line.machine).into(),
+        x: Axis {
+            ticks: named.map(|at| (at as f64, short(&line.revisions[at].revision))).collect(),
+            ..Axis::default()
+        },
+        y: Axis { range: Some((0.0, highest * 1.05)), ..Axis::new(quantity, AxisScale::Linear) },
+        curves: vec![
+            Curve { name: "level".into(), xy: levels, tone: Tone::Series(1), ..Curve::default() },
+            Curve {
+                name: "median trial".into(),
+                mark: Mark::Points,
+                xy: values.iter().enumerate().map(|(at, value)| (at as f64, *value)).collect(),
+                tone: Tone::Series(0),
+                ..Curve::default()
+            },
+        ],
+        wide: true,
+        ..Chart::default()
+    }
 }
 
-/// (first, behind the last, level) of each stretch between changes.
-fn levels(line: &FigureHistory) -> Vec<(usize, usize, f64)> {
-    let mut cuts: Vec<usize> = line.changes.iter().map(|change| change.point.at).collect();
-    cuts.insert(0, 0);
-    cuts.push(line.revisions.len());
-    let level = |from: usize, to: usize| {
-        let mut values: Vec<f64> = line.revisions[from..to].iter().map(|(_, value)| *value).collect();
-        values.sort_by(f64::total_cmp);
-        (from, to, (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0)
-    };
-    cuts.windows(2).map(|two| level(two[0], two[1])).collect()
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 /// A git hash as git shows it.
@@ -137,10 +141,11 @@ fn short(revision: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use taut_document::{Style, html, terminal};
     use taut_history::{Row, lines};
 
     use super::*;
-    use crate::history_json;
+    use crate::envelope::Envelope;
 
     fn rows() -> Vec<Row> {
         let row = |at: u32| Row {
@@ -159,21 +164,27 @@ mod tests {
     fn the_terminal_history() {
         let lines = lines(&rows(), &["own.p50".into()]);
         let shown = HistoryShown { folder: "history", lines: &lines, revisions: 20 };
-        insta::assert_snapshot!(history_terminal(&shown, Style::default()));
+        insta::assert_snapshot!(terminal(&history_document(&shown), Style::default()));
         assert_eq!(history_json(&shown)["lines"][0]["changes"][0]["to"], "r10");
     }
 
     #[test]
-    fn the_page_has_a_plot_and_no_foreign_markup() {
+    fn the_page_has_a_chart_with_the_revisions_that_changed_it() {
         let lines = lines(&rows(), &["own.p50".into()]);
-        let page = history_html(&HistoryShown { folder: "<history>", lines: &lines, revisions: 20 });
-        assert!(page.contains("<svg") && !page.contains("<a>") && !page.contains("<history>"));
-        assert_eq!(page.matches("<circle").count(), 20);
+        let page = html(&history_document(&HistoryShown { folder: "<history>", lines: &lines, revisions: 20 }), None);
         for named in ["r00", "r10", "r19"] {
             assert!(page.contains(&format!(">{named}</text>")), "{named}");
         }
         // For the test in a browser.
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/gate-history.html");
         std::fs::write(path, page).unwrap();
+    }
+
+    #[test]
+    fn the_documented_schema_is_this_one() {
+        crate::json::assert_documented(
+            &schemars::schema_for!(Envelope<HistoryShown<'_>>).to_value(),
+            "schemas/history.schema.json",
+        );
     }
 }

@@ -1,10 +1,16 @@
 //! The JUnit form of a gate: a test case for each figure that decides, and one for the verdict.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use taut_document::Cell;
 use taut_gate::LimitResult;
 use taut_stats::compare::Verdict;
 
-use super::{GateShown, LimitsShown, limits, rows, sentences};
+use super::{
+    GateShown, LimitsShown,
+    cells::{change, number},
+    figure::{GateFigure, deciding},
+    limits, sentences,
+};
 
 /// JUnit XML, as the test reports of GitLab, Jenkins and GitHub actions read it.
 pub fn gate_junit(shown: &GateShown<'_>) -> String {
@@ -22,13 +28,23 @@ pub fn gate_junit(shown: &GateShown<'_>) -> String {
             [Some(failed), sentences::last_words(shown.outcome)].into_iter().flatten().collect::<Vec<_>>().join("\n");
         suite.add_test_case(case("failed runs", fails, false, &text));
     }
-    for row in rows::ballots(shown) {
-        let text = format!("{} → {}, {} ({}): {}", row.a, row.b, row.change, row.bounds, row.verdict);
-        let failed = (row.tone == "worse").then_some(NonSuccessKind::Failure);
-        let is_open = row.verdict == "open" || row.verdict == "invalid";
-        suite.add_test_case(case(&row.figure, failed, is_open, &text));
+    for of in deciding(shown) {
+        let failed = of.is_worse().then_some(NonSuccessKind::Failure);
+        let is_open = ["open", "invalid"].contains(&of.short());
+        suite.add_test_case(case(&of.figure, failed, is_open, &in_words(&of)));
     }
     written(suite)
+}
+
+/// "41.9 µs → 50.3 µs, +20.2 % (+18.5 % … +20.9 %): worse".
+fn in_words(of: &GateFigure) -> String {
+    let number = |value: Option<f64>| value.map_or(Cell::Missing, |value| number(of.is_share(), value)).alone();
+    let change = |value: Option<f64>| value.map_or(Cell::Missing, |value| change(of.is_share(), value)).alone();
+    let bounds = match of.change_low.is_some() {
+        true => format!("{} … {}", change(of.change_low), change(of.change_high)),
+        false => change(None),
+    };
+    format!("{} → {}, {} ({bounds}): {}", number(of.a), number(of.b), change(of.change), of.short())
 }
 
 /// The same of limits.

@@ -1,14 +1,15 @@
-//! Limits for people: which are kept, and which are broken, by the program or by the machine.
+//! Limits: which are kept, and which are broken, by the program or by the machine.
 
-use taut_gate::{Beyond, LimitFigure, LimitFinding, LimitResult, LimitsOutcome};
-use taut_stats::compare::Typical;
-
-use super::{Terms, markdown};
-use crate::{
-    Style,
-    console::{indent, table, wrap},
-    words,
+use schemars::JsonSchema;
+use serde::Serialize;
+use taut_document::{
+    Block, Cell, Document, Section, Table, Text, Tone,
+    units::{quantity, rare, scaled},
 };
+use taut_gate::{Beyond, LimitFigure, LimitFinding, LimitResult, LimitsOutcome};
+
+use super::{Terms, cells::number as cell};
+use crate::envelope;
 
 /// Limits with what is to be said about them.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +22,133 @@ pub struct LimitsShown<'a> {
     pub terms: Terms<'a>,
 }
 
-const HEADER: [&str; 5] = ["figure", "limit", "typical trial", "95 % or more", "result"];
+#[derive(Serialize, JsonSchema)]
+struct Limits<'a> {
+    /// The gravest of all limits' results: "kept", "broken", "broken by the machine", "not enough evidence", "not carried".
+    verdict: &'static str,
+    /// What was held against the limits: a command, a file.
+    subject: &'a str,
+    /// Runs that failed: then the verdict is "broken".
+    failed_runs: usize,
+    /// Sound trials.
+    trials: usize,
+    /// The fewest that can settle anything.
+    fewest_trials: usize,
+    limits: Vec<HeldLimit>,
+    /// What a reader must know.
+    notes: &'a [String],
+}
+
+/// What became of one limit.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Limit")]
+struct HeldLimit {
+    /// E.g. "arm: plan → send, own p99".
+    name: String,
+    /// The chain's name.
+    chain: String,
+    /// "from → to"; null for the whole way and for shares.
+    hop: Option<String>,
+    /// "ns" or "share".
+    unit: &'static str,
+    limit: f64,
+    /// As the whole gate's.
+    verdict: &'static str,
+    /// Median over trials; null where the trials do not carry the figure.
+    typical: Option<f64>,
+    /// Its lower bound; null below the fewest trials.
+    low: Option<f64>,
+    /// Its upper bound.
+    high: Option<f64>,
+    /// Messages beyond the limit, where the trials are too few to decide by the typical one; else null.
+    messages: Option<Messages>,
+    /// The same as `typical` without the machine's part; null where the limit is not on all of the time.
+    typical_own: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Messages {
+    all: u64,
+    beyond: u64,
+    /// Runs of consecutive messages beyond the limit.
+    bursts: u64,
+    /// Bounds of the share beyond, bursts being the units.
+    share_low: f64,
+    share_high: f64,
+    /// The share that may be beyond: 0.01 for a limit on p99.
+    allowed: f64,
+}
+
+impl HeldLimit {
+    fn of(finding: &LimitFinding) -> HeldLimit {
+        let interval = finding.typical.as_ref().and_then(|typical| typical.interval);
+        HeldLimit {
+            name: name(finding),
+            chain: finding.limit.chain.clone(),
+            hop: finding.limit.hop.clone(),
+            unit: if is_share(finding) { "share" } else { "ns" },
+            limit: finding.limit.value,
+            verdict: word(finding.verdict),
+            typical: finding.typical.as_ref().map(|typical| typical.value),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            messages: finding.beyond.map(|beyond| Messages {
+                all: beyond.bursts.samples,
+                beyond: beyond.bursts.beyond,
+                bursts: beyond.bursts.bursts,
+                share_low: beyond.share.low,
+                share_high: beyond.share.high,
+                allowed: beyond.allowed,
+            }),
+            typical_own: finding.own.as_ref().map(|own| own.value),
+        }
+    }
+}
+
+/// What `taut gate --limits --format json` prints; the schema is `docs/schemas/limits.schema.json`.
+pub fn limits_json(shown: &LimitsShown<'_>) -> serde_json::Value {
+    let outcome = shown.outcome;
+    let limits = Limits {
+        verdict: word(outcome.verdict),
+        subject: shown.subject,
+        failed_runs: outcome.failures.failed,
+        trials: outcome.trials,
+        fewest_trials: outcome.fewest,
+        limits: outcome.findings.iter().map(HeldLimit::of).collect(),
+        notes: shown.terms.notes,
+    };
+    envelope::json("limits", headline(shown), limits)
+}
+
+/// What is shown of limits.
+pub fn limits_document(shown: &LimitsShown<'_>) -> Document {
+    let mut table = Table::new(["figure", "limit", "typical trial", "95 % or more", "result"]);
+    for finding in &shown.outcome.findings {
+        let held = HeldLimit::of(finding);
+        let number = |value: Option<f64>| value.map(|value| cell(is_share(finding), value));
+        let bounds = number(held.low).zip(number(held.high));
+        let row = table.row([
+            Cell::text(held.name),
+            number(Some(held.limit)).unwrap_or(Cell::Missing),
+            number(held.typical).unwrap_or(Cell::Missing),
+            bounds.map_or(Cell::Missing, |(low, high)| Cell::interval(low, high)),
+            Cell::text(held.verdict),
+        ]);
+        row.tone = match finding.verdict {
+            LimitResult::Broken => Tone::Bad,
+            LimitResult::Open | LimitResult::Silent => Tone::Undecided,
+            LimitResult::Kept | LimitResult::BrokenByMachine => Tone::Plain,
+        };
+    }
+    Document {
+        title: "limits".into(),
+        measured: format!("{} · {}", shown.subject, quantity(shown.outcome.trials as u64, "trial")).into(),
+        headline: headline(shown).into(),
+        sections: vec![Section::new(1, "", vec![Block::Table(table)])],
+        notes: shown.terms.notes.iter().map(|note| Text::from(note.as_str())).collect(),
+        reproduce: Vec::new(),
+    }
+}
 
 /// The verdict in one line.
 pub(super) fn headline(shown: &LimitsShown<'_>) -> String {
@@ -30,7 +157,7 @@ pub(super) fn headline(shown: &LimitsShown<'_>) -> String {
         let names: Vec<String> = findings.iter().filter(|f| f.verdict == verdict).map(sentence).collect();
         names.join("; ")
     };
-    let trials = words::quantity(shown.outcome.trials as u64, "trial");
+    let trials = quantity(shown.outcome.trials as u64, "trial");
     match shown.outcome.verdict {
         LimitResult::Broken => {
             let all = [failures(shown), Some(named(LimitResult::Broken)).filter(|text| !text.is_empty())];
@@ -52,7 +179,7 @@ pub(super) fn headline(shown: &LimitsShown<'_>) -> String {
             format!("WITHIN LIMITS but for the machine: {}", named(LimitResult::BrokenByMachine))
         }
         LimitResult::Kept => {
-            format!("WITHIN LIMITS: all {} kept, over {trials}", words::quantity(findings.len() as u64, "limit"))
+            format!("WITHIN LIMITS: all {} kept, over {trials}", quantity(findings.len() as u64, "limit"))
         }
     }
 }
@@ -60,8 +187,8 @@ pub(super) fn headline(shown: &LimitsShown<'_>) -> String {
 /// A run that failed is over every limit.
 pub(super) fn failures(shown: &LimitsShown<'_>) -> Option<String> {
     let failures = &shown.outcome.failures;
-    let first = failures.first.as_ref()?;
-    Some(format!("{} of {} failed: {first}", failures.failed, words::quantity(failures.runs as u64, "run")))
+    let first = failures.first()?;
+    Some(format!("{} of {} failed: {first}", failures.failed, quantity(failures.runs as u64, "run")))
 }
 
 /// "arm: whole way, total p99".
@@ -79,15 +206,14 @@ pub(super) fn name(finding: &LimitFinding) -> String {
 
 /// "13.66 % of 4,950 messages in 120 bursts, 95 % 11.2 % … 16.4 %; 1 % may be".
 fn beyond(beyond: &Beyond) -> String {
-    let percent = |share: f64| format!("{:.2} %", share * 100.0);
     format!(
         "{} of {} are beyond it, in {} (by these {} … {}; {} may be)",
-        percent(beyond.bursts.share()),
-        words::quantity(beyond.bursts.samples, "message"),
-        words::quantity(beyond.bursts.bursts, "burst"),
-        percent(beyond.share.low),
-        percent(beyond.share.high),
-        percent(beyond.allowed)
+        rare(beyond.bursts.share()),
+        quantity(beyond.bursts.samples, "message"),
+        quantity(beyond.bursts.bursts, "burst"),
+        rare(beyond.share.low),
+        rare(beyond.share.high),
+        rare(beyond.allowed)
     )
 }
 
@@ -120,14 +246,15 @@ pub(super) fn sentence(finding: &LimitFinding) -> String {
     }
 }
 
-fn number(finding: &LimitFinding, value: f64) -> String {
-    match finding.limit.figure {
-        LimitFigure::Time(..) => words::scaled(value),
-        _ => format!("{:.2} %", value * 100.0),
-    }
+fn is_share(finding: &LimitFinding) -> bool {
+    !matches!(finding.limit.figure, LimitFigure::Time(..))
 }
 
-pub(super) fn word(verdict: LimitResult) -> &'static str {
+fn number(finding: &LimitFinding, value: f64) -> String {
+    if is_share(finding) { rare(value) } else { scaled(value) }
+}
+
+fn word(verdict: LimitResult) -> &'static str {
     match verdict {
         LimitResult::Kept => "kept",
         LimitResult::Broken => "broken",
@@ -137,45 +264,16 @@ pub(super) fn word(verdict: LimitResult) -> &'static str {
     }
 }
 
-fn rows(shown: &LimitsShown<'_>) -> Vec<[String; 5]> {
-    let bounds = |finding: &LimitFinding, typical: &Typical| {
-        let interval = typical.interval?;
-        Some(format!("{} … {}", number(finding, interval.low), number(finding, interval.high)))
-    };
-    let row = |finding: &LimitFinding| {
-        [
-            name(finding),
-            number(finding, finding.limit.value),
-            finding.typical.as_ref().map_or("–".into(), |typical| number(finding, typical.value)),
-            finding.typical.as_ref().and_then(|typical| bounds(finding, typical)).unwrap_or_else(|| "–".into()),
-            word(finding.verdict).to_owned(),
-        ]
-    };
-    shown.outcome.findings.iter().map(row).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::Envelope;
 
-/// What `taut gate --limits` prints.
-pub fn limits_terminal(shown: &LimitsShown<'_>, style: Style) -> String {
-    let mut out = format!("{}\n", style.bold(&wrap(&headline(shown), 98)));
-    let about = format!("{} · {}", shown.subject, words::quantity(shown.outcome.trials as u64, "trial"));
-    out += &format!("{}\n", style.dim(&wrap(&about, 98)));
-    for note in shown.terms.notes {
-        out += &format!("{} {}\n", style.dim("note:"), wrap(note, 92).replace('\n', "\n      "));
+    #[test]
+    fn the_documented_schema_is_this_one() {
+        crate::json::assert_documented(
+            &schemars::schema_for!(Envelope<Limits<'_>>).to_value(),
+            "schemas/limits.schema.json",
+        );
     }
-    let mut all = table(&HEADER);
-    rows(shown).into_iter().for_each(|row| {
-        all.add_row(row);
-    });
-    out + &format!("\n{}", indent(&all))
-}
-
-/// The same for a pull request.
-pub fn limits_markdown(shown: &LimitsShown<'_>) -> String {
-    let mut out = format!("{}\n### taut gate: {}\n\n", markdown::MARKER, markdown::escape(&headline(shown)));
-    out += &markdown::head(&HEADER);
-    rows(shown).iter().for_each(|row| out += &markdown::line(row.iter().map(String::as_str)));
-    for note in shown.terms.notes {
-        out += &format!("\n> {}\n", markdown::escape(note));
-    }
-    out
 }

@@ -1,39 +1,32 @@
-//! A gate's outcome and a comparison for people: terminal, Markdown, JSON, JUnit, HTML. Nothing is worked out here; what is said
-//! of the figures is said once (`sentences`, `rows`), and shown by all forms.
+//! A gate's outcome, a comparison of trials, limits and histories: a document each, its JSON, and JUnit. Nothing is worked out here;
+//! what is said of the figures is said once (`sentences`).
 
+mod cells;
+mod document;
+mod figure;
 mod history;
-mod history_json;
-mod html;
 mod json;
 mod junit;
 mod limits;
-mod limits_json;
-mod markdown;
-mod plot;
-mod rows;
 mod sentences;
-mod terminal;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use history::{HistoryShown, history_html, history_terminal};
-pub use history_json::history_json;
-pub(crate) use html::changes_markup;
-pub use html::gate_html;
+pub use document::gate_document;
+pub use history::{HistoryShown, history_document, history_json};
 pub use json::gate_json;
 pub use junit::{gate_junit, limits_junit};
-pub use limits::{LimitsShown, limits_markdown, limits_terminal};
-pub use limits_json::limits_json;
-pub use markdown::gate_markdown;
+pub use limits::{LimitsShown, limits_document, limits_json};
 pub use sentences::headline as gate_headline;
-pub use terminal::gate_terminal;
 
 use taut_gate::{Noise, Outcome};
 
 /// An outcome with what is to be said about it.
 #[derive(Clone, Copy, Debug)]
 pub struct GateShown<'a> {
+    /// "gate", or "compare" where nothing is at stake.
+    pub kind: &'static str,
     /// What A is: a command, a revision, a file.
     pub a: &'a str,
     /// What B is.

@@ -23,6 +23,7 @@ pub fn outcomes() -> Vec<(&'static str, Outcome)> {
 
 pub fn shown(outcome: &Outcome) -> GateShown<'_> {
     GateShown {
+        kind: "gate",
         a: "main",
         b: "HEAD",
         outcome,

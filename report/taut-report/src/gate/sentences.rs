@@ -1,9 +1,9 @@
 //! What is said of an outcome, in one place, so that every form says the same.
 
-use taut_gate::{Ballot, CauseChange, Outcome, Side, SideFailures, Statistic, Subject, TimeChange};
+use taut_gate::{Ballot, CauseChange, Outcome, Side, SideFailures, Statistic, Subject, TimeChange, VoidTrial};
 use taut_stats::compare::{ChangeFigures, Verdict};
 
-use super::GateShown;
+use super::{GateShown, cells};
 use crate::words;
 
 /// So few pairs can only describe.
@@ -17,15 +17,6 @@ pub(super) fn word(verdict: &Verdict) -> &'static str {
         Verdict::NoRelevantDifference => "no relevant difference",
         Verdict::NotEnoughEvidence { .. } => "not enough evidence",
         Verdict::Invalid { .. } => "invalid",
-    }
-}
-
-/// The word for a verdict where there is little room.
-pub(super) fn short(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::NoRelevantDifference => "same",
-        Verdict::NotEnoughEvidence { .. } => "open",
-        other => word(other),
     }
 }
 
@@ -72,11 +63,7 @@ fn description(outcome: &Outcome) -> String {
 
 /// What the machine did, where it matters.
 pub(super) fn machine(outcome: &Outcome) -> Option<String> {
-    let machine = outcome.machine.as_ref()?;
-    let figures = machine.finding.figures.as_ref()?;
-    if !machine.is_worse {
-        return None;
-    }
+    let machine = outcome.machine.filter(|machine| machine.is_worse)?;
     let excused = outcome.ballots.iter().chain(&outcome.startup).filter(|ballot| ballot.excused).count();
     let excuse = match excused {
         0 => "that is not counted against the program".to_owned(),
@@ -84,8 +71,8 @@ pub(super) fn machine(outcome: &Outcome) -> Option<String> {
     };
     Some(format!(
         "the machine took more of B's messages than of A's ({} a message on average, {} before); {excuse}",
-        words::scaled(figures.b.value),
-        words::scaled(figures.a.value),
+        words::scaled(machine.b_ns),
+        words::scaled(machine.a_ns),
     ))
 }
 
@@ -96,14 +83,14 @@ pub(super) fn failures(outcome: &Outcome) -> Option<String> {
         0 => format!("none of {}", side.runs),
         n => format!("{n} of {}", side.runs),
     };
-    let first = b.first.as_ref().or(a.first.as_ref())?;
+    let first = b.first().or(a.first())?;
     Some(format!("B failed in {} runs, A in {}: {first}", side(b), side(a)))
 }
 
 /// What the first run that failed said last, line by line.
 pub(super) fn last_words(outcome: &Outcome) -> Option<String> {
     let failures = &outcome.failures;
-    let first = failures.b.first.as_ref().or(failures.a.first.as_ref())?;
+    let first = failures.b.first().or(failures.a.first())?;
     (first.said.len() > 1).then(|| format!("last lines of a run that failed: {}", first.said.join(" / ")))
 }
 
@@ -211,19 +198,13 @@ pub(super) fn name(subject: Subject, outcome: &Outcome) -> String {
 }
 
 /// A number of a subject: a time or a share.
-pub(super) fn number(subject: Subject, value: f64) -> String {
-    if subject.is_share() { format!("{:.2} %", value * 100.0) } else { words::scaled(value) }
+fn number(subject: Subject, value: f64) -> String {
+    cells::number(subject.is_share(), value).alone()
 }
 
-/// "+12.3 %", "+0.48 points".
-pub(super) fn change(subject: Subject, change: f64) -> String {
-    // Minus zero is no news.
-    let shown = |value: f64, digits: i32| (value * 10f64.powi(digits)).round() / 10f64.powi(digits) + 0.0;
-    let text = match subject.is_share() {
-        true => format!("{:+.2} pp", shown(change * 100.0, 2)),
-        false => format!("{:+.1} %", shown(change * 100.0, 1)),
-    };
-    text.replace('-', "−")
+/// "+12.3 %", "+0.48 pp".
+fn change(subject: Subject, change: f64) -> String {
+    cells::change(subject.is_share(), change).alone()
 }
 
 fn change_with_bounds(subject: Subject, figures: &ChangeFigures) -> String {
@@ -238,12 +219,12 @@ fn change_with_bounds(subject: Subject, figures: &ChangeFigures) -> String {
 }
 
 /// "+1.2 µs".
-pub(super) fn signed(ns: f64) -> String {
+fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "−" } else { "+" }, words::scaled(ns.abs()))
 }
 
 /// "100 µs → 112 µs (+11.8 µs)".
-pub(super) fn time_change(time: &TimeChange) -> String {
+fn time_change(time: &TimeChange) -> String {
     format!("{} → {} ({})", words::scaled(time.a_ns), words::scaled(time.b_ns), signed(time.change_ns))
 }
 
@@ -269,7 +250,7 @@ pub(super) fn notes(shown: &GateShown<'_>) -> Vec<String> {
     for (vote, reason) in &outcome.silent {
         notes.push(format!("{vote} does not vote: {reason}"));
     }
-    if let Some((name, why)) = outcome.void.first() {
+    if let Some(VoidTrial { trial: name, why }) = outcome.void.first() {
         let n = words::quantity(outcome.void.len() as u64, "trial");
         let were = if outcome.void.len() == 1 { "was" } else { "were" };
         notes.push(format!("{n} {were} void and left out with the other trial of the pair; the first, {name}: {why}"));

@@ -207,7 +207,7 @@ fn trip(trip: &found::Found, start_ns: u64) -> Trip {
         share: trip.share,
         channel: trip.channel.clone(),
         is_false: trip.is_false,
-        sentence: sentences::trip(trip, start_ns),
+        sentence: format!("{} {}", sentences::seconds(trip.at_ns, start_ns), sentences::trip(trip, start_ns)),
         proof: trip.proof.map(|samples| {
             samples.map(|sample| Proof {
                 t_ns: sample.t_ns,

@@ -1,17 +1,15 @@
-//! A replay through the speed guard and its rivals, for people.
+//! A replay through the speed guard and its rivals.
 
-mod html;
+mod document;
 mod json;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sentences;
-mod terminal;
 
 use taut_replay::{Replay, Tuned};
 
-pub use html::guard_html;
+pub use document::guard_document;
 pub use json::guard_json;
-pub use terminal::guard_terminal;
 
 /// A replay with what it was asked for.
 #[derive(Clone, Copy, Debug)]

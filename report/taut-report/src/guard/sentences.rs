@@ -82,13 +82,12 @@ pub(super) fn share(share: f64) -> String {
 
 /// A trip in a sentence, with the two samples that prove it.
 pub(super) fn trip(found: &Found, start_ns: u64) -> String {
-    let at = seconds(found.at_ns, start_ns);
     let state = found.state.to_uppercase();
     let cause = cause(found.cause);
     let Some([earlier, later]) = &found.proof else {
         return match found.share {
-            0.0 => format!("{at} {state}: {cause}."),
-            ratio => format!("{at} {state}: {cause}, {} of the limit.", share(ratio)),
+            0.0 => format!("{state}: {cause}."),
+            ratio => format!("{state}: {cause}, {} of the limit.", share(ratio)),
         };
     };
     let span_ns = later.t_ns.abs_diff(earlier.t_ns);
@@ -102,7 +101,7 @@ pub(super) fn trip(found: &Found, start_ns: u64) -> String {
     let came = |proof: &Proof| proof.arrival_ns.map_or("before".into(), |at_ns| seconds(at_ns, start_ns));
     let false_trip = if found.is_false == Some(true) { " False: the true speed was below the limit." } else { "" };
     format!(
-        "{at} {state}: {cause}, {} of the limit. {way} in {}, by samples that came at {} and {}.{false_trip}",
+        "{state}: {cause}, {} of the limit. {way} in {}, by samples that came at {} and {}.{false_trip}",
         share(found.share),
         duration(span_ns),
         came(earlier),

@@ -2,24 +2,24 @@
 
 mod check;
 mod csv;
-mod html;
+mod document;
 mod json;
 #[cfg(test)]
 pub(crate) mod sample;
-mod terminal;
 mod words;
 
 use std::path::Path;
 
 pub use check::lab_check;
 pub use csv::lab_csv;
-pub use html::{lab_break_html, lab_html};
+pub use document::{lab_break_document, lab_document};
 pub use json::{lab_break_json, lab_json, lab_sweep_json};
-pub use terminal::{lab_break_terminal, lab_terminal};
 
 /// What stands above the figures of a lab.
 #[derive(Clone, Copy, Debug)]
 pub struct LabShown<'a> {
+    /// "run", "sweep" or "break".
+    pub verb: &'static str,
     /// As the user typed it.
     pub file: &'a Path,
     /// Where the manifest and the logs are.

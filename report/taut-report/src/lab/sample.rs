@@ -27,7 +27,7 @@ name = "flood"
 "#;
 
 pub(crate) fn shown() -> LabShown<'static> {
-    LabShown { file: Path::new("lab.toml"), folder: Path::new("out"), title: "an echo", seed: 1 }
+    LabShown { verb: "run", file: Path::new("lab.toml"), folder: Path::new("out"), title: "an echo", seed: 1 }
 }
 
 pub(crate) fn results() -> Results {

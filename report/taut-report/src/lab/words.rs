@@ -159,15 +159,6 @@ pub(super) fn criticality(criticality: Criticality) -> &'static str {
     }
 }
 
-pub(super) fn bound(value: Option<Bound>) -> String {
-    match value {
-        Some(Bound::Number(value)) => number(value),
-        Some(Bound::Failed) => "failed".into(),
-        Some(Bound::FailedLess) => "failed less".into(),
-        None => "–".into(),
-    }
-}
-
 /// Four significant digits, without an exponent where people do without.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();

@@ -6,10 +6,7 @@ use serde::Serialize;
 use taut_stats::compare::ChangeFigures;
 use taut_tune::{Answer, Attempt, Problem, Standing, Tried, Tuned};
 
-use super::{rows, sentences};
-
-/// Raised when a field is renamed, removed, or changes its meaning.
-const SCHEMA_VERSION: u32 = 2;
+use super::sentences;
 
 /// What `taut tune --format json` prints.
 pub fn tune_json(tuned: &Tuned) -> serde_json::Value {
@@ -182,7 +179,7 @@ fn twin(tuned: &Tuned) -> Tune {
         tail_share: *share,
     };
     Tune {
-        schema_version: SCHEMA_VERSION,
+        schema_version: crate::SCHEMA_VERSION,
         kind: "tune",
         answer: match tuned.answer() {
             Answer::Recommended => "recommended",
@@ -289,7 +286,7 @@ fn set(tuned: &Tuned, tried: &Tried) -> Set {
             Standing::Problem(Problem::NotInForce(_)) => "not in force",
             Standing::NotTried => "not tried",
         },
-        why: rows::standing(&tried.standing),
+        why: sentences::standing(&tried.standing),
         rounds: tried.rounds,
         verified: tried.verified,
         kernel_events: tried.agreed,

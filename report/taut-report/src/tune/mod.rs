@@ -1,17 +1,12 @@
-//! A tuning for people and scripts: terminal, Markdown, JSON, HTML. What is said of it is said once (`rows`, `sentences`).
+//! A tuning as a document, and as JSON. What is said of it is said once (`sentences`).
 
-mod html;
+mod document;
 mod json;
-mod markdown;
-mod rows;
 mod sentences;
-mod terminal;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use html::tune_html;
+pub use document::tune_document;
 pub use json::tune_json;
-pub use markdown::tune_markdown;
 pub use sentences::headline as tune_headline;
-pub use terminal::tune_terminal;

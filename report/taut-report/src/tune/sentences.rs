@@ -1,7 +1,7 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
 use taut_stats::compare::ChangeFigures;
-use taut_tune::{Answer, Attempt, Left, Tuned, Within};
+use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tuned, Within};
 
 use crate::words;
 
@@ -45,7 +45,7 @@ fn gain(figures: &ChangeFigures) -> String {
 }
 
 /// A change in per cent: "−83 %".
-pub(super) fn percent(change: f64) -> String {
+fn percent(change: f64) -> String {
     let sign = if change < 0.0 { "−" } else { "+" };
     let size = (100.0 * change).abs();
     // 98 and 99.4 % are a factor of three apart.
@@ -112,6 +112,20 @@ fn guards(attempt: &Attempt) -> Option<String> {
     };
     let all: Vec<String> = attempt.guards.iter().filter_map(one).collect();
     (!all.is_empty()).then(|| format!("Not worse: {}.", all.join(", ")))
+}
+
+/// The word for what became of a set.
+pub(super) fn standing(standing: &Standing) -> String {
+    match standing {
+        Standing::Confirmed => "confirmed".into(),
+        Standing::NotConfirmed => "not confirmed".into(),
+        Standing::Harms(what) => format!("harms {}", what.join(", ")),
+        Standing::Helped => "helped".into(),
+        Standing::DidNotHelp => "did not help".into(),
+        Standing::Problem(Problem::Failed(why)) => format!("the program fails: {why}"),
+        Standing::Problem(Problem::NotInForce(why)) => format!("not in force: {why}"),
+        Standing::NotTried => "no time".into(),
+    }
 }
 
 /// What was not tried, one sentence each.

@@ -1,18 +1,16 @@
-//! A probe's findings for people: terminal, JSON, HTML. As everywhere in this crate nothing is measured
-//! here; what is said of the figures is said once (`headline`, `sentences`), and shown by all forms.
+//! A probe's findings as a document, and as JSON. As everywhere in this crate nothing is measured here; what is said of the figures
+//! is said once (`headline`, `sentences`).
 
+mod document;
 mod headline;
-mod html;
 mod json;
 mod sentences;
-mod terminal;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub use html::wakeup_html;
+pub use document::wakeup_document;
 pub use json::wakeup_json;
-pub use terminal::wakeup_terminal;
 
 use taut_wakeup::{CpuSeries, Findings, SlackFit, Variant};
 

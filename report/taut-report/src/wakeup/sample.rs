@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use taut_wakeup::{
-    Collector, CpuSeries, ExplainedWakeups, Findings, LateWake, Part, ResponsibleParty, Series, SlackFit, Stalls,
-    Throttling, Turn, Variant, Woken,
+    Collector, CpuSeries, ExplainedWakeups, Findings, IdleState, LatePiece, LateWake, Part, ResponsibleParty, Series,
+    SlackFit, Stalls, Throttling, Turn, Variant, Woken,
 };
 
 /// A variant from the lateness of its wakes in ns, one series for each CPU.
@@ -60,10 +60,11 @@ fn wakes(seed: u64, base_ns: u64, spread_ns: u64) -> Vec<u64> {
 
 /// Two ways to wake on two CPUs, with all that may be asked for.
 pub fn two_ways() -> Findings {
+    let idle = |name: &str, entered, ns| IdleState { name: name.into(), entered, ns };
     let way = |wake: &str, base_ns, spread_ns| Variant {
         page_faults: 3,
         frequency_khz: Some(2_450_000),
-        idle_states: vec![("0 POLL".into(), 130, 2_000_000), ("1 HALT".into(), 41_000, 17_900_000_000)],
+        idle_states: vec![idle("0 POLL", 130, 2_000_000), idle("1 HALT", 41_000, 17_900_000_000)],
         ..variant(
             &format!("wake={wake}"),
             &[("interval", "1ms"), ("policy", "other"), ("wake", wake), ("slack", "50us"), ("memory", "locked")],
@@ -90,7 +91,6 @@ pub fn two_ways() -> Findings {
             gaps_ns: vec![54_000_000; 4],
             hog_ns: 212_000_000,
             rt_runtime_us: Some(-1),
-            sentence: "the kernel takes 5.4 % of a CPU from real-time threads".into(),
         }),
         explained: Some(explained()),
         notes: vec!["no idle states are visible here: what the CPU slept cannot be seen".into()],
@@ -120,7 +120,7 @@ fn machine() -> BTreeMap<String, String> {
 fn explained() -> ExplainedWakeups {
     const US: u64 = 1_000;
     let part = |what: &str, us: u64, wakes| Part { what: what.into(), ns: us * US, wakes };
-    let piece = |what: &str, who: &str, us: u64| (what.to_owned(), who.to_owned(), us * US);
+    let piece = |what: &str, who: &str, us: u64| LatePiece { what: what.into(), who: who.into(), ns: us * US };
     ExplainedWakeups {
         threshold_ns: 300_000,
         late: 34,

@@ -128,9 +128,8 @@ pub fn run(args: &Args) -> Result<Done> {
         against: comparison.as_ref().map(|(run, comparison)| (run.as_str(), comparison)),
     };
     let text = match args.format {
-        Format::Html => taut_report::budget_html(&shown),
         Format::Json => format!("{:#}\n", taut_report::budget_json(&shown)),
-        _ => taut_report::budget_terminal(&shown, output::style(args.output.as_deref())),
+        form => output::interactive(&taut_report::budget_document(&shown), form, args.output.as_deref()),
     };
     written(&text, args)?;
     Ok(done)

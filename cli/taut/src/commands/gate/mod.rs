@@ -412,6 +412,7 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
         gated.outcome.blamed = None;
     }
     let shown = GateShown {
+        kind: "gate",
         a,
         b,
         outcome: &gated.outcome,
@@ -420,7 +421,7 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
         seed: ran.seed,
         terms: args.terms(&ran.notes),
     };
-    args.outputs.gate(&shown, "gate")?;
+    args.outputs.gate(&shown)?;
     if let Some(folder) = &args.save {
         stored::save(folder, gated.pairs.iter().chain(&gated.fresh))?;
     }
@@ -428,7 +429,8 @@ fn finish(args: &Args, settings: &Settings, gated: Gated, (a, b): (&str, &str), 
         let trials: Vec<Trial> = gated.pairs.iter().chain(&gated.fresh).map(|(_, b)| b.clone()).collect();
         history::add(folder, args.revision.as_deref(), &trials)?;
         let lines = history::Lines::of(folder, &settings.votes)?;
-        say!("{}", taut_report::history_terminal(&lines.shown(), taut_report::Style::default()).trim_end());
+        let document = taut_report::history_document(&lines.shown());
+        say!("{}", taut_document::terminal(&document, taut_document::Style::default()).trim_end());
     }
     Ok(match gated.outcome.verdict {
         Verdict::Worse => Done::Against,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use taut_document::Document;
 use taut_report::{
-    GateShown, HistoryShown, LimitsShown, TwoShown, gate_html, gate_json, gate_junit, gate_markdown, gate_terminal,
-    history_html, history_json, history_terminal, limits_json, limits_junit, limits_markdown, limits_terminal,
-    two_html, two_json, two_markdown, two_terminal,
+    GateShown, HistoryShown, LimitsShown, TwoShown, gate_document, gate_json, gate_junit, history_document,
+    history_json, limits_document, limits_json, limits_junit, two_document, two_html, two_json,
 };
 
 use crate::{
@@ -29,24 +29,18 @@ pub struct Outputs {
     /// Write JUnit XML besides.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write a page with both distributions besides.
+    /// Write a page with charts besides.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
+/// Begins every comment: by it a workflow finds its own again.
+const MARKER: &str = "<!-- taut gate -->";
+
 impl Outputs {
-    /// Writes an outcome; `kind` is "gate" or "compare".
-    pub fn gate(&self, shown: &GateShown<'_>, kind: &'static str) -> Result<()> {
-        let json = || format!("{:#}\n", gate_json(shown, kind));
-        let text = match self.format {
-            Format::Markdown => gate_markdown(shown),
-            Format::Json => json(),
-            Format::Html => gate_html(shown),
-            _ => gate_terminal(shown, output::style(None)),
-        };
-        // The files first: whoever reads the verdict may read them at once.
-        self.files(|| gate_markdown(shown), json, || gate_junit(shown), Some(&|| gate_html(shown)))?;
-        output::write(&text, None)
+    /// Writes an outcome.
+    pub fn gate(&self, shown: &GateShown<'_>) -> Result<()> {
+        self.write(&gate_document(shown), &gate_json(shown), Some(&gate_junit(shown)), None)
     }
 
     /// Whether a page is among what is written.
@@ -56,70 +50,45 @@ impl Outputs {
 
     /// Writes two recordings, side by side and what changed.
     pub fn two(&self, shown: &TwoShown<'_>) -> Result<()> {
-        let json = || format!("{:#}\n", two_json(shown));
-        let text = match self.format {
-            Format::Markdown => two_markdown(shown),
-            Format::Json => json(),
-            Format::Html => two_html(shown),
-            _ => two_terminal(shown, output::style(None)),
-        };
-        let junit = || shown.changes.as_ref().map_or_else(String::new, gate_junit);
-        self.files(|| two_markdown(shown), json, junit, Some(&|| two_html(shown)))?;
-        output::write(&text, None)
+        let junit = shown.changes.as_ref().map_or_else(String::new, gate_junit);
+        self.write(&two_document(shown), &two_json(shown), Some(&junit), Some(&|| two_html(shown)))
     }
 
     /// Writes what became of limits.
     pub fn judge_limits(&self, shown: &LimitsShown<'_>) -> Result<()> {
-        let json = || format!("{:#}\n", limits_json(shown));
-        let text = match self.format {
-            Format::Markdown => limits_markdown(shown),
-            Format::Json => json(),
-            Format::Html => bail!("limits have no page: use --format markdown or terminal"),
-            _ => limits_terminal(shown, output::style(None)),
-        };
-        self.files(|| limits_markdown(shown), json, || limits_junit(shown), None)?;
-        output::write(&text, None)
+        self.write(&limits_document(shown), &limits_json(shown), Some(&limits_junit(shown)), None)
     }
 
     /// Writes a history.
     pub fn history(&self, shown: &HistoryShown<'_>) -> Result<()> {
-        let json = || format!("{:#}\n", history_json(shown));
-        let text = match self.format {
-            Format::Json => json(),
-            Format::Html => history_html(shown),
-            Format::Markdown => bail!("a history has no Markdown: use --format terminal, json or html"),
-            _ => history_terminal(shown, output::style(None)),
-        };
-        if self.markdown.is_some() || self.junit.is_some() {
-            bail!("--markdown and --junit are for verdicts; a history has --json and --html");
-        }
-        if let Some(path) = &self.json {
-            output::write(&json(), Some(path))?;
-        }
-        if let Some(path) = &self.html {
-            output::write(&history_html(shown), Some(path))?;
-        }
-        output::write(&text, None)
+        self.write(&history_document(shown), &history_json(shown), None, None)
     }
 
-    fn files(
+    /// The files first: whoever reads the verdict may read them at once. `page` has more than the document.
+    fn write(
         &self,
-        markdown: impl Fn() -> String,
-        json: impl Fn() -> String,
-        junit: impl Fn() -> String,
-        html: Option<&dyn Fn() -> String>,
+        document: &Document,
+        json: &serde_json::Value,
+        junit: Option<&str>,
+        page: Option<&dyn Fn() -> String>,
     ) -> Result<()> {
-        for (path, text) in
-            [(&self.markdown, &markdown as &dyn Fn() -> String), (&self.json, &json), (&self.junit, &junit)]
-        {
+        let form = |form: Format| match (form, page) {
+            (Format::Json, _) => format!("{json:#}\n"),
+            (Format::Html, Some(page)) => page(),
+            (Format::Markdown, _) => format!("{MARKER}\n{}", output::rendered(document, form, None)),
+            (form, _) => output::rendered(document, form, None),
+        };
+        let files = [(&self.markdown, Format::Markdown), (&self.json, Format::Json), (&self.html, Format::Html)];
+        for (path, of) in files {
             if let Some(path) = path {
-                output::write(&text(), Some(path))?;
+                output::write(&form(of), Some(path))?;
             }
         }
-        match (&self.html, html) {
-            (Some(path), Some(html)) => output::write(&html(), Some(path)),
-            (Some(_), None) => bail!("--html: limits have no page"),
-            (None, _) => Ok(()),
+        match (&self.junit, junit) {
+            (Some(path), Some(junit)) => output::write(junit, Some(path))?,
+            (Some(_), None) => bail!("--junit is for verdicts; a history has --markdown, --json and --html"),
+            (None, _) => {}
         }
+        output::write(&form(self.format), None)
     }
 }

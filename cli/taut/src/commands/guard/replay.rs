@@ -89,9 +89,8 @@ pub fn run(args: &Args) -> Result<Done> {
     let tuned = tuned.as_ref().zip(toml.as_deref());
     let shown = GuardShown { run: &name, command: &command, replay: &replay, tuned, damage: &damage };
     let text = match args.format {
-        Format::Html => taut_report::guard_html(&shown),
         Format::Json => format!("{:#}\n", taut_report::guard_json(&shown)),
-        _ => taut_report::guard_terminal(&shown, output::style(args.output.as_deref())),
+        form => output::interactive(&taut_report::guard_document(&shown), form, args.output.as_deref()),
     };
     let ours = &replay.runs[0];
     let tripped = ours.overspeed_trips + ours.stale_trips + ours.fault_trips > 0;

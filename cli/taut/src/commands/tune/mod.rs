@@ -12,14 +12,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use taut_recording::Shown;
-use taut_report::{tune_html, tune_json, tune_markdown, tune_terminal};
+use taut_report::{tune_document, tune_json};
 use taut_tune::{Answer, Candidates, Facts, Journal, Settings, candidates, search, within};
 
 use crate::{
     config,
     exit::{self, Done},
+    format::{self, Format},
     output,
     ros_filter::RosFilter,
     time,
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Form of the result.
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -97,18 +97,6 @@ pub struct Args {
     /// The same, as its second process.
     #[arg(long, hide = true)]
     stay: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables that fit 100 columns.
-    Terminal,
-    /// To paste in an issue.
-    Markdown,
-    /// For scripts; the schema is versioned and documented.
-    Json,
-    /// One self-contained page.
-    Html,
 }
 
 /// Tunes, or does what one of its processes does.
@@ -284,10 +272,8 @@ fn tune(args: &Args) -> Result<Done> {
         written::folder(folder, &tuned)?;
     }
     let text = match args.format {
-        Format::Terminal => tune_terminal(&tuned, output::style(args.output.as_deref())),
-        Format::Markdown => tune_markdown(&tuned),
         Format::Json => format!("{:#}\n", tune_json(&tuned)),
-        Format::Html => tune_html(&tuned),
+        form => output::rendered(&tune_document(&tuned), form, args.output.as_deref()),
     };
     output::write(&text, args.output.as_deref())?;
     if !tuned.is_restored {

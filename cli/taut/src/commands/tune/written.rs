@@ -4,7 +4,7 @@ use std::{os::unix::fs::PermissionsExt, path::Path};
 
 use anyhow::{Context, Result};
 use taut_recording::Shown;
-use taut_report::{tune_html, tune_json, tune_markdown};
+use taut_report::{tune_document, tune_json};
 use taut_tune::Tuned;
 
 use crate::output;
@@ -20,6 +20,7 @@ pub fn folder(folder: &Path, tuned: &Tuned) -> Result<()> {
         }
     }
     output::write(&format!("{:#}\n", tune_json(tuned)), Some(&folder.join("tune.json")))?;
-    output::write(&tune_markdown(tuned), Some(&folder.join("tune.md")))?;
-    output::write(&tune_html(tuned), Some(&folder.join("tune.html")))
+    let document = tune_document(tuned);
+    output::write(&taut_document::markdown(&document), Some(&folder.join("tune.md")))?;
+    output::write(&taut_document::html(&document, None), Some(&folder.join("tune.html")))
 }

@@ -178,8 +178,7 @@ pub fn run(args: &Args) -> Result<Done> {
     }
     let text = match args.format {
         Format::Json => format!("{:#}\n", taut_report::wakeup_json(&findings)),
-        Format::Html => taut_report::wakeup_html(&findings),
-        _ => taut_report::wakeup_terminal(&findings, output::style(args.output.as_deref())),
+        form => output::interactive(&taut_report::wakeup_document(&findings), form, args.output.as_deref()),
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {

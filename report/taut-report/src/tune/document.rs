@@ -1,0 +1,135 @@
+//! A tuning as a document: the answer, what was tried, what was not, and the files that apply it.
+
+use taut_document::{Block, Cell, Document, Finding, Section, Show, Table, Text, Tone, units};
+use taut_stats::compare::ChangeFigures;
+use taut_tune::{Problem, Standing, Tried, Tuned};
+
+use super::sentences;
+
+/// The recommended one's figures are of fresh pairs, those of the others of the selection.
+const NOTE: &str = "Before → after, medians over trials. Only the confirmed row is of fresh pairs; the others are of the selection, \
+                    which is no measure of a gain.";
+
+/// What `taut tune` shows.
+pub fn tune_document(tuned: &Tuned) -> Document {
+    let mut first = vec![Block::Text(Text::default().code(tuned.command.join(" ")))];
+    let causes = sentences::causes(tuned);
+    first.extend((!causes.is_empty()).then(|| Block::Text(causes.into())));
+    first.push(list(sentences::recommendation(tuned)));
+    let mut sections = vec![Section::new(1, "", first)];
+    let tried = tried(tuned);
+    if !tried.rows.is_empty() {
+        sections.push(Section::new(1, "What was tried", vec![Block::Table(tried), Block::Text(NOTE.into())]));
+    }
+    let lists = [
+        ("Only the program can change", tuned.within.iter().map(sentences::within).collect::<Vec<_>>()),
+        ("Not tried", tuned.left.iter().map(sentences::left).collect()),
+    ];
+    let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
+    sections.extend(lists.map(|(title, lines)| Section::new(1, title, vec![list(lines)])));
+    if let Some(folder) = &tuned.folder {
+        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage)).collect();
+        sections.push(Section::new(1, "Files", vec![list(places)]));
+    }
+    for (at, file) in tuned.files.iter().enumerate() {
+        // Without a folder the prefix is shown: it is what people copy.
+        let show = if at == 0 && tuned.folder.is_none() { Show::Always } else { Show::Page };
+        let blocks = vec![Block::Code(file.text.clone())];
+        sections.push(Section::new(1, format!("{}: {}", file.name, file.usage), blocks).shown(show));
+    }
+    Document {
+        title: "tune".into(),
+        measured: sentences::about(tuned).into(),
+        headline: sentences::headline(tuned).into(),
+        sections,
+        notes: sentences::notes(tuned).into_iter().map(Text::from).collect(),
+        reproduce: Vec::new(),
+    }
+}
+
+fn list(lines: Vec<String>) -> Block {
+    Block::Findings(lines.into_iter().map(|line| Finding { text: line.into(), ..Finding::default() }).collect())
+}
+
+/// All sets, the recommended first.
+fn tried(tuned: &Tuned) -> Table {
+    let tail = if tuned.figure.is_empty() { "tail" } else { &tuned.figure };
+    let head = ["remedy", "in force", "events", "p50", tail, "overruns", "change", "interval", "result"];
+    let mut table = Table::new(head).priorities([0, 1, 5, 3, 0, 2, 0, 4, 0]);
+    table.columns[8].wraps = true;
+    let all: Vec<&Tried> = tuned.found.iter().flat_map(|found| &found.tried).collect();
+    for tried in &all {
+        let row = table.row(row(tuned, tried));
+        row.tone = if tried.standing == Standing::Confirmed { Tone::Good } else { Tone::Plain };
+    }
+    // Messages over the deadline, or activations that were not done at the next release, where that is known.
+    if all.iter().all(|tried| tried.missed.is_none()) {
+        table.columns.remove(5);
+        table.rows.iter_mut().for_each(|row| {
+            row.cells.remove(5);
+        });
+    }
+    table
+}
+
+fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 9] {
+    let attempt = tuned.found.as_ref().and_then(|found| found.attempts.iter().find(|one| one.set == tried.set));
+    let step = |both: Option<(f64, f64)>, cell: fn(f64) -> Cell| {
+        both.map_or(Cell::Missing, |(before, after)| Cell::step(cell(before), cell(after)))
+    };
+    let time = |ns: f64| Cell::Time(ns.round() as u64);
+    let of = |figures: Option<&ChangeFigures>| figures.map(|one| (one.a.value, one.b.value));
+    let fresh = attempt.filter(|_| tried.standing == Standing::Confirmed);
+    let (p50, tail, missed) = match fresh {
+        Some(attempt) => (of(attempt.p50.as_ref()), of(attempt.tail.as_ref()), of(attempt.missed.as_ref())),
+        None => (tried.p50_ns, tried.tail_ns, tried.missed),
+    };
+    let figures = fresh.and_then(|attempt| attempt.tail.as_ref());
+    let change = figures.map(|figures| figures.change).or(tried.ratio.map(|ratio| ratio - 1.0));
+    let interval = figures.and_then(|figures| figures.interval);
+    let in_force = match (&tried.standing, tried.rounds) {
+        (Standing::Problem(Problem::NotInForce(_)), _) => "no".into(),
+        (_, 0) => units::MISSING.into(),
+        (_, rounds) => format!("{} of {rounds}", tried.verified),
+    };
+    [
+        Cell::text(tuned.name(&tried.set)),
+        Cell::text(in_force),
+        if tried.agreed > 0 { Cell::Count(tried.agreed as u64) } else { Cell::Missing },
+        step(p50, time),
+        step(tail, time),
+        step(missed, Cell::Share),
+        change.map_or(Cell::Missing, Cell::Change),
+        interval.map_or(Cell::Missing, |of| Cell::interval(Cell::Change(of.low), Cell::Change(of.high))),
+        Cell::text(sentences::standing(&tried.standing)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use taut_document::{Style, html, markdown, terminal};
+
+    use super::*;
+    use crate::tune::sample;
+
+    #[test]
+    fn the_terminal_tuning() {
+        for (name, tuned) in sample::all() {
+            insta::assert_snapshot!(name, terminal(&tune_document(&tuned), Style::default()));
+        }
+    }
+
+    #[test]
+    fn the_markdown_tuning() {
+        insta::assert_snapshot!(markdown(&tune_document(&sample::all().remove(0).1)));
+    }
+
+    #[test]
+    fn the_page_has_every_file() {
+        let (_, mut tuned) = sample::all().remove(0);
+        tuned.command = vec!["</style><script>alert(1)".into()];
+        let page = html(&tune_document(&tuned), None);
+        assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+        assert_eq!(page.matches("<pre>").count(), tuned.files.len());
+    }
+}
