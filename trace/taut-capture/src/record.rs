@@ -2,7 +2,7 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsString,
     io::ErrorKind,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -34,6 +34,7 @@ use crate::{
     recorders::{Note, recorder_of},
     rings::{Drained, Session},
     ros_objects::RosObjects,
+    ros_tracepoints,
     samples::Sampler,
     saved::NotSaved,
     saves,
@@ -422,6 +423,7 @@ struct Recording {
     is_stranger_told: bool,
     /// What the command's processes are to load, and in how many looks each of them was seen.
     preload: Option<(Preload, HashMap<i32, u32>)>,
+    told_of_nodes: HashSet<String>,
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
@@ -520,6 +522,7 @@ impl Recording {
             warnings: Vec::new(),
             is_stranger_told: false,
             preload: options.preload.map(|preload| (preload, HashMap::new())),
+            told_of_nodes: HashSet::new(),
             threads: Threads::default(),
             objects: if wanted.whole_system { Objects::of_many() } else { Objects::default() },
             pacer: Pacer::default(),
@@ -819,27 +822,33 @@ impl Recording {
         const LOOK: u32 = 6;
         let Some((preload, seen)) = &mut self.preload else { return };
         seen.retain(|pid, _| pids.contains(pid));
-        let mut without = Vec::new();
+        let (name, mut found) = (preload.file_name, Vec::new());
         for pid in pids {
             let looks = seen.entry(*pid).or_default();
             *looks = looks.saturating_add(1);
-            if *looks == LOOK
-                && proc::loads(*pid, "librcl.so") == Some(true)
-                && proc::loads(*pid, preload.file_name) == Some(false)
-            {
-                without.push(*pid);
+            if *looks != LOOK || proc::loads(*pid, "librcl.so") != Some(true) {
+                continue;
+            }
+            match proc::loads(*pid, name) {
+                Some(false) => found.push((
+                    *pid,
+                    format!(
+                        "is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or the \
+                         set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or \
+                         its environment was cleared"
+                    ),
+                )),
+                Some(true) => found.extend(ros_tracepoints::not_recorded(*pid, *preload).map(|why| (*pid, why))),
+                None => {}
             }
         }
-        let name = preload.file_name;
-        for pid in without {
-            let comm = proc::line(format!("/proc/{pid}/comm"));
-            let why = format!(
-                "process {pid} ({comm}) is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or \
-                 the set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or its \
-                 environment was cleared"
-            );
-            self.ending.notes.push(printable(why.clone()));
-            self.warn(why);
+        for (pid, what) in found {
+            // Of the nodes of one installation one speaks for all.
+            if self.told_of_nodes.insert(what.clone()) {
+                let why = format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm")));
+                self.ending.notes.push(printable(why.clone()));
+                self.warn(why);
+            }
         }
     }
 
