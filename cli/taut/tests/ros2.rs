@@ -209,7 +209,7 @@ fn of_an_unknown_distribution_the_tracepoints_are_named_and_the_rest_is_recorded
         "lacks tracepoints of each release from Humble on: ros_trace_rmw_publish, ros_trace_rmw_take; all else";
     assert!(is_warned(&bench, &[unknown, lacking]));
     assert_eq!(bench.ros_events(), 0, "it waits still");
-    assert!(bench.record(&[], &["./node"]).env("ROS_DISTRO", "dream").status().unwrap().success());
+    assert!(bench.record(&[], &["./node"]).env("ROS_DISTRO", "dream").output().unwrap().status.success());
     assert_eq!(bench.ros_events(), 100);
 }
 
