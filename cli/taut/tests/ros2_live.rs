@@ -358,6 +358,42 @@ fn a_topic_of_the_longest_name_is_followed_and_found_by_its_name() {
     assert_eq!(report["ros"]["topics"][0]["name"], topic);
 }
 
+/// The limit is one that every machine keeps. The workflow's command is tried with a program that is no node, since a gate's trials
+/// take minutes.
+#[test]
+fn a_chain_of_real_nodes_is_held_against_its_limit_and_the_workflows_command_is_one() {
+    let Some(run) = run(&["--count", "400"]) else { return };
+    let limit = "[[chain]]\nname = 'images'\npoints = ['/camera timer 10 ms', '/planner callback /detections end']\n\
+                 [[chain.limit]]\nfigure = 'total.p99'\nmax_ms = 60000\n";
+    fs::write(run.folder.path().join("taut.toml"), limit).unwrap();
+    let judge = ["gate", "--limits", "--candidate", "run.mcap"];
+    let output = Command::new(cargo_bin!("taut")).args(judge).current_dir(run.folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("WITHIN LIMITS"), "{said}");
+
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ci/ros2.yml")).unwrap();
+    let workflow = &yaml_rust2::YamlLoader::load_from_str(&text).unwrap()[0];
+    let steps = workflow["jobs"]["gate"]["steps"].as_vec().unwrap();
+    let gate = steps.iter().find(|step| step["name"].as_str() == Some("Gate")).unwrap()["run"].as_str().unwrap();
+    fs::write(run.folder.path().join("setup.sh"), "").unwrap();
+    let taut = cargo_bin!("taut").parent().unwrap().to_owned();
+    let path =
+        std::env::join_paths([taut].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
+    let output = Command::new("sh")
+        .args(["-ec", gate])
+        .current_dir(run.folder.path())
+        .envs([("RUN", "true"), ("SETUP", "./setup.sh"), ("DURATION", "1"), ("MAX_TIME", "5")])
+        .env("PATH", path.unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.starts_with("taut: trial 1 of B (true): chain \"images\" of taut.toml: nothing was stamped at"),
+        "{said}"
+    );
+}
+
 /// Its queue of depth 1 keeps the newest; the executor is busy with the callback of the one before.
 #[test]
 fn what_a_slow_subscriber_loses_was_overwritten_and_what_waits_for_it_waits_for_its_executor() {

@@ -17,7 +17,7 @@ use rustix::{
 };
 use taut_clock::{ClockPair, Counter, monotonic_ns};
 use taut_recording::{
-    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, StampBatch, Tier, Writer, failure, printable,
+    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, RosEvent, Tier, Writer, failure, printable,
 };
 
 use crate::{
@@ -854,7 +854,7 @@ impl Recording {
 
     fn take(&mut self, drained: Drained) {
         let fresh = self.session.as_mut().map(|s| s.names().take_fresh()).unwrap_or_default();
-        self.look_for_first_stamp(&fresh, &drained.batches);
+        self.look_for_first_stamp(&fresh, &drained);
         fresh.into_iter().for_each(|name| self.write(&Record::Name(name)));
         for batch in drained.batches {
             self.write(&Record::Stamps(batch));
@@ -874,14 +874,16 @@ impl Recording {
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
-    fn look_for_first_stamp(&mut self, names: &[Name], batches: &[StampBatch]) {
+    /// Or for the first callback of a ROS 2 node.
+    fn look_for_first_stamp(&mut self, names: &[Name], drained: &Drained) {
         let Some(FirstStamp { except, .. }) = &self.from_first_stamp else { return };
         if self.first_stamp.is_some() {
             return;
         }
         self.not_first.extend(names.iter().filter(|name| except.contains(&name.name.as_str())).map(|name| name.id));
         let counts = |(kind, point): (&u8, &u32)| *kind == Kind::Stamp as u8 && !self.not_first.contains(point);
-        if batches.iter().any(|batch| batch.kind.iter().zip(&batch.point).any(counts)) {
+        let is_stamped = drained.batches.iter().any(|batch| batch.kind.iter().zip(&batch.point).any(counts));
+        if is_stamped || drained.ros.iter().any(|batch| batch.event.contains(&(RosEvent::CallbackStart as u8))) {
             self.first_stamp = Some(Instant::now());
         }
     }

@@ -74,6 +74,8 @@ def start(args):
                 detector = args.processes.index("detector")
                 every[detector].kill()
                 every[detector].wait()
+                # The camera goes on when the new one is ready.
+                (args.truth / "ready.detector").unlink()
                 every[detector] = process_of("detector")
             time.sleep(0.05)
         # What is under way comes to its end.
