@@ -1,5 +1,5 @@
 """The workflows that the documentation hands out, and the ones that test and release taut, held against the schemas of the services that run them; that their commands
-run is a test of the command's (`cli/taut/tests/gate.rs`)."""
+run is a test of the command's (`cli/taut/tests/gate.rs`, `ros2_live.rs`)."""
 
 import subprocess
 import sys
@@ -11,7 +11,11 @@ HERE = Path(__file__).resolve().parent
 RELEASE = "../../.github/workflows/release.yml"
 TEST = "../../.github/workflows/test.yml"
 TOOLS = "../../.github/actions/tools/action.yml"
-SERVICES = [("github.yml", "vendor.github-workflows"), ("gitlab.yml", "vendor.gitlab-ci")]
+SERVICES = [
+    ("github.yml", "vendor.github-workflows"),
+    ("ros2.yml", "vendor.github-workflows"),
+    ("gitlab.yml", "vendor.gitlab-ci"),
+]
 OURS = [(RELEASE, "vendor.github-workflows"), (TEST, "vendor.github-workflows"), (TOOLS, "vendor.github-actions")]
 
 

@@ -33,18 +33,37 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Those that all releases have but two, and one that none has.
+const TRACEPOINTS: [&str; 8] = [
+    "rcl_init",
+    "rcl_node_init",
+    "rcl_publish",
+    "rcl_publisher_init",
+    "rcl_subscription_init",
+    "callback_start",
+    "callback_end",
+    "rcl_dream",
+];
+const RCL: &str = "void ros_trace_rcl_init(const void *); void rcl_init(void) { ros_trace_rcl_init(0); }";
+
 impl Bench {
     fn new() -> Bench {
+        Bench::of_rcl(RCL)
+    }
+
+    /// With this as librcl.
+    fn of_rcl(rcl: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let compile = |arguments: &[&str]| {
             let built = Command::new("gcc").args(arguments).current_dir(folder.path()).status();
             assert!(built.unwrap().success());
         };
-        let nothing = "void ros_trace_rcl_init(const void *p) { (void)p; } void ros_trace_callback_end(const void *p) { (void)p; }";
-        fs::write(folder.path().join("tracetools.c"), nothing).unwrap();
+        let define = |name: &&str| format!("void ros_trace_{name}(const void *p) {{ (void)p; }}\n");
+        fs::write(folder.path().join("tracetools.c"), TRACEPOINTS.iter().map(define).collect::<String>()).unwrap();
         fs::write(folder.path().join("node.c"), NODE).unwrap();
+        fs::write(folder.path().join("rcl.c"), rcl).unwrap();
         compile(&["-shared", "-fPIC", "tracetools.c", "-o", "libtracetools.so"]);
-        compile(&["-shared", "-fPIC", "-xc", "/dev/null", "-o", "librcl.so"]);
+        compile(&["-shared", "-fPIC", "rcl.c", "-o", "librcl.so"]);
         let libraries = ["-L.", "-Wl,--no-as-needed", "-ltracetools", "-lrcl", "-Wl,-rpath,$ORIGIN"];
         compile(&[&["node.c"], &libraries[..], &["-o", "node"]].concat());
         Bench { folder }
@@ -170,6 +189,37 @@ fn a_node_that_does_not_load_the_library_is_named_with_the_remedy() {
             .any(|seconds| warned(&run(*seconds, &["env", "-u", "LD_PRELOAD", "sh", "-c", "sleep 600 | ./node wait"])))
     );
     assert!(!warned(&run(3, &["sh", "-c", "sleep 600 | ./node wait"])));
+}
+
+/// What is found when a process has been seen a few times; a busy machine looks seldom.
+fn is_warned(bench: &Bench, warnings: &[&str]) -> bool {
+    [3, 10, 60].iter().any(|seconds: &u64| {
+        let words = ["sh", "-c", "sleep 600 | ./node wait"];
+        let mut command = bench.record(&["--duration", &seconds.to_string()], &words);
+        let text = said(&command.env("ROS_DISTRO", "dream").stdin(std::process::Stdio::piped()).output().unwrap());
+        warnings.iter().all(|warning| text.contains(warning))
+    })
+}
+
+#[test]
+fn of_an_unknown_distribution_the_tracepoints_are_named_and_the_rest_is_recorded() {
+    let bench = Bench::new();
+    let unknown = "is a node of a ROS 2 that has tracepoints that this taut does not know: ros_trace_rcl_dream; and";
+    let lacking =
+        "lacks tracepoints of each release from Humble on: ros_trace_rmw_publish, ros_trace_rmw_take; all else";
+    assert!(is_warned(&bench, &[unknown, lacking]));
+    assert_eq!(bench.ros_events(), 0, "it waits still");
+    assert!(bench.record(&[], &["./node"]).env("ROS_DISTRO", "dream").output().unwrap().status.success());
+    assert_eq!(bench.ros_events(), 100);
+}
+
+#[test]
+fn a_ros_2_that_was_built_without_tracepoints_is_named() {
+    let bench = Bench::of_rcl("void rcl_init(void) {}");
+    assert!(is_warned(
+        &bench,
+        &["is a ROS 2 node whose librcl.so was built without tracepoints (TRACETOOLS_DISABLED)"]
+    ));
 }
 
 #[test]

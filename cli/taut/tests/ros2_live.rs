@@ -45,6 +45,7 @@ struct Run {
     messages: Vec<Message>,
     notes: Vec<String>,
     report: Value,
+    folder: tempfile::TempDir,
 }
 
 /// Error of a calibration and of the interpolation between two.
@@ -89,18 +90,24 @@ fn run(arguments: &[&str]) -> Option<Run> {
         .output()
         .unwrap();
     assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
-    let report =
-        Command::new(cargo_bin!("taut")).args(["report", "--format", "json"]).arg(path("run.mcap")).output().unwrap();
-    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let files = fs::read_dir(path("truth")).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));
     let linked = linked(&path("run.mcap"));
+    let report = reported(&path("run.mcap"), &[]);
     Some(Run {
         truth: files.map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect(),
         messages: messages(&linked),
         notes: linked.notes,
-        report: serde_json::from_slice(&report.stdout).unwrap(),
+        report,
+        folder,
     })
+}
+
+fn reported(path: &Path, options: &[&str]) -> Value {
+    let mut command = Command::new(cargo_bin!("taut"));
+    let output = command.args(["report", "--format", "json"]).args(options).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn linked(path: &Path) -> Linked {
@@ -129,6 +136,10 @@ fn messages(linked: &Linked) -> Vec<Message> {
 }
 
 impl Run {
+    fn reported(&self, options: &[&str]) -> Value {
+        reported(&self.folder.path().join("run.mcap"), options)
+    }
+
     fn published(&self, topic: &str) -> Vec<(u64, u64, u64)> {
         let all = self.truth.iter().flat_map(|truth| &truth.published).filter(|p| p.0 == topic);
         all.map(|p| (p.1, p.2, p.3)).collect()
@@ -317,6 +328,70 @@ fn goals_are_chains_to_their_feedback_and_their_result() {
         assert_eq!(run.passed(&[&goal[..], &answers].concat()), 10, "{executor}");
         assert_eq!((run.passed(&results), count(|t| t.results.len())), (10, 10), "{executor}");
     }
+}
+
+/// The detector is killed and comes back under its name; each process had another context before.
+#[test]
+fn a_node_that_is_killed_and_restarted_is_one_node_in_one_chain() {
+    let Some(run) = run(&["--count", "100", "--restart", "--twice"]) else { return };
+    let point = "/planner callback /detections";
+    let run_of = |message: &Message| Some((*message.passes.get(point)?, *message.passes.get(&format!("{point} end"))?));
+    let through: Vec<(u64, u64)> = run.messages.iter().filter_map(run_of).collect();
+    let received = run.received("/detections");
+    assert_eq!(through.len(), received.len(), "what came through both detectors came in one chain");
+    let is_one = |at: &u64| through.iter().any(|(begin, end)| begin - CLOCK_NS <= *at && *at <= end + CLOCK_NS);
+    assert!(received.values().all(is_one), "each that was received was in a run of the callback");
+    let chains = run.report["chains"].as_array().unwrap();
+    let names: Vec<&str> = chains.iter().map(|chain| chain["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&MAIN) && !names.iter().any(|name| name.contains(" #")), "{names:?}");
+}
+
+/// The middleware takes hardly a longer name: 255 bytes with what ROS puts in front and behind.
+#[test]
+fn a_topic_of_the_longest_name_is_followed_and_found_by_its_name() {
+    let topic = format!("/{}end", "long/".repeat(48));
+    let Some(run) = run(&["--count", "50", "--image-topic", &topic]) else { return };
+    let ended = run.messages.iter().filter(|message| message.passes.contains_key("/planner callback /detections"));
+    assert_eq!(ended.count(), run.received("/detections").len());
+    let report = run.reported(&["--topic", &topic]);
+    assert_eq!(report["chains"].as_array().unwrap().len(), 1, "{:?}", report["chains"]);
+    assert_eq!(report["ros"]["topics"][0]["name"], topic);
+}
+
+/// The limit is one that every machine keeps. The workflow's command is tried with a program that is no node, since a gate's trials
+/// take minutes.
+#[test]
+fn a_chain_of_real_nodes_is_held_against_its_limit_and_the_workflows_command_is_one() {
+    let Some(run) = run(&["--count", "400"]) else { return };
+    let limit = "[[chain]]\nname = 'images'\npoints = ['/camera timer 10 ms', '/planner callback /detections end']\n\
+                 [[chain.limit]]\nfigure = 'total.p99'\nmax_ms = 60000\n";
+    fs::write(run.folder.path().join("taut.toml"), limit).unwrap();
+    let judge = ["gate", "--limits", "--candidate", "run.mcap"];
+    let output = Command::new(cargo_bin!("taut")).args(judge).current_dir(run.folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("WITHIN LIMITS"), "{said}");
+
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ci/ros2.yml")).unwrap();
+    let workflow = &yaml_rust2::YamlLoader::load_from_str(&text).unwrap()[0];
+    let steps = workflow["jobs"]["gate"]["steps"].as_vec().unwrap();
+    let gate = steps.iter().find(|step| step["name"].as_str() == Some("Gate")).unwrap()["run"].as_str().unwrap();
+    fs::write(run.folder.path().join("setup.sh"), "").unwrap();
+    let taut = cargo_bin!("taut").parent().unwrap().to_owned();
+    let path =
+        std::env::join_paths([taut].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
+    let output = Command::new("sh")
+        .args(["-ec", gate])
+        .current_dir(run.folder.path())
+        .envs([("RUN", "true"), ("SETUP", "./setup.sh"), ("DURATION", "1"), ("MAX_TIME", "5")])
+        .env("PATH", path.unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.starts_with("taut: trial 1 of B (true): chain \"images\" of taut.toml: nothing was stamped at"),
+        "{said}"
+    );
 }
 
 /// Its queue of depth 1 keeps the newest; the executor is busy with the callback of the one before.

@@ -235,3 +235,42 @@ fn what_came_to_a_callback_before_the_next_one_was_there_ended_there() {
     assert_eq!(points.map(|point| robot.passed(point)), [100, 100, 92]);
     assert!(notes.iter().any(|note| note.starts_with("8 messages were published before")), "{notes:?}");
 }
+
+/// As rclpy does with a goal: its execution is a task of its own, and another goal may be executed first.
+#[test]
+fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
+    const SCHEDULED: u64 = 4;
+    let mut robot = Robot::new();
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 2, "/image");
+    robot.object(2, RosObjectKind::SubscriptionCallback, 3, 2, 0, "");
+    robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "action /turn execute");
+    for n in 1..=100 {
+        let at = n * 10 * MS;
+        // Of each two the second runs first, and both after the second was scheduled.
+        let runs: &[u64] = if n % 2 == 0 { &[n, n - 1] } else { &[] };
+        let mut rows = vec![
+            (at + 3 * MS, RosEvent::Take, 52, [0, at, 1]),
+            (at + 3 * MS, RosEvent::CallbackStart, 3, [0; 3]),
+            (at + 3 * MS + 10, RosEvent::Schedule, 9, [n, 0, 0]),
+            (at + 4 * MS, RosEvent::CallbackEnd, 3, [0; 3]),
+        ];
+        for (run, place) in runs.iter().zip(0..) {
+            rows.push((at + (5 + place) * MS, RosEvent::CallbackStart, 9, [SCHEDULED, *run, 0]));
+            rows.push((at + (5 + place) * MS + 10, RosEvent::CallbackEnd, 9, [0; 3]));
+        }
+        robot.events(2, &rows);
+    }
+    let (ways, notes) = robot.ways();
+    let way = [
+        "/camera timer 10 ms",
+        "/camera publish /image",
+        "/detector take /image",
+        "/detector callback /image",
+        "/detector action /turn execute scheduled",
+        "/detector action /turn execute",
+        "/detector action /turn execute end",
+    ];
+    assert_eq!(ways, vec![way.map(str::to_owned).to_vec(); 100]);
+    assert!(!notes.iter().any(|note| note.contains("not in the trace")), "{notes:?}");
+}

@@ -20,6 +20,7 @@ mod record;
 mod recorders;
 pub mod rings;
 pub mod ros_objects;
+mod ros_tracepoints;
 mod samples;
 mod saved;
 mod saves;

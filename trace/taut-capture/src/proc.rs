@@ -248,8 +248,17 @@ pub fn cmdline(pid: i32) -> String {
 /// Whether a process has mapped a file of this name; `None` where its mappings cannot be read.
 pub fn loads(pid: i32, file_name: &str) -> Option<bool> {
     let maps = text(format!("/proc/{pid}/maps")).ok()?;
-    let is_it = |path: &str| path.trim_end_matches(" (deleted)").rsplit('/').next() == Some(file_name);
-    Some(maps.lines().any(|line| line.contains('/') && is_it(line)))
+    Some(path_in(&maps, file_name).is_some())
+}
+
+/// The path, as it sees it, of a file of this name that a process has mapped.
+pub fn mapped(pid: i32, file_name: &str) -> Option<String> {
+    path_in(&text(format!("/proc/{pid}/maps")).ok()?, file_name).map(str::to_owned)
+}
+
+fn path_in<'a>(maps: &'a str, file_name: &str) -> Option<&'a str> {
+    let paths = maps.lines().filter_map(|line| Some(line[line.find('/')?..].trim_end_matches(" (deleted)")));
+    paths.into_iter().find(|path| path.rsplit('/').next() == Some(file_name))
 }
 
 /// A variable of a process's environment as it was at exec.

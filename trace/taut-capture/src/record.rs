@@ -2,7 +2,7 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsString,
     io::ErrorKind,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -17,7 +17,7 @@ use rustix::{
 };
 use taut_clock::{ClockPair, Counter, monotonic_ns};
 use taut_recording::{
-    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, StampBatch, Tier, Writer, failure, printable,
+    Compression, Ending, Info, Kind, Lost, LostWhat, Name, Record, RosEvent, Tier, Writer, failure, printable,
 };
 
 use crate::{
@@ -34,6 +34,7 @@ use crate::{
     recorders::{Note, recorder_of},
     rings::{Drained, Session},
     ros_objects::RosObjects,
+    ros_tracepoints,
     samples::Sampler,
     saved::NotSaved,
     saves,
@@ -424,6 +425,7 @@ struct Recording {
     is_stranger_told: bool,
     /// What the command's processes are to load, and in how many looks each of them was seen.
     preload: Option<(Preload, HashMap<i32, u32>)>,
+    told_of_nodes: HashSet<String>,
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
@@ -523,6 +525,7 @@ impl Recording {
             warnings: Vec::new(),
             is_stranger_told: false,
             preload: options.preload.map(|preload| (preload, HashMap::new())),
+            told_of_nodes: HashSet::new(),
             threads: Threads::default(),
             objects: if wanted.whole_system { Objects::of_many() } else { Objects::default() },
             pacer: Pacer::default(),
@@ -822,33 +825,39 @@ impl Recording {
         const LOOK: u32 = 6;
         let Some((preload, seen)) = &mut self.preload else { return };
         seen.retain(|pid, _| pids.contains(pid));
-        let mut without = Vec::new();
+        let (name, mut found) = (preload.file_name, Vec::new());
         for pid in pids {
             let looks = seen.entry(*pid).or_default();
             *looks = looks.saturating_add(1);
-            if *looks == LOOK
-                && proc::loads(*pid, "librcl.so") == Some(true)
-                && proc::loads(*pid, preload.file_name) == Some(false)
-            {
-                without.push(*pid);
+            if *looks != LOOK || proc::loads(*pid, "librcl.so") != Some(true) {
+                continue;
+            }
+            match proc::loads(*pid, name) {
+                Some(false) => found.push((
+                    *pid,
+                    format!(
+                        "is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or the \
+                         set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or \
+                         its environment was cleared"
+                    ),
+                )),
+                Some(true) => found.extend(ros_tracepoints::not_recorded(*pid, *preload).map(|why| (*pid, why))),
+                None => {}
             }
         }
-        let name = preload.file_name;
-        for pid in without {
-            let comm = proc::line(format!("/proc/{pid}/comm"));
-            let why = format!(
-                "process {pid} ({comm}) is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or \
-                 the set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or its \
-                 environment was cleared"
-            );
-            self.ending.notes.push(printable(why.clone()));
-            self.warn(why);
+        for (pid, what) in found {
+            // Of the nodes of one installation one speaks for all.
+            if self.told_of_nodes.insert(what.clone()) {
+                let why = format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm")));
+                self.ending.notes.push(printable(why.clone()));
+                self.warn(why);
+            }
         }
     }
 
     fn take(&mut self, drained: Drained) {
         let fresh = self.session.as_mut().map(|s| s.names().take_fresh()).unwrap_or_default();
-        self.look_for_first_stamp(&fresh, &drained.batches);
+        self.look_for_first_stamp(&fresh, &drained);
         fresh.into_iter().for_each(|name| self.write(&Record::Name(name)));
         for batch in drained.batches {
             self.write(&Record::Stamps(batch));
@@ -868,14 +877,16 @@ impl Recording {
         drained.refused.into_iter().for_each(|refusal| self.warn(refusal));
     }
 
-    fn look_for_first_stamp(&mut self, names: &[Name], batches: &[StampBatch]) {
+    /// Or for the first callback of a ROS 2 node.
+    fn look_for_first_stamp(&mut self, names: &[Name], drained: &Drained) {
         let Some(FirstStamp { except, .. }) = &self.from_first_stamp else { return };
         if self.first_stamp.is_some() {
             return;
         }
         self.not_first.extend(names.iter().filter(|name| except.contains(&name.name.as_str())).map(|name| name.id));
         let counts = |(kind, point): (&u8, &u32)| *kind == Kind::Stamp as u8 && !self.not_first.contains(point);
-        if batches.iter().any(|batch| batch.kind.iter().zip(&batch.point).any(counts)) {
+        let is_stamped = drained.batches.iter().any(|batch| batch.kind.iter().zip(&batch.point).any(counts));
+        if is_stamped || drained.ros.iter().any(|batch| batch.event.contains(&(RosEvent::CallbackStart as u8))) {
             self.first_stamp = Some(Instant::now());
         }
     }

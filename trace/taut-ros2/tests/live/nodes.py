@@ -36,6 +36,11 @@ def arguments():
     parser.add_argument(
         "--goals", action="store_true", help="the detector sends the planner a goal for each tenth message"
     )
+    parser.add_argument("--image-topic", default="image_raw")
+    parser.add_argument(
+        "--restart", action="store_true", help="the detector is killed at half of the images, and started again"
+    )
+    parser.add_argument("--twice", action="store_true", help="a process has a context before that of its nodes")
     parser.add_argument(
         "--coroutines", action="store_true", help="callbacks of subscriptions are coroutines that await something"
     )
@@ -53,12 +58,25 @@ def start(args):
     for roles in args.processes:
         rest = [word for word in rest if word != roles]
     rest = [word for word in rest if word != "--processes"]
-    every = [subprocess.Popen([sys.executable, __file__, *rest, "--roles", roles]) for roles in args.processes]
+
+    def process_of(roles):
+        return subprocess.Popen([sys.executable, __file__, *rest, "--roles", roles])
+
+    every = [process_of(roles) for roles in args.processes]
+    is_to_restart = args.restart
     deadline = time.monotonic() + 300 + args.count * args.period
     try:
         while not (args.truth / "done").exists():
             if time.monotonic() > deadline or any(process.poll() is not None for process in every):
                 sys.exit("a node ended or the camera is not done")
+            if is_to_restart and (args.truth / "half").exists():
+                is_to_restart = False
+                detector = args.processes.index("detector")
+                every[detector].kill()
+                every[detector].wait()
+                # The camera goes on when the new one is ready.
+                (args.truth / "ready.detector").unlink()
+                every[detector] = process_of("detector")
             time.sleep(0.05)
         # What is under way comes to its end.
         time.sleep(max(3.0 if args.goals else 1.0, args.depth * args.planner_takes + 0.5))
@@ -154,7 +172,7 @@ def run(args):
             super().__init__("camera")
             # The events executor has no guard conditions.
             self.guard = None if args.executor == "events" else self.create_guard_condition(self.on_guard)
-            self.images = self.create_publisher(String, "image_raw", profile)
+            self.images = self.create_publisher(String, args.image_topic, profile)
             self.number = 0
             self.timer = self.create_timer(args.period, self.on_timer)
 
@@ -170,6 +188,8 @@ def run(args):
                 (args.truth / "done").touch()
                 return
             publish(self.images, "/image_raw", self.number)
+            if self.number == args.count // 2:
+                (args.truth / "half").touch()
             if self.guard and self.number % 10 == 0:
                 self.guard.trigger()
             self.number += 1
@@ -181,7 +201,7 @@ def run(args):
         def __init__(self):
             super().__init__("detector")
             self.detections = self.create_publisher(String, "detections", profile)
-            self.images = self.create_subscription(String, "image_raw", form_of(self, self.on_image), profile)
+            self.images = self.create_subscription(String, args.image_topic, form_of(self, self.on_image), profile)
             self.client = self.create_client(ListParameters, "plan") if args.calls else None
             self.turns = ActionClient(self, Fibonacci, "turn") if args.goals else None
             self.ready = self.create_timer(0.05, self.on_ready)
@@ -251,6 +271,10 @@ def run(args):
     # Whatever becomes of the process that started this one.
     signal.alarm(400 + int(args.count * args.period))
     rclpy.init()
+    if args.twice:
+        Node("early").destroy_node()
+        rclpy.shutdown()
+        rclpy.init()
     if args.executor == "events":
         from rclpy.experimental import EventsExecutor
 

@@ -47,7 +47,7 @@ pub struct Args {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Count --duration from the first stamp; without a stamp within this time, from its end.
+    /// Count --duration from the first stamp, or callback of a ROS 2 node; without one within this time, from its end.
     #[arg(long, value_name = "TIME", requires = "duration", value_parser = time::length)]
     first_stamp_within: Option<Duration>,
     /// Insist on a tier of kernel events [default: the best this user may have].
