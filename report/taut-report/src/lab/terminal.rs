@@ -103,7 +103,8 @@ fn trials(results: &Results) -> Table {
 }
 
 fn loads(results: &Results) -> Table {
-    let mut rows = table(&["scenario", "load", "target", "median", "least", "", "sent", "CPUs busy\n/ wanted"]);
+    let mut rows =
+        table(&["scenario", "load", "target", "median", "least", "", "sent", "most\nlost", "CPUs busy\n/ wanted"]);
     for scenario in &results.scenarios {
         for load in &scenario.loads {
             rows.add_row(vec![
@@ -114,11 +115,19 @@ fn loads(results: &Results) -> Table {
                 number(load.least),
                 load.unit.clone(),
                 load.sent.map_or(String::new(), number),
+                most_lost(load),
                 format!("{} / {}", number(load.cpus_busy), number(load.cpus_wanted)),
             ]);
         }
     }
     rows
+}
+
+/// The topic that lost the largest part of its messages in a trial.
+fn most_lost(load: &taut_lab::LoadReached) -> String {
+    let lost = load.topics.iter().filter_map(|topic| Some((topic.most_lost?, &topic.topic)));
+    let worst = lost.max_by(|one, other| one.0.total_cmp(&other.0));
+    worst.map_or(String::new(), |(part, topic)| format!("{:.1} %\n{topic}", 100.0 * part))
 }
 
 fn processes(results: &Results) -> Table {
