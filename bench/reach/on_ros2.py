@@ -13,9 +13,9 @@ CONTROL, STATES = (
 )
 
 
-def section(results: dict, command: str) -> str:
+def section(results: dict, command: str, remark: str) -> str:
     scenarios = {scenario["name"]: scenario for scenario in results["scenarios"]["scenarios"]}
-    parts = [head(scenarios, command), below(page.outcome_table(scenarios))]
+    parts = [head(scenarios, command, remark), below(page.outcome_table(scenarios))]
     parts += [page.WHAT_FIGURES_ARE.strip() + "\n" + page.metric_table(scenarios, COLUMNS, "the baseline")]
     parts += [loads(scenarios), below(page.breaking(results["breaking"])), causes(results["recordings"])]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
@@ -42,11 +42,11 @@ def below(text: str) -> str:
     return ("\n" + text).replace("\n## ", "\n### ")
 
 
-def head(scenarios: dict[str, dict], command: str) -> str:
+def head(scenarios: dict[str, dict], command: str, remark: str) -> str:
     trials = max(sum(scenario["trials"].values()) for scenario in scenarios.values())
     return f"""{TITLE}
 
-Made by `{command}` on {datetime.now(UTC).date()}: {page.machine()}.
+Made by `{command}` on {datetime.now(UTC).date()}: {page.machine()}. {remark}
 
 The same scenarios on real nodes: ROS 2 Kilted from PyPI with Fast DDS, client, planner and state publisher in rclpy, `reach` and
 `follow_joint_trajectory` as actions, the 500 Hz controller in C on rcl ([workload](../../workloads/reach/README.md#on-ros-2)). Floods are rclpy

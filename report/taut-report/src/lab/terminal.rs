@@ -103,11 +103,15 @@ fn trials(results: &Results) -> Table {
 }
 
 fn loads(results: &Results) -> Table {
-    let mut rows =
-        table(&["scenario", "load", "target", "median", "least", "", "sent", "most\nlost", "CPUs busy\n/ wanted"]);
+    let mut titles = vec!["scenario", "load", "target", "median", "least", "", "sent", "CPUs busy\n/ wanted"];
+    let is_by_topic = results.scenarios.iter().flat_map(|scenario| &scenario.loads).any(|load| !load.topics.is_empty());
+    if is_by_topic {
+        titles.push("most lost\nin a trial");
+    }
+    let mut rows = table(&titles);
     for scenario in &results.scenarios {
         for load in &scenario.loads {
-            rows.add_row(vec![
+            let mut row = vec![
                 scenario.name.clone(),
                 load.load.clone(),
                 load.target.map_or("–".into(), number),
@@ -115,9 +119,12 @@ fn loads(results: &Results) -> Table {
                 number(load.least),
                 load.unit.clone(),
                 load.sent.map_or(String::new(), number),
-                most_lost(load),
                 format!("{} / {}", number(load.cpus_busy), number(load.cpus_wanted)),
-            ]);
+            ];
+            if is_by_topic {
+                row.push(most_lost(load));
+            }
+            rows.add_row(row);
         }
     }
     rows

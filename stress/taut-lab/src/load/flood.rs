@@ -162,3 +162,19 @@ pub(crate) fn helper(python: &Path, folder: &Path) -> io::Result<Vec<OsString>> 
 fn one() -> u32 {
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_in_the_order_of_their_names() {
+        let flood = |topic: &str, publishers: u32| -> Flood {
+            serde_json::from_value(serde_json::json!({ "publishers": publishers, "rate_hz": 1.0, "topic": topic }))
+                .unwrap()
+        };
+        assert_eq!(flood("/t_*", 2).topics("/usual"), ["/t_1", "/t_2"]);
+        assert_eq!(flood("/t_*", 10).topics("/usual")[..3], ["/t_1", "/t_10", "/t_2"], "as Python sorts them");
+        assert_eq!(flood("/one", 3).topics("/usual"), ["/one"]);
+    }
+}

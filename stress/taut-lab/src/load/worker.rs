@@ -206,3 +206,22 @@ fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_counts_its_topics_behind_its_totals() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let written = |words: &[u64]| {
+            std::fs::write(file.path(), words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+            count(file.path())
+        };
+        let totals = Count { at_ns: 7, done: 5, sent: 6, matched: 2, topics: Vec::new() };
+        assert_eq!(written(&[7, 5, 6, 2]), Some(totals.clone()));
+        assert_eq!(written(&[7, 5, 6, 2, 4, 3, 2, 2]), Some(Count { topics: vec![(4, 3), (2, 2)], ..totals }));
+        assert_eq!(written(&[7, 5, 6]), None, "not whole yet");
+        assert_eq!(written(&[7, 5, 6, 2, 4]), None, "half a topic");
+    }
+}
