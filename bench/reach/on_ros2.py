@@ -15,9 +15,18 @@ CONTROL, STATES = (
 
 def section(results: dict, command: str, remark: str) -> str:
     scenarios = {scenario["name"]: scenario for scenario in results["scenarios"]["scenarios"]}
-    parts = [head(scenarios, command, remark), below(page.outcome_table(scenarios))]
-    parts += [page.WHAT_FIGURES_ARE.strip() + "\n" + page.metric_table(scenarios, COLUMNS, "the baseline")]
-    parts += [loads(scenarios), below(page.breaking(results["breaking"])), causes(results["recordings"])]
+    parts = [
+        head(scenarios, command, remark),
+        findings(scenarios),
+        below(page.outcome_table(scenarios)),
+        figures(scenarios),
+    ]
+    parts += [
+        loads(scenarios),
+        below(page.breaking(results["breaking"])),
+        probes(results["breaking"]),
+        causes(results["recordings"]),
+    ]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
@@ -53,6 +62,44 @@ The same scenarios on real nodes: ROS 2 Kilted from PyPI with Fast DDS, client, 
 publishers. {trials} trials of each scenario, each on a start and a domain of its own, ready by discovery. With so few trials only large effects show: read
 the intervals.
 """
+
+
+def findings(scenarios: dict[str, dict]) -> str:
+    """What the figures carry."""
+    ends = {name: scenario["success"] for name, scenario in scenarios.items()}
+    said = [f"{sum(s['k'] for s in ends.values())} of {sum(s['n'] for s in ends.values())} trials succeeded."]
+    floods = [f"{name} {ends[name]['k']} of {ends[name]['n']}" for name in ends if name.startswith("msg_load")]
+    said.append(f"Under the source's flood of 4,000 messages/s: {', '.join(floods)}; the source had 0 of 10.")
+    reasons = {
+        one["reason"]
+        for scenario in scenarios.values()
+        for one in scenario["misfortunes"]
+        if one["status"] != "invalid"
+    }
+    if reasons:
+        said.append(f"Every failure was: {page.escaped('; '.join(sorted(reasons)))}.")
+    if failed := ends["baseline"]["n"] - ends["baseline"]["k"]:
+        said.append(
+            f"The baseline itself failed in {failed} of {ends['baseline']['n']}: other work on the machine failed trials, so nothing here shows "
+            "that a load did; what the late cycles waited for is in the last table."
+        )
+    return " ".join(said)
+
+
+def figures(scenarios: dict[str, dict]) -> str:
+    """Differences only where the baseline has a median."""
+    table = page.metric_table(scenarios, COLUMNS, "the baseline")
+    has_median = all(
+        isinstance(one["median"], int | float) for one in scenarios["baseline"]["metrics"] if one["name"] in COLUMNS
+    )
+    return page.WHAT_FIGURES_ARE.strip() + "\n" + (table if has_median else table.split("\nAgainst ")[0])
+
+
+def probes(breaking: dict) -> str:
+    text = "| Hz of each publisher | reached, messages/s written | success |\n| ---: | ---: | ---: |\n"
+    for one in breaking["probes"]:
+        text += f"| {page.number(one['value'])} | {page.number(one['achieved'])} | {one['success']['k']} of {one['success']['n']} |\n"
+    return text
 
 
 def loads(scenarios: dict[str, dict]) -> str:
