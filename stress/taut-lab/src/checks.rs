@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Report, Scenario, lab::TRIAL};
+use crate::{Breaking, Command, Flood, Isolation, Lab, Load, Ready, Report, Scenario, lab::TRIAL};
 
 /// DDS domains whose ports stay below those that Linux gives out by itself.
 const LAST_DOMAIN: u32 = 101;
@@ -63,6 +63,11 @@ pub(crate) fn check(lab: &Lab) -> Result<(), Wrong> {
         let key = |key: &str| format!("process {:?}.{key}", process.name);
         command(&key("command"), &process.command)?;
         seconds(&key("ready_timeout_s"), process.ready_timeout_s, false)?;
+        let wrong = match &process.ready {
+            Some(Ready::Ros2(name)) => crate::ros2::wrong_name(name),
+            _ => None,
+        };
+        wrong.map_or(Ok(()), |problem| Err((key("ready.ros2"), problem)))?;
         seconds(&key("stop_timeout_s"), process.stop_timeout_s, true)?;
     }
     let grouped = lab.scenarios.iter().find(|scenario| lab.has_own_group(scenario));
@@ -161,7 +166,7 @@ pub(crate) fn load(load: &Load) -> Result<(), Wrong> {
         Load::Udp { payload_bytes, .. } => require((8..=65_000).contains(payload_bytes), "payload_bytes", || {
             format!("{payload_bytes} is not within 8 … 65000")
         }),
-        Load::Dds(flood) => check_flood(flood),
+        Load::Ros2(flood) | Load::Dds(flood) => check_flood(flood),
         Load::Zenoh(flood) => {
             let dds = [
                 ("history", flood.history.is_some()),
@@ -169,7 +174,7 @@ pub(crate) fn load(load: &Load) -> Result<(), Wrong> {
                 ("domain", flood.domain.is_some()),
             ];
             let of_dds = dds.into_iter().find(|(_, there)| *there);
-            of_dds.map_or(Ok(()), |(key, _)| Err((key.into(), "is DDS's; leave it out".into())))?;
+            of_dds.map_or(Ok(()), |(key, _)| Err((key.into(), "is not zenoh's; leave it out".into())))?;
             check_flood(flood)
         }
         Load::Command { command, .. } => require(!command.trim().is_empty(), "command", || "is empty".into()),

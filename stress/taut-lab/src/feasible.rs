@@ -95,6 +95,7 @@ pub fn feasible(lab: &Lab) -> Feasible {
         obstacles.extend(found.map(|(at, why)| format!("scenario {:?}.load[{at}].method: {why}", scenario.name)));
     }
     obstacles.extend(no_network(lab));
+    obstacles.extend(crate::ros2::obstacles(lab));
     let python = interpreter(lab.python.as_deref());
     for scenario in &lab.scenarios {
         let needed = scenario.loads.iter().enumerate().filter_map(|(at, load)| Some((at, load.package()?)));

@@ -83,6 +83,21 @@ pub struct LoadReached {
     pub sent: Option<f64>,
     /// Of a flood: the fewest pairs of a writer and a reader that had found each other.
     pub matched: Option<u64>,
+    /// Of a flood over a middleware: by topic.
+    pub topics: Vec<TopicReached>,
+}
+
+/// What became of a flood's messages on one topic, over the valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TopicReached {
+    /// Its name.
+    pub topic: String,
+    /// Median of the messages a second that were sent.
+    pub sent: f64,
+    /// Median of the messages a second that all readers of the load received together.
+    pub received: f64,
+    /// The largest part of a trial's messages that the load's own readers did not receive; `None` where it has none.
+    pub most_lost: Option<f64>,
 }
 
 /// The CPU time of a process with all that it started, over the valid trials.
@@ -291,6 +306,27 @@ fn success_difference(own: &[&Trial], baseline: &[&Trial]) -> SuccessDifference 
     SuccessDifference { pairs: pairs.len() as u32, only_baseline, only_here, p }
 }
 
+/// Of the load with this place in every trial, by topic.
+fn topics_reached(valid: &[&Trial], at: usize) -> Vec<TopicReached> {
+    let loads: Vec<_> = valid.iter().filter_map(|trial| trial.achieved.get(at)).collect();
+    let Some(first) = loads.first() else { return Vec::new() };
+    let one = |(at, topic): (usize, &crate::TopicRate)| {
+        let all = || loads.iter().filter_map(|load| load.topics.get(at));
+        let middle = |of: fn(&crate::TopicRate) -> f64| {
+            let mut values: Vec<f64> = all().map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            typical(&values, CONFIDENCE).map_or(0.0, |typical| typical.value)
+        };
+        TopicReached {
+            topic: topic.topic.clone(),
+            sent: middle(|topic| topic.sent),
+            received: middle(|topic| topic.received),
+            most_lost: all().filter_map(|topic| topic.lost).max_by(f64::total_cmp),
+        }
+    };
+    first.topics.iter().enumerate().map(one).collect()
+}
+
 fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
     let Some(first) = valid.iter().find(|trial| !trial.achieved.is_empty()) else { return Vec::new() };
     let of = |at: usize, what: fn(&crate::Achieved) -> f64| {
@@ -312,6 +348,7 @@ fn reached(valid: &[&Trial]) -> Vec<LoadReached> {
             cpus_wanted: middle(&of(at, |load| load.cpus_wanted)),
             sent: load.sent.map(|_| middle(&of(at, |load| load.sent.unwrap_or(0.0)))),
             matched,
+            topics: topics_reached(valid, at),
         }
     };
     first.achieved.iter().enumerate().map(one).collect()

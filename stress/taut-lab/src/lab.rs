@@ -154,7 +154,7 @@ pub enum Command {
     Words(Vec<String>),
 }
 
-/// What says that a process is ready; one of the four.
+/// What says that a process is ready; one of the five.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Ready {
@@ -166,6 +166,8 @@ pub enum Ready {
     Tcp(String),
     /// A line for the shell that succeeds; asked every 100 ms.
     Command(String),
+    /// A node, a service, an action, or a topic with a publisher that ROS 2's discovery finds, by its full name.
+    Ros2(String),
 }
 
 /// Signals that ask a process to end.

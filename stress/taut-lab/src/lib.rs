@@ -18,6 +18,7 @@ mod objectives;
 mod paths;
 mod proportion;
 mod ready;
+mod ros2;
 mod run;
 mod run_order;
 mod runner;
@@ -36,14 +37,14 @@ pub use archive::{Packed, archive};
 pub use cpus::Cpus;
 pub use error::Error;
 pub use feasible::{Feasible, feasible};
-pub use figures::{LoadReached, Misfortune, ProcessUse, Results, ScenarioFigures, results};
+pub use figures::{LoadReached, Misfortune, ProcessUse, Results, ScenarioFigures, TopicReached, results};
 pub use hosts::{Host, Ray};
 pub use isolation::{Network, Pressure, keep};
 pub use lab::{
     Better, Breaking, Command, Isolation, Lab, Metric, Process, Ready, Report, Scenario, StopSignal, TrialCommand,
     Watch,
 };
-pub use load::{Achieved, Flood, History, Load, Method, Reliability, interpreter, worker};
+pub use load::{Achieved, Flood, History, Load, Method, Reliability, TopicRate, interpreter, worker};
 pub use manifest::{Header, Kind, MANIFEST, Manifest};
 pub use metric_figures::{Bound, Difference, FailedReported, MetricFigures, SuccessDifference};
 pub use paths::{Criticality, Path};

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::Ready;
+use crate::{Ready, ros2::Discovery};
 
 /// How long an address may take to answer one question.
 const ANSWER: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const ANSWER: Duration = Duration::from_millis(200);
 const GRAIN: Duration = Duration::from_millis(20);
 
 /// `started`: when the process was.
-pub(crate) fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime) -> bool {
+pub(crate) fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime, discovery: &Discovery<'_>) -> bool {
     match ready {
         Ready::Stdout(text) => {
             let said = std::fs::read(stdout).unwrap_or_default();
@@ -33,6 +33,7 @@ pub(crate) fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime) -> boo
             let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             quiet.status().is_ok_and(|status| status.success())
         }
+        Ready::Ros2(name) => discovery.finds(name),
     }
 }
 
@@ -45,6 +46,12 @@ pub(crate) fn answers(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime) -> bool {
+        let discovery = Discovery { python: "python3".into(), environment: &BTreeMap::new() };
+        super::is_ready(ready, stdout, started, &discovery)
+    }
 
     #[test]
     fn only_a_whole_line_counts() {

@@ -4,6 +4,7 @@ import ctypes
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from ..options import Options
 
-JOIN_S = 15.0
+JOIN_S = 25.0
 """So long for the others to come up."""
 PR_SET_NAME = 15  # linux/prctl.h
 
@@ -32,14 +33,13 @@ def options_of(node: Node) -> Options:
 
 def until(condition: Callable[[], Any], step: Callable[[float], Any], stop: threading.Event, what: str) -> None:
     """Waits for others. Raises NotThere."""
-    waited_s = 0.0
+    deadline_s = time.monotonic() + JOIN_S
     while not condition():
         if stop.is_set():
             raise NotThere("interrupted")
-        if waited_s > JOIN_S:
+        if time.monotonic() > deadline_s:
             raise NotThere(f"{what} after {JOIN_S:g} s")
         step(0.05)
-        waited_s += 0.05
 
 
 def call_thread(name: str) -> None:

@@ -1,6 +1,6 @@
 //! What `taut lab check` prints.
 
-use taut_lab::{Command, Feasible, Lab};
+use taut_lab::{Command, Feasible, Lab, Ready};
 
 use crate::{
     Style,
@@ -33,7 +33,9 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
     out += "\n\n";
     for process in &lab.processes {
         let cpus = process.cpus.as_ref().map_or(String::new(), |cpus| format!(" on CPU {cpus}"));
-        out += &format!("process  {}{cpus}: {}\n", process.name, line(&process.command));
+        let ready =
+            process.ready.as_ref().map_or(String::new(), |ready| format!("         ready when {}\n", readiness(ready)));
+        out += &format!("process  {}{cpus}: {}\n{ready}", process.name, line(&process.command));
     }
     out += &format!("trial    {} (at most {} s)\n", line(&lab.trial.command), lab.trial.timeout_s);
     for (scenario, place) in lab.scenarios.iter().zip(&feasible.places) {
@@ -43,6 +45,9 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
         let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
         out += &format!("scenario {}: {parts}\n", scenario.name);
         out += &format!("         {}\n", wrap(place, 89).replace('\n', "\n         "));
+    }
+    if let Some([first, last]) = lab.domains {
+        out += &format!("domains  {first} to {last}: each start gets the next as ROS_DOMAIN_ID\n");
     }
     out += &format!("confined by {}\n", wrap(&feasible.confinement, 86));
     if let Some(sweep) = &lab.sweep {
@@ -76,6 +81,16 @@ pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> St
         out += "Nothing stands in its way.\n";
     }
     out
+}
+
+fn readiness(ready: &Ready) -> String {
+    match ready {
+        Ready::Stdout(said) => format!("it prints a line with {:?}", text(said)),
+        Ready::File(path) => format!("{} is there", text(&path.display().to_string())),
+        Ready::Tcp(address) => format!("{} accepts connections", text(address)),
+        Ready::Command(command) => format!("{} succeeds", text(command)),
+        Ready::Ros2(name) => format!("ROS 2's discovery finds {}", text(name)),
+    }
 }
 
 /// A command on one line, whatever is in it: a lab from elsewhere is checked before it is run.

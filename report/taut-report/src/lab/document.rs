@@ -122,12 +122,26 @@ fn how_they_ended(results: &Results) -> Table {
 }
 
 fn loads(results: &Results) -> Table {
-    let mut table =
-        Table::new(["scenario", "load", "target", "median", "least", "unit", "sent", "CPUs busy", "CPUs wanted"])
-            .priorities([0, 0, 0, 0, 3, 0, 4, 1, 2]);
-    [1, 5].into_iter().for_each(|at| table.columns[at].wraps = true);
+    const NAMES: [&str; 11] = [
+        "scenario",
+        "load",
+        "target",
+        "median",
+        "least",
+        "unit",
+        "sent",
+        "CPUs busy",
+        "CPUs wanted",
+        "most lost in a trial",
+        "of topic",
+    ];
+    let mut table = Table::new(NAMES).priorities([0, 0, 0, 0, 3, 0, 4, 1, 2, 0, 0]);
+    [1, 5, 10].into_iter().for_each(|at| table.columns[at].wraps = true);
     for scenario in &results.scenarios {
         for load in &scenario.loads {
+            // The topic that lost the largest part of its messages.
+            let lost = load.topics.iter().filter_map(|topic| Some((topic.most_lost?, topic.topic.as_str())));
+            let worst = lost.max_by(|one, other| one.0.total_cmp(&other.0));
             let reader = if load.matched == Some(0) { ", to no reader" } else { "" };
             table.row([
                 Cell::text(scenario.name.as_str()),
@@ -139,8 +153,16 @@ fn loads(results: &Results) -> Table {
                 load.sent.map_or(Cell::Empty, Cell::Number),
                 Cell::Number(load.cpus_busy),
                 Cell::Number(load.cpus_wanted),
+                worst.map_or(Cell::Empty, |(part, _)| Cell::Share(part)),
+                worst.map_or(Cell::Empty, |(_, topic)| Cell::text(topic)),
             ]);
         }
+    }
+    // Only publishers of ROS 2 count by topic.
+    if results.scenarios.iter().flat_map(|scenario| &scenario.loads).all(|load| load.topics.is_empty()) {
+        let kept = NAMES.len() - 2;
+        table.columns.truncate(kept);
+        table.rows.iter_mut().for_each(|row| row.cells.truncate(kept));
     }
     table
 }

@@ -1,7 +1,8 @@
-"""A message flood over DDS or zenoh, in processes of its own; `taut lab` starts it.
+"""A message flood over ROS 2, DDS or zenoh, in processes of its own; `taut lab` starts it.
 
 Usage: flood.py LOAD COUNT. LOAD is the load as JSON, COUNT the file that says every 20 ms how far the flood is: four
-little-endian 64-bit numbers, CLOCK_MONOTONIC in ns, messages received, messages sent, readers that the writers match.
+little-endian 64-bit numbers, CLOCK_MONOTONIC in ns, messages received, messages sent, readers that the writers match; then of
+each topic, in the order of their names, messages sent and received.
 Each publisher and each reader is a process, as the nodes of a robot are.
 """
 
@@ -29,13 +30,14 @@ PR_SET_PDEATHSIG = 1
 
 
 class Counters:
-    """Shared by all processes: for each its messages, and for each writer the readers it matches (from -1)."""
+    """Shared by all processes: messages of each writer and its readers (from -1), and of each reader messages by topic."""
 
-    def __init__(self, writers: int, readers: int) -> None:
-        self.writers, self.readers = writers, readers
-        self.memory = mmap.mmap(-1, 8 * (2 * writers + readers))
+    def __init__(self, names: list[str], readers: int) -> None:
+        self.writers, self.topics = len(names), sorted(set(names))
+        self.topic_of = [self.topics.index(name) for name in names]
+        self.memory = mmap.mmap(-1, 8 * (2 * len(names) + readers * len(self.topics)))
         self.words = memoryview(self.memory).cast("q")
-        for writer in range(writers):
+        for writer in range(self.writers):
             self.matches(writer, -1)
 
     def sent(self, writer: int, n: int) -> None:
@@ -44,16 +46,22 @@ class Counters:
     def matches(self, writer: int, n: int) -> None:
         self.words[self.writers + writer] = n
 
-    def received(self, reader: int, n: int) -> None:
-        self.words[2 * self.writers + reader] = n
+    def received(self, reader: int, by_topic: list[int]) -> None:
+        first = 2 * self.writers + reader * len(self.topics)
+        for at, n in enumerate(by_topic):
+            self.words[first + at] = n
 
-    def totals(self) -> tuple[int, int, int] | None:
-        """Received, sent, matched; None until every writer has looked for readers."""
-        writers = self.writers
+    def totals(self) -> list[int] | None:
+        """Received, sent, matched, then of each topic sent and received; None until every writer has looked for readers."""
+        writers, topics = self.writers, len(self.topics)
         matched = self.words[writers : 2 * writers].tolist()
         if min(matched) < 0:
             return None
-        return sum(self.words[2 * writers :].tolist()), sum(self.words[:writers].tolist()), sum(matched)
+        sent, received = [0] * topics, self.words[2 * writers :].tolist()
+        for writer, n in enumerate(self.words[:writers].tolist()):
+            sent[self.topic_of[writer]] += n
+        by_topic = [word for at in range(topics) for word in (sent[at], sum(received[at::topics]))]
+        return [sum(received), sum(sent), sum(matched), *by_topic]
 
 
 class Dds:
@@ -129,12 +137,73 @@ class Dds:
         conditions = [ReadCondition(reader, some) for reader in readers]
         for condition in conditions:
             waiting.attach(condition)
-        n = 0
+        counts = [0] * len(readers)
         while True:
             waiting.wait(duration(milliseconds=100))
-            for reader in readers:
-                n += len(reader.take(N=1000))
-            received(n)
+            for at, reader in enumerate(readers):
+                counts[at] += len(reader.take(N=1000))
+            received(counts)
+
+
+class Ros2:
+    """Nodes of rclpy, each with one publisher, and nodes that subscribe to all topics under a single-threaded executor."""
+
+    def __init__(self, load: dict) -> None:
+        self.load = load
+
+    def node(self, name: str):
+        """Imported in the process that uses it: libraries of ROS 2 have threads of their own, which a fork loses."""
+        import rclpy
+        from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+        load = self.load
+        self.qos = QoSProfile(
+            reliability=ReliabilityPolicy[load["reliability"].upper()],
+            history=HistoryPolicy.KEEP_ALL if load["history"] == "all" else HistoryPolicy.KEEP_LAST,
+            depth=load["depth"] or 10,
+        )
+        rclpy.init(domain_id=load["domain"])
+        return rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
+
+    def writer(self, name: str):
+        node = self.node("flood_" + "".join(c if c.isalnum() else "_" for c in name))
+        from rclpy.impl.implementation_singleton import rclpy_implementation
+        from rclpy.serialization import serialize_message
+        from std_msgs.msg import String
+
+        publisher = node.create_publisher(String, name, self.qos)
+        # Always the same message: it is encoded once, so that the flood and not Python's encoder is the load.
+        message = serialize_message(String(data="X" * self.load["payload_bytes"]))
+
+        def write() -> bool:
+            try:
+                publisher.publish(message)
+                return True
+            except rclpy_implementation.RCLError:  # A reliable writer that keeps all, and whose reader is behind.
+                return False
+
+        return write, publisher.get_subscription_count
+
+    def read(self, names: list[str], received) -> None:
+        node = self.node("flood_reader")
+        from rclpy.executors import SingleThreadedExecutor
+        from std_msgs.msg import String
+
+        counts = [0] * len(names)
+
+        def count(at: int):
+            def one(_) -> None:
+                counts[at] += 1
+
+            return one
+
+        for at, name in enumerate(names):
+            # Raw: decoding would measure Python.
+            node.create_subscription(String, name, count(at), self.qos, raw=True)
+        node.create_timer(COUNTED_S / 2, lambda: received(counts))
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        executor.spin()
 
 
 class Zenoh:
@@ -179,7 +248,7 @@ class Zenoh:
         subscribers = [session.declare_subscriber(name, count(at)) for at, name in enumerate(names)]
         while subscribers:
             time.sleep(COUNTED_S / 2)
-            received(sum(counts))
+            received(counts)
 
 
 def publish(make, rate_hz: float | None, wanted: int, sent, matches) -> None:
@@ -221,14 +290,14 @@ def child(work) -> int:
 
 def main() -> None:
     load = json.loads(sys.argv[1])
-    kinds = {"dds": (Dds, "/flood_topic_*"), "zenoh": (Zenoh, "flood/topic_*")}
+    kinds = {"ros2": (Ros2, "/flood_topic_*"), "dds": (Dds, "/flood_topic_*"), "zenoh": (Zenoh, "flood/topic_*")}
     kind, topic = kinds[load["kind"]]
     numbers = range(1, load["publishers"] + 1)
     names = [(load["topic"] or topic).replace("*", str(number)) for number in numbers]
     middleware = kind(load)
-    counters = Counters(len(names), load["readers"])
+    counters = Counters(names, load["readers"])
     pids = [
-        child(partial(middleware.read, sorted(set(names)), partial(counters.received, at)))
+        child(partial(middleware.read, counters.topics, partial(counters.received, at)))
         for at in range(load["readers"])
     ]
     for at, name in enumerate(names):
@@ -248,7 +317,7 @@ def main() -> None:
         totals = counters.totals()
         if totals is None:
             continue
-        os.pwrite(file, struct.pack("<4Q", time.monotonic_ns(), *totals), 0)
+        os.pwrite(file, struct.pack(f"<{1 + len(totals)}Q", time.monotonic_ns(), *totals), 0)
         if not named:
             # The file is there once there is something in it.
             os.rename(sys.argv[2] + ".new", sys.argv[2])

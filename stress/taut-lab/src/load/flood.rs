@@ -1,4 +1,4 @@
-//! Message floods over a middleware: what the file says of them, and the helper program that makes them. The
+//! Message floods over ROS 2 or a middleware: what the file says of them, and the helper program that makes them. The
 //! middleware is that of the system under test, from its own Python package, in processes of its own; nothing of it is
 //! in this binary.
 
@@ -32,17 +32,17 @@ pub struct Flood {
     /// nothing leaves the writers.
     #[serde(default = "one")]
     pub readers: u32,
-    /// `*` stands for the publisher's number from 1; without it all write to one topic. ROS 2's name for DDS, a key
-    /// expression for zenoh.
+    /// `*` stands for the publisher's number from 1; without it all write to one topic. ROS 2's name for ROS 2 and DDS, a
+    /// key expression for zenoh.
     pub topic: Option<String>,
-    /// Whether what is lost is sent again (DDS), or waited for (zenoh).
+    /// Whether what is lost is sent again (ROS 2, DDS), or waited for (zenoh).
     #[serde(default)]
     pub reliability: Reliability,
-    /// DDS: what writers and readers keep.
+    /// Not zenoh: what writers and readers keep.
     pub history: Option<History>,
-    /// DDS: how many of each, where they keep the last.
+    /// Not zenoh: how many of each, where they keep the last.
     pub depth: Option<u32>,
-    /// DDS: the domain; without it `ROS_DOMAIN_ID`, or 0.
+    /// Not zenoh: the domain; without it `ROS_DOMAIN_ID`, or 0.
     pub domain: Option<u32>,
     /// The only CPUs for it.
     pub cpus: Option<Cpus>,
@@ -74,6 +74,16 @@ impl Flood {
     /// What all readers together shall receive a second, or all writers write where there are no readers.
     pub fn target(&self) -> Option<f64> {
         self.rate_hz.map(|rate| f64::from(self.publishers) * rate * f64::from(self.readers.max(1)))
+    }
+
+    /// Its topics, in the order of their names; `usual` is what its kind calls them.
+    pub(crate) fn topics(&self, usual: &str) -> Vec<String> {
+        let name = self.topic.as_deref().unwrap_or(usual);
+        let mut names: Vec<String> =
+            (1..=self.publishers).map(|number| name.replace('*', &number.to_string())).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// What is counted.
@@ -109,6 +119,8 @@ pub(crate) struct Package {
     pub pip: &'static str,
 }
 
+pub(crate) const ROS2: Package =
+    Package { module: "rclpy, std_msgs.msg", pip: "ros-rclpy ros-std-msgs ros-rmw-fastrtps-cpp" };
 pub(crate) const DDS: Package = Package { module: "cyclonedds", pip: "cyclonedds" };
 pub(crate) const ZENOH: Package = Package { module: "zenoh", pip: "eclipse-zenoh" };
 
@@ -149,4 +161,20 @@ pub(crate) fn helper(python: &Path, folder: &Path) -> io::Result<Vec<OsString>> 
 
 fn one() -> u32 {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_in_the_order_of_their_names() {
+        let flood = |topic: &str, publishers: u32| -> Flood {
+            serde_json::from_value(serde_json::json!({ "publishers": publishers, "rate_hz": 1.0, "topic": topic }))
+                .unwrap()
+        };
+        assert_eq!(flood("/t_*", 2).topics("/usual"), ["/t_1", "/t_2"]);
+        assert_eq!(flood("/t_*", 10).topics("/usual")[..3], ["/t_1", "/t_10", "/t_2"], "as Python sorts them");
+        assert_eq!(flood("/one", 3).topics("/usual"), ["/one"]);
+    }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::Cpus;
 
 pub use flood::{Flood, History, Reliability, interpreter};
-pub(crate) use flood::{Package, helper, missing};
-pub use running::Achieved;
+pub(crate) use flood::{Package, ROS2, helper, missing};
+pub use running::{Achieved, TopicRate};
 pub(crate) use running::{Loader, RunningLoad};
 pub use stress_ng::Method;
 
@@ -75,6 +75,8 @@ pub enum Load {
         /// The only CPUs for it.
         cpus: Option<Cpus>,
     },
+    /// Messages of ROS 2 nodes (`std_msgs/String`).
+    Ros2(Flood),
     /// DDS messages with ROS 2's names and encoding (`std_msgs/String`).
     Dds(Flood),
     /// zenoh messages between peers.
@@ -98,6 +100,7 @@ impl Load {
             Load::Timers { .. } => "timers",
             Load::Forks { .. } => "forks",
             Load::Udp { .. } => "udp",
+            Load::Ros2(_) => "ros2",
             Load::Dds(_) => "dds",
             Load::Zenoh(_) => "zenoh",
             Load::Command { .. } => "command",
@@ -113,6 +116,7 @@ impl Load {
             | Load::Timers { cpus, .. }
             | Load::Forks { cpus, .. }
             | Load::Udp { cpus, .. }
+            | Load::Ros2(Flood { cpus, .. })
             | Load::Dds(Flood { cpus, .. })
             | Load::Zenoh(Flood { cpus, .. })
             | Load::Command { cpus, .. } => cpus.as_ref(),
@@ -128,7 +132,7 @@ impl Load {
             | Load::Timers { workers, .. }
             | Load::Forks { workers, .. } => Some(*workers),
             Load::Udp { publishers, .. } => Some(*publishers),
-            Load::Dds(flood) | Load::Zenoh(flood) => Some(flood.publishers),
+            Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood) => Some(flood.publishers),
             Load::Command { .. } => None,
         }
     }
@@ -142,7 +146,7 @@ impl Load {
             }
             Load::Forks { workers, rate_hz, .. } => rate_hz.map(|rate| f64::from(*workers) * rate),
             Load::Udp { publishers, rate_hz, .. } => Some(f64::from(*publishers) * rate_hz),
-            Load::Dds(flood) | Load::Zenoh(flood) => flood.target(),
+            Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood) => flood.target(),
             _ => None,
         }
     }
@@ -156,13 +160,30 @@ impl Load {
             Load::Timers { .. } => ("wakes/s", 1.0),
             Load::Forks { .. } => ("forks/s", 1.0),
             Load::Udp { .. } => ("messages/s received", 1.0),
-            Load::Dds(flood) | Load::Zenoh(flood) => (flood.unit(), 1.0),
+            Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood) => (flood.unit(), 1.0),
         }
     }
 
     /// Whether it sends messages, so that what was sent and what arrived differ.
     pub fn is_flood(&self) -> bool {
-        matches!(self, Load::Udp { .. } | Load::Dds(_) | Load::Zenoh(_))
+        matches!(self, Load::Udp { .. } | Load::Ros2(_) | Load::Dds(_) | Load::Zenoh(_))
+    }
+
+    /// Of a flood over a middleware: processes of its own that read.
+    pub(crate) fn readers(&self) -> Option<u32> {
+        match self {
+            Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood) => Some(flood.readers),
+            _ => None,
+        }
+    }
+
+    /// The topics of a flood that its helper program counts one by one.
+    pub(crate) fn topics(&self) -> Vec<String> {
+        match self {
+            Load::Ros2(flood) | Load::Dds(flood) => flood.topics("/flood_topic_*"),
+            Load::Zenoh(flood) => flood.topics("flood/topic_*"),
+            _ => Vec::new(),
+        }
     }
 
     /// Why it cannot be made here, with the remedy.
@@ -176,6 +197,7 @@ impl Load {
     /// What its helper program needs.
     pub(crate) fn package(&self) -> Option<Package> {
         match self {
+            Load::Ros2(_) => Some(flood::ROS2),
             Load::Dds(_) => Some(flood::DDS),
             Load::Zenoh(_) => Some(flood::ZENOH),
             _ => None,
@@ -193,11 +215,11 @@ impl Load {
             (Load::Udp { publishers, .. }, "publishers") => *publishers = whole,
             (Load::Udp { payload_bytes, .. }, "payload_bytes") => *payload_bytes = whole,
             (Load::Udp { rate_hz, .. }, "rate_hz") => *rate_hz = value,
-            (Load::Dds(flood) | Load::Zenoh(flood), "publishers") => flood.publishers = whole,
-            (Load::Dds(flood) | Load::Zenoh(flood), "readers") => flood.readers = whole,
-            (Load::Dds(flood) | Load::Zenoh(flood), "payload_bytes") => flood.payload_bytes = whole,
-            (Load::Dds(flood) | Load::Zenoh(flood), "rate_hz") => flood.rate_hz = Some(value),
-            (Load::Dds(flood), "depth") => flood.depth = Some(whole),
+            (Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood), "publishers") => flood.publishers = whole,
+            (Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood), "readers") => flood.readers = whole,
+            (Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood), "payload_bytes") => flood.payload_bytes = whole,
+            (Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood), "rate_hz") => flood.rate_hz = Some(value),
+            (Load::Ros2(flood) | Load::Dds(flood), "depth") => flood.depth = Some(whole),
             (Load::Forks { rate_hz, .. }, "rate_hz") => *rate_hz = Some(value),
             (Load::Cpu { percent, .. }, "percent") => *percent = value,
             (
@@ -211,7 +233,7 @@ impl Load {
             _ => {
                 let known = match self {
                     Load::Udp { .. } => "publishers, rate_hz or payload_bytes",
-                    Load::Dds(_) => "publishers, rate_hz, payload_bytes, readers or depth",
+                    Load::Ros2(_) | Load::Dds(_) => "publishers, rate_hz, payload_bytes, readers or depth",
                     Load::Zenoh(_) => "publishers, rate_hz, payload_bytes or readers",
                     Load::Forks { .. } => "workers or rate_hz",
                     Load::Cpu { .. } => "workers or percent",
@@ -250,6 +272,7 @@ impl fmt::Display for Load {
             Load::Udp { publishers, rate_hz, payload_bytes, .. } => {
                 write!(f, "udp {publishers} × {} Hz × {payload_bytes} B", plain(*rate_hz))
             }
+            Load::Ros2(flood) => write!(f, "ros2 {flood}"),
             Load::Dds(flood) => write!(f, "dds {flood}"),
             Load::Zenoh(flood) => write!(f, "zenoh {flood}"),
             Load::Command { command, .. } => write!(f, "command {command}"),

@@ -20,7 +20,7 @@ pub(crate) struct RunningLoad {
 }
 
 /// A load at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Mark {
     at_ns: u64,
     usage: Usage,
@@ -43,12 +43,28 @@ pub struct Achieved {
     /// Pairs of a writer and a reader that found each other, of a flood. 0: nothing left the writers.
     #[serde(default)]
     pub matched: Option<u64>,
+    /// What became of the messages of each topic, of a flood over a middleware.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<TopicRate>,
     /// CPUs that its threads kept busy.
     pub cpus_busy: f64,
     /// CPUs that its threads wanted: running, or waiting for others to stop.
     pub cpus_wanted: f64,
     /// Whether that is enough of the target.
     pub applied: bool,
+}
+
+/// What became of a flood's messages on one topic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopicRate {
+    /// Its name.
+    pub topic: String,
+    /// Messages a second that its writers sent.
+    pub sent: f64,
+    /// Messages a second that all readers of the load received together.
+    pub received: f64,
+    /// The part of the messages that they should have received and did not; `None` without readers, or where nothing was sent.
+    pub lost: Option<f64>,
 }
 
 /// How loads are started.
@@ -104,23 +120,32 @@ impl RunningLoad {
     }
 
     /// What happened between two marks; `enough` is the part of the target that counts as applied.
-    pub fn achieved(&self, from: Mark, to: Mark, enough: f64) -> Achieved {
+    pub fn achieved(&self, from: &Mark, to: &Mark, enough: f64) -> Achieved {
         let wall = (to.at_ns.saturating_sub(from.at_ns)) as f64;
         let cpus = |from: u64, to: u64| if wall > 0.0 { to.saturating_sub(from) as f64 / wall } else { 0.0 };
         let busy = cpus(from.usage.ran_ns, to.usage.ran_ns);
         let wanted = busy + cpus(from.usage.waited_ns, to.usage.waited_ns);
         let (unit, each) = self.load.unit();
-        let rate = |of: fn(&Count) -> u64| match (from.count, to.count) {
+        let rate = |of: &dyn Fn(&Count) -> u64| match (&from.count, &to.count) {
             (Some(from), Some(to)) if to.at_ns > from.at_ns => {
-                of(&to).saturating_sub(of(&from)) as f64 * 1e9 / (to.at_ns - from.at_ns) as f64 / each
+                of(to).saturating_sub(of(from)) as f64 * 1e9 / (to.at_ns - from.at_ns) as f64 / each
             }
             _ => 0.0,
         };
-        let to_nobody = matches!(&self.load, Load::Dds(flood) | Load::Zenoh(flood) if flood.readers == 0);
+        let readers = self.load.readers();
+        let to_nobody = readers == Some(0);
+        let of_topic = |(at, topic): (usize, String)| {
+            let of = |count: &Count| count.topics.get(at).copied().unwrap_or_default();
+            let (sent, received) = (rate(&|count| of(count).0), rate(&|count| of(count).1));
+            let due = sent * f64::from(readers.unwrap_or(0));
+            // What was under way at the first mark may arrive after it.
+            let lost = (due > 0.0).then(|| (1.0 - received / due).max(0.0));
+            TopicRate { topic, sent, received, lost }
+        };
         let achieved = match &self.load {
             Load::Cpu { .. } | Load::Command { .. } => busy,
-            _ if to_nobody => rate(|c| c.sent),
-            _ => rate(|c| c.done),
+            _ if to_nobody => rate(&|c| c.sent),
+            _ => rate(&|c| c.done),
         };
         let target = self.load.target();
         let applied = match (&self.load, target) {
@@ -135,8 +160,9 @@ impl RunningLoad {
             unit: unit.to_owned(),
             target,
             achieved,
-            sent: self.load.is_flood().then(|| rate(|c| c.sent)),
-            matched: self.load.is_flood().then(|| to.count.map_or(0, |count| count.matched)),
+            sent: self.load.is_flood().then(|| rate(&|c| c.sent)),
+            matched: self.load.is_flood().then(|| to.count.as_ref().map_or(0, |count| count.matched)),
+            topics: self.load.topics().into_iter().enumerate().map(of_topic).collect(),
             cpus_busy: busy,
             cpus_wanted: wanted,
             applied,

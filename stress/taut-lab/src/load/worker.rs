@@ -28,11 +28,11 @@ const BURST: Duration = Duration::from_millis(1);
 /// What a worker that fell behind does not make up for: a stall must not turn into a burst without end.
 const FORGIVEN: Duration = Duration::from_millis(100);
 
-/// Bytes of a count: four little-endian numbers in the order of [`Count`].
+/// Bytes of a count: four little-endian numbers in the order of [`Count`], then of each topic of a flood two.
 const BYTES: usize = 32;
 
 /// How far the workers were, and when.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -42,6 +42,8 @@ pub(crate) struct Count {
     pub sent: u64,
     /// Readers that the writers of a flood match, each pair counted.
     pub matched: u64,
+    /// Of each topic messages sent and received, where the workers count by topic.
+    pub topics: Vec<(u64, u64)>,
 }
 
 #[derive(Default)]
@@ -83,7 +85,7 @@ pub fn go(load: &Load, count: &Path) -> io::Result<()> {
                 start(Box::new(move |counters| write(&writer, rate_hz, payload_bytes as usize, counters)))?;
             }
             // These are programs of their own.
-            Load::Command { .. } | Load::Dds(_) | Load::Zenoh(_) => {}
+            Load::Command { .. } | Load::Ros2(_) | Load::Dds(_) | Load::Zenoh(_) => {}
         }
     }
     let file = File::create(count)?;
@@ -107,9 +109,10 @@ pub fn go(load: &Load, count: &Path) -> io::Result<()> {
 
 /// The last count, `None` before the first.
 pub(crate) fn count(path: &Path) -> Option<Count> {
-    let bytes = std::fs::read(path).ok().filter(|bytes| bytes.len() == BYTES)?;
+    let bytes = std::fs::read(path).ok().filter(|bytes| bytes.len() >= BYTES && bytes.len().is_multiple_of(16))?;
     let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-    Some(Count { at_ns: word(0), done: word(8), sent: word(16), matched: word(24) })
+    let topics = (BYTES..bytes.len()).step_by(16).map(|at| (word(at), word(at + 8))).collect();
+    Some(Count { at_ns: word(0), done: word(8), sent: word(16), matched: word(24), topics })
 }
 
 fn compute(part: f64) -> io::Result<()> {
@@ -202,4 +205,23 @@ fn monotonic_ns() -> u64 {
 fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_counts_its_topics_behind_its_totals() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let written = |words: &[u64]| {
+            std::fs::write(file.path(), words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+            count(file.path())
+        };
+        let totals = Count { at_ns: 7, done: 5, sent: 6, matched: 2, topics: Vec::new() };
+        assert_eq!(written(&[7, 5, 6, 2]), Some(totals.clone()));
+        assert_eq!(written(&[7, 5, 6, 2, 4, 3, 2, 2]), Some(Count { topics: vec![(4, 3), (2, 2)], ..totals }));
+        assert_eq!(written(&[7, 5, 6]), None, "not whole yet");
+        assert_eq!(written(&[7, 5, 6, 2, 4]), None, "half a topic");
+    }
 }

@@ -92,7 +92,7 @@ impl Stack<'_> {
             .loads
             .iter()
             .zip(marks)
-            .map(|(load, mark)| load.achieved(mark, load.mark(&last), lab.applied))
+            .map(|(load, mark)| load.achieved(&mark, &load.mark(&last), lab.applied))
             .collect();
         let parts = last.parts().map(|(part, _)| part.as_str()).filter(|part| lab.is_system(part));
         let mut used: u64 = parts.map(|part| ran(&first, &last, part)).sum();

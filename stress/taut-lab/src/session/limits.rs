@@ -64,6 +64,7 @@ impl<'a> Limits<'a> {
             achieved,
             sent: None,
             matched: None,
+            topics: Vec::new(),
             cpus_busy: 0.0,
             cpus_wanted: 0.0,
             applied,

@@ -21,6 +21,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use crate::{
     Error, Id, Isolation, Lab, Report, Scenario, Trial, Watch,
     isolation::{Cgroups, Keeper, Mine, Namespace, SESSION, Switches, kill_descendants, remove_stale},
+    ros2::in_the_way,
 };
 use stack::Stack;
 use witness::Witness;
@@ -66,6 +67,10 @@ impl<'a> Session<'a> {
         let crate::Order { lab, worker, keeper, recorder, folder, stop, .. } = *order;
         set_child_subreaper(Some(getpid())).map_err(|error| Error::system("prctl")(error.into()))?;
         let removed = remove_stale()?;
+        if let Some(problem) = in_the_way(lab).into_iter().next() {
+            let (place, problem) = problem.split_once(": ").unwrap_or(("domains", &problem));
+            return Err(Error::Start { place: place.into(), problem: problem.into() });
+        }
         let mine = Mine::new()?;
         let keeper = Keeper::start(keeper, mine.mark())?;
         let (cgroups, confinement) = confined(lab, mine.mark())?;

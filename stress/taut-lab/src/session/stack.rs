@@ -16,12 +16,13 @@ use crate::{
     lab::TRIAL,
     load::{Loader, RunningLoad, interpreter},
     ready,
+    ros2::Discovery,
 };
 
 /// How often every thread is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// How long workers of a load may take to begin.
-const LOAD_START: Duration = Duration::from_secs(10);
+const LOAD_START: Duration = Duration::from_secs(30);
 
 /// The system under test with its loads, once started.
 pub(super) struct Stack<'a> {
@@ -91,6 +92,9 @@ impl<'a> Stack<'a> {
         let child = self.child(&process.name, &process.command, &process.environment, cpus.as_ref(), &logs);
         let mut child = child.map_err(|error| relocate(error, place("command")))?;
         let (began, mut looked) = (Instant::now(), Instant::now());
+        let environment = self.environment_of(&process.environment);
+        let discovery =
+            Discovery { python: interpreter(self.session.lab.python.as_deref()), environment: &environment };
         while let Some(ready) = &process.ready {
             if looked.elapsed() > LOOK {
                 self.look()?;
@@ -100,7 +104,7 @@ impl<'a> Stack<'a> {
                 let problem = format!("{} before it was ready{}", ended(status), quoted(&child));
                 return Err(Error::Start { place: place("command"), problem });
             }
-            if self.inside(|| ready::is_ready(ready, child.stdout(), started)) {
+            if self.inside(|| ready::is_ready(ready, child.stdout(), started, &discovery)) {
                 break;
             }
             if began.elapsed().as_secs_f64() > process.ready_timeout_s {
@@ -154,8 +158,7 @@ impl<'a> Stack<'a> {
     ) -> Result<Child, Error> {
         let place = self.place(logs, self.session.lab.is_system(name));
         let words: Vec<OsString> = command.words().into_iter().map(Into::into).collect();
-        let mut all = self.environment.clone();
-        all.extend(environment.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let all = self.environment_of(environment);
         let child = Child::start(name, &words, &all, cpus, &place)?;
         if let Some(switches) = &self.session.switches {
             switches.forget(child.pid() as i32).map_err(Error::system("scheduler events"))?;
@@ -163,6 +166,11 @@ impl<'a> Stack<'a> {
         self.roots.insert(child.pid(), name.to_owned());
         self.wanted.extend(child.cpus().map(|cpus| (name.to_owned(), cpus.clone())));
         Ok(child)
+    }
+
+    /// That of everything on this start, with a part's own.
+    fn environment_of(&self, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        self.environment.iter().chain(own).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     /// Asks in the system's network.
