@@ -82,8 +82,8 @@ pub struct Finding {
     pub text: Text,
     /// What it rests on.
     pub evidence: Option<Evidence>,
-    /// What to do.
-    pub action: Option<Text>,
+    /// What belongs to it, by a word: "want", "why", "do".
+    pub details: Vec<(String, Text)>,
 }
 
 /// What a finding rests on: "430 of 43 012 messages: 71.2 %, 95 % interval 64.0 % to 78.1 %".

@@ -67,7 +67,11 @@ fn document(name: &dyn Fn(&str) -> String) -> Document {
             value: Cell::Share(0.712),
             interval: (at == 0).then_some((Cell::Share(0.64), Cell::Share(0.781))),
         }),
-        action: (at == 0).then(|| text("give the loop a process of its own")),
+        details: if at == 0 {
+            vec![(name("do"), text("give the loop a process of its own")), (name("why"), text("see"))]
+        } else {
+            Vec::new()
+        },
     });
     Document {
         title: name("run.mcap"),

@@ -192,8 +192,10 @@ fn finding(finding: &Finding) -> String {
     let evidence = finding.evidence.as_ref();
     let evidence =
         evidence.map_or(String::new(), |of| format!(" <span class=\"aside\">({})</span>", escape(&of.sentence())));
-    let action = finding.action.as_ref().map_or(String::new(), |of| format!("<br>→ {}", text(of)));
-    format!("<li>{label}{}{evidence}{action}</li>", text(&finding.text))
+    let detail = |(word, of): &(String, Text)| format!("<dt>{}</dt><dd>{}</dd>", escape(word), text(of));
+    let details: String = finding.details.iter().map(detail).collect();
+    let details = if details.is_empty() { details } else { format!("<dl>{details}</dl>") };
+    format!("<li>{label}{}{evidence}{details}</li>", text(&finding.text))
 }
 
 fn folded(of: &Table) -> String {

@@ -72,10 +72,10 @@ fn finding(out: &mut String, finding: &Finding) {
     if let Some(evidence) = &finding.evidence {
         *out += &format!(" ({})", plain(&evidence.sentence()));
     }
-    if let Some(action) = &finding.action {
-        *out += &format!(" → {}", text(action));
-    }
     out.push('\n');
+    for (word, of) in &finding.details {
+        *out += &format!("  - {}: {}\n", plain(word), text(of));
+    }
 }
 
 fn table(out: &mut String, of: &Table) {

@@ -125,8 +125,12 @@ impl Out {
             }
             let label = style.bold(&style.tone(finding.tone, &padded(&label, columns, true)));
             self.labelled(INDENT, &label, columns, &text);
-            if let Some(action) = &finding.action {
-                self.labelled(INDENT + columns + 1, "→", 1, action);
+            let indent = INDENT + if columns == 0 { INDENT } else { columns + 1 };
+            let words = finding.details.iter().map(|(word, _)| shortened(&line(word), style.width / 4));
+            let words: Vec<String> = words.collect();
+            let columns = words.iter().map(|word| width(word)).max().unwrap_or(0);
+            for (word, (_, text)) in words.iter().zip(&finding.details) {
+                self.labelled(indent, &style.dim(&padded(word, columns, true)), columns, text);
             }
         }
     }

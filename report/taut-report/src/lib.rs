@@ -44,8 +44,8 @@ pub use bus::{bus_cycles_json, bus_json};
 pub use causes::{Asked, explanation};
 pub use compare::{TwoShown, comparison_document, comparison_html, comparison_json, two_document, two_html, two_json};
 pub use doctor::{
-    doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal, doctor_json, doctor_measured_terminal,
-    doctor_script, doctor_terminal,
+    doctor_checks_document, doctor_checks_json, doctor_checks_markdown, doctor_document, doctor_json,
+    doctor_measured_document, doctor_script,
 };
 pub use envelope::SCHEMA_VERSION;
 pub use fleet::{fleet_document, fleet_json};

@@ -1,16 +1,12 @@
-//! What a remedy did, for the terminal.
+//! What a remedy did.
 
 use taut_doctor::{Measured, Ratio};
-use taut_stats::Distribution;
+use taut_document::{Block, Cell, Document, Section, Table};
 
-use crate::{
-    Style,
-    console::{indent, table, wrap},
-    words,
-};
+use crate::words;
 
 /// Lateness without and with a remedy, and what may be said of it.
-pub fn doctor_measured_terminal(measured: &Measured, style: Style) -> String {
+pub fn doctor_measured_document(measured: &Measured) -> Document {
     let cpus = match measured.cpus.as_slice() {
         [] => "wherever the kernel put it".to_owned(),
         cpus => format!("on CPU {}", taut_doctor::cpus::text(cpus)),
@@ -21,26 +17,20 @@ pub fn doctor_measured_terminal(measured: &Measured, style: Style) -> String {
         measured.policy.to_uppercase(),
         words::duration(measured.interval_ns),
     );
-    let mut table = table(&["late (µs)", "n", "p50", "p90", "p99", "p99.9", "max"]);
+    let mut table = Table::new(["late", "n", "p50", "p90", "p99", "p99.9", "max"]);
     for (name, d) in [("without", &measured.before), ("with", &measured.after)] {
-        let mut row = vec![name.to_owned(), words::count(d.n)];
-        row.extend(figures(d));
-        table.add_row(row);
+        let times = [d.p50_ns, d.p90_ns, d.p99_ns, d.p999_ns, d.max_ns].map(Cell::time);
+        table.add([Cell::text(name), Cell::Count(d.n)].into_iter().chain(times));
     }
-    let mut out = format!("{}: {}\n{}\n\n", style.bold(measured.id), measured.remedy, style.dim(&head));
-    out += &indent(&table);
-    out += "\n";
-    for (name, ratio) in [("p50", measured.p50()), ("p99", measured.p99())] {
-        out += &format!("  {}\n", wrap(&sentence(name, ratio), 96).replace('\n', "\n  "));
+    let early = measured.interrupted.then(|| "Stopped early: the last round is left out.".to_owned());
+    let said = [sentence("p50", measured.p50()), sentence("p99", measured.p99())].into_iter().chain(early);
+    let blocks = [Block::Table(table)].into_iter().chain(said.map(|text| Block::Text(text.into())));
+    Document {
+        title: format!("{}: {}", measured.id, measured.remedy),
+        measured: head.into(),
+        sections: vec![Section::new(1, "", blocks.collect())],
+        ..Document::default()
     }
-    if measured.interrupted {
-        out += "  Stopped early: the last round is left out.\n";
-    }
-    out
-}
-
-fn figures(d: &Distribution) -> [String; 5] {
-    [d.p50_ns, d.p90_ns, d.p99_ns, d.p999_ns, d.max_ns].map(words::microseconds)
 }
 
 fn sentence(name: &str, ratio: Option<Ratio>) -> String {
@@ -63,20 +53,26 @@ fn sentence(name: &str, ratio: Option<Ratio>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use taut_document::{Style, terminal};
+
     use super::*;
     use crate::doctor::sample;
 
+    fn plain(measured: &Measured) -> String {
+        terminal(&doctor_measured_document(measured), Style::default())
+    }
+
     #[test]
     fn what_a_remedy_did() {
-        insta::assert_snapshot!(doctor_measured_terminal(&sample::measured(), Style::default()));
+        insta::assert_snapshot!(plain(&sample::measured()));
     }
 
     #[test]
     fn few_rounds_carry_no_verdict() {
         let mut measured = sample::measured();
         measured.rounds.truncate(5);
-        assert!(doctor_measured_terminal(&measured, Style::default()).contains("too few rounds"));
+        assert!(plain(&measured).contains("too few rounds"));
         measured.rounds.clear();
-        assert!(doctor_measured_terminal(&measured, Style::default()).contains("no round"));
+        assert!(plain(&measured).contains("no round"));
     }
 }

@@ -1,20 +1,19 @@
-//! The doctor's findings for people and scripts: terminal, JSON, a shell script of the remedies, and the table of
-//! all checks for the documentation.
+//! The doctor's findings as a document, JSON, a shell script of the remedies, and the table of all checks for the documentation.
 
+mod document;
 mod json;
 mod measured;
 mod script;
 mod table;
-mod terminal;
 
 #[cfg(test)]
 mod sample;
 
+pub use document::doctor_document;
 pub use json::doctor_json;
-pub use measured::doctor_measured_terminal;
+pub use measured::doctor_measured_document;
 pub use script::doctor_script;
-pub use table::{doctor_checks_json, doctor_checks_markdown, doctor_checks_terminal};
-pub use terminal::doctor_terminal;
+pub use table::{doctor_checks_document, doctor_checks_json, doctor_checks_markdown};
 
 use taut_doctor::{Diagnosis, State};
 

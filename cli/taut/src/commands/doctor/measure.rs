@@ -17,9 +17,10 @@ use taut_doctor::{Applied, Diagnosis, Finding, Measured, Remedy, Round};
 use taut_stats::Sketch;
 use taut_wakeup::{Plan, Settings};
 
-use super::{Args, check, is_json, print, say};
+use super::{Args, check, print, say};
 use crate::{
     exit::Done,
+    format::Format,
     output,
     stop::{self, Stop},
 };
@@ -34,9 +35,9 @@ pub fn measure(id: &str, diagnosis: &Diagnosis, args: &Args) -> Result<Done> {
     }
     let stop = stop::on(&[SIGINT, SIGTERM, SIGHUP])?;
     let measured = rounds(finding, remedy, &diagnosis.asked.cpus, args, &stop)?;
-    let text = match is_json(args) {
-        true => format!("{:#}\n", taut_report::doctor_json(diagnosis, Some(&measured))),
-        false => taut_report::doctor_measured_terminal(&measured, output::style(args.output.as_deref())),
+    let text = match args.format {
+        Format::Json => format!("{:#}\n", taut_report::doctor_json(diagnosis, Some(&measured))),
+        form => output::rendered(&taut_report::doctor_measured_document(&measured), form, args.output.as_deref()),
     };
     print(args, &text)?;
     Ok(if measured.interrupted { stop.done() } else { Done::Fine })

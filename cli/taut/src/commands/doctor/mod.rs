@@ -96,22 +96,18 @@ pub fn run(args: &Args) -> Result<Done> {
     Ok(if args.strict && diagnosis.count(State::Bad) > 0 { Done::Against } else { Done::Fine })
 }
 
-fn is_json(args: &Args) -> bool {
-    args.format == Format::Json
-}
-
 fn list(args: &Args) -> String {
-    match is_json(args) {
-        true => format!("{:#}\n", taut_report::doctor_checks_json()),
-        false => taut_report::doctor_checks_terminal(output::style(args.output.as_deref())),
+    match args.format {
+        Format::Json => format!("{:#}\n", taut_report::doctor_checks_json()),
+        form => output::rendered(&taut_report::doctor_checks_document(), form, args.output.as_deref()),
     }
 }
 
 fn render(diagnosis: &Diagnosis, args: &Args) -> String {
-    match (args.fix, is_json(args)) {
-        (true, _) => taut_report::doctor_script(diagnosis),
-        (_, true) => format!("{:#}\n", taut_report::doctor_json(diagnosis, None)),
-        _ => taut_report::doctor_terminal(diagnosis, output::style(args.output.as_deref())),
+    match args.format {
+        _ if args.fix => taut_report::doctor_script(diagnosis),
+        Format::Json => format!("{:#}\n", taut_report::doctor_json(diagnosis, None)),
+        form => output::rendered(&taut_report::doctor_document(diagnosis), form, args.output.as_deref()),
     }
 }
 
