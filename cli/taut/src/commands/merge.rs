@@ -17,7 +17,9 @@ use crate::{
 /// The clocks are aligned by the messages that both hosts stamped: each bounds their offset from one side. What is known of it, at each
 /// moment, is written beside the recording (RUN.alignment.json). The two recordings are not changed.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  taut merge desk.mcap robot.mcap -o run.mcap\n  taut merge desk.mcap robot.mcap --hosts desk,robot -o run.mcap")]
+#[command(
+    after_help = "Examples:\n  taut merge desk.mcap robot.mcap -o run.mcap\n  taut merge desk.mcap robot.mcap --hosts desk,robot -o run.mcap"
+)]
 pub struct Args {
     /// One recording of each host; the first host's clock is the result's.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
