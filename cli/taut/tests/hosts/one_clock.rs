@@ -109,13 +109,13 @@ fn aligned(folder: &Folder) -> Value {
     folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])
 }
 
-/// The medians of the hops between the hosts, by their last point, in ns.
-fn medians(report: &Value) -> [f64; 2] {
+/// The fastest messages of the hops between the hosts, in ns: a busy machine may leave too few bursts for a median.
+fn fastest(report: &Value) -> [f64; 2] {
     ["robot:setpoint.received", "desk:state.received"].map(|to| {
         let hop = hop_to(report, to);
         // Start-up is apart.
         assert!(number(&hop["n"]) > MESSAGES as f64 / 2.0, "{}", hop["n"]);
-        number(&hop["p50_ns"])
+        number(&hop["min_ns"])
     })
 }
 
@@ -129,7 +129,7 @@ fn bound_that_holds(folder: &Folder) -> f64 {
     // The two recorders' own readings of the counter differ by less than a microsecond.
     let bound_ns = number(&clock["bound_max_ns"]) + 1e3;
     assert!(number(&clock["offset_ns"]).abs() <= bound_ns, "{clock}");
-    for (level, truth) in medians(&found).into_iter().zip(medians(&truth)) {
+    for (level, truth) in fastest(&found).into_iter().zip(fastest(&truth)) {
         assert!((level - truth).abs() <= bound_ns, "{level} of {truth}, {clock}");
     }
     bound_ns
