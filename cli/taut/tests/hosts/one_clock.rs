@@ -91,11 +91,14 @@ fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
         let words = [taut.as_str(), "record", "-q", "--ignore-loss", "--host-name", host, "-o", &file, "--"];
         words.iter().chain(command).map(|word| (*word).to_owned()).collect()
     };
-    let robot = record("robot", &["./pair", "robot", &every, &held]);
+    // Above other load of this machine, which would be causes of its own.
+    let robot = record("robot", &["chrt", "-f", "50", "./pair", "robot", &every, &held]);
     let robot: Vec<&str> = robot.iter().map(String::as_str).collect();
     let mut robot = net.listens(2, &folder, &robot);
-    let mut relay = net.listens(1, &folder, &["./pair", "relay", DESK, ROBOT, there, back, &every, &held]);
-    let desk = record("desk", &["./pair", "desk", RELAY, &MESSAGES.to_string(), "5000", &every, &held]);
+    let mut relay =
+        net.listens(1, &folder, &["chrt", "-f", "50", "./pair", "relay", DESK, ROBOT, there, back, &every, &held]);
+    let desk =
+        record("desk", &["chrt", "-f", "50", "./pair", "desk", RELAY, &MESSAGES.to_string(), "5000", &every, &held]);
     let desk: Vec<&str> = desk.iter().map(String::as_str).collect();
     let mut desk = net.command(0, &folder, &desk).spawn().unwrap();
     for child in [&mut desk, &mut relay, &mut robot] {
