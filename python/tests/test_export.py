@@ -218,3 +218,25 @@ def test_a_bad_recording_leaves_no_file_behind(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert done.stderr.count("\n") == 1 and "no.mcap" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["no.mcap"]
+
+
+def test_perfetto_has_a_machine_for_each_host(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples/two_hosts"
+    record = [TAUT, "record", "-q", "--ignore-loss", "--host-name"]
+    robot = subprocess.Popen(
+        [*record, "robot", "-o", "robot.mcap", "--", sys.executable, examples / "robot.py"], cwd=tmp_path
+    )
+    # The desk waits for answers, so the robot has to listen before it sends.
+    listens = "import pathlib, time\nwhile ':1267 ' not in pathlib.Path('/proc/net/udp').read_text(): time.sleep(0.05)"
+    subprocess.run([sys.executable, "-c", listens], check=True, timeout=60)
+    desk = [sys.executable, examples / "desk.py", "--seconds", "1"]
+    subprocess.run([*record, "desk", "-o", "desk.mcap", "--", *desk], cwd=tmp_path, check=True)
+    assert robot.wait(timeout=60) == 0
+    subprocess.run([TAUT, "merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"], cwd=tmp_path, check=True)
+    with trace_processor(export("perfetto", tmp_path / "run.mcap", ".pftrace")) as processor:
+        assert [row.raw_id for row in processor.query("select raw_id from machine order by raw_id")] == [0, 1]
+        programs = processor.query("select name, machine_id from process where pid > 0 and name != ''")
+        hosts = {(row.name.split(":")[0], row.machine_id) for row in programs}
+        assert hosts == {("desk", None), ("robot", 1)}
+        errors = processor.query("select name from stats where severity = 'error' and value > 0")
+        assert {error.name for error in errors} <= {"mismatched_sched_switch_tids"}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
-use taut_points::hosts::{Joined, Renumber, Survey, join};
+use taut_points::hosts::{Joined, Renumber, Survey, is_one_machine, join};
 use taut_recording::{Contents, Ending, Info, Record, Shown};
 use taut_report::{hosts_facts, hosts_sentences};
 
@@ -27,9 +27,17 @@ pub struct JoinArgs {
     /// Names of the two hosts, in the order of the recordings [default: as recorded, see record --host-name].
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Do not align the clocks: take both hosts' CLOCK_REALTIME for one clock.
-    #[arg(long)]
-    pub no_align: bool,
+    /// Where the offset of the clocks comes from [default: the messages, or none where both recordings are of one boot of one machine].
+    #[arg(long, value_name = "SOURCE")]
+    pub clocks: Option<Clocks>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Clocks {
+    /// The messages, also where both recordings are of one machine.
+    Messages,
+    /// CLOCK_REALTIME of both hosts is taken for one clock: nothing is aligned.
+    Realtime,
 }
 
 impl JoinedRecordings {
@@ -50,8 +58,10 @@ impl JoinedRecordings {
         let files = || format!("{} and {}", a.shown(), b.shown());
         let of_chain = |chain: &DeclaredChain| chain.points.clone();
         let chains: Vec<Vec<String>> = config.chains.iter().map(of_chain).collect();
-        let mut joined = join([&of_a.1, &of_b.1], infos, [&names[0], &names[1]], &chains).with_context(files)?;
-        if args.no_align {
+        let is_one_machine = args.clocks.is_none() && is_one_machine(infos);
+        let mut joined =
+            join([&of_a.1, &of_b.1], infos, [&names[0], &names[1]], &chains, is_one_machine).with_context(files)?;
+        if args.clocks == Some(Clocks::Realtime) {
             joined.by_realtime();
         }
         let [(bytes_a, survey_a, contents_a), (bytes_b, survey_b, contents_b)] = [of_a, of_b];
@@ -170,9 +180,9 @@ fn names(infos: [&Info; 2], args: &JoinArgs) -> Result<[String; 2]> {
     if a != b && !a.is_empty() && !b.is_empty() {
         return Ok([a, b]);
     }
-    let boot = |info: &Info| info.facts.iter().find(|(key, _)| key == "boot_id").map(|(_, value)| value.clone());
-    match (boot(infos[0]), boot(infos[1])) {
-        (Some(one), Some(other)) if one != other => bail!(
+    let [one, other] = infos.map(|info| info.fact("boot_id"));
+    match (one.is_empty() || other.is_empty(), one != other) {
+        (false, true) => bail!(
             "both recordings are of host \"{a}\", which rebooted in between (or two hosts have one name): name two hosts with --hosts A,B if so"
         ),
         _ => {

@@ -7,7 +7,7 @@
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
-use taut_recording::host_numbers::host_of;
+use taut_recording::host_numbers::{host_and_cpu, host_of};
 use taut_timelines::{
     Call, FAULT_BEFORE_SLEEP_NS, Futexes, HARD_IRQ, Objects, SAME_CLOCK_NS, SOFT_IRQ, STALL, Segment, SystemCall,
     ThreadState, Timeline, Timelines, call_at,
@@ -426,7 +426,7 @@ impl Walker<'_> {
     /// Until when a thread that lost its CPU at `start_ns` and could run waited for its control group's quota, on a CPU that was others'
     /// meanwhile: until a quota was renewed, if the kernel counts at least as much throttled time for the group around then.
     fn held_until(&self, tid: i32, start_ns: u64, end_ns: u64) -> u64 {
-        let renewed_ns = self.timelines.quota_renewed(start_ns, end_ns.min(self.timelines.end_ns));
+        let renewed_ns = self.timelines.quota_renewed(tid, start_ns, end_ns.min(self.timelines.end_ns));
         let is_counted = |renewed_ns: &u64| {
             self.environment.throttled_ns(tid, start_ns, *renewed_ns)
                 >= THROTTLED_SHARE * (renewed_ns - start_ns) as f64
@@ -452,7 +452,7 @@ impl Walker<'_> {
         let cpu = timeline.segments.get(at + 1).map_or(segment.cpu, |next| next.cpu);
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
         if self.timelines.longest_idle_ns(cpu, segment.start_ns, end) > SLOW_IDLE_EXIT_NS {
-            if self.timelines.is_held_back(segment.start_ns, end) {
+            if self.timelines.is_held_back(tid, segment.start_ns, end) {
                 return self.throttled(tid, from, to);
             }
             let detail = self.names.of("an idle CPU did not come back");
@@ -462,7 +462,8 @@ impl Walker<'_> {
         let mut piece = self.ran_instead(Cause::Wakeup, tid, &ran, from, to);
         let came_from = timeline.segments[..at].iter().rev().find(|before| before.state == ThreadState::Running);
         if let Some(before) = came_from.filter(|before| self.verbose && before.cpu != cpu) {
-            piece.note += &format!("; moved from CPU {} to CPU {cpu}", before.cpu);
+            let own = |cpu: u16| host_and_cpu(cpu).1;
+            piece.note += &format!("; moved from CPU {} to CPU {}", own(before.cpu), own(cpu));
         }
         piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
             Some((Cause::Gil, 0))

@@ -1,7 +1,10 @@
 //! Replays kernel events into timelines of threads and CPUs.
 
 use foldhash::HashMap;
-use taut_recording::{Architecture, KernelBatch, KernelEvent, host_numbers::host_of};
+use taut_recording::{
+    Architecture, KernelBatch, KernelEvent,
+    host_numbers::{host_and_cpu, host_of},
+};
 
 use crate::{
     calls::{CallId, CallNumbers},
@@ -340,7 +343,8 @@ impl Replay {
     fn timer_fires(&mut self, event: &Event) {
         let (time, address) = (event.time_ns, event.arg0 as u64 & ADDRESS);
         if event.arg2 == 1 {
-            self.result.quota_renewals.push(time);
+            let (host, _) = host_and_cpu(event.cpu);
+            self.result.quota_renewals.entry(host).or_default().push(time);
         }
         let Some((tid, timer)) = self.armed.remove(&address) else {
             *slot(&mut self.firing, event.cpu) = None;

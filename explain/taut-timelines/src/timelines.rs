@@ -1,6 +1,9 @@
 //! What every thread and CPU did, and the questions about it.
 
+use std::collections::BTreeMap;
+
 use foldhash::HashMap;
+use taut_recording::host_numbers::host_of;
 
 use crate::{
     cpu::{Cpu, Interrupt},
@@ -29,11 +32,11 @@ pub struct Timelines {
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
-    /// When some control group got its CPU quota again.
-    pub(crate) quota_renewals: Vec<u64>,
-    /// Stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
+    /// Of each host: when some control group got its CPU quota again.
+    pub(crate) quota_renewals: BTreeMap<u16, Vec<u64>>,
+    /// Of each host: stretches in which some thread that could run on had been left for the idle task, by their start; each end is the
     /// latest so far.
-    held_back: Vec<(u64, u64)>,
+    held_back: BTreeMap<u16, Vec<(u64, u64)>>,
 }
 
 impl Timelines {
@@ -95,21 +98,24 @@ impl Timelines {
         occupants.get(at) == Some(&(at_ns, 0))
     }
 
-    /// When some control group's CPU quota was renewed in that stretch, the first time.
-    pub fn quota_renewed(&self, from_ns: u64, to_ns: u64) -> Option<u64> {
-        let at = self.quota_renewals.partition_point(|renewed_ns| *renewed_ns <= from_ns);
-        self.quota_renewals.get(at).copied().filter(|renewed_ns| *renewed_ns <= to_ns)
+    /// When some control group's CPU quota was renewed in that stretch on the thread's host, the first time.
+    pub fn quota_renewed(&self, tid: i32, from_ns: u64, to_ns: u64) -> Option<u64> {
+        let renewals = self.quota_renewals.get(&host_of(tid))?;
+        let at = renewals.partition_point(|renewed_ns| *renewed_ns <= from_ns);
+        renewals.get(at).copied().filter(|renewed_ns| *renewed_ns <= to_ns)
     }
 
-    /// Whether a quota held some thread back in that stretch: it could run on, and was left for the idle task.
-    pub fn is_held_back(&self, from_ns: u64, to_ns: u64) -> bool {
-        let began = self.held_back.partition_point(|(start, _)| *start < to_ns);
-        began > 0 && self.held_back[began - 1].1 > from_ns
+    /// Whether a quota held some thread of that one's host back in that stretch: it could run on, and was left for the idle task.
+    pub fn is_held_back(&self, tid: i32, from_ns: u64, to_ns: u64) -> bool {
+        let Some(held_back) = self.held_back.get(&host_of(tid)) else { return false };
+        let began = held_back.partition_point(|(start, _)| *start < to_ns);
+        began > 0 && held_back[began - 1].1 > from_ns
     }
 
-    fn held_back(&self) -> Vec<(u64, u64)> {
-        let mut stretches: Vec<(u64, u64)> = Vec::new();
-        for timeline in self.threads.values() {
+    fn held_back(&self) -> BTreeMap<u16, Vec<(u64, u64)>> {
+        let mut of_hosts: BTreeMap<u16, Vec<(u64, u64)>> = BTreeMap::new();
+        for (tid, timeline) in &self.threads {
+            let stretches = of_hosts.entry(host_of(*tid)).or_default();
             let next = timeline.segments.iter().skip(1);
             for (at, (segment, next)) in timeline.segments.iter().zip(next).enumerate() {
                 let preempted = segment.state == ThreadState::Preempted && next.cpu == segment.cpu;
@@ -118,13 +124,15 @@ impl Timelines {
                 }
             }
         }
-        stretches.sort_unstable();
-        let mut latest = 0;
-        for stretch in &mut stretches {
-            latest = latest.max(stretch.1);
-            stretch.1 = latest;
+        for stretches in of_hosts.values_mut() {
+            stretches.sort_unstable();
+            let mut latest = 0;
+            for stretch in stretches {
+                latest = latest.max(stretch.1);
+                stretch.1 = latest;
+            }
         }
-        stretches
+        of_hosts
     }
 
     /// Interrupts on the CPU that overlap that stretch.

@@ -71,6 +71,15 @@ export function histogramTable(histograms: Histogram[]): HTMLElement {
   return table("In ms; beyond: values above the source's last bucket, of which no more is known", ["of", "n", "min", "p50", "p90", "p99", "p99.9", "max", "beyond"], rows);
 }
 
+/** What is known of a host, each name behind `prefix`. */
+function ofHost(host: Report["recording"]["hosts"][number], prefix: string): [string, string][] {
+  const facts: [string, string][] = [
+    ["Host", host.cpus === 0 ? "" : `${host.name}, ${host.cpus} × ${host.cpu}`], ["Kernel", host.kernel],
+    ...Object.entries(host.facts).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
+  ];
+  return facts.map(([key, value]) => [prefix + key, value]);
+}
+
 export function measured(report: Report): HTMLElement {
   const r = report.recording;
   const lost = (n: number, isEstimate: boolean): string =>
@@ -87,8 +96,7 @@ export function measured(report: Report): HTMLElement {
     ["Tier", r.tier + (r.tier_reason ? `: ${r.tier_reason}` : "")],
     ["Clock", imported ? "" : r.clock_error_ns === null ? "error unknown" : `stamps to CLOCK_MONOTONIC within ${r.clock_error_ns.toFixed(0)} ns`],
     [imported ? "Recording" : "Recorder", imported ? f.bytes(r.file_bytes) : (r.recorder_cpu_ns === null ? "killed before its end" : `${(r.recorder_cpu_ns / 1e7 / Math.max(r.duration_s, 1e-9)).toFixed(1)} % of one core`) + `, ${f.bytes(r.file_bytes)}`],
-    ["Host", host === undefined || host.cpus === 0 ? "" : `${host.name}, ${host.cpus} × ${host.cpu}`], ["Kernel", host?.kernel ?? ""],
-    ...Object.entries(host?.facts ?? {}).map(([key, value]): [string, string] => [key.replaceAll("_", " "), value]),
+    ...r.hosts.flatMap((one, number) => ofHost(one, number === 0 ? "" : `${one.name}: `)),
     ["Git revision", r.git_revision], ["taut", r.taut_version],
   ];
   return h("dl", {}, ...facts.filter(([, value]) => value !== "").flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));

@@ -47,8 +47,8 @@ pub struct Args {
 /// Reads, analyses, prints.
 pub fn run(args: &Args) -> Result<Done> {
     args.format.check_place(args.output.as_deref(), "-o report.html")?;
-    if !args.join && (args.hosts.no_align || !args.hosts.hosts.is_empty()) {
-        bail!("--hosts and --no-align are for --join");
+    if !args.join && (args.hosts.clocks.is_some() || !args.hosts.hosts.is_empty()) {
+        bail!("--hosts and --clocks are for --join");
     }
     if let [a, b] = args.recordings.as_slice()
         && !args.join

@@ -131,7 +131,7 @@ fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
 #[test]
 fn without_alignment_both_hosts_realtime_is_one_clock() {
     let folder = recorded(Made::default());
-    let report = folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--no-align"]);
+    let report = folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "realtime"]);
     assert_eq!(report["recording"]["hosts"][1]["clock"]["from"], "CLOCK_REALTIME");
     // The robot's is 2 ms ahead, and what its clock drifts from there on is not taken out.
     let late_ns = number(&hop_to(&report, "robot:setpoint.received")["p50_ns"]);
@@ -147,7 +147,7 @@ fn input_that_cannot_be_joined_is_one_line() {
     std::fs::copy(folder.path("desk.mcap"), folder.path("copy.mcap")).unwrap();
     folder.refuses(&report("desk.mcap", "copy.mcap"), "have the same content");
     folder.refuses(&["report", "desk.mcap", "--join"], "takes two recordings, one of each host; 1 given");
-    folder.refuses(&["report", "desk.mcap", "--no-align"], "are for --join");
+    folder.refuses(&["report", "desk.mcap", "--clocks", "messages"], "are for --join");
     folder.refuses(&["merge", "desk.mcap", "robot.mcap", "-o", "desk.mcap"], "cannot be merged onto itself");
     folder
         .refuses(&[&report("desk.mcap", "robot.mcap")[..], &["--hosts", "a,a"]].concat(), "takes two different names");

@@ -101,6 +101,7 @@ impl Display for NotJoined {
 impl std::error::Error for NotJoined {}
 
 /// What the stamps of two hosts say of their clocks. `names`: of the hosts. `chains`: points of declared chains, each "HOST:POINT".
+/// `is_one_machine`: as [`is_one_machine`] has it, or the user; then the clocks are the same.
 ///
 /// # Errors
 /// They have no message in common, or no order of their points agrees with the declared chains.
@@ -109,8 +110,8 @@ pub fn join(
     infos: [&Info; 2],
     names: [&str; 2],
     chains: &[Vec<String>],
+    is_one_machine: bool,
 ) -> Result<Joined, NotJoined> {
-    let is_one_machine = is_one_machine(infos);
     let clocks = surveys.map(|survey| if is_one_machine { survey.monotonic_clock() } else { survey.clock() });
     let seen = [surveys[0].sightings(&clocks[0]), surveys[1].sightings(&clocks[1])];
     let Matched { messages, alone, repeated } = matched(&seen[0], &seen[1]);
@@ -213,7 +214,7 @@ impl Joined {
 }
 
 /// Whether both were recorded in one boot of one machine, outside of time namespaces: in containers, or in network namespaces.
-fn is_one_machine(infos: [&Info; 2]) -> bool {
+pub fn is_one_machine(infos: [&Info; 2]) -> bool {
     let [a, b] = infos.map(|info| info.fact("boot_id"));
     a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
 }

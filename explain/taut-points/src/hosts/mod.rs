@@ -11,7 +11,7 @@ mod renumber;
 mod survey;
 mod ways;
 
-pub use matching::{ClocksFrom, Joined, NotJoined, Route, join};
+pub use matching::{ClocksFrom, Joined, NotJoined, Route, is_one_machine, join};
 pub use renumber::Renumber;
 pub use survey::Survey;
 pub use ways::OrderFrom;
