@@ -269,3 +269,15 @@ fn the_other_clock_is_turned_back() {
         assert!((back - a_ns).abs() <= 2, "{}", back - a_ns);
     }
 }
+
+#[test]
+fn ids_that_mean_other_messages_on_each_host_are_contradictory() {
+    let mut random = Random(13);
+    let mut crossing = |message: u64| {
+        let way = if message % 2 == 0 { Way::ToB } else { Way::ToA };
+        let at = |random: &mut Random| random.between(0.0, 60e9) as i64;
+        Crossing { way, a_ns: at(&mut random), b_ns: at(&mut random), message }
+    };
+    let crossings: Vec<Crossing> = (0..400).map(&mut crossing).collect();
+    assert!(align(&crossings, Drift::default()).is_contradictory);
+}
