@@ -305,7 +305,8 @@ fn nodes_under_the_events_executor_are_one_chain_and_their_service_another() {
         "client /plan answer",
         "client /plan answer end",
     ];
-    assert_eq!(run.passed(&way.map(|point| format!("/detector {point}"))), 20);
+    let answered = run.truth.iter().map(|truth| truth.served.len()).sum::<usize>();
+    assert_eq!(run.passed(&way.map(|point| format!("/detector {point}"))), answered);
 }
 
 /// From the goal to the callbacks for its feedback and for its result, over the callback that executes it.
@@ -323,10 +324,12 @@ fn goals_are_chains_to_their_feedback_and_their_result() {
             "/detector action /turn result",
         ];
         let count = |of: fn(&Truth) -> usize| run.truth.iter().map(of).sum::<usize>();
-        assert_eq!((run.passed(&[goal, executes].concat()), count(|t| t.executed.len())), (10, 10), "{executor}");
+        let executed = count(|t| t.executed.len());
+        assert!(executed > 0 && count(|t| t.results.len()) > 0, "{executor}");
+        assert_eq!(run.passed(&[goal, executes].concat()), executed, "{executor}");
         assert_eq!(run.passed(&[goal, executes, feeds].concat()), count(|t| t.feedback.len()), "{executor}");
-        assert_eq!(run.passed(&[&goal[..], &answers].concat()), 10, "{executor}");
-        assert_eq!((run.passed(&results), count(|t| t.results.len())), (10, 10), "{executor}");
+        assert_eq!(run.passed(&[&goal[..], &answers].concat()), executed, "{executor}");
+        assert_eq!(run.passed(&results), count(|t| t.results.len()), "{executor}");
     }
 }
 

@@ -16,12 +16,17 @@ struct Robot {
 impl Robot {
     /// A camera that publishes /image each 10 ms.
     fn new() -> Robot {
+        Robot::of("/image")
+    }
+
+    /// The same with this topic.
+    fn of(topic: &str) -> Robot {
         let mut robot = Robot { records: Vec::new() };
         robot.object(CAMERA, RosObjectKind::Node, 1, 0, 0, "camera");
         robot.object(CAMERA, RosObjectKind::Timer, 2, 0, 10 * MS, "");
         robot.object(CAMERA, RosObjectKind::TimerNode, 2, 1, 0, "");
         robot.object(CAMERA, RosObjectKind::TimerCallback, 3, 2, 0, "");
-        robot.object(CAMERA, RosObjectKind::Publisher, 4, 1, 1, "/image");
+        robot.object(CAMERA, RosObjectKind::Publisher, 4, 1, 1, topic);
         for n in 1..=100 {
             let at = n * 10 * MS;
             robot.events(
@@ -273,4 +278,39 @@ fn what_a_callback_schedules_goes_on_in_that_run_of_the_scheduled_callback() {
     ];
     assert_eq!(ways, vec![way.map(str::to_owned).to_vec(); 100]);
     assert!(!notes.iter().any(|note| note.contains("not in the trace")), "{notes:?}");
+}
+
+/// The events executor takes what is there, and runs it then.
+#[test]
+fn an_actions_callback_runs_with_what_was_taken_first() {
+    let feedback = "/turn/_action/feedback";
+    let mut robot = Robot::of(feedback);
+    robot.object(2, RosObjectKind::Node, 1, 0, 0, "detector");
+    robot.object(2, RosObjectKind::Subscription, 2, 1, 10, feedback);
+    robot.object(2, RosObjectKind::NodeCallback, 9, 1, 0, "action /turn feedback");
+    for n in (2..=100).step_by(2) {
+        let at = n * 10 * MS;
+        robot.events(
+            2,
+            &[
+                (at + 3 * MS, RosEvent::Take, 52, [0, at - 10 * MS, 1]),
+                (at + 4 * MS, RosEvent::Take, 52, [0, at, 1]),
+                (at + 6 * MS, RosEvent::CallbackStart, 9, [0; 3]),
+                (at + 6 * MS + 10, RosEvent::CallbackEnd, 9, [0; 3]),
+                (at + 7 * MS, RosEvent::CallbackStart, 9, [0; 3]),
+                (at + 7 * MS + 10, RosEvent::CallbackEnd, 9, [0; 3]),
+            ],
+        );
+    }
+    let mut intake = Intake::default();
+    robot.records.iter().for_each(|record| intake.record(record));
+    let linked = intake.finish(&Info::default(), None, false).linked;
+    let at = |name: &str| -> BTreeMap<u64, u64> {
+        let passes = linked.passes.iter().filter(|pass| pass.point.is_pass() && linked.points.name(pass.point) == name);
+        passes.map(|pass| (pass.message, pass.time_ns)).collect()
+    };
+    let (published, begun) = (at("/camera publish /turn/_action/feedback"), at("/detector action /turn feedback"));
+    let mut waits: Vec<u64> = begun.iter().map(|(message, at)| (at - published[message]) / MS).collect();
+    waits.sort_unstable();
+    assert_eq!(waits, [[6; 50], [15; 50]].concat());
 }

@@ -559,8 +559,8 @@ impl<'a> Flow<'a> {
         {
             self.arrive(thread, callback, time_ns, By::Order { depth, process: is_intra.then_some(process) });
         }
-        if let Some(callback) = callback.filter(|callback| system.of_actions.contains(callback))
-            && self.of(thread).arrived.as_ref().is_none_or(|arrived| arrived.callback != callback)
+        // What was taken first runs first.
+        if let Some(callback) = callback
             && let Some(arrived) = self.aside.get_mut(&(process, callback)).and_then(VecDeque::pop_front)
         {
             self.close_arrived(thread, time_ns);
@@ -778,6 +778,11 @@ impl<'a> Flow<'a> {
                     match answered.back_mut().filter(|last| last.time_ns == time_ns) {
                         Some(last) => last.messages.push(message),
                         None => answered.push_back(Answered { time_ns, messages: vec![message] }),
+                    }
+                    // It may be awaited instead, and then none is scheduled.
+                    let oldest = if answered.len() > MOST_NESTED { answered.pop_front() } else { None };
+                    for message in oldest.into_iter().flat_map(|oldest| oldest.messages) {
+                        self.outcome(thread, message, time_ns, self.applied);
                     }
                 }
                 // It published nothing there this time: the message was for the callback alone.
