@@ -257,8 +257,8 @@ pub fn mapped(pid: i32, file_name: &str) -> Option<String> {
 }
 
 fn path_in<'a>(maps: &'a str, file_name: &str) -> Option<&'a str> {
-    let paths = maps.lines().filter_map(|line| Some(line[line.find('/')?..].trim_end_matches(" (deleted)")));
-    paths.into_iter().find(|path| path.rsplit('/').next() == Some(file_name))
+    let mut paths = maps.lines().filter_map(|line| Some(line[line.find('/')?..].trim_end_matches(" (deleted)")));
+    paths.find(|path| path.rsplit('/').next() == Some(file_name))
 }
 
 /// A variable of a process's environment as it was at exec.
