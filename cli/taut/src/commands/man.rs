@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use taut_recording::Shown;
 
 use crate::exit::Done;
 
@@ -20,6 +21,6 @@ pub fn run(args: &Args) -> Result<Done> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(crate::Cli::command(), folder))
-        .with_context(|| folder.display().to_string())?;
+        .with_context(|| folder.shown())?;
     Ok(Done::Fine)
 }
