@@ -465,8 +465,7 @@ fn hosts(info: &Info) -> Vec<Host> {
     let others: Vec<Host> = names.iter().skip(1).map(|name| other_host(info, name)).collect();
     let is_own = |key: &str| {
         let is_other = |name: &&str| key.strip_prefix(*name).is_some_and(|rest| rest.starts_with('.'));
-        others.is_empty()
-            || !(key == "hosts" || key.starts_with("clocks_") || names[1..].iter().any(|name| is_other(&name)))
+        others.is_empty() || !(key == "hosts" || key.starts_with("clocks_") || names[1..].iter().any(is_other))
     };
     let first = Host {
         name: names.first().map_or_else(|| info.host.clone(), |name| (*name).to_owned()),

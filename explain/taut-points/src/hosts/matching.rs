@@ -141,7 +141,7 @@ pub fn join(
         Route { from, to, way, messages }
     };
     let mut routes: Vec<Route> = counts.into_iter().map(route).collect();
-    routes.sort_by(|a, b| b.messages.cmp(&a.messages));
+    routes.sort_by_key(|route| std::cmp::Reverse(route.messages));
     let start_ns = messages.iter().map(|(a, _)| a[0].at_ns).min().unwrap_or(0);
     let alignment = match is_one_machine {
         true => Alignment::constant(start_ns, 0, Some(0)),

@@ -113,7 +113,7 @@ fn series(messages: &[Message<'_>], (at0, offset0): (i64, i64)) -> BTreeMap<Pair
             }
         }
     }
-    pairs.values_mut().for_each(|all| all.sort_by(|a, b| a.0.cmp(&b.0)));
+    pairs.values_mut().for_each(|all| all.sort_by_key(|pair| pair.0));
     pairs
 }
 

@@ -212,8 +212,8 @@ fn distributions(runs: &[(&str, &Chain)]) -> Chart {
         let d = &chain.end_to_end.distribution;
         format!("{name}: half below {}, the slowest {}", units::maybe(d.p50_ns), units::maybe(d.max_ns))
     };
-    let curve = |(at, ((name, _), found)): (u8, (&(&str, &Chain), &BTreeMap<i64, f64>))| Curve {
-        name: (*name).to_owned(),
+    let curve = |at: u8, name: &str, found: &BTreeMap<i64, f64>| Curve {
+        name: name.to_owned(),
         xy: (low..=high).map(|bin| (edge(bin as f64 + 0.5), share(found, bin))).collect(),
         tone: Tone::Series(at),
         ..Curve::default()
@@ -223,7 +223,7 @@ fn distributions(runs: &[(&str, &Chain)]) -> Chart {
         finding: format!("{}.", runs.iter().map(finding).collect::<Vec<_>>().join(". ")).into(),
         x: Axis { label: "latency".into(), ..Axis::new(Quantity::Time, AxisScale::Log) },
         y: Axis { label: "messages".into(), ..Axis::new(Quantity::Share, AxisScale::Linear) },
-        curves: (0..).zip(runs.iter().zip(&shares)).map(curve).collect(),
+        curves: (0..).zip(runs.iter().zip(&shares)).map(|(at, ((name, _), found))| curve(at, name, found)).collect(),
         table: Some(table),
         ..Chart::default()
     }
