@@ -49,7 +49,7 @@ fn stamps(pid: i32, point: u32, at_ns: impl Fn(u64) -> u64) -> Record {
 fn analysis() -> Analysis {
     use RosEvent::{CallbackEnd, CallbackStart, RclPublish, RmwPublish, Take};
     let at = |n: u64| n * 10 * MS;
-    let taken = |n: u64| at(n) + if n % 10 == 0 { 3 * MS } else { MS };
+    let taken = |n: u64| at(n) + if n.is_multiple_of(10) { 3 * MS } else { MS };
     let camera = (1..=MESSAGES).flat_map(|n| {
         [
             (at(n), CallbackStart, 3, [0; 3]),

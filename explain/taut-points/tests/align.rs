@@ -83,7 +83,7 @@ fn messages(random: &mut Random, truth: &Truth, count: usize) -> Vec<Crossing> {
     let mut all = Vec::new();
     for message in 0..count as u64 {
         let sent = random.next() * truth.length_ns * 0.98;
-        let (way, least) = if message % 2 == 0 { (Way::ToB, least[0]) } else { (Way::ToA, least[1]) };
+        let (way, least) = if message.is_multiple_of(2) { (Way::ToB, least[0]) } else { (Way::ToA, least[1]) };
         let received = sent + least + random.exponential(queueing);
         let (a, b) = if way == Way::ToB { (sent, received) } else { (received, sent) };
         // Each clock is read at its own moment; B's reading is what A's was then plus the offset.
@@ -110,11 +110,11 @@ fn the_bound_contains_the_truth_in_all_random_cases() {
     let mut bounded = 0;
     for seed in 1..=cases() {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let truth = Truth::of(&mut random, seed % 3 == 0);
+        let truth = Truth::of(&mut random, seed.is_multiple_of(3));
         let count = random.between(60.0, 600.0) as usize;
         let mut crossings = messages(&mut random, &truth, count);
         // A wrong match now and then: another message's arrival.
-        if seed % 5 == 0 {
+        if seed.is_multiple_of(5) {
             let at = (random.next() * count as f64) as usize;
             let early = random.between(100e6, 1e9) as i64;
             match crossings[at].way {
@@ -217,10 +217,10 @@ fn the_bound_is_hardly_wider_than_the_best_possible() {
 
 #[test]
 fn behind_an_asymmetric_relay_the_error_is_in_the_bound() {
-    let way = |message: u64| if message % 2 == 0 { Way::ToB } else { Way::ToA };
+    let way = |message: u64| if message.is_multiple_of(2) { Way::ToB } else { Way::ToA };
     let crossing = |message: u64| {
         let sent = message as i64 * 5_000_000;
-        let (a_ns, b_ns) = if message % 2 == 0 { (sent, sent + 5_050_000) } else { (sent + 50_000, sent) };
+        let (a_ns, b_ns) = if message.is_multiple_of(2) { (sent, sent + 5_050_000) } else { (sent + 50_000, sent) };
         Crossing { way: way(message), a_ns, b_ns, message }
     };
     let alignment = align(&(0..400).map(crossing).collect::<Vec<_>>(), Drift::default());
@@ -274,7 +274,7 @@ fn the_other_clock_is_turned_back() {
 fn ids_that_mean_other_messages_on_each_host_are_contradictory() {
     let mut random = Random(13);
     let mut crossing = |message: u64| {
-        let way = if message % 2 == 0 { Way::ToB } else { Way::ToA };
+        let way = if message.is_multiple_of(2) { Way::ToB } else { Way::ToA };
         let at = |random: &mut Random| random.between(0.0, 60e9) as i64;
         Crossing { way, a_ns: at(&mut random), b_ns: at(&mut random), message }
     };
