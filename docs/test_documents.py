@@ -32,6 +32,9 @@ from pathlib import Path
 
 import pytest
 
+# One after the other: pages use the same ports.
+pytestmark = pytest.mark.xdist_group("documents")
+
 ROOT = Path(__file__).parents[1]
 ALL = bool(os.environ.get("TAUT_DOCS_ALL"))
 # What a test need not wait for, or have.
