@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pytest
 
-# One after the other: pages use the same ports.
+# In one worker: the fixture below runs all pages, and in each worker it would run them again, at the same ports.
 pytestmark = pytest.mark.xdist_group("documents")
 
 ROOT = Path(__file__).parents[1]

@@ -2,8 +2,10 @@
 
 import base64
 import csv
+import socket
 import subprocess
 import sys
+import time
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -221,15 +223,21 @@ def test_a_bad_recording_leaves_no_file_behind(tmp_path: Path) -> None:
 
 
 def test_perfetto_has_a_machine_for_each_host(tmp_path: Path) -> None:
-    examples = Path(__file__).parents[2] / "examples/two_hosts"
+    # A port of its own: the page of two hosts runs the same programs beside this test.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    for example in (Path(__file__).parents[2] / "examples/two_hosts").glob("*.py"):
+        code = example.read_text()
+        assert "4711" in code
+        (tmp_path / example.name).write_text(code.replace("4711", str(port)))
     record = [TAUT, "record", "-q", "--ignore-loss", "--host-name"]
-    robot = subprocess.Popen(
-        [*record, "robot", "-o", "robot.mcap", "--", sys.executable, examples / "robot.py"], cwd=tmp_path
-    )
+    robot = subprocess.Popen([*record, "robot", "-o", "robot.mcap", "--", sys.executable, "robot.py"], cwd=tmp_path)
     # The desk waits for answers, so the robot has to listen before it sends.
-    listens = "import pathlib, time\nwhile ':1267 ' not in pathlib.Path('/proc/net/udp').read_text(): time.sleep(0.05)"
-    subprocess.run([sys.executable, "-c", listens], check=True, timeout=60)
-    desk = [sys.executable, examples / "desk.py", "--seconds", "1"]
+    while f":{port:04X} " not in Path("/proc/net/udp").read_text():
+        assert robot.poll() is None
+        time.sleep(0.05)
+    desk = [sys.executable, "desk.py", "--seconds", "1"]
     subprocess.run([*record, "desk", "-o", "desk.mcap", "--", *desk], cwd=tmp_path, check=True)
     assert robot.wait(timeout=60) == 0
     subprocess.run([TAUT, "merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"], cwd=tmp_path, check=True)
