@@ -102,13 +102,7 @@ impl Kernel {
     fn push(&mut self, cpu: usize, time_ns: u64, event: KernelEvent, tid: i32, arguments: [i64; 3]) {
         let batch = &mut self.batches[cpu];
         batch.cpu = cpu as u16;
-        batch.time_ns.push(time_ns);
-        batch.event.push(event as u8);
-        batch.flags.push(0);
-        batch.tid.push(tid);
-        batch.arg0.push(arguments[0]);
-        batch.arg1.push(arguments[1]);
-        batch.arg2.push(arguments[2]);
+        batch.push(time_ns, event as u8, 0, tid, arguments);
         self.written += 1;
     }
 

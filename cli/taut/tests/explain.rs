@@ -132,13 +132,7 @@ fn wake(batch: &mut KernelBatch, time_ns: u64, waker: i32, flags: u8, woken: i32
 }
 
 fn flagged(batch: &mut KernelBatch, time_ns: u64, event: KernelEvent, flags: u8, tid: i32, args: [i64; 3]) {
-    batch.time_ns.push(time_ns);
-    batch.event.push(event as u8);
-    batch.flags.push(flags);
-    batch.tid.push(tid);
-    batch.arg0.push(args[0]);
-    batch.arg1.push(args[1]);
-    batch.arg2.push(args[2]);
+    batch.push(time_ns, event as u8, flags, tid, args);
 }
 
 fn number(value: &Value) -> f64 {

@@ -219,13 +219,7 @@ fn kernel_events_say_whose_time_it_was_and_what_threads_did() {
     stream.turner.take(START_NS, thread(8, "hog", false));
     let mut kernel = KernelBatch { cpu: 0, ..KernelBatch::default() };
     let mut switch = |time_ns: u64, from: i32, to: i64, state: i64| {
-        kernel.time_ns.push(time_ns);
-        kernel.event.push(KernelEvent::SchedSwitch as u8);
-        kernel.flags.push(0);
-        kernel.tid.push(from);
-        kernel.arg0.push(to);
-        kernel.arg1.push(state);
-        kernel.arg2.push(120 << 16 | 120);
+        kernel.push(time_ns, KernelEvent::SchedSwitch as u8, 0, from, [to, state, 120 << 16 | 120]);
     };
     switch(START_NS, 0, 7, 0);
     for n in 0..100u64 {
@@ -342,18 +336,9 @@ fn messages_of_ros_2_count_once_in_each_of_their_chains() {
     }
     known.into_iter().for_each(|record| stream.turner.take(START_NS, record));
     let events = |tid, rows: &[(u64, RosEvent, u64, [u64; 3])]| {
-        let column = |at: usize| rows.iter().map(|(.., args)| args[at]).collect();
-        Record::Ros(RosBatch {
-            pid: 1,
-            tid,
-            counter: 2,
-            ticks: rows.iter().map(|row| row.0).collect(),
-            event: rows.iter().map(|row| row.1 as u8).collect(),
-            handle: rows.iter().map(|row| row.2).collect(),
-            arg0: column(0),
-            arg1: column(1),
-            arg2: column(2),
-        })
+        let mut batch = RosBatch { pid: 1, tid, counter: 2, ..RosBatch::default() };
+        rows.iter().for_each(|(ticks, event, handle, args)| batch.push(*ticks, *event as u8, *handle, *args));
+        Record::Ros(batch)
     };
     let mut next = 1;
     for n in 0..1000u64 {

@@ -49,18 +49,9 @@ impl Robot {
     }
 
     fn events(&mut self, pid: i32, rows: &[(u64, RosEvent, u64, [u64; 3])]) {
-        let column = |at: usize| rows.iter().map(|(.., args)| args[at]).collect();
-        self.records.push(Record::Ros(RosBatch {
-            pid,
-            tid: pid,
-            counter: Counter::Monotonic as u8,
-            ticks: rows.iter().map(|row| row.0).collect(),
-            event: rows.iter().map(|row| row.1 as u8).collect(),
-            handle: rows.iter().map(|row| row.2).collect(),
-            arg0: column(0),
-            arg1: column(1),
-            arg2: column(2),
-        }));
+        let mut batch = RosBatch { pid, tid: pid, counter: Counter::Monotonic as u8, ..RosBatch::default() };
+        rows.iter().for_each(|(ticks, event, handle, args)| batch.push(*ticks, *event as u8, *handle, *args));
+        self.records.push(Record::Ros(batch));
     }
 
     /// A process with the node /detector, whose queue holds 2, and which takes these images 3 ms after they were due.

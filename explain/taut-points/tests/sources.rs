@@ -32,12 +32,7 @@ fn ros(times: u64) -> Vec<Record> {
     let mut batch = RosBatch { pid: 7, tid: 8, counter: COUNTER, ..RosBatch::default() };
     for at in (1..=times).map(|n| n * MS) {
         for (time_ns, event) in [(at, RosEvent::CallbackStart), (at + 300, RosEvent::CallbackEnd)] {
-            batch.ticks.push(time_ns);
-            batch.event.push(event as u8);
-            batch.handle.push(0x30);
-            batch.arg0.push(0);
-            batch.arg1.push(0);
-            batch.arg2.push(0);
+            batch.push(time_ns, event as u8, 0x30, [0; 3]);
         }
     }
     vec![

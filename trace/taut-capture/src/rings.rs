@@ -648,12 +648,8 @@ impl RingFile {
             }
             // As of stamps.
             last = ticks.max(last);
-            batch.ticks.push(last);
-            batch.event.push(event_kind as u8);
-            batch.handle.push(handle);
-            batch.arg0.push(arg0);
-            batch.arg1.push(rest.map_or(0, |[_, arg1, _, _]| arg1));
-            batch.arg2.push(rest.map_or(0, |[_, _, _, arg2]| arg2));
+            let [arg1, arg2] = rest.map_or([0; 2], |[_, arg1, _, arg2]| [arg1, arg2]);
+            batch.push(last, event_kind as u8, handle, [arg0, arg1, arg2]);
         }
         (!batch.ticks.is_empty()).then_some(batch)
     }

@@ -147,13 +147,8 @@ fn made_up() -> Vec<Record> {
 }
 
 fn event(batch: &mut KernelBatch, time_ns: u64, event: KernelEvent, flags: u8, tid: i32, args: [i64; 3]) {
-    batch.time_ns.push(time_ns.max(batch.time_ns.last().copied().unwrap_or(0)));
-    batch.event.push(event as u8);
-    batch.flags.push(flags);
-    batch.tid.push(tid);
-    batch.arg0.push(args[0]);
-    batch.arg1.push(args[1]);
-    batch.arg2.push(args[2]);
+    let last_ns = batch.time_ns.last().copied().unwrap_or(0);
+    batch.push(time_ns.max(last_ns), event as u8, flags, tid, args);
 }
 
 /// xorshift64: the same stream every time.

@@ -149,6 +149,19 @@ pub struct KernelBatch {
     pub arg2: Vec<i64>,
 }
 
+impl KernelBatch {
+    /// Adds a row; `event` is [`KernelEvent`]'s number.
+    pub fn push(&mut self, time_ns: u64, event: u8, flags: u8, tid: i32, args: [i64; 3]) {
+        self.time_ns.push(time_ns);
+        self.event.push(event);
+        self.flags.push(flags);
+        self.tid.push(tid);
+        self.arg0.push(args[0]);
+        self.arg1.push(args[1]);
+        self.arg2.push(args[2]);
+    }
+}
+
 /// The kernel events a recording may hold, with what their arguments mean.
 /// An argument not named is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -368,6 +381,18 @@ pub struct RosBatch {
     pub arg1: Vec<u64>,
     /// Third argument.
     pub arg2: Vec<u64>,
+}
+
+impl RosBatch {
+    /// Adds a row; `event` is [`RosEvent`]'s number.
+    pub fn push(&mut self, ticks: u64, event: u8, handle: u64, args: [u64; 3]) {
+        self.ticks.push(ticks);
+        self.event.push(event);
+        self.handle.push(handle);
+        self.arg0.push(args[0]);
+        self.arg1.push(args[1]);
+        self.arg2.push(args[2]);
+    }
 }
 
 /// The ROS 2 events a recording may hold: which handle they are of, and what their arguments mean. An argument not named

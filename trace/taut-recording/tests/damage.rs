@@ -451,13 +451,7 @@ proptest! {
         let text = printable(text);
         let mut batch = KernelBatch { cpu: 3, ..KernelBatch::default() };
         for (time_ns, event, flags, tid, (arg0, arg1, arg2)) in rows_in {
-            batch.time_ns.push(time_ns);
-            batch.event.push(event);
-            batch.flags.push(flags);
-            batch.tid.push(tid);
-            batch.arg0.push(arg0);
-            batch.arg1.push(arg1);
-            batch.arg2.push(arg2);
+            batch.push(time_ns, event, flags, tid, [arg0, arg1, arg2]);
         }
         let (long, short, signed, float) = numbers;
         let records = vec![

@@ -77,14 +77,8 @@ proptest! {
         let mut batches = [RosBatch { pid: 3, tid: 4, counter, ..RosBatch::default() }, RosBatch::default()];
         batches[1] = batches[0].clone();
         let cut = cut.index(rows_in.len() + 1);
-        for (at, (ticks, event, handle, [arg0, arg1, arg2])) in rows_in.into_iter().enumerate() {
-            let batch = &mut batches[usize::from(at >= cut)];
-            batch.ticks.push(ticks);
-            batch.event.push(event);
-            batch.handle.push(handle);
-            batch.arg0.push(arg0);
-            batch.arg1.push(arg1);
-            batch.arg2.push(arg2);
+        for (at, (ticks, event, handle, args)) in rows_in.into_iter().enumerate() {
+            batches[usize::from(at >= cut)].push(ticks, event, handle, args);
         }
         let (time_ns, pid, [handle, owner, other, number]) = numbers;
         let (kind, name) = (RosObjectKind::from_number(kind), printable(text.clone()));

@@ -222,14 +222,7 @@ impl Host {
 
     fn event(&mut self, cpu: u16, true_ns: u64, event: KernelEvent, flags: u8, tid: i32, args: [i64; 3]) {
         let time_ns = self.clock.of(true_ns);
-        let batch = &mut self.cpus[usize::from(cpu)];
-        batch.time_ns.push(time_ns);
-        batch.event.push(event as u8);
-        batch.flags.push(flags);
-        batch.tid.push(tid);
-        batch.arg0.push(args[0]);
-        batch.arg1.push(args[1]);
-        batch.arg2.push(args[2]);
+        self.cpus[usize::from(cpu)].push(time_ns, event as u8, flags, tid, args);
         self.last_ns = self.last_ns.max(time_ns);
     }
 
@@ -249,14 +242,10 @@ impl Host {
 fn in_order(batch: &KernelBatch) -> KernelBatch {
     let mut order: Vec<usize> = (0..batch.time_ns.len()).collect();
     order.sort_by_key(|at| batch.time_ns[*at]);
-    KernelBatch {
-        cpu: batch.cpu,
-        time_ns: order.iter().map(|at| batch.time_ns[*at]).collect(),
-        event: order.iter().map(|at| batch.event[*at]).collect(),
-        flags: order.iter().map(|at| batch.flags[*at]).collect(),
-        tid: order.iter().map(|at| batch.tid[*at]).collect(),
-        arg0: order.iter().map(|at| batch.arg0[*at]).collect(),
-        arg1: order.iter().map(|at| batch.arg1[*at]).collect(),
-        arg2: order.iter().map(|at| batch.arg2[*at]).collect(),
+    let mut sorted = KernelBatch { cpu: batch.cpu, ..KernelBatch::default() };
+    for at in order {
+        let args = [batch.arg0[at], batch.arg1[at], batch.arg2[at]];
+        sorted.push(batch.time_ns[at], batch.event[at], batch.flags[at], batch.tid[at], args);
     }
+    sorted
 }

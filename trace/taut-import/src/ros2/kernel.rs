@@ -130,13 +130,7 @@ impl Kernel {
         }
         let batch = &mut cpu.batch;
         batch.cpu = at as u16;
-        batch.time_ns.push(source.time_ns);
-        batch.event.push(kind as u8);
-        batch.flags.push(flags);
-        batch.tid.push(tid);
-        batch.arg0.push(args[0]);
-        batch.arg1.push(args[1]);
-        batch.arg2.push(args[2]);
+        batch.push(source.time_ns, kind as u8, flags, tid, args);
         if batch.time_ns.len() >= ROWS {
             let full = std::mem::take(batch);
             to.record(&Record::Kernel(full))?;

@@ -51,12 +51,7 @@ impl Raw {
         }
         let batch = &mut self.by_thread[thread as usize];
         (batch.pid, batch.tid, batch.counter) = (of.pid, of.tid, COUNTER);
-        batch.ticks.push(time_ns);
-        batch.event.push(ros as u8);
-        batch.handle.push(handle);
-        batch.arg0.push(args[0]);
-        batch.arg1.push(args[1]);
-        batch.arg2.push(args[2]);
+        batch.push(time_ns, ros as u8, handle, args);
         self.waiting += 1;
         if self.waiting >= MOST_WAITING {
             return self.write_all(to);
