@@ -122,8 +122,11 @@ impl Analyzer {
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
         self.environment.settle(&info.hosts());
         let mut names = Names::default();
-        let own_spans: Vec<Option<Spans>> =
-            lines.iter().map(|line| spans_of(line, &lines, &messages, &linked.spans, &context)).collect();
+        let own_spans: Vec<Option<Spans>> = lines.iter().map(|line| spans_of(line, &messages)).collect();
+        let of_source = |line: &ChainLine| Some(linked.spans_for(*line.points.first()?, context.points));
+        let with_own = lines.iter().zip(&own_spans);
+        let spans: Vec<&Spans> =
+            with_own.map(|(line, own)| own.as_ref().or_else(|| of_source(line)).unwrap_or(&linked.spans)).collect();
         let mut walker = Walker {
             timelines: &timelines,
             objects: &objects,
@@ -137,17 +140,9 @@ impl Analyzer {
             busy: Default::default(),
             verbose: false,
         };
-        explain_all(&mut chains, &lines, &own_spans, &messages, &context, &mut walker, &self.config.explain, sink)?;
-        let mut loops = loops::of(
-            &linked.loops,
-            &chains,
-            &lines,
-            &own_spans,
-            &messages,
-            &context,
-            &mut walker,
-            &self.config.explain,
-        );
+        explain_all(&mut chains, &lines, &spans, &messages, &context, &mut walker, &self.config.explain, sink)?;
+        let mut loops =
+            loops::of(&linked.loops, &chains, &lines, &spans, &messages, &context, &mut walker, &self.config.explain);
         let waking = loops::waking(&linked.waking, &context);
         order::sort(&mut chains, &mut loops);
         let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines);
@@ -254,7 +249,7 @@ fn trips(linked: &Linked, context: &Context<'_>) -> Option<Trips> {
 fn explain_all<'a>(
     chains: &mut [Chain],
     lines: &[ChainLine],
-    own_spans: &'a [Option<Spans>],
+    spans: &[&'a Spans],
     messages: &Messages,
     context: &Context<'_>,
     walker: &mut Walker<'a>,
@@ -269,8 +264,8 @@ fn explain_all<'a>(
         .collect();
     let mut refused = Vec::new();
     let all_spans = walker.spans;
-    for ((chain, line), own) in chains.iter_mut().zip(lines).zip(own_spans) {
-        walker.spans = own.as_ref().unwrap_or(all_spans);
+    for ((chain, line), own) in chains.iter_mut().zip(lines).zip(spans) {
+        walker.spans = own;
         let sink: Option<&mut dyn RowSink> = match &mut sink {
             Some(sink) => Some(&mut **sink),
             None => None,
@@ -302,23 +297,11 @@ fn explain_all<'a>(
     }
 }
 
-/// What threads are busy with, where not all messages count: for a chain that kernel events alone show with its own, and for any other
-/// with those of its source, as a stamp in a callback of ROS 2 is of a message of either.
-fn spans_of(
-    line: &ChainLine,
-    lines: &[ChainLine],
-    messages: &Messages,
-    all: &Spans,
-    context: &Context<'_>,
-) -> Option<Spans> {
-    let passes = || messages.iter().flat_map(|(_, passes)| passes.iter().copied());
-    if line.kind.is_some() {
-        let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
-        return Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())));
-    }
-    let source = |line: &ChainLine| line.points.first().map(|point| context.points.source(*point));
-    let is_mixed = lines.iter().any(|other| other.kind.is_none() && source(other) != source(line));
-    is_mixed.then(|| all.with_messages(passes().filter(|pass| Some(context.points.source(pass.point)) == source(line))))
+/// What threads are busy with, for a chain that kernel events alone show: with its own messages.
+fn spans_of(line: &ChainLine, messages: &Messages) -> Option<Spans> {
+    line.kind?;
+    let of_line = messages.iter().filter(|(_, passes)| line.family.contains(&passes[0].point));
+    Some(Spans::of_messages(of_line.flat_map(|(_, passes)| passes.iter().copied())))
 }
 
 /// Processes that stamped a line's messages.

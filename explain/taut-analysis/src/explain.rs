@@ -16,7 +16,7 @@ use crate::{
     },
     hypotheses,
     kind::Kind,
-    ledger::{self, Ledger},
+    ledger::{self, Groups, Ledger},
     line::ChainLine,
     messages::{Message, Messages},
     modes,
@@ -102,6 +102,7 @@ pub(crate) fn explain(
     }
     let selection = select(chain, &ledger, wanted);
     ledger.close(selection.limit_ns);
+    let whole = ledger.groups(|kind| kind.cause);
     let mut explained = Explained {
         messages: through.len() as u64,
         tail_messages: ledger.tail.len() as u64,
@@ -112,9 +113,9 @@ pub(crate) fn explain(
         },
         tail_limit_ns: selection.limit_ns.unwrap_or(0),
         modes: modes::modes(chain, &ledger, walker),
-        causes: causes(&ledger, walker),
-        by_cause: by_cause(&ledger),
-        hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, walker, line.points.len() - 1) },
+        causes: causes(&ledger, &whole, walker),
+        by_cause: by_cause(&whole),
+        hops: if walker.is_blind() { Vec::new() } else { hops(&ledger, &whole, walker, line.points.len() - 1) },
         responsible: responsible(&ledger, walker),
         sides: sides.map(sides::Collector::finish),
         ..Explained::default()
@@ -239,9 +240,9 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection 
     }
 }
 
-fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
+fn causes(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>) -> Vec<CauseShare> {
     let groups = ledger.groups(|kind| (kind.cause, kind.detail));
-    let shares = groups.shares_of(&ledger.groups(|kind| kind.cause), |(cause, _)| *cause);
+    let shares = groups.shares_of(whole, |(cause, _)| *cause);
     let line = |(line, tail_share): (&ledger::LedgerLine<(Cause, u32)>, f64)| CauseShare {
         messages: line.messages,
         cause: line.group.0,
@@ -256,22 +257,21 @@ fn causes(ledger: &Ledger, walker: &Walker<'_>) -> Vec<CauseShare> {
 }
 
 /// The same by cause alone: shares are those of its details together.
-fn by_cause(ledger: &Ledger) -> Vec<CauseShare> {
-    let groups = ledger.groups(|kind| kind.cause);
+fn by_cause(whole: &Groups<Cause>) -> Vec<CauseShare> {
     let line = |line: &ledger::LedgerLine<Cause>| CauseShare {
         cause: line.group,
         detail: String::new(),
-        tail_share: groups.share(line),
+        tail_share: whole.share(line),
         time_ns: line.time_ns,
         typical_ns: line.typical_ns,
         messages: line.messages,
     };
-    groups.lines.iter().map(line).collect()
+    whole.lines.iter().map(line).collect()
 }
 
-fn hops(ledger: &Ledger, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
+fn hops(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>, hops: usize) -> Vec<Vec<CauseShare>> {
     let groups = ledger.groups(|kind| (kind.hop, kind.cause, kind.detail));
-    let shares = groups.shares_of(&ledger.groups(|kind| kind.cause), |(_, cause, _)| *cause);
+    let shares = groups.shares_of(whole, |(_, cause, _)| *cause);
     let mut by_hop = vec![Vec::new(); hops];
     for (line, tail_share) in groups.lines.iter().zip(shares) {
         let (hop, cause, detail) = line.group;

@@ -14,7 +14,7 @@ pub(crate) fn of<'a>(
     loops: &[taut_points::Loop],
     chains: &[Chain],
     lines: &[ChainLine],
-    own_spans: &'a [Option<Spans>],
+    spans: &[&'a Spans],
     messages: &Messages,
     context: &Context<'_>,
     walker: &mut Walker<'a>,
@@ -27,9 +27,8 @@ pub(crate) fn of<'a>(
         let line = lines.iter().position(|line| line.kind == Some(RouteKind::Loop(at)));
         match line {
             Some(line) if !wanted.only_rows => {
-                let spans = own_spans[line].as_ref().unwrap_or(walker.spans);
                 one.chain = Some(lines[line].name.clone());
-                late_starts(&mut one, &lines[line], spans, messages, context, walker);
+                late_starts(&mut one, &lines[line], spans[line], messages, context, walker);
             }
             _ => one.chain = chain_of(&one.thread, chains),
         }

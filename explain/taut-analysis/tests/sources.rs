@@ -2,7 +2,10 @@
 
 use taut_analysis::{Analysis, Analyzer, Cause, Config, ExplainOptions, SourceKind};
 use taut_clock::Counter;
-use taut_recording::{Info, Kind, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch};
+use taut_recording::{
+    Info, KernelBatch, KernelEvent, Kind, Name, Record, RosBatch, RosEvent, RosObject, RosObjectKind, StampBatch,
+    Thread,
+};
 
 const COUNTER: u8 = Counter::Monotonic as u8;
 const MS: u64 = 1_000_000;
@@ -16,19 +19,9 @@ fn object(pid: i32, kind: RosObjectKind, handle: u64, owner: u64, number: u64, n
 }
 
 fn events(pid: i32, rows: impl Iterator<Item = (u64, RosEvent, u64, [u64; 3])>) -> Record {
-    let rows: Vec<_> = rows.collect();
-    let column = |at: usize| rows.iter().map(|(.., args)| args[at]).collect();
-    Record::Ros(RosBatch {
-        pid,
-        tid: pid,
-        counter: COUNTER,
-        ticks: rows.iter().map(|row| row.0).collect(),
-        event: rows.iter().map(|row| row.1 as u8).collect(),
-        handle: rows.iter().map(|row| row.2).collect(),
-        arg0: column(0),
-        arg1: column(1),
-        arg2: column(2),
-    })
+    let mut batch = RosBatch { pid, tid: pid, counter: COUNTER, ..RosBatch::default() };
+    rows.for_each(|(ticks, event, handle, args)| batch.push(ticks, event as u8, handle, args));
+    Record::Ros(batch)
 }
 
 fn stamps(pid: i32, point: u32, at_ns: impl Fn(u64) -> u64) -> Record {
@@ -43,6 +36,18 @@ fn stamps(pid: i32, point: u32, at_ns: impl Fn(u64) -> u64) -> Record {
         kind: ids.clone().map(|_| Kind::Stamp as u8).collect(),
         value: ids.map(|_| 0).collect(),
     })
+}
+
+/// The camera wakes the detector when it publishes; that runs half a millisecond before it takes the image, and sleeps after its callback.
+fn scheduling(at: impl Fn(u64) -> u64, taken: impl Fn(u64) -> u64) -> Record {
+    let mut cpu = KernelBatch { cpu: 1, ..KernelBatch::default() };
+    let switch = KernelEvent::SchedSwitch as u8;
+    for n in 1..=MESSAGES {
+        cpu.push(at(n) + MS / 3, KernelEvent::SchedWaking as u8, 0, CAMERA, [DETECTOR.into(), 1, 0]);
+        cpu.push(taken(n) - MS / 2, switch, 0, 0, [DETECTOR.into(), 0, 0]);
+        cpu.push(taken(n) + MS, switch, 0, DETECTOR, [0, 1, 0]);
+    }
+    Record::Kernel(cpu)
 }
 
 /// A camera's timer publishes an image each 10 ms, and a detector takes it 1 ms later, or 3 in one of ten. Both stamp it in their callbacks.
@@ -65,6 +70,9 @@ fn analysis() -> Analysis {
             (taken(n) + MS, CallbackEnd, 3, [0; 3]),
         ]
     });
+    let thread = |tid, comm: &str| {
+        Record::Thread(Thread { pid: tid, tid, comm: comm.to_owned(), recorded: true, ..Thread::default() })
+    };
     let name = |id, name: &str| Record::Name(Name { id, name: name.to_owned() });
     let records = [
         object(CAMERA, RosObjectKind::Node, 1, 0, 0, "camera"),
@@ -81,6 +89,9 @@ fn analysis() -> Analysis {
         name(2, "detector.found"),
         stamps(CAMERA, 1, |n| at(n) + 10_000),
         stamps(DETECTOR, 2, |n| taken(n) + MS / 2),
+        thread(CAMERA, "camera"),
+        thread(DETECTOR, "detector"),
+        scheduling(at, taken),
     ];
     let mut analyzer = Analyzer::new(Config { explain: ExplainOptions::default(), ..Config::default() });
     records.iter().for_each(|record| analyzer.record(record));
@@ -93,6 +104,7 @@ fn a_stamped_message_does_not_wait_for_itself_in_a_callback_of_ros() {
     let of = |source| analysis.chains.iter().find(|chain| chain.source == source).expect("a chain of each source");
     let (stamped, ros) = (of(SourceKind::Stamps), of(SourceKind::Ros));
     assert!(ros.points.iter().any(|point| point.name == "/detector stamp detector.found"), "{:?}", ros.points);
+    assert!(analysis.totals.kernel_events > 0, "without them nothing says what the detector was busy with");
     for chain in [stamped, ros] {
         let queued = chain.explained.by_cause.iter().find(|share| share.cause == Cause::Queued);
         assert!(queued.is_none_or(|share| share.time_ns == 0), "{}: {queued:?}", chain.name);

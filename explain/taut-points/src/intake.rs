@@ -155,17 +155,21 @@ impl Intake {
             is_stretch: self.is_stretch,
             until_ns: ending_ns.unwrap_or(0).max(timelines.end_ns),
         };
+        let mut of_sources = Vec::new();
         for source in &mut self.sources {
-            let last = linked.last_point();
+            let (last, first_pass) = (linked.last_point(), linked.passes.len());
             linked.points.behind(last, source.kind());
             source.link(&scene, &mut linked);
+            of_sources.push((source.kind(), first_pass..linked.passes.len()));
         }
         drop(self.sources);
         let holes: Vec<Hole> = self.holes.iter().map(|hole| since_last_pass(*hole, &linked.passes)).collect();
         let stretches = taut_timelines::ascending(holes.iter().map(|hole| (hole.since_ns, hole.until_ns)).collect());
-        // Where threads had messages is of use only with kernel events to read it with.
-        let passes = if self.counts.kernel_events > 0 { linked.passes.as_slice() } else { &[] };
-        linked.spans.settle(passes, holes);
+        match self.counts.kernel_events {
+            // Where threads had messages is of use only with kernel events to read it with.
+            0 => linked.spans.settle(&[], holes),
+            _ => linked.settle_spans(of_sources, holes),
+        }
         let clock_error_ns = self.clocks.error_ns(&linked.counters);
         Found {
             linked,

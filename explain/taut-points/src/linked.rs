@@ -1,6 +1,6 @@
 //! What all sources give, together.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use taut_recording::Histogram;
 
@@ -9,7 +9,8 @@ use crate::{
     point::{Pass, PointId, Points},
     ros_figures::RosFigures,
     route::{Loop, Route, WakingThread},
-    span::Spans,
+    source_kind::SourceKind,
+    span::{Hole, Spans},
 };
 
 /// The one result of all sources.
@@ -28,8 +29,10 @@ pub struct Linked {
     pub loops: Vec<Loop>,
     /// The other threads that are woken.
     pub waking: Vec<WakingThread>,
-    /// What threads were busy with.
+    /// What threads were busy with, by the messages of all sources.
     pub spans: Spans,
+    /// The same by the messages of each source, where several have some.
+    pub(crate) by_source: Vec<(SourceKind, Spans)>,
     /// Why messages could not go on.
     pub holds: Holds,
     /// In any order.
@@ -60,6 +63,23 @@ impl Linked {
     pub(crate) fn free_message(&self) -> u64 {
         let last = self.passes.iter().map(|pass| pass.message).max().unwrap_or(0);
         if last < 1 << 62 { last + 1 } else { 1 }
+    }
+
+    /// What threads were busy with for messages of that point's source. One message may be known to two sources, by a number of each, and
+    /// does not wait for itself.
+    pub fn spans_for(&self, point: PointId, points: &Points) -> &Spans {
+        let source = points.source(point);
+        self.by_source.iter().find(|(kind, _)| *kind == source).map_or(&self.spans, |(_, spans)| spans)
+    }
+
+    /// Puts the spans in order, once all passes are there: those of a source lie in its range.
+    pub(crate) fn settle_spans(&mut self, of_sources: Vec<(SourceKind, Range<usize>)>, holes: Vec<Hole>) {
+        self.spans.settle(&self.passes, holes);
+        let with_passes: Vec<_> = of_sources.into_iter().filter(|(_, range)| !range.is_empty()).collect();
+        if with_passes.len() > 1 {
+            let own = |(kind, range)| (kind, self.spans.with_messages(&self.passes[range]));
+            self.by_source = with_passes.into_iter().map(own).collect();
+        }
     }
 
     /// Appends passes; the first, and mostly only, source's are taken as they are.

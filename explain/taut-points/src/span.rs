@@ -86,12 +86,10 @@ impl Spans {
         spans
     }
 
-    /// The same marks, with these messages alone: one message may be known to two sources, by a number of each, and does not wait for
-    /// itself.
-    pub fn with_messages(&self, passes: impl Iterator<Item = Pass>) -> Spans {
+    /// The same marks and holes, with these messages alone.
+    pub(crate) fn with_messages(&self, passes: &[Pass]) -> Spans {
         let mut spans = Spans { work: self.work.clone(), ..Spans::default() };
-        let passes: Vec<Pass> = passes.collect();
-        spans.settle(&passes, self.holes.clone());
+        spans.settle(passes, self.holes.clone());
         spans
     }
 

@@ -234,7 +234,7 @@ impl Piece {
         Some(Known { offset_ns, bound_ns: bound.map(|bound| bound.ceil() as u64) })
     }
 
-    /// Before the first knot or behind the last one: by the rate, whose uncertainty grows the bound.
+    /// Before the first knot or behind the last one: by the rate; its uncertainty widens the bound.
     fn beyond(&self, a_ns: i64, knot: &Knot) -> Option<Known> {
         let known = knot.known()?;
         let away = (a_ns - knot.at_ns) as f64;
