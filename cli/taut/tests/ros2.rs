@@ -216,10 +216,7 @@ fn of_an_unknown_distribution_the_tracepoints_are_named_and_the_rest_is_recorded
 #[test]
 fn a_ros_2_that_was_built_without_tracepoints_is_named() {
     let bench = Bench::of_rcl("void rcl_init(void) {}");
-    assert!(is_warned(
-        &bench,
-        &["is a ROS 2 node whose librcl.so was built without tracepoints (TRACETOOLS_DISABLED)"]
-    ));
+    assert!(is_warned(&bench, &["is a ROS 2 node with a librcl.so built without tracepoints (TRACETOOLS_DISABLED)"]));
 }
 
 #[test]

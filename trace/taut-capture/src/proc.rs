@@ -245,20 +245,20 @@ pub fn cmdline(pid: i32) -> String {
     words.join(" ")
 }
 
-/// Whether a process has mapped a file of this name; `None` where its mappings cannot be read.
-pub fn loads(pid: i32, file_name: &str) -> Option<bool> {
-    let maps = text(format!("/proc/{pid}/maps")).ok()?;
-    Some(path_in(&maps, file_name).is_some())
+/// The files that a process has mapped.
+pub struct Mapped(String);
+
+/// `None` where they cannot be read. Reading them holds the process up where it maps memory itself: once is enough.
+pub fn mapped(pid: i32) -> Option<Mapped> {
+    text(format!("/proc/{pid}/maps")).ok().map(Mapped)
 }
 
-/// The path, as it sees it, of a file of this name that a process has mapped.
-pub fn mapped(pid: i32, file_name: &str) -> Option<String> {
-    path_in(&text(format!("/proc/{pid}/maps")).ok()?, file_name).map(str::to_owned)
-}
-
-fn path_in<'a>(maps: &'a str, file_name: &str) -> Option<&'a str> {
-    let mut paths = maps.lines().filter_map(|line| Some(line[line.find('/')?..].trim_end_matches(" (deleted)")));
-    paths.find(|path| path.rsplit('/').next() == Some(file_name))
+impl Mapped {
+    /// The path, as the process sees it, of a file of this name.
+    pub fn path(&self, file_name: &str) -> Option<&str> {
+        let mut paths = self.0.lines().filter_map(|line| Some(line[line.find('/')?..].trim_end_matches(" (deleted)")));
+        paths.find(|path| path.rsplit('/').next() == Some(file_name))
+    }
 }
 
 /// A variable of a process's environment as it was at exec.

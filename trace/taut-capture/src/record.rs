@@ -2,7 +2,7 @@
 //! command run, drain until it ends, close the file.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     ffi::OsString,
     io::ErrorKind,
     os::{fd::OwnedFd, unix::fs::MetadataExt},
@@ -425,7 +425,7 @@ struct Recording {
     is_stranger_told: bool,
     /// What the command's processes are to load, and in how many looks each of them was seen.
     preload: Option<(Preload, HashMap<i32, u32>)>,
-    told_of_nodes: HashSet<String>,
+    installations: ros_tracepoints::Installations,
     threads: Threads,
     objects: Objects,
     pacer: Pacer,
@@ -525,7 +525,7 @@ impl Recording {
             warnings: Vec::new(),
             is_stranger_told: false,
             preload: options.preload.map(|preload| (preload, HashMap::new())),
-            told_of_nodes: HashSet::new(),
+            installations: Default::default(),
             threads: Threads::default(),
             objects: if wanted.whole_system { Objects::of_many() } else { Objects::default() },
             pacer: Pacer::default(),
@@ -829,29 +829,22 @@ impl Recording {
         for pid in pids {
             let looks = seen.entry(*pid).or_default();
             *looks = looks.saturating_add(1);
-            if *looks != LOOK || proc::loads(*pid, "librcl.so") != Some(true) {
-                continue;
-            }
-            match proc::loads(*pid, name) {
-                Some(false) => found.push((
-                    *pid,
-                    format!(
-                        "is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or the \
-                         set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or \
-                         its environment was cleared"
-                    ),
+            let mapped = if *looks == LOOK { proc::mapped(*pid) } else { None };
+            let Some(mapped) = mapped.filter(|mapped| mapped.path("librcl.so").is_some()) else { continue };
+            let why = match mapped.path(name) {
+                Some(_) => self.installations.not_recorded(*pid, &mapped, *preload),
+                None => Some(format!(
+                    "is a ROS 2 node without {name}, so its events are not recorded: its program has file capabilities or the \
+                     set-user-ID bit (take them away with setcap -r, and give rights by AmbientCapabilities= or RLIMIT_RTPRIO), or \
+                     its environment was cleared"
                 )),
-                Some(true) => found.extend(ros_tracepoints::not_recorded(*pid, *preload).map(|why| (*pid, why))),
-                None => {}
-            }
+            };
+            found.extend(why.map(|why| (*pid, why)));
         }
         for (pid, what) in found {
-            // Of the nodes of one installation one speaks for all.
-            if self.told_of_nodes.insert(what.clone()) {
-                let why = format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm")));
-                self.ending.notes.push(printable(why.clone()));
-                self.warn(why);
-            }
+            let why = format!("process {pid} ({}) {what}", proc::line(format!("/proc/{pid}/comm")));
+            self.ending.notes.push(printable(why.clone()));
+            self.warn(why);
         }
     }
 

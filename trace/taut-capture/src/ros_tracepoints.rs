@@ -1,11 +1,16 @@
 //! Which tracepoints a ROS 2 node calls, by the symbols of the libraries that it has loaded, beside those that the preloaded library
 //! answers: what an unknown distribution, or one without tracepoints, leaves out is said.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use object::{Object as _, ObjectSymbol as _};
 
-use crate::{preload::Preload, proc};
+use crate::{preload::Preload, proc::Mapped};
 
 const PREFIX: &str = "ros_trace_";
 /// Not tracepoints, but questions about one, or about all.
@@ -25,18 +30,34 @@ const ALWAYS_THERE: [&str; 9] = [
 /// Libraries with tracepoints have a tenth of it.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// What of a node is not recorded, after its name; nothing where all is, or where its libraries cannot be read.
-pub fn not_recorded(pid: i32, preload: Preload) -> Option<String> {
-    let calls = of_library(pid, "librcl.so", |symbol| symbol.is_undefined())?;
+/// Libraries whose symbols were read already: the nodes of one installation have the same, and one of them speaks for all.
+#[derive(Default)]
+pub struct Installations(HashSet<[Option<(u64, u64)>; 2]>);
+
+impl Installations {
+    /// What of a node is not recorded, after its name; nothing where all is, where its libraries cannot be read, or where another node
+    /// with them was looked at before.
+    pub fn not_recorded(&mut self, pid: i32, mapped: &Mapped, preload: Preload) -> Option<String> {
+        let path = |name: &str| Some(PathBuf::from(format!("/proc/{pid}/root{}", mapped.path(name)?)));
+        let libraries = ["librcl.so", "libtracetools.so"].map(path);
+        let identity = |path: &Option<PathBuf>| fs::metadata(path.as_ref()?).ok().map(|file| (file.dev(), file.ino()));
+        let [rcl, tracetools] = &libraries;
+        let is_new = self.0.insert(libraries.each_ref().map(identity));
+        is_new.then(|| not_recorded(rcl.as_ref()?, tracetools.as_deref(), preload))?
+    }
+}
+
+fn not_recorded(rcl: &Path, tracetools: Option<&Path>, preload: Preload) -> Option<String> {
+    let calls = of_library(rcl, |symbol| symbol.is_undefined())?;
     if calls.is_empty() {
         return Some(
-            "is a ROS 2 node whose librcl.so was built without tracepoints (TRACETOOLS_DISABLED), so its ROS 2 events are not recorded; \
+            "is a ROS 2 node with a librcl.so built without tracepoints (TRACETOOLS_DISABLED), so its ROS 2 events are not recorded; \
              kernel events show its loops and wake chains; for chains take the packages of a distribution, or build ROS 2 without that \
              option"
                 .to_owned(),
         );
     }
-    let defined = of_library(pid, "libtracetools.so", |symbol| symbol.is_definition())?;
+    let defined = of_library(tracetools?, |symbol| symbol.is_definition())?;
     let answered = tracepoints(preload.bytes, |symbol| symbol.is_definition())?;
     let unknown: Vec<&str> = defined.difference(&answered).map(String::as_str).collect();
     let lacking: Vec<&str> = ALWAYS_THERE.into_iter().filter(|name| !defined.contains(*name)).collect();
@@ -53,9 +74,7 @@ pub fn not_recorded(pid: i32, preload: Preload) -> Option<String> {
 }
 
 /// Of a library that a process has loaded.
-fn of_library(pid: i32, name: &str, is_it: fn(&object::Symbol<'_, '_>) -> bool) -> Option<BTreeSet<String>> {
-    let path = format!("/proc/{pid}/root{}", proc::mapped(pid, name)?);
-    let path = Path::new(&path);
+fn of_library(path: &Path, is_it: fn(&object::Symbol<'_, '_>) -> bool) -> Option<BTreeSet<String>> {
     let length = fs::metadata(path).ok()?.len();
     if length > MOST_BYTES {
         return None;
