@@ -5,6 +5,11 @@ use std::{fs::File, path::Path};
 use anyhow::{Result, bail};
 use memmap2::Mmap;
 
+/// Whether both paths lead to one file that is there.
+pub fn is_one_file(one: &Path, other: &Path) -> bool {
+    std::fs::canonicalize(one).is_ok_and(|one| std::fs::canonicalize(other).is_ok_and(|other| one == other))
+}
+
 /// The bytes of the recording at `path`.
 pub fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path)?;

@@ -11,7 +11,7 @@ use taut_report::{hosts_facts, hosts_sentences};
 
 use crate::input;
 
-/// Two recordings whose clocks are aligned; nothing of them is changed.
+/// Two recordings on one clock; neither file is changed.
 pub struct JoinedRecordings {
     bytes: [Mmap; 2],
     surveys: [Survey; 2],
@@ -46,7 +46,7 @@ impl JoinedRecordings {
         let [a, b] = paths else {
             bail!("joining takes two recordings, one of each host; {} given", paths.len());
         };
-        if std::fs::canonicalize(a).ok().is_some_and(|a| std::fs::canonicalize(b).ok() == Some(a)) {
+        if input::is_one_file(a, b) {
             bail!("{}: is given twice; name the other host's recording", a.shown());
         }
         let (of_a, of_b) = (surveyed(a)?, surveyed(b)?);

@@ -151,7 +151,7 @@ pub fn rendered(document: &Document, form: Format, path: Option<&Path>) -> Strin
     }
 }
 
-/// The same, whose page has charts to point at.
+/// The same; the charts of its page can be pointed at.
 pub fn interactive(document: &Document, form: Format, path: Option<&Path>) -> String {
     match form {
         Format::Html => taut_report::interactive(document),

@@ -197,7 +197,7 @@ fn parquet(args: &FileArgs) -> Result<Done> {
 fn foxglove(args: &FileArgs) -> Result<Done> {
     let subject = || args.recording.shown();
     let to = to(args.output.as_deref(), &args.recording, "foxglove.mcap");
-    if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(&args.recording)? {
+    if input::is_one_file(&to, &args.recording) {
         bail!("{}: cannot copy a recording onto itself; name another file with -o", to.shown());
     }
     let from = collected(args)?;

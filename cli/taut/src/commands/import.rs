@@ -13,7 +13,7 @@ use taut_import::{Error, Imported, Unit, bag, chrome, cyclictest, hlog, jsonl, m
 use taut_recording::Shown;
 use taut_report::words;
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, input, output};
 
 /// Make a recording from another tool's file.
 ///
@@ -135,7 +135,7 @@ fn import(
     if metadata.is_dir() && folders == Folders::Not {
         bail!("{}: is a folder; name a file", from.shown());
     }
-    if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
+    if input::is_one_file(&to, from) {
         bail!("{}: cannot import a file onto itself; name another with -o", to.shown());
     }
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new(bytes(from)) } else { ProgressBar::hidden() };

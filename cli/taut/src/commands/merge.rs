@@ -9,7 +9,9 @@ use taut_report::{hosts_json, hosts_sentences};
 use crate::{
     config,
     exit::Done,
+    input,
     joined::{JoinArgs, JoinedRecordings},
+    output,
 };
 
 /// Write one recording of two hosts' recordings, on the first host's clock.
@@ -24,12 +26,12 @@ pub struct Args {
     /// One recording of each host; the first host's clock is the result's.
     #[arg(required = true, num_args = 1.., value_name = "RUN")]
     recordings: Vec<PathBuf>,
-    /// The recording to write.
+    /// The recording to write; - is stdout, and then nothing stands beside it.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     join: JoinArgs,
-    /// Declared chains, whose points are HOST:POINT: they tell the order of points; ./taut.toml is used when it exists.
+    /// Declared chains, with points HOST:POINT, give the order of points; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
 }
@@ -37,30 +39,35 @@ pub struct Args {
 /// Aligns, writes, and says what is known of the clocks.
 pub fn run(args: &Args) -> Result<Done> {
     let to = &args.output;
-    let is_input = |path: &&PathBuf| {
-        std::fs::canonicalize(path).ok().is_some_and(|path| std::fs::canonicalize(to).ok() == Some(path))
-    };
-    if let Some(path) = args.recordings.iter().find(is_input) {
+    if let Some(path) = args.recordings.iter().find(|path| input::is_one_file(path, to)) {
         bail!("{}: cannot be merged onto itself; name another file with -o", path.shown());
     }
     let config = config::load(args.config.as_deref())?;
     let both = JoinedRecordings::read(&args.recordings, &args.join, &config)?;
-    let sidecar = to.with_extension("alignment.json");
-    let partial = to.with_extension("mcap.partial");
-    let written = write(&both, &partial, to).and_then(|()| {
-        let text = format!("{}\n", hosts_json(&both.joined, both.names()));
-        std::fs::write(&sidecar, text).with_context(|| sidecar.shown())?;
-        std::fs::rename(&partial, to).with_context(|| to.shown())
+    let alignment = format!("{}\n", hosts_json(&both.joined, both.names()));
+    let written = output::recording(to, |path| {
+        let partial = path.with_extension("mcap.partial");
+        let written = write(&both, &partial, to).and_then(|()| {
+            let sidecar = sidecar(to).map_or(Ok(()), |sidecar| output::write(&alignment, Some(&sidecar)));
+            sidecar.and_then(|()| std::fs::rename(&partial, path).with_context(|| to.shown()))
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&partial);
+        }
+        written
     });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
     written?;
     let damage = both.damage();
     damage.iter().for_each(|damage| say!("lost: {damage}"));
     hosts_sentences(&both.joined, both.names()).iter().for_each(|sentence| say!("{sentence}"));
-    say!("wrote {} and {}", to.shown(), sidecar.shown());
+    let beside = sidecar(to).map_or(String::new(), |sidecar| format!(" and {}", sidecar.shown()));
+    say!("wrote {}{beside}", to.shown());
     Ok(if damage.is_empty() { Done::Fine } else { Done::DataLost })
+}
+
+/// Beside the recording; nowhere beside stdout.
+fn sidecar(to: &Path) -> Option<PathBuf> {
+    (to != Path::new("-")).then(|| to.with_extension("alignment.json"))
 }
 
 fn write(both: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use memmap2::Mmap;
 use taut_recording::Shown;
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, input, output};
 
 /// Write a clean recording with the readable part of a truncated or damaged one.
 ///
@@ -26,7 +26,7 @@ pub fn run(args: &Args) -> Result<Done> {
     let from = &args.recording;
     let to = args.output.clone().unwrap_or_else(|| from.with_extension("recovered.mcap"));
     let file = File::open(from).with_context(|| from.shown())?;
-    if to.exists() && std::fs::canonicalize(&to)? == std::fs::canonicalize(from)? {
+    if input::is_one_file(&to, from) {
         bail!("{}: cannot recover a file onto itself; name another with -o", to.shown());
     }
     if file.metadata()?.len() == 0 {

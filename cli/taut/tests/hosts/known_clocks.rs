@@ -105,6 +105,12 @@ fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
     let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
     let before = [bytes("desk.mcap"), bytes("robot.mcap")];
     folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "run.mcap"]).success();
+    let piped = folder.taut(&["merge", "desk.mcap", "robot.mcap", "-o", "-"]).success();
+    assert!(
+        piped.get_output().stdout == std::fs::read(folder.path("run.mcap")).unwrap(),
+        "stdout has another recording"
+    );
+    assert!(!folder.path("-").exists() && !folder.path("-.alignment.json").exists());
     assert_eq!([bytes("desk.mcap"), bytes("robot.mcap")], before);
     let sidecar: Value = serde_json::from_str(&folder.read("run.alignment.json")).unwrap();
     assert_eq!(sidecar["hosts"], serde_json::json!(["desk", "robot"]));
