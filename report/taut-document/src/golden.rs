@@ -188,7 +188,7 @@ fn charts(name: &dyn Fn(&str) -> String) -> Vec<Chart> {
 }
 
 fn lanes(name: &dyn Fn(&str) -> String) -> Lanes {
-    let class = |letter, of: &str, at| Class { letter, name: name(of), tone: Tone::Series(at) };
+    let class = |letter, of: &str, at| Class::new(letter, name(of), Tone::Series(at));
     let piece = |row, from_ns, to_ns, class| LanePiece { row, from_ns, to_ns, class, text: name("held by planner") };
     let state = |row, from_ns, to_ns, activity| LaneState { row, from_ns, to_ns, activity };
     let mut table = Table::new(["piece", "at", "takes"]);

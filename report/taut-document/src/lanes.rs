@@ -24,6 +24,13 @@ pub struct Class {
     pub tone: Tone,
 }
 
+impl Class {
+    /// Of these.
+    pub fn new(letter: char, name: impl Into<String>, tone: Tone) -> Class {
+        Class { letter, name: name.into(), tone }
+    }
+}
+
 /// One stretch of time, such as a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LaneItem {

@@ -6,7 +6,7 @@ use taut_document::{Class, Tone};
 
 /// All of them, by their numbers.
 pub(crate) fn classes() -> Vec<Class> {
-    let class = |cause: Cause| Class { letter: letter(cause), name: cause.word().to_owned(), tone: tone(cause) };
+    let class = |cause: Cause| Class::new(letter(cause), cause.word(), tone(cause));
     Cause::ALL.into_iter().map(class).collect()
 }
 

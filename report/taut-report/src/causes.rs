@@ -280,7 +280,7 @@ pub(crate) fn grouped(explained: &Explained) -> Vec<CauseRow> {
         let rest: Vec<&CauseShare> =
             parties.into_iter().filter(|share| !shown.iter().any(|s| std::ptr::eq(*s, *share))).collect();
         if !rest.is_empty() && !shown.is_empty() {
-            rows.push(CauseRow { is_party: true, ..sum(&format!("{} others", rest.len()), &rest) });
+            rows.push(CauseRow { is_party: true, ..sum(&words::quantity(rest.len() as u64, "other"), &rest) });
         }
     }
     let rest: Vec<&CauseShare> = explained.by_cause.iter().filter(|share| !is_shown(share)).collect();

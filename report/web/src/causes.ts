@@ -69,7 +69,7 @@ export function causeSection(chain: Chain): HTMLElement {
     const shown = parties.filter(isShown).slice(0, 6);
     const rest = parties.filter((share) => !shown.includes(share));
     return [row(cause.cause, cause, "cause"), ...shown.map((share) => row(share.detail || "no party", share, "party")),
-      ...(shown.length > 0 && rest.length > 0 ? [row(`${rest.length} others`, { ...sum(rest) }, "sum")] : [])];
+      ...(shown.length > 0 && rest.length > 0 ? [row(`${rest.length} other${rest.length === 1 ? "" : "s"}`, { ...sum(rest) }, "sum")] : [])];
   });
   const others = chain.by_cause.filter((share) => !isShown(share));
   if (others.length > 0) rows.push(row("other", sum(others), "sum"));

@@ -83,14 +83,13 @@ fn maybe(us: Option<f64>, cell: impl Fn(f64) -> Cell) -> Cell {
 
 /// Kinds of a term by its stage; a fitted one is none of them.
 fn classes() -> Vec<Class> {
-    let class = |letter, name: &str, tone| Class { letter, name: name.to_owned(), tone };
     vec![
-        class('w', "on the wire", Tone::Series(0)),
-        class('s', "in the servo", Tone::Series(1)),
-        class('b', "between them", Tone::Series(4)),
-        class('h', "in the host", Tone::Series(3)),
-        class('l', "late or lost", Tone::Series(5)),
-        class('F', "fitted", Tone::Undecided),
+        Class::new('w', "on the wire", Tone::Series(0)),
+        Class::new('s', "in the servo", Tone::Series(1)),
+        Class::new('b', "between them", Tone::Series(4)),
+        Class::new('h', "in the host", Tone::Series(3)),
+        Class::new('l', "late or lost", Tone::Series(5)),
+        Class::new('F', "fitted", Tone::Undecided),
     ]
 }
 

@@ -291,13 +291,12 @@ fn worst(findings: &Findings, lines: &[Line<'_>]) -> Chart {
 
 /// What the lateness of late wakes is made of.
 fn classes() -> Vec<Class> {
-    let class = |letter, name: &str, tone| Class { letter, name: name.to_owned(), tone };
     vec![
-        class('t', "timer late", Tone::Series(4)),
-        class('i', "interrupt", Tone::Series(5)),
-        class('q', "run queue", Tone::Series(1)),
-        class('u', "return to user", Tone::Series(0)),
-        class('?', "other", Tone::Quiet),
+        Class::new('t', "timer late", Tone::Series(4)),
+        Class::new('i', "interrupt", Tone::Series(5)),
+        Class::new('q', "run queue", Tone::Series(1)),
+        Class::new('u', "return to user", Tone::Series(0)),
+        Class::new('?', "other", Tone::Quiet),
     ]
 }
 
