@@ -1,4 +1,4 @@
-"""Delays at four places whose cause is known: on the way, on the desk before it sends, and on the robot."""
+"""Delays with a known cause at four places: on the way, on the desk before it sends, and on the robot."""
 
 import csv
 import statistics
@@ -44,11 +44,11 @@ def named(taut: str, folder: Path, relay: Relay) -> list[Named]:
     setpoints = {message: of for message, of in spent.items() if message < 1 << 32}
     quiet = [of for message, of in setpoints.items() if all(message % relay.every != at for at in places(relay.every))]
     keys = {key for of in setpoints.values() for key in of}
-    usual = {key: statistics.median(of.get(key, 0) for of in quiet) for key in keys}
+    typical = {key: statistics.median(of.get(key, 0) for of in quiet) for key in keys}
 
     def top(message: int) -> tuple[str, str]:
         of = setpoints[message]
-        return max(keys, key=lambda key: of.get(key, 0) - usual[key])
+        return max(keys, key=lambda key: of.get(key, 0) - typical[key])
 
     found = []
     for (what, to, cause), place in zip(KINDS, places(relay.every), strict=True):

@@ -1,4 +1,4 @@
-"""The offset and the delays between two hosts whose clocks are one, as their messages have them."""
+"""The offset and the delays between two hosts that share one clock, as their messages have them."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ RECORDERS_NS = 1000
 class Found:
     relay: str
     messages: int
-    # Of the offset, whose truth is 0.
+    # The true offset is 0.
     error_ns: float
     bound_ns: float
     # Of the median delay of the hops between the hosts, by one clock and by the messages, there and back.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rclpy
+from rclpy.action import ActionServer
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -29,6 +30,19 @@ def options_of(node: Node) -> Options:
     default = Options.of_environment()
     given = {name: node.declare_parameter(name, value).value for name, value in default.parameters().items()}
     return default.with_parameters(given)
+
+
+def serve(node: Node, action: Any, name: str) -> ActionServer:
+    """An action whose goals the node's own handlers take. A goal ends by `execute` with a callback that says how."""
+    return ActionServer(
+        node,
+        action,
+        name,
+        execute_callback=lambda _: action.Result(),
+        goal_callback=node.on_goal,
+        handle_accepted_callback=node.on_accepted,
+        cancel_callback=node.on_cancel,
+    )
 
 
 def until(condition: Callable[[], Any], step: Callable[[float], Any], stop: threading.Event, what: str) -> None:

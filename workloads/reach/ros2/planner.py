@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Vector3
-from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
+from rclpy.action import ActionClient, CancelResponse, GoalResponse
 from rclpy.action.client import ClientGoalHandle
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
@@ -56,15 +56,7 @@ class PlannerNode(Node):  # type: ignore[misc]
         for number in range(1, options.listen + 1):
             self.create_subscription(String, names.flood(number), self.on_flood, names.flood_qos(options))
         self.follower = ActionClient(self, Follow, names.FOLLOW)
-        self.server = ActionServer(
-            self,
-            Reach,
-            names.REACH,
-            execute_callback=lambda _: Reach.Result(),
-            goal_callback=self.on_goal,
-            handle_accepted_callback=self.on_accepted,
-            cancel_callback=self.on_cancel,
-        )
+        self.server = node.serve(self, Reach, names.REACH)
         self.create_timer(WATCH_S, self.on_watch)
 
     def join(self, step: Callable[[float], None], stop: threading.Event) -> None:

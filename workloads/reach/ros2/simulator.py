@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
 from reach_msgs.action import Follow
@@ -30,15 +30,7 @@ class Simulator(Node):  # type: ignore[misc]
         self.heard: deque[tuple[int, News]] = deque()
         self.has_heard = self.create_guard_condition(self.on_news)
         self.create_service(Trigger, names.RESET, self.on_reset)
-        self.server = ActionServer(
-            self,
-            Follow,
-            names.FOLLOW,
-            execute_callback=lambda _: Follow.Result(),
-            goal_callback=self.on_goal,
-            handle_accepted_callback=self.on_accepted,
-            cancel_callback=self.on_cancel,
-        )
+        self.server = node.serve(self, Follow, names.FOLLOW)
         self.closed = threading.Event()
         self.listener = threading.Thread(target=self.listen, name="news")
         self.listener.start()
