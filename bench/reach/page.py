@@ -165,11 +165,9 @@ def effect(scenarios: dict[str, dict], name: str) -> str:
     s, pairs = scenario["success"], scenario.get("success_difference")
     said = [f"Here {s['k']} of {s['n']} trials succeeded"]
     if pairs:
-        shown = (
-            "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline that could be shown"
-        )
+        shown = "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline shown"
         said[0] += (
-            f": {shown} ({pairs['only_baseline']} only there, {pairs['only_here']} only here, p = {pairs['p']:.2g})"
+            f": {shown} (succeeded only there: {pairs['only_baseline']}, only here: {pairs['only_here']}; p = {pairs['p']:.2g})"
         )
     for metric in scenario["metrics"]:
         if metric["name"] in ("planning_ms", "notice_ms", "control_lateness_p99_us"):
@@ -183,7 +181,7 @@ def judged(metric: dict) -> str:
         return "cannot be compared"
     low, high = sorted(found["interval"])
     none = 1 if found["ratio"] else 0
-    word = "rose" if low > none else "fell" if high < none else "did not change by more than could be shown"
+    word = "rose" if low > none else "fell" if high < none else "shows no change"
     return f"{word} ({difference(metric)})"
 
 
