@@ -151,7 +151,7 @@ def findings(scenarios: dict[str, dict], breaking: dict) -> str:
         ("msg_load_read", "The same flood with a reader beside the robot"),
         ("msg_load_taken", "The same flood taken by the planner itself"),
     ):
-        text += f"   {what}: {effect(scenarios, name)}\n"
+        text += f"   {what}. {effect(scenarios, name)}\n"
     text += f'3. *"A restriction to 1 CPU costs 55 %."* (n = 5, difference 271 ms, 95 % interval −157 to +698.) {effect(scenarios, "cpuset_limited")}\n'
     text += f'4. *"Execution latency."* {quantised()}\n'
     return text
@@ -164,14 +164,17 @@ def effect(scenarios: dict[str, dict], name: str) -> str:
         return "Not run."
     s, pairs = scenario["success"], scenario.get("success_difference")
     said = [f"Here {s['k']} of {s['n']} trials succeeded"]
-    if pairs:
+    if pairs and pairs["only_baseline"] + pairs["only_here"]:
         shown = "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline shown"
-        said[0] += (
-            f": {shown} (succeeded only there: {pairs['only_baseline']}, only here: {pairs['only_here']}; p = {pairs['p']:.2g})"
-        )
+        said[0] += f": {shown} (p = {pairs['p']:.2g})"
+    by_word: dict[str, list[str]] = {}
     for metric in scenario["metrics"]:
         if metric["name"] in ("planning_ms", "notice_ms", "control_lateness_p99_us"):
-            said.append(f"{metric['name'].rsplit('_', 1)[0].replace('_', ' ')} {judged(metric)}")
+            word, _, figure = judged(metric).partition(" (")
+            name = metric["name"].rsplit("_", 1)[0].replace("_", " ")
+            has_figure = word in ("rose", "fell")
+            by_word.setdefault(word, []).append(f"{name} {figure.split(' [')[0].rstrip(')')}" if has_figure else name)
+    said += [f"{word}: {', '.join(names)}" for word, names in by_word.items()]
     return "; ".join(said) + "."
 
 
@@ -181,7 +184,7 @@ def judged(metric: dict) -> str:
         return "cannot be compared"
     low, high = sorted(found["interval"])
     none = 1 if found["ratio"] else 0
-    word = "rose" if low > none else "fell" if high < none else "shows no change"
+    word = "rose" if low > none else "fell" if high < none else "no change shown"
     return f"{word} ({difference(metric)})"
 
 
@@ -191,7 +194,7 @@ def unread(scenarios: dict[str, dict]) -> str:
         return "Not run."
     load = scenario["loads"][0]
     text = "Nothing in the source's repository subscribes to its flood, and an unread message never leaves the writer. "
-    text += f"Unchanged, with {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs: "
+    text += f"Unchanged, it has {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs. "
     text += effect(scenarios, "msg_load_unread")
     s = scenario["success"]
     if s["low"] > 0.5:
