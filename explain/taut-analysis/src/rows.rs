@@ -1,5 +1,5 @@
 //! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
-//! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
+//! figures, rows leave no message out: neither the start-up nor incomplete ones.
 
 use std::{borrow::Cow, hash::BuildHasher};
 
@@ -55,7 +55,7 @@ impl<F: FnMut(Row<'_>)> RowSink for F {
 pub struct MessageRow<'a> {
     /// Its chain's name.
     pub chain: &'a str,
-    /// Which message of the chain in order of start, from 0: ids may begin anew, this never does.
+    /// Which message of the chain in order of start, from 0: ids may begin again, this never does.
     pub nth: u64,
     /// Its id as stamped.
     pub id: u64,

@@ -1,4 +1,4 @@
-//! The recorder: fills a recording with what a process tree stamps (`rings`) and what the kernel saw
+//! The recorder: fills a recording with what a process tree stamps (`rings`) and with kernel events
 //! (`kernel`). It runs beside the robot, never in it. Only this crate knows perf, ftrace and /proc.
 
 mod cut;

@@ -24,7 +24,7 @@ const LOOK_AT_MANY_NS: u64 = 10 * LOOK_NS;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
 const DESCRIPTORS_MAX: usize = 1024;
 
-/// What was told of each process.
+/// What was reported of each process.
 #[derive(Default)]
 pub struct Objects {
     processes: HashMap<i32, Known>,

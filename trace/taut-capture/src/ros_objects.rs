@@ -40,7 +40,7 @@ pub struct Drained {
     pub objects: Vec<RosObject>,
     /// Objects that had no room since the last drain, by place.
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
 }
 

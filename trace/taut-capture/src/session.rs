@@ -86,7 +86,7 @@ pub fn made() -> Vec<PathBuf> {
 }
 
 /// Whoever may write into a session decides what is recorded, and whoever may look into it sees who stamps. So it must
-/// belong to who records, or to who is recorded, and be nobody else's to enter. What cannot be looked at is told later.
+/// belong to who records, or to who is recorded, and no other user may enter it. What cannot be read is reported later.
 pub fn check_private(path: &Path, recorded: Option<u32>) -> Result<(), Error> {
     let us = rustix::process::geteuid().as_raw();
     let is_trusted = |uid: u32| uid == us || Some(uid) == recorded;

@@ -50,7 +50,7 @@ pub struct Drained {
     pub messages: u64,
     /// Messages lost since the last drain, by place ("pid/channel").
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
     /// How soon to look again.
     pub pace: Pace,

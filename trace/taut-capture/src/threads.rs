@@ -11,7 +11,7 @@ const LOOKUPS_MAX: usize = 64;
 /// So many may be known before it is asked who is gone; later twice as many as were left.
 const KNOWN_FIRST: usize = 8192;
 
-/// Threads as they were told last, and those whose name is still to be asked.
+/// Threads as they were last reported, and those whose name is still to be read.
 #[derive(Default)]
 pub struct Threads {
     known: HashMap<i32, Known>,

@@ -1,4 +1,4 @@
-//! The way to tracefs: where it is mounted, or a private mount that nobody else sees.
+//! The way to tracefs: where it is mounted, or a private mount of this process only.
 //! The system is not changed: no mount point, no mode, no option of anybody's tracing.
 
 use std::fs::{self, File, OpenOptions};
