@@ -68,7 +68,7 @@ const BLOCK_NS: u64 = 2_000_000_000;
 const ANCHOR_NS: u64 = 30_000_000_000;
 
 impl PeriodMonitor {
-    /// After a resynchronisation offsets begin anew; what was verified stays so.
+    /// After a resynchronisation offsets begin again; what was verified stays so.
     pub fn restart(&mut self) {
         *self = PeriodMonitor { is_verified: self.is_verified, ..PeriodMonitor::default() };
     }

@@ -65,7 +65,7 @@ impl Reported {
         found
     }
 
-    /// Begins anew, after a reset or a resynchronisation.
+    /// Begins again, after a reset or a resynchronisation.
     pub fn forget(&mut self) {
         *self = Reported::default();
     }

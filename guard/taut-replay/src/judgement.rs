@@ -18,6 +18,6 @@ pub struct Detected {
     pub overspeed: usize,
     /// From its beginning to the trip.
     pub after_ns: u64,
-    /// By the staleness limb: nothing was heard, and the robot was stopped for that.
+    /// By staleness: no frame arrived, and the robot was stopped for that.
     pub by_silence: bool,
 }

@@ -16,7 +16,7 @@ const LAST: &str = "arrival_ns";
 /// The tool's true speed, where a simulation knows it.
 pub(crate) const TRUTH: &str = "truth_mm_s";
 
-/// A frame as it was heard.
+/// A frame as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Recorded {
     /// What the guard is given.

@@ -18,7 +18,7 @@ pub enum Truth {
     Reported,
     /// Nothing was ever too fast: the motion was limited by other means.
     Legal,
-    /// Measured by somebody else: CLOCK_MONOTONIC in ns and mm/s, in order.
+    /// Measured by another device: CLOCK_MONOTONIC in ns and mm/s, in order.
     Series(Vec<(u64, f64)>),
 }
 
