@@ -11,7 +11,7 @@ use crate::{Achieved, Pressure};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The command said so.
+    /// The command reported it.
     Success,
     /// The command said that there was no plan.
     PlanningFailed,

@@ -140,7 +140,7 @@ impl Search {
             .or_else(|| (evidence.trials >= self.range.most_per_load).then(|| judge.guess(evidence)))
     }
 
-    /// A trial at an end that is not yet proven, either end by a coin, so that a drift does not tell them apart.
+    /// A trial at an end that is not yet proven, either end by a coin, so that a drift does not separate them.
     fn prove(&mut self) -> Option<Load> {
         loop {
             let low = self.wanting(self.low, Claim::Fine);
