@@ -50,7 +50,7 @@ pub enum Damage {
         /// How many.
         count: u64,
     },
-    /// Messages that nobody can read: every copy of their channel's schema is gone, or it is none that taut knows.
+    /// Messages that cannot be read: every copy of their channel's schema is gone, or it is none that taut knows.
     Schema {
         /// The channel's number.
         channel: u16,

@@ -15,7 +15,7 @@ use crate::{
     mcap_record::{MAGIC, split_record},
 };
 
-/// Larger chunks, or records that are no messages, are damage, or made by nobody whom we know.
+/// Larger chunks, or records that are no messages, are damage, or of an unknown writer.
 const MOST_BYTES: u64 = 192 << 20;
 
 /// What stands next in the file.

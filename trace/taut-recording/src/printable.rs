@@ -19,7 +19,7 @@ pub fn printable(text: String) -> String {
     })
 }
 
-/// How a path is told to people, in place of [`Path::display`]: the name of a file from elsewhere is a name like any other.
+/// How a path is shown to people, in place of [`Path::display`]: the name of a file from elsewhere is a name like any other.
 pub trait Shown {
     /// The path as [`printable`] text.
     fn shown(&self) -> String;
