@@ -52,7 +52,7 @@ pub enum Error {
 
 /// What is wrong with a part of a file.
 pub(crate) enum Trouble {
-    /// It is left out, and said so.
+    /// It is left out, and reported.
     Damage(String),
     /// Nothing can be imported.
     Fatal(Error),

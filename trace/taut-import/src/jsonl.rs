@@ -58,7 +58,7 @@ fn refuse_others(first: &[u8]) -> Result<(), Error> {
 struct Trace {
     filling: Filling,
     unit: Unit,
-    /// Threads by name, and those by number that were told of.
+    /// Threads by name, and those by number that were reported.
     threads: HashMap<(i32, String), i32>,
     coarse: bool,
 }

@@ -1,4 +1,4 @@
-//! Fills a recording from other people's files: one module a kind. Each streams (memory does not grow with the
+//! Fills a recording from files of other tools: one module a kind. Each streams (memory does not grow with the
 //! file), believes nothing that it reads, and says what it had to leave out.
 
 pub mod bag;

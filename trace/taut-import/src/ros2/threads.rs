@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ctf::{Event, Source};
 
-/// Thread and process numbers of another machine are told apart by this much; the kernel's own stay below 2²².
+/// Thread and process numbers of another machine are separated by this much; the kernel's own stay below 2²².
 const HOST: i32 = 1 << 23;
 
 /// More threads are no machine's.
