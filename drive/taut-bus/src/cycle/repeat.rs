@@ -92,7 +92,7 @@ pub struct Cycle {
 
 /// Decides what is sent.
 pub trait Controller {
-    /// Changes `commands` for the cycle that begins, from what was told before. Breaks the loop to end it.
+    /// Changes `commands` for the cycle that begins, from the commands before. Breaks the loop to end it.
     fn control(&mut self, number: u64, states: &States, commands: &mut Vec<Command>) -> ControlFlow<()>;
 
     /// Whether the cycle shall read the inertial unit.

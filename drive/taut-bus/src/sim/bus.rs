@@ -103,7 +103,7 @@ impl Bus {
         self.servos.iter_mut().find(|servo| servo.id() == id)
     }
 
-    /// Cuts the wire next to the host, or mends it: frames go out and nobody hears them.
+    /// Cuts the wire next to the host, or repairs it: frames go out and do not arrive.
     pub fn cut(&mut self, cut: bool) {
         self.cut = cut;
     }
