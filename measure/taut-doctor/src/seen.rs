@@ -13,7 +13,7 @@ pub enum State {
     NotVisible,
     /// As a control loop wants it.
     Good,
-    /// The machine has no such thing, or nobody named one.
+    /// The machine has no such thing, or none was named.
     NotApplicable,
 }
 

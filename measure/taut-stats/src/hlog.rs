@@ -116,7 +116,7 @@ pub fn write_values<W: Write>(
     write(log, tag, start, length, &histogram)
 }
 
-/// All intervals of a log, of ours or of anybody's. A torn last line (somebody was killed while writing) is left out.
+/// All intervals of a log of any writer. A truncated last line (its writer was killed) is left out.
 ///
 /// # Errors
 /// The first line that cannot be read.

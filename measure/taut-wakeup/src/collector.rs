@@ -80,7 +80,7 @@ impl Series {
 #[derive(Clone, Debug)]
 struct Worst {
     stretch_ns: u64,
-    /// Worst of each stretch, from the start on; 0 where nobody woke.
+    /// Worst of each stretch, from the start on; 0 where no thread woke.
     stretches: Vec<u64>,
 }
 

@@ -37,9 +37,9 @@ pub struct Plan {
     pub rounds: u32,
     /// The command that runs [`crate::Work::go`] with a word and a number.
     pub load_worker: Vec<OsString>,
-    /// Whether somebody wants [`Event::Interval`]s.
+    /// Whether [`Event::Interval`]s are wanted.
     pub intervals: bool,
-    /// Whether somebody wants [`Event::Live`]s.
+    /// Whether [`Event::Live`]s are wanted.
     pub live: bool,
 }
 
