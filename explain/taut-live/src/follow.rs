@@ -42,7 +42,7 @@ pub struct Following {
     pub is_late: bool,
     /// Whether the tail's causes are wanted: a third of the work.
     pub has_tail: bool,
-    /// Whether nobody wants the file: what is read of it gives its room back.
+    /// Whether the file is not wanted: what is read of it gives its room back.
     pub eat: bool,
 }
 

@@ -109,7 +109,7 @@ impl CallId {
 pub(crate) struct CallNumbers(Vec<CallId>);
 
 impl CallNumbers {
-    /// `None`: nobody's that are known; each call then goes by its number.
+    /// `None`: of an unknown machine; each call then goes by its number.
     pub fn of(architecture: Option<Architecture>) -> CallNumbers {
         let mut ids = Vec::new();
         for (name, number) in architecture.iter().flat_map(|a| a.system_calls()) {

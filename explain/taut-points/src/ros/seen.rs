@@ -1,4 +1,4 @@
-//! What the events say of who runs, publishes and takes, by addresses.
+//! What runs, publishes and takes according to the events, by addresses.
 
 use std::collections::BTreeSet;
 
