@@ -1,4 +1,4 @@
-//! `libtaut_ros2.so`, which records ROS 2 nodes as they are: as bytes, to be written where a node can load them.
+//! `libtaut_ros2.so`, which records unmodified ROS 2 nodes: as bytes, to be written where a node can load them.
 //!
 //! The library itself is C (`preload.c`), built for the target by `build.rs`. It writes what a node's tracepoints say into the
 //! session's rings; `taut-capture` reads them.
