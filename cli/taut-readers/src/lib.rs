@@ -73,7 +73,7 @@ fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.len() / 2)
 }
 
-/// A file of this thread for what goes by the disk; the same each time, in memory where `TMPDIR` says so.
+/// A file of this thread for what goes by the disk; the same each time, in memory where `TMPDIR` is there.
 fn file(name: &str) -> std::path::PathBuf {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! { static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed); }

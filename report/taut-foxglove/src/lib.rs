@@ -97,7 +97,7 @@ impl Server {
     /// `fell_behind` is called once for each viewer that takes less than comes, and so misses messages.
     ///
     /// # Errors
-    /// Nobody may listen there.
+    /// This process may not listen there.
     pub fn start(address: SocketAddr, name: &str, origins: &[String], fell_behind: fn()) -> Result<Server, Error> {
         let bind = |source| Error::Bind { address, source };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("taut-live").enable_all().build();
