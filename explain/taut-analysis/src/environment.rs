@@ -1,5 +1,5 @@
-//! What the machine said of itself once a second: stolen time, pressure, quotas, frequency, temperature. Evidence for
-//! causes that no event shows, and sentences on what changed when.
+//! Samples of the machine once a second: stolen time, pressure, quotas, frequency, temperature. Evidence for causes
+//! that no event shows, and sentences on what changed when.
 
 use std::collections::BTreeMap;
 

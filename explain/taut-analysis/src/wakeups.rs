@@ -1,5 +1,4 @@
-//! Late wakes of a recorded probe, taken apart: the paths of its messages in the words of those name ask why a thread
-//! woke late.
+//! Late wakes of a recorded probe, taken apart: the paths of its messages in the terms of a wakeup test.
 
 use std::collections::BTreeMap;
 

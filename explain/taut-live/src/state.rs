@@ -1,4 +1,4 @@
-//! What is known now: read by whoever shows it, changed once a turn.
+//! The present state: read by displays, changed once a turn.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,4 +1,4 @@
-//! A gate from its first pair to its verdict: looks, accusation, confirmation; then who did it.
+//! A gate from its first pair to its verdict: looks, finding, confirmation; then the hop that grew.
 
 use taut_stats::compare::{
     Finding, InvalidReason, Judgement, Margin, Metric, Next, Pair, Plan, Rule, Scale, Shift, Verdict, confirm, holm,

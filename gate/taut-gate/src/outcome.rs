@@ -1,4 +1,4 @@
-//! What a gate came to, as plain data. Sentences and pages are made of it elsewhere.
+//! The result of a gate, as plain data. Sentences and pages are made of it elsewhere.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

@@ -1,4 +1,4 @@
-//! How a gate goes about it: which figures decide, from which effect on, with which errors.
+//! Settings of a gate: which figures decide, from which effect on, with which errors.
 
 use serde::{Deserialize, Serialize};
 use taut_stats::compare::{Margin, Plan, Rule, Scale};

@@ -1,5 +1,5 @@
-//! Which frames may be measured with, and when the robot sampled them. Everything odd about a stream ends here, in a
-//! counter; nothing odd about a stream can look like speed.
+//! Which frames may be measured with, and when the robot sampled them. Every anomaly of a stream is counted here, and
+//! none can appear as speed.
 
 use crate::{
     counters::{Width, counters},

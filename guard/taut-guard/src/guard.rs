@@ -1,4 +1,4 @@
-//! The speed guard: one frame or tick in, one verdict out. Two limbs, speed and staleness, each with its own code.
+//! The speed guard: one frame or tick in, one verdict out. Two parts, speed and staleness, each with a separate code.
 
 use crate::{
     admission::{Admission, AdmissionCounters, Admitted},

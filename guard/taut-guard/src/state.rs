@@ -1,4 +1,4 @@
-//! The guard's words: its states, why it tripped, and what it noticed on the way.
+//! The guard's states, its causes of trips, and the events that it counts.
 
 use crate::{
     bound::{Channel, Sample},

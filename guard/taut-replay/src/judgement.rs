@@ -1,4 +1,4 @@
-//! What the truth says of the trips of one run.
+//! The trips of one run, judged by the true speed.
 
 /// What an estimator's trips are worth.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! The stream once more, through each guard and each estimator by itself.
+//! The stream replayed through each guard and each estimator by itself.
 //!
 //! Ours is ticked between the frames as a robot's supervisor would, so that silence is found at its time. After a trip a
 //! fresh guard takes over with the next frame; one trip of a kind a second is counted at most.

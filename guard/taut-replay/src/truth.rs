@@ -1,4 +1,4 @@
-//! The true speed, where it is known, and what trips are worth against it.
+//! The true speed, where it is known, and trips judged by it.
 
 use taut_guard::Parameters;
 

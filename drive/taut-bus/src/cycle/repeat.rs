@@ -1,4 +1,4 @@
-//! The cycle at a rate: wait for its time, let the controller decide, go round the buses, make values of the replies.
+//! The cycle at a rate: wait for its time, run the controller, exchange frames on all buses, parse the replies.
 
 use std::ops::ControlFlow;
 

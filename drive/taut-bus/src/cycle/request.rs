@@ -1,4 +1,4 @@
-//! What one cycle is asked to do, and what came of it.
+//! The request of one cycle, and its result.
 
 use super::inertial::Attitude;
 use crate::transport::Frame;

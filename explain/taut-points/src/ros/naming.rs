@@ -1,4 +1,4 @@
-//! Gives everything its name and number.
+//! Gives nodes, topics and callbacks their names and numbers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
