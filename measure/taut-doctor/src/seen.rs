@@ -1,4 +1,4 @@
-//! What a look at one setting found.
+//! The state of one setting.
 
 use crate::Remedy;
 

@@ -1,4 +1,4 @@
-//! HdrHistogram's interval logs (V2): what its own tools, and everybody's latency viewers, read.
+//! HdrHistogram's interval logs (V2): the format that its own tools and other latency viewers read.
 //!
 //! Values are nanoseconds; the maximum column is in milliseconds, as the Java implementation writes it.
 

@@ -1,4 +1,4 @@
-//! What wakes add up to: the two series of each CPU, and the worst of each stretch of time. Reads no clock.
+//! Wakes added up: the two series of each CPU, and the worst of each stretch of time. Reads no clock.
 
 use taut_stats::Distribution;
 

@@ -1,4 +1,4 @@
-//! Stalls that hit all CPUs at once: no scheduler does that, a hypervisor or the firmware does. A better witness than
+//! Stalls that hit all CPUs at once: no scheduler does that, a hypervisor or the firmware does. This shows more than
 //! steal time, which misses most of them. Reads no clock.
 
 use crate::{Stalls, Woken};

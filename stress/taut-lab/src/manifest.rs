@@ -1,5 +1,5 @@
-//! What a run writes down as it goes, one JSON object a line, each on disk before the next trial starts: so that a
-//! crash costs the trial it cut, and no more.
+//! The log of a run, one JSON object a line, each on disk before the next trial starts: so that a crash costs the trial
+//! it cut, and no more.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Metrics out of stamps: each trial is recorded by taut, and a metric is a figure of the time between two points that
+//! Metrics from stamps: each trial is recorded by taut, and a metric is a figure of the time between two points that
 //! its messages pass.
 
 use std::{collections::BTreeMap, fs, path::Path};

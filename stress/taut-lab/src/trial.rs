@@ -1,4 +1,4 @@
-//! One trial as it is written down: what came of it, and everything that helps to say why.
+//! One trial in the manifest: its result, and what helps to explain it.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL
-//! lies, and the files, pipes and sockets behind descriptors. Read from /proc, told when new or changed.
+//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL lies, and the
+//! files, pipes and sockets behind descriptors. Read from /proc, recorded when new or changed.
 
 use std::{
     collections::HashMap,

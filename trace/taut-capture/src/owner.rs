@@ -1,4 +1,4 @@
-//! The process that made a file of the session: whether it still runs, and its pid as we see it.
+//! The process that made a file of the session: whether it still runs, and its pid in the recorder's namespace.
 
 use std::fs;
 

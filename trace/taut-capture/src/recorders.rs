@@ -1,5 +1,4 @@
-//! Who records what: each recorder leaves a note in its session directory, so that whoever wants to look on finds the
-//! file that it writes.
+//! Notes of recorders: each leaves one in its session directory, by which live readers find the file that it writes.
 
 use std::{
     ffi::OsString,

@@ -1,7 +1,7 @@
 //! The one consumer of the stamping protocol (`docs/reference/protocol.md`): ring files → batches.
 //!
-//! Another process wrote these bytes. Every offset and count is checked before use; a file that is
-//! not what the protocol says is refused once and told, and its stamps are not believed.
+//! Another process wrote these bytes. Every offset and count is checked before use; a file that is not what the
+//! protocol says is refused and reported once, and its stamps are not believed.
 
 use std::{
     collections::{HashMap, HashSet},

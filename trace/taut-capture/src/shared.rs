@@ -1,5 +1,5 @@
 //! A file of the session that another process writes and this one maps. Its bytes may be anything: they are copied out
-//! before anybody looks at them, or are atomics; and no place outside the mapping is touched, whatever the file says.
+//! before use, or are atomics; and no place outside the mapping is touched, whatever the file says.
 
 use std::{
     fs::{File, TryLockError},

@@ -1,6 +1,6 @@
 //! The consumer of telemetry rings (`docs/reference/protocol.md`, "Telemetry"): ring → message of a plain channel.
 //!
-//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked.
+//! As in `rings`: another process wrote these bytes, and all of them are checked before use.
 
 use std::{
     collections::{HashMap, HashSet},

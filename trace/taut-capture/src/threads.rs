@@ -1,4 +1,4 @@
-//! Who is who: names of the recorded tree's threads and of those that took their CPU.
+//! Names of the recorded tree's threads and of those that took their CPU.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What of a file could not be read, said exactly.
+//! What of a file could not be read, exactly.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Names come from programs and files of others, and go to terminals: one that holds a line break could forge a line of a
-//! report, one with an escape sequence could rewrite the screen. So whatever is read as a name is made harmless here.
+//! Names come from programs and files of others, and go to terminals: one that holds a line break could forge a line of
+//! a report, one with an escape sequence could rewrite the screen. So control characters in names are replaced here.
 
 use std::{fmt::Write, path::Path};
 

@@ -1,5 +1,5 @@
-//! How records lie in the file: one channel and one `ros2msg` schema for each kind, and the
-//! two functions between [`Record`] and CDR bytes. `docs/reference/recording.md` is this page for others.
+//! How records lie in the file: one channel and one `ros2msg` schema for each kind, and the two functions between
+//! [`Record`] and CDR bytes. `docs/reference/recording.md` documents it.
 
 use taut_clock::{ClockPair, Counter, Ticks};
 

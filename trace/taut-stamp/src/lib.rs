@@ -1,4 +1,4 @@
-//! Stamp messages from inside a robot process, for the price of a counter read.
+//! Stamp messages from inside a robot process, at the cost of reading a counter.
 //!
 //! ```
 //! use taut_stamp::{applied, outcome, stamp};

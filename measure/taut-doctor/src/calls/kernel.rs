@@ -1,4 +1,4 @@
-//! System calls that ask the kernel for this process's standing and for its clocks.
+//! System calls for this process's rights and for the kernel's clocks.
 
 use std::{fs::File, io::Read, os::unix::fs::FileExt};
 

@@ -1,4 +1,4 @@
-//! What the kernel keeps off the loop's CPUs.
+//! Work that the kernel keeps off the loop's CPUs.
 
 use crate::{
     Check, Effect, Subject, cpus,

@@ -1,4 +1,4 @@
-//! The last word on an accusation: fresh pairs, which know nothing of the luck that made it.
+//! The confirmation of a finding on fresh pairs, which are independent of its selection.
 
 use super::{
     Finding, InvalidReason, Judgement, Metric, Next, Plan, Verdict,

@@ -1,5 +1,5 @@
-//! What the noise of a machine lets a gate see: the noise floor of a program against itself, the smallest change that
-//! a plan detects, and how many more pairs an open comparison needs.
+//! What a gate can find in the noise of a machine: the noise floor of a program against itself, the smallest change
+//! that a plan detects, and how many more pairs an open comparison needs.
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What a comparison comes to: verdicts with the figures that a sentence about them needs. Rendering is not here.
+//! The result of a comparison: verdicts with the figures that a sentence about them needs. Rendering is not here.
 
 use serde::Serialize;
 

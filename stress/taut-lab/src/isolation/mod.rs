@@ -1,4 +1,4 @@
-//! What the lab does to the machine and sees of it: processes in groups, on their CPUs, watched and cleaned away.
+//! What the lab changes and reads on the machine: processes in groups, on their CPUs, watched and ended.
 
 mod cgroup;
 mod child;

@@ -1,5 +1,5 @@
-//! The search itself: which load next, as a pure function of what the trials said. Brackets both ends, halves the
-//! bracket by impressions, then proves its two ends, and moves an end outwards where the proof fails.
+//! The search itself: which load next, as a pure function of the trials' results. Brackets both ends, halves the
+//! bracket by single trials, then proves its two ends, and moves an end outwards where the proof fails.
 
 use std::collections::BTreeMap;
 

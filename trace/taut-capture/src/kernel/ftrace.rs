@@ -1,5 +1,5 @@
-//! The full tier by ftrace: two private instances whose rings are read page by page.
-//! One holds what all tasks' scheduling does, the other what the recorded tree asks of the kernel.
+//! The full tier by ftrace: two private instances whose rings are read page by page. One has the scheduling of all
+//! tasks, the other system calls of the recorded tree.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Messages of topics → stamps: `TOPIC header`, `TOPIC publish`, `TOPIC log`, and what must be said of them.
+//! Messages of topics → stamps: `TOPIC header`, `TOPIC publish`, `TOPIC log`, and notes on them.
 
 use std::path::{Path, PathBuf};
 

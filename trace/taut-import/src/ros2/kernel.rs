@@ -1,5 +1,5 @@
-//! LTTng's kernel events → the recording's: other names of fields, priorities counted from elsewhere, and no word of who was
-//! current or whether an interrupt was under way, which follows from the events before on the CPU.
+//! LTTng's kernel events → the recording's: other names of fields, priorities counted from elsewhere, and neither the
+//! current thread nor whether an interrupt was under way, which follows from the events before on the CPU.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Who the events are from: threads and processes of one or several machines.
+//! The origin of events: threads and processes of one or several machines.
 
 use std::collections::HashMap;
 
