@@ -5,7 +5,7 @@
 pub struct Config {
     /// Declared chains; points that none of them names are still inferred into chains.
     pub chains: Vec<DeclaredChain>,
-    /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
+    /// Chains of an earlier stretch of the same stream: they keep their points in this one, also those that are
     /// missing, and are no error where they match nothing.
     pub followed: Vec<DeclaredChain>,
     /// Whether this is a stretch of a longer stream, of which others are analysed too: a message then has the same number in all of

@@ -3,7 +3,7 @@
 //! The first points keep their times. A message starts on a thread when it has arrived and the thread is free, in the order
 //! that was recorded. What a message spent by itself stays, less the cause; what it spent behind others comes out of the run.
 //! A message that no longer waits finds the thread asleep and pays the way to the CPU that messages to an idle thread pay.
-//! Threads that share a CPU take turns on it: each goes on while it has messages, and who could run first comes next.
+//! Threads that share a CPU take turns on it: each continues while it has messages, and the one that could run first comes next.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -127,7 +127,7 @@ enum Wait {
     Is(Vec<Piece>),
 }
 
-/// Who ended a wait.
+/// What ended a wait.
 enum Waker {
     /// That thread, by its own doing.
     Thread(i32),
@@ -249,7 +249,7 @@ impl Walker<'_> {
         self.shared.get(&tid).map_or(tid, |cpu| NO_THREAD - 1 - i32::from(*cpu))
     }
 
-    /// What one thread did until `to_ns`, and whoever it waited for.
+    /// What one thread did until `to_ns`, and the threads that it waited for.
     pub fn alone(&mut self, from: Moment, to_ns: u64) -> Vec<Piece> {
         let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
@@ -559,7 +559,7 @@ impl Walker<'_> {
         Piece { detail, other: holder, note, ..self.piece(from, to, Cause::Gil, tid) }
     }
 
-    /// What a blocked stretch was, by the system call it is in, and by who ended it.
+    /// What a blocked stretch was, by the system call it is in, and by the thread that ended it.
     fn wait(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Wait {
         let segment = timeline.segments[at];
         let waker = self.waker(timeline, at);
@@ -700,7 +700,7 @@ impl Walker<'_> {
         Some(pieces.map(piece).collect())
     }
 
-    /// Who ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
+    /// The thread that ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
     /// is in a sending call: the loopback delivers in its context.
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };

@@ -118,7 +118,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whoever waits for the thread must not wait for one that is gone.
+/// A wait for the thread must not wait for one that is gone.
 struct Sentinel<'a>(&'a Mutex<State>);
 
 impl Drop for Sentinel<'_> {

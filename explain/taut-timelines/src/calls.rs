@@ -5,7 +5,7 @@ use taut_recording::Architecture;
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Waits for a futex, or wakes who does.
+    /// Waits for a futex, or wakes a waiter.
     Futex,
     /// Sleeps for a time asked for.
     Sleep,

@@ -42,9 +42,9 @@ pub struct Futexes {
 /// What speaks for an address being a lock, and what against.
 #[derive(Default)]
 struct Evidence {
-    /// Waits that the waiting thread followed by a wake of its own: who waits for a lock releases it afterwards.
+    /// Waits that the waiting thread followed by a wake of its own: a thread that waits for a lock releases it afterwards.
     released: u32,
-    /// Waits that it followed by another wait: who waits for a signal does not give it.
+    /// Waits that it followed by another wait: a thread that waits for a signal does not give it.
     waited_again: u32,
     /// A wait that expected a value which no contended mutex has.
     is_other: bool,

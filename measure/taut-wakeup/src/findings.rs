@@ -221,7 +221,7 @@ pub struct LateWake {
 pub struct LatePiece {
     /// As of a [`Part`].
     pub what: String,
-    /// Who or what exactly; "" where there is nothing to name.
+    /// Its exact name; "" where there is nothing to name.
     pub who: String,
     /// How long.
     pub ns: u64,

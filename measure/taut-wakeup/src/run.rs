@@ -379,7 +379,7 @@ fn process_cpu_ns() -> u64 {
 /// Fewer sleeps than this have no median worth naming.
 const SLEEPS_MIN: u64 = 20;
 
-/// Who sleeps so with `time.sleep`.
+/// Programs whose `time.sleep` sleeps so.
 fn as_python(wake: crate::Wake) -> &'static str {
     match wake {
         crate::Wake::Relative => " (Python ≥ 3.11)",

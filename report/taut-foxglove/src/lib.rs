@@ -149,7 +149,7 @@ impl Server {
     }
 
     /// Sends viewers what waits for them, then why nothing more comes, and closes their connections.
-    /// Who has not taken it after 5 s is left.
+    /// A viewer that has not taken it after 5 s is left.
     pub fn stop(self, why: &str) {
         self.send(Event::End(why.into()));
         let _ = self.stop.send(());

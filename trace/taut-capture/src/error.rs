@@ -61,7 +61,7 @@ pub enum Error {
     NotPrivate {
         /// The directory.
         path: PathBuf,
-        /// Whose it is or who may enter, and the remedy.
+        /// Its owner or its permissions, and the remedy.
         why: String,
     },
     /// A session that another recorder records: two would take stamps from each other.

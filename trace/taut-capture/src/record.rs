@@ -380,7 +380,7 @@ fn open_session(path: &Path, open: fn(&Path) -> std::io::Result<Session>) -> Res
     })
 }
 
-/// Who has the session, as far as its note says.
+/// The recorder that has the session, if it left a note.
 fn first_recorder(session: &Path) -> String {
     recorder_of(session).map_or_else(
         || "another process".to_owned(),

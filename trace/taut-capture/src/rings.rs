@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
-    /// Drains then come to an end, whoever goes on writing.
+    /// Drains then come to an end, also if producers continue to write.
     pub fn seal(&mut self) {
         self.rings.values_mut().for_each(RingFile::seal);
     }

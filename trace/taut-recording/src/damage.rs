@@ -43,7 +43,7 @@ pub enum Damage {
         /// Whether a copy without a checksum stands in for it.
         has_copy: bool,
     },
-    /// Verified messages that do not decode: a defect of whoever wrote them.
+    /// Verified messages that do not decode: a defect of their writer.
     Message {
         /// Their topic.
         topic: &'static str,

@@ -58,7 +58,7 @@ impl Default for Patience {
 pub struct Reply {
     /// Index of the bus.
     pub bus: usize,
-    /// Who sent it, by its id.
+    /// The servo that sent it, by its id.
     pub servo: u8,
     /// When the engine took it.
     pub at_ns: u64,

@@ -1,4 +1,4 @@
-//! One CAN-FD bus with its servos: who sends next, how long it takes, when it has arrived.
+//! One CAN-FD bus with its servos: which node sends next, how long it takes, when it has arrived.
 
 use std::collections::VecDeque;
 

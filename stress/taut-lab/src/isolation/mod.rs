@@ -33,7 +33,7 @@ pub(crate) use tree::{Tree, Usage, kill_descendants, reap};
 
 /// Where children of the lab are put.
 pub(crate) struct Place<'a> {
-    /// Who they belong to.
+    /// Their owner.
     pub mine: &'a Mine,
     /// Where their output goes.
     pub logs: &'a Path,

@@ -186,7 +186,7 @@ struct Account {
     /// Whether it is written down.
     is_open: bool,
     began_ns: u64,
-    /// By CPU who is on it, and since when.
+    /// By CPU the thread on it, and since when.
     on: HashMap<u16, (i32, u64)>,
     ran: BTreeMap<(i32, u16), u64>,
     born: HashMap<i32, i32>,
@@ -235,7 +235,7 @@ impl Account {
         }
     }
 
-    /// Who leaves came at the last switch; whoever was there from the first event on, at the beginning at the latest.
+    /// A thread that leaves came at the last switch; one that was there from the first event on, at the beginning at the latest.
     fn left(&mut self, cpu: u16, tid: i32, time_ns: u64) {
         let since_ns = match self.on.remove(&cpu) {
             Some((on, since_ns)) if on == tid => since_ns,
