@@ -26,7 +26,7 @@ const SHARE: u32 = 65;
 /// Between turns at most.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
-/// What a speed guard in the robot says of itself.
+/// What a speed guard in the robot reports.
 const GUARD: [&str; 3] = ["guard.armed", "guard.trip", "guard.false_trip"];
 
 /// What is followed, and how.

@@ -249,7 +249,7 @@ mod tests {
         std::iter::from_fn(next).collect()
     }
 
-    /// Gates of a sound program with itself, in which B, and A never, is said to have ended too early; of so many.
+    /// Gates of a sound program with itself, in which B, and A never, counts as ended too early; of so many.
     fn wrongly_failed(sound: &Sound, gates: usize) -> usize {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut trial = || {

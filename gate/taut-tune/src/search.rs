@@ -48,7 +48,7 @@ pub struct Guard {
     pub rule: Rule,
 }
 
-/// How the search goes about it.
+/// Settings of the search.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of the order of trials.

@@ -63,7 +63,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Below this share delivered, over 10 s, the alarm is raised.
 const DELIVERED_MIN: f64 = 0.99;
 
-/// What the ledger says of itself each second.
+/// What the ledger reports each second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Balance {
     /// Setpoints produced.

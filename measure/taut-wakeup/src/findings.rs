@@ -32,7 +32,7 @@ pub struct Findings {
     pub measured_s: f64,
 }
 
-/// One way of probing and what came out.
+/// One way of probing and its result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Variant {
     /// What differs from the others, e.g. "wake=timerfd"; "" when it is the only one. The file's name for one read back.

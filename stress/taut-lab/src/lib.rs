@@ -60,7 +60,7 @@ pub use sweep_keys::Sweep;
 pub use trial::{Id, Status, Trial};
 pub use weights::Weights;
 
-/// For the fuzzer: what systems under test and earlier runs leave, as if anybody had written it.
+/// For the fuzzer: what systems under test and earlier runs leave, as foreign bytes.
 #[doc(hidden)]
 pub mod fuzzing {
     /// The last line of a trial's output.

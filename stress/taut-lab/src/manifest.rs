@@ -40,7 +40,7 @@ pub struct Header {
     pub confinement: String,
     /// SHA-256 of the programs and files that the commands name.
     pub inputs: BTreeMap<String, String>,
-    /// What the machine says of itself.
+    /// Facts of the machine.
     pub machine: BTreeMap<String, String>,
     /// For each round the scenarios in their order; empty for a search, which decides as it goes.
     pub order: Vec<Vec<String>>,

@@ -77,7 +77,7 @@ pub struct Trial {
     /// Which.
     #[serde(flatten)]
     pub id: Id,
-    /// What came of it.
+    /// Its result.
     pub status: Status,
     /// Why, unless it is a success.
     pub reason: Option<String>,

@@ -720,7 +720,7 @@ impl RingFile {
         }
     }
 
-    /// Host tid of a slot's thread; its own word where that is not known.
+    /// Host tid of a slot's thread; the slot's tid where that is not known.
     fn host_tid(&mut self, slot: usize) -> i32 {
         let (generation, own) = self.own_tid(slot);
         if self.owner.foreign_namespace.is_none() || !self.owner.is_found {

@@ -116,7 +116,7 @@ struct Doing {
     called: Option<(u32, u64)>,
 }
 
-/// How old what comes out of a chain is, over all that came out.
+/// How old the results of a chain are, over all results.
 struct Ages {
     of_ns: Hdr<u64>,
     /// Number of the name of the value that says it of each.

@@ -10,7 +10,7 @@ use crate::{
 /// By how much the damping is raised when all servos are sent to zero velocity.
 pub const FIRST_FAULT_KD_SCALE: f64 = 1.5;
 
-/// What a servo says of itself in a reply.
+/// What a servo reports in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// It follows or waits.

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{shift::standard_normal, signed_rank::attainable};
 
-/// How a gate goes about it: errors, looks, confirmation.
+/// Settings of a gate: errors, looks, confirmation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {

@@ -59,7 +59,7 @@ pub(super) struct Stream {
     event_ids: Vec<u32>,
 }
 
-/// Registers of what a packet says of itself.
+/// Registers of a packet's own fields.
 #[derive(Default)]
 pub(super) struct PacketFields {
     pub begin: Option<u32>,

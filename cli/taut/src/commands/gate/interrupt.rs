@@ -33,7 +33,7 @@ use crate::exit::Interrupted;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Whether somebody has interrupted, and whom that must reach.
+/// Whether the user has interrupted, and which processes that must reach.
 #[derive(Clone)]
 pub struct Interrupt(Arc<State>);
 
@@ -74,7 +74,7 @@ impl Interrupt {
         Ok(Interrupt(state))
     }
 
-    /// Fails once somebody has interrupted.
+    /// Fails once the user has interrupted.
     pub fn check(&self) -> Result<()> {
         match self.0.signal.load(SeqCst) {
             0 => Ok(()),

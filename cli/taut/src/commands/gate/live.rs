@@ -102,7 +102,7 @@ impl Live {
         })
     }
 
-    /// Runs the baseline once, and chooses how long trials are; says so.
+    /// Runs the baseline once, and chooses how long trials are; reports it.
     pub fn choose_length(&mut self, a: &Program, settings: &Settings) -> Result<()> {
         if self.runs.duration.is_some() {
             return Ok(());

@@ -99,7 +99,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Records until the command ends, the duration is over, or somebody interrupts.
+/// Records until the command ends, the duration is over, or the user interrupts.
 pub fn run(args: &Args) -> Result<Done> {
     if args.flight.save {
         let path = flight::save(args.pid, args.session.as_deref())?;
