@@ -370,7 +370,7 @@ class Mailbox:
         """The latest setpoint that was not taken, as (id, numbers); waits for one up to `timeout_s`."""
 
     def close(self) -> None:
-        """Wakes whoever waits; from now on nobody waits."""
+        """Wakes all waiting threads; from now on none waits."""
 
 @final
 class Shaped:

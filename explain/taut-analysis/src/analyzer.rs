@@ -1,4 +1,4 @@
-//! Conducts: records to the intake, what it finds through messages and chains to the result.
+//! Runs the stages: records to the intake, its passes to messages and chains, and those to the result.
 
 use taut_points::{Counts, Found, Intake, Linked, PointId, Spans};
 use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record, Tier};

@@ -34,8 +34,8 @@ use crate::{
 /// Messages that are looked at before the others, to learn what is typical.
 const LEARNED_FROM: usize = 200;
 
-/// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
-/// events and marks, with one line that says so. Returns an error for each hypothesis about a factor that this chain does not have.
+/// Walks the messages once: hands them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
+/// events and marks, with one line that reports it. Returns an error for each hypothesis about a factor that this chain does not have.
 #[expect(clippy::too_many_arguments, reason = "what is examined, with what, and where rows go")]
 pub(crate) fn explain(
     chain: &mut Chain,
@@ -172,7 +172,7 @@ struct Kept<'a> {
     wanted: &'a ExplainOptions,
     rows: usize,
     pieces: HashMap<usize, Vec<(u16, Piece)>>,
-    /// (total, row) of the worst so far that nobody named, the least of them first.
+    /// (total, row) of the worst so far that are not named, the least of them first.
     worst: BinaryHeap<Reverse<(u64, Reverse<usize>)>>,
 }
 

@@ -389,7 +389,7 @@ pub struct PathPiece {
     pub behind: Option<u64>,
     /// The responsible thread as "comm/tid": lock holder, preempting thread, awaited peer; "" where it is unknown.
     pub by: String,
-    /// Everything else that is known: holder, system call, who ran instead, what the holder did.
+    /// Everything else that is known: holder, system call, preempting thread, what the holder did.
     pub note: String,
 }
 

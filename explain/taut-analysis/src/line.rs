@@ -131,7 +131,7 @@ fn declared(
     })
 }
 
-/// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
+/// The line of a chain that was found or declared before, if it has a message that is not of another line.
 fn followed(
     chain: &DeclaredChain,
     lines: &[ChainLine],

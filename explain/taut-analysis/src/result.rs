@@ -120,7 +120,7 @@ pub struct Chain {
     pub messages: u64,
     /// First to last point, for the messages that passed both, start-up apart.
     pub end_to_end: Delay,
-    /// First to last stamp of every message, wherever it ended, start-up apart.
+    /// First to last stamp of every message, dropped ones included, without start-up.
     pub whole_life: Delay,
     /// Neighbouring points, in order.
     pub hops: Vec<Hop>,

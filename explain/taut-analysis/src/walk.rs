@@ -3,7 +3,7 @@
 //!
 //! A wait for a lock or the GIL is a cause by itself and names its holder. A wait for data or for a signal
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
-//! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
+//! that were not recorded, and reports it. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
@@ -42,12 +42,12 @@ pub(crate) struct Piece {
     pub detail: u32,
     /// The responsible thread: lock holder, preempting thread, or awaited peer; 0 where it is unknown.
     pub other: i32,
-    /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after; an interruption
+    /// A wait to run, or oversleeping, belongs in a prediction to the wait that it came after; an interruption
     /// to what it interrupted.
     pub after: Option<(Cause, u32)>,
     /// What the thread was at, where the message waited behind it.
     pub behind: Option<Behind>,
-    /// Whether the CPU that threads of the chain share was another's: nobody who waits for it gets on meanwhile.
+    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile.
     pub is_away: bool,
     /// For people; only when asked for.
     pub note: String,
@@ -127,11 +127,11 @@ enum Wait {
     Is(Vec<Piece>),
 }
 
-/// Who ended a wait.
+/// What ended a wait.
 enum Waker {
     /// That thread, by its own doing.
     Thread(i32),
-    /// An interrupt, or nobody until the end of the recording.
+    /// An interrupt, or no thread until the end of the recording.
     Nobody,
     /// The event that would say it is missing.
     Lost,
@@ -249,7 +249,7 @@ impl Walker<'_> {
         self.shared.get(&tid).map_or(tid, |cpu| NO_THREAD - 1 - i32::from(*cpu))
     }
 
-    /// What one thread did until `to_ns`, and whoever it waited for.
+    /// What one thread did until `to_ns`, and the threads that it waited for.
     pub fn alone(&mut self, from: Moment, to_ns: u64) -> Vec<Piece> {
         let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
@@ -534,7 +534,7 @@ impl Walker<'_> {
         Piece { note, ..self.piece(from, to, Cause::Throttled, tid) }
     }
 
-    /// Who held the CPU; if mostly nobody, it was about to leave its idle state.
+    /// The thread that held the CPU; mostly none if the CPU was leaving its idle state.
     fn ran_instead(&mut self, cause: Cause, tid: i32, ran: &[(i32, u64)], from: u64, to: u64) -> Piece {
         let mut others = ran.iter().filter(|(other, _)| *other != tid);
         let other = others.next().map_or(0, |(other, _)| *other);
@@ -559,7 +559,7 @@ impl Walker<'_> {
         Piece { detail, other: holder, note, ..self.piece(from, to, Cause::Gil, tid) }
     }
 
-    /// What a blocked stretch was, by the system call it is in, and by who ended it.
+    /// What a blocked stretch was, by the system call it is in, and by the thread that ended it.
     fn wait(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Wait {
         let segment = timeline.segments[at];
         let waker = self.waker(timeline, at);
@@ -700,7 +700,7 @@ impl Walker<'_> {
         Some(pieces.map(piece).collect())
     }
 
-    /// Who ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
+    /// The thread that ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
     /// is in a sending call: the loopback delivers in its context.
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };

@@ -396,7 +396,7 @@ impl Replay {
         }
     }
 
-    /// A tick that comes late though its CPU was running something tells that the CPU itself did not run.
+    /// A tick that comes late though its CPU was running something shows that the CPU itself did not run.
     fn tick_comes(&mut self, cpu: u16, time_ns: u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         let due_ns = std::mem::take(slot(&mut self.ticks, cpu));

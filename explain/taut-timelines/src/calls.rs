@@ -5,7 +5,7 @@ use taut_recording::Architecture;
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Waits for a futex, or wakes who does.
+    /// Waits for a futex, or wakes a waiter.
     Futex,
     /// Sleeps for a time asked for.
     Sleep,
@@ -109,7 +109,7 @@ impl CallId {
 pub(crate) struct CallNumbers(Vec<CallId>);
 
 impl CallNumbers {
-    /// `None`: nobody's that are known; each call then goes by its number.
+    /// `None`: of an unknown machine; each call then goes by its number.
     pub fn of(architecture: Option<Architecture>) -> CallNumbers {
         let mut ids = Vec::new();
         for (name, number) in architecture.iter().flat_map(|a| a.system_calls()) {

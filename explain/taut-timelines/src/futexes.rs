@@ -42,9 +42,9 @@ pub struct Futexes {
 /// What speaks for an address being a lock, and what against.
 #[derive(Default)]
 struct Evidence {
-    /// Waits that the waiting thread followed by a wake of its own: who waits for a lock releases it afterwards.
+    /// Waits that the waiting thread followed by a wake of its own: a thread that waits for a lock releases it afterwards.
     released: u32,
-    /// Waits that it followed by another wait: who waits for a signal does not give it.
+    /// Waits that it followed by another wait: a thread that waits for a signal does not give it.
     waited_again: u32,
     /// A wait that expected a value which no contended mutex has.
     is_other: bool,
@@ -68,7 +68,7 @@ pub struct GilWait {
     pub start_ns: u64,
     /// The last wake: the GIL was free for it. What follows is the run queue.
     pub woken_ns: u64,
-    /// Who let it go; 0 when an interrupt (the time-out) woke the waiter and nobody else is known.
+    /// The thread that released it; 0 when an interrupt (the time-out) woke the waiter and no other is known.
     pub holder: i32,
 }
 
@@ -109,7 +109,7 @@ impl Futexes {
         waits.get(at).filter(|w| w.woken_ns == woken_ns)
     }
 
-    /// Whether the address is a lock though nobody registered it.
+    /// Whether the address is a lock though it was not registered.
     pub fn is_lock(&self, pid: i32, call: &SystemCall) -> bool {
         self.locks.contains(&(pid, call.arg0))
     }

@@ -15,7 +15,7 @@ pub struct Objects {
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
-    /// Who forked a process.
+    /// The process that forked a process.
     parents: HashMap<i32, i32>,
     invented: Invented,
     /// Whether records of threads may be missing: what is not here may have been recorded.

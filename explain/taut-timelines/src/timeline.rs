@@ -34,7 +34,7 @@ pub const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
 pub struct Segment {
     /// When it begins.
     pub start_ns: u64,
-    /// Woken: who woke it. Preempted: who was switched to.
+    /// Woken: the thread that woke it. Preempted: the thread that was switched to.
     pub other: i32,
     /// Running: on which CPU. Else: on which it ran last, or which it was woken for.
     pub cpu: u16,
@@ -213,7 +213,7 @@ impl Timeline {
         woken >= 2 || self.segments.len() - woken >= 2
     }
 
-    /// The kernel says when a fault begins and not when it ends: at the next one if that follows closely, at
+    /// An event says when a fault begins and none when it ends: at the next one if that follows closely, at
     /// the sleep that it leads to, else after the usual time; and after such a sleep it goes on for that time.
     pub(crate) fn lay_out_faults(&mut self, usual_ns: u64) {
         let mut times: Vec<(u64, u64)> = Vec::new();

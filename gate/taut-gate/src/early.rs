@@ -1,5 +1,5 @@
-//! Runs that end without a word too early: a program that hangs until the end of `--duration`, or that returns 0 before its work is done.
-//! Each trial is held against the baseline's.
+//! Runs that end too early without an error: a program that hangs until the end of `--duration`, or that returns 0
+//! before its work is done. Each trial is compared with the baseline's.
 
 use crate::{Failure, Trial, Void};
 

@@ -61,7 +61,7 @@ pub struct Settings {
     pub guards: Vec<Guard>,
     /// Looks and errors of the confirmation; `praise_alpha` is the chance that a remedy without effect is confirmed.
     pub confirmation: Plan,
-    /// Chance that a guard is said to be worse wrongly, over all guards.
+    /// Chance that a guard is called worse wrongly, over all guards.
     pub guard_alpha: f64,
 }
 

@@ -1,7 +1,7 @@
 //! The one consumer of the stamping protocol (`docs/reference/protocol.md`): ring files → batches.
 //!
-//! Another process wrote these bytes. Every offset and count is checked before use; a file that is
-//! not what the protocol says is refused once and told, and its stamps are not believed.
+//! Another process wrote these bytes. Every offset and count is checked before use; a file that is not what the
+//! protocol says is refused and reported once, and its stamps are not believed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -41,7 +41,7 @@ const NAMES_MAX: u32 = 1 << 13;
 const BATCH_MAX: u64 = 65_536;
 /// Stamps taken in one drain from all files together, each having its share: they are held in memory, 29 bytes each.
 const DRAIN_MAX: u64 = 1 << 21;
-/// Batches in which somebody who attaches late looks for the names of locks; a thread names its locks once.
+/// Batches in which a recorder that attaches late looks for the names of locks; a thread names its locks once.
 const LATE_BATCHES_MAX: usize = 256;
 /// Ring files at a time. Those beyond are taken up when others are gone.
 const FILES_MAX: usize = 4096;
@@ -98,7 +98,7 @@ pub struct Drained {
     pub lost_ros: Vec<(String, u64)>,
     /// Telemetry lost for want of a ring, likewise.
     pub lost_telemetry: Vec<(String, u64)>,
-    /// Ring files that are not what the protocol says, with why; each is told once.
+    /// Ring files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
     /// How soon to look again.
     pub pace: Pace,
@@ -111,7 +111,7 @@ pub struct Session {
     lock: fs::File,
     rings: Files<RingFile>,
     names: Names,
-    /// What was told already of the session as a whole.
+    /// What was reported already of the session as a whole.
     told: HashSet<&'static str>,
     /// To hand out with the next drain.
     held: Drained,
@@ -123,7 +123,7 @@ impl Session {
     /// Watches a session directory from now on, as its only consumer.
     ///
     /// # Errors
-    /// The directory cannot be listed; or, `WouldBlock`, somebody else records it.
+    /// The directory cannot be listed; or, `WouldBlock`, another recorder records it.
     pub fn open(directory: &Path) -> io::Result<Session> {
         fs::read_dir(directory)?;
         let lock = fs::File::open(directory)?;
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
-    /// Drains then come to an end, whoever goes on writing.
+    /// Drains then come to an end, also if producers continue to write.
     pub fn seal(&mut self) {
         self.rings.iter_mut().for_each(RingFile::seal);
     }
@@ -498,7 +498,7 @@ impl RingFile {
         }
     }
 
-    /// How many drains of [`BATCH_MAX`] stamps empty it, if nobody writes meanwhile.
+    /// How many drains of [`BATCH_MAX`] stamps empty it, if no producer writes meanwhile.
     fn drains_to_empty(&self) -> u64 {
         (self.slot_count as u64 * self.ring_records).div_ceil(BATCH_MAX)
     }
@@ -674,7 +674,7 @@ impl RingFile {
         }
     }
 
-    /// Whether /proc says that a slot's thread is gone. Where it cannot be asked, or the thread not be told from others, it lives:
+    /// Whether /proc shows that a slot's thread is gone. Where it cannot be read, or does not identify the thread, it counts as alive:
     /// were its slot closed, two threads would write into one ring.
     fn is_dead(&mut self, slot: usize) -> bool {
         let gone = |pid: i32, tid: i32| !proc::runs_thread(pid, tid);

@@ -1,7 +1,7 @@
-//! The consumer of what processes say of their ROS 2 handles (`docs/reference/protocol.md`, "ROS 2 objects"): file → [`RosObject`].
+//! The consumer of descriptions of ROS 2 handles (`docs/reference/protocol.md`, "ROS 2 objects"): file → [`RosObject`].
 //!
-//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked. The files are read
-//! from their beginning by each recorder, so that one that comes late knows all handles.
+//! As in `rings`: another process wrote these bytes, and all of them are checked before use. The files are read from
+//! their beginning by each recorder, so that one that comes late knows all handles.
 
 use std::{io, path::Path, sync::atomic::Ordering};
 
@@ -35,7 +35,7 @@ pub struct Drained {
     pub objects: Vec<RosObject>,
     /// Objects that had no room since the last drain, by place.
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
 }
 

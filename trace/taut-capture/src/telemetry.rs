@@ -1,6 +1,6 @@
 //! The consumer of telemetry rings (`docs/reference/protocol.md`, "Telemetry"): ring → message of a plain channel.
 //!
-//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked.
+//! As in `rings`: another process wrote these bytes, and all of them are checked before use.
 
 use std::{
     collections::HashSet,
@@ -49,7 +49,7 @@ pub struct Drained {
     pub messages: u64,
     /// Messages lost since the last drain, by place ("pid/channel").
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
     /// How soon to look again.
     pub pace: Pace,

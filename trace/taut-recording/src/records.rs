@@ -169,7 +169,7 @@ impl KernelBatch {
 pub enum KernelEvent {
     /// tid left the CPU: arg0 = next tid, arg1 = prev_state bits as the kernel gives them, arg2 = next_prio << 16 | prev_prio.
     SchedSwitch = 1,
-    /// tid wakes somebody: arg0 = woken tid, arg1 = target cpu, arg2 = its prio.
+    /// tid wakes a thread: arg0 = woken tid, arg1 = target cpu, arg2 = its prio.
     SchedWaking = 2,
     /// Like [`KernelEvent::SchedWaking`], for a new thread.
     SchedWakeupNew = 3,
@@ -331,11 +331,11 @@ pub struct Frame {
     pub address: u64,
     /// The file's path, "[kernel]", or "[memory of PID]".
     pub module: String,
-    /// The function; empty while it is not known, or nobody knows it.
+    /// The function; empty while it is not known, or unknown.
     pub name: String,
 }
 
-/// A distribution of durations whose messages nobody kept: of another tool, imported. Several of one name add up. A
+/// A distribution of durations without its messages: of another tool, imported. Several of one name add up. A
 /// bucket holds what lies from its `from` up to its `to`, both included; buckets ascend and do not overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {

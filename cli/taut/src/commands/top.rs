@@ -1,4 +1,4 @@
-//! `taut top`: look on while a session is recorded.
+//! `taut top`: a session on the terminal while it is recorded.
 
 use std::{
     fs::File,

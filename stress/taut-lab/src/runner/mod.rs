@@ -31,7 +31,7 @@ const UNREACHABLE: i32 = 255;
 /// How often a host without work asks for some.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Somebody who runs rounds on a host, one at a time, and brings their folders here.
+/// Runs rounds on a host, one at a time, and brings their folders here.
 trait Runner: Send {
     /// The host's.
     fn name(&self) -> &str;
@@ -44,7 +44,7 @@ trait Runner: Send {
 enum Outcome {
     /// A folder with a manifest and logs.
     Ran(PathBuf),
-    /// The host cannot be reached any more; the round is somebody else's.
+    /// The host cannot be reached any more; another host runs the round.
     Lost(String),
 }
 
@@ -149,7 +149,7 @@ pub fn run_on_hosts(
     Ok(Ran { confinement: header.confinement, trials })
 }
 
-/// Rounds that nobody has yet, and how many are being run.
+/// Rounds that no runner has yet, and how many are being run.
 struct Queue(Mutex<(Vec<u32>, usize)>);
 
 impl Queue {

@@ -21,7 +21,7 @@ pub(super) struct Ended {
     pub said: String,
 }
 
-/// Ends with the command, or when somebody wants the lab to end. `place` is for messages, as is what to install.
+/// Ends with the command, or when the user wants the lab to end. `place` is for messages, as is what to install.
 pub(super) fn run(
     program: &Path,
     arguments: &[OsString],

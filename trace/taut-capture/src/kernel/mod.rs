@@ -1,4 +1,4 @@
-//! What the kernel saw: one trait, three sources (ftrace, perf, own context switches).
+//! Kernel events: one trait, three sources (ftrace, perf, own context switches).
 //! First stop of kernel events: from the kernel's rings to columns, before any file.
 
 pub(crate) mod capabilities;

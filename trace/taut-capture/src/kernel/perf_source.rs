@@ -62,7 +62,7 @@ impl Cpu {
 
     /// Counts a gap where the chain of switches breaks. perf can drop events without any count:
     /// Linux 6.18 was seen to leave a task's recursion counter set, and then nothing that happens
-    /// in this task is recorded again, by nobody, until the task ends (docs/reference/kernel-events.md).
+    /// in this task is recorded again until the task ends (docs/reference/kernel-events.md).
     pub fn check_chain(&mut self, row: &Row) {
         if row.event == KernelEvent::SchedSwitch {
             self.gaps += u64::from(self.running.is_some_and(|running| running != i64::from(row.tid)));

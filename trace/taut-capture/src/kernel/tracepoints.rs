@@ -80,7 +80,7 @@ const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("softirq_exit", IrqExit, [Field("vec"), Constant(1), None]),
 ];
 
-/// Timers of threads; the others, of which the tick is the most frequent, wake nobody who is waited for.
+/// Timers of threads; the others, of which the tick is the most frequent, wake no thread that is waited for.
 const TIMERS_OF_THREADS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
     function.function == posix_timer_fn || function.function == dl_task_timer";
 /// The same, and those at which a control group gets its CPU quota again, where the kernel has quotas.
@@ -182,7 +182,7 @@ fn page_fault() -> Tracepoint {
     Tracepoint { group, name, event: PageFault, arguments, filters: &[] }
 }
 
-/// How long a sleep was asked for stands behind a pointer in the call's arguments; the timer tells it.
+/// How long a sleep was asked for is behind a pointer in the call's arguments; the timer's event has it.
 fn timer() -> Tracepoint {
     let arguments = [Field("softexpires"), Field("expires"), Address("hrtimer", "mode")];
     let (group, name) = ("timer".into(), "hrtimer_start".into());

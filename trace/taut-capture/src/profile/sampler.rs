@@ -17,7 +17,7 @@ const RING_KIB: u64 = 512;
 const CONTEXT: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
-/// What the kernel tells, in the order of its time.
+/// The kernel's events, in order of time.
 #[derive(Debug, PartialEq)]
 pub enum Event {
     /// A thread ran; `frames` from the innermost on.

@@ -33,7 +33,7 @@ pub(crate) struct Description {
     stream_ids: HashMap<u64, usize>,
 }
 
-/// The clock that all events are told by.
+/// The clock of all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     pub hertz: u64,

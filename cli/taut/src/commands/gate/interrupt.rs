@@ -1,4 +1,5 @@
-//! Ctrl-C and its like while a gate runs: what it has started is ended, and the gate goes on to put away what it has laid out.
+//! Ctrl-C and its like while a gate runs: what it has started is ended, and the gate continues to remove the files that
+//! it made.
 
 use std::{
     os::unix::process::CommandExt,

@@ -1,4 +1,4 @@
-//! Two commands in turns on this machine: each trial a recording of its own, by a process of its own.
+//! Two commands in turns on this machine: each trial is a separate recording, by a separate process.
 
 use std::{
     io::IsTerminal,
