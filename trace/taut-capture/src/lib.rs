@@ -4,6 +4,7 @@
 mod cut;
 mod end;
 mod error;
+mod files;
 mod flight;
 mod info;
 pub mod kernel;
