@@ -112,9 +112,9 @@ def checks(result: dict[str, Any]) -> list[Check]:
 def settings(result: dict[str, Any]) -> list[Check]:
     """The times with which it ran, against those of the specification (docs/reference/guard.md, workloads/teleop/README.md)."""
     rows = [
-        ("stale after silence of (T_stale)", result["guard"]["stale_ms"], STALE_MS),
-        ("stale beyond an age of (A_max)", result["guard"]["age_max_ms"], STALE_MS),
-        ("motion stops without an answer of the guard's process for", result["heartbeat_lapse_ms"], LAPSE_MS),
+        ("the guard's limit of silence, T_stale", result["guard"]["stale_ms"], STALE_MS),
+        ("the guard's limit of age, A_max", result["guard"]["age_max_ms"], STALE_MS),
+        ("the follower's limit without an answer of the guard", result["heartbeat_lapse_ms"], LAPSE_MS),
     ]
     return [Check(what, f"{ms} ms", f"{limit} ms", ms <= limit) for what, ms, limit in rows]
 
