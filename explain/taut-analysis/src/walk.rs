@@ -540,7 +540,9 @@ impl Walker<'_> {
         let other = others.next().map_or(0, |(other, _)| *other);
         let by = match other {
             0 => String::new(),
-            other if self.objects.is_taut(other) => format!("by {} (this recorder)", self.objects.name(other, from)),
+            other if self.objects.is_recorder(other) => {
+                format!("by {} (this recorder)", self.objects.name(other, from))
+            }
             other => format!("by {}", self.objects.name(other, from)),
         };
         let detail = self.names.of(&by);

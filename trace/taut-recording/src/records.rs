@@ -748,6 +748,9 @@ pub struct Info {
     pub facts: Vec<(String, String)>,
 }
 
+/// The further fact that is the recorder's process id, as the kernel of that host has it.
+pub const RECORDER_FACT: &str = "recorder_pid";
+
 impl Info {
     /// The value of a further fact; "" where there is none.
     pub fn fact(&self, key: &str) -> &str {

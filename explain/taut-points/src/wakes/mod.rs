@@ -106,8 +106,7 @@ impl System {
         let kernel = Kernel { timelines: scene.timelines, objects: scene.objects, futexes: scene.futexes };
         let mut system = System { workers: Vec::new(), waking: Vec::new() };
         for (tid, timeline) in &scene.timelines.threads {
-            let is_taut = scene.objects.is_taut(*tid) || without.contains(tid);
-            if *tid == 0 || !scene.objects.is_recorded(*tid) || is_taut {
+            if *tid == 0 || !scene.objects.is_recorded(*tid) || without.contains(tid) {
                 continue;
             }
             let (mut waits, mut longest) = (0, None);
