@@ -1,14 +1,17 @@
-//! Recordings of two hosts as one: `taut report --join` and `taut merge` as processes.
+//! Recordings of two hosts as one: `taut record --on`, `taut report --join` and `taut merge` as processes.
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use serde_json::Value;
 
+mod by_ssh;
 #[path = "../folder/mod.rs"]
 mod folder;
 mod known_clocks;
 mod made;
 mod one_clock;
+#[path = "../sshd/mod.rs"]
+mod sshd;
 
 use folder::Folder;
 
