@@ -17,6 +17,8 @@ use crate::{Cause, environment::Environment, names::Names};
 
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
+/// What a futex wait returns that did not wait: EAGAIN.
+const NOT_AS_EXPECTED: i32 = -11;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
 /// The kernel's count of throttled time begins a moment after the switch.
@@ -233,7 +235,12 @@ impl Walker<'_> {
     fn sent(&self, from: Moment, until_ns: u64) -> Option<u64> {
         let calls = &self.timelines.threads.get(&from.tid)?.calls;
         let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
-        let counts = |call: &&SystemCall| call.id.kind() != Call::Other;
+        // Waking others, as who gives the GIL away does, is no wait; nor is a wait for a lock that is free by then.
+        let counts = |call: &&SystemCall| match call.id.kind() {
+            Call::Other => false,
+            Call::Futex => call.is_futex_wait() && call.result != NOT_AS_EXPECTED,
+            _ => true,
+        };
         let after = calls[next..].iter().take_while(|call| call.start_ns < until_ns).find(counts);
         match after {
             Some(call) if call.id.kind() == Call::Send => Some(call.end_ns.min(until_ns)),

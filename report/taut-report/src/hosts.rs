@@ -69,9 +69,11 @@ fn pair_sentences(pair: &Pair, [a, b]: [&str; 2]) -> Vec<String> {
     sentences.extend(order.map(|order| format!("which of {a} and {b} a message left first {order}")));
     let [alone_a, alone_b] = pair.alone.map(words::count);
     let common = words::quantity(pair.common, "message");
-    sentences.push(format!(
-        "stamped on {a} and on {b}: {common}; on {a} and not on {b}: {alone_a}, on {b} and not on {a}: {alone_b}"
-    ));
+    if pair.common + pair.repeated > 0 {
+        sentences.push(format!(
+            "stamped on {a} and on {b}: {common}; on {a} and not on {b}: {alone_a}, on {b} and not on {a}: {alone_b}"
+        ));
+    }
     if pair.repeated > 0 {
         let ids = words::quantity(pair.repeated, "id");
         sentences.push(format!("not used for the clocks, since they passed a point more than once: {ids}"));

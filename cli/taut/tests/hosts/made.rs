@@ -137,6 +137,8 @@ impl Made {
         for message in 0..MESSAGES {
             let at = Moments::of(message);
             host.stamp(LOOP, at.sent, message, 1);
+            // Before it sends it wakes whoever waits for what it held.
+            host.wake_of_futex(LOOP, at.sent + 2_000, at.sent + 3_000);
             host.call("sendto", LOOP, at.sent + 5_000, at.sent + 15_000);
             host.call_of_sleep(LOOP, at.sent + 20_000, at.sent + PERIOD_NS - 20_000);
             if self.has_states {
@@ -243,6 +245,13 @@ impl Host {
         let number = self.number(name);
         self.event(0, from_ns, KernelEvent::SyscallEnter, 0, tid, [number, 3, 0]);
         self.event(0, to_ns, KernelEvent::SyscallExit, 0, tid, [number, 64, 0]);
+    }
+
+    fn wake_of_futex(&mut self, tid: i32, from_ns: u64, to_ns: u64) {
+        const WAKE_PRIVATE: i64 = 129;
+        let number = self.number("futex");
+        self.event(0, from_ns, KernelEvent::SyscallEnter, 0, tid, [number, 0x7000, WAKE_PRIVATE]);
+        self.event(0, to_ns, KernelEvent::SyscallExit, 0, tid, [number, 0, 0]);
     }
 
     fn call_of_sleep(&mut self, tid: i32, from_ns: u64, to_ns: u64) {

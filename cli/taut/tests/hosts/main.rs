@@ -10,6 +10,7 @@ mod folder;
 mod known_clocks;
 mod made;
 mod one_clock;
+mod ros_pair;
 #[path = "../sshd/mod.rs"]
 mod sshd;
 
@@ -40,6 +41,11 @@ impl Folder {
             predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)),
         );
     }
+}
+
+/// The report of desk.mcap and robot.mcap, with the clocks aligned by the messages though both are of one machine.
+fn aligned(folder: &Folder) -> Value {
+    folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])
 }
 
 fn number(value: &Value) -> f64 {

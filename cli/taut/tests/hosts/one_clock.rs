@@ -12,6 +12,7 @@ use serde_json::Value;
 use taut_skip::{Need, skip};
 
 use crate::{
+    aligned,
     folder::{Folder, until},
     hop_to, number,
 };
@@ -110,11 +111,6 @@ fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
         assert!(child.wait().unwrap().success());
     }
     Some(folder)
-}
-
-/// The report, with the clocks aligned by the messages.
-fn aligned(folder: &Folder) -> Value {
-    folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])
 }
 
 /// The fastest messages of the hops between the hosts, in ns: a busy machine may leave too few bursts for a median.

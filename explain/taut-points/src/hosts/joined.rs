@@ -9,6 +9,7 @@ use super::{
     constraints::{Closed, Link, Network, pairs},
     host_clock::HostClock,
     matching::{NotJoined, Pair, Side, pair},
+    ros_messages::RosSightings,
     survey::{Sighting, Survey},
     ways::Known,
 };
@@ -66,7 +67,7 @@ pub struct Host<'a> {
     pub info: &'a Info,
 }
 
-/// What the stamps of several hosts say of their clocks. `chains`: points of declared chains, each "HOST:POINT".
+/// What the stamps and the ROS 2 messages of several hosts say of their clocks. `chains`: points of declared chains, each "HOST:POINT".
 /// `one_clock_a_machine`: recordings of one boot of one machine have the same clock.
 ///
 /// # Errors
@@ -85,13 +86,16 @@ pub fn join(
     let clocks: Vec<HostClock> = hosts.iter().enumerate().map(clock).collect();
     let seen: Vec<Vec<Sighting>> =
         hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.sightings(clock)).collect();
+    let ros: Vec<RosSightings> =
+        hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.ros.sightings(clock)).collect();
     let ahead = |host: usize| Survey::realtime_ahead_ns(hosts[host].info, &clocks[host]);
     let realtime_ns = |a: usize, b: usize| if is_one(a, b) { 0 } else { ahead(a).wrapping_sub(ahead(b)) };
     let stated_error_us: Vec<Option<i64>> =
         hosts.iter().map(|host| host.info.fact("realtime_max_error_us").parse().ok()).collect();
     let (mut found, mut unused) = (Vec::new(), Vec::new());
     for (a, b) in pairs(hosts.len()) {
-        let side = |number: usize| Side { number, sightings: &seen[number], survey: hosts[number].survey };
+        let side =
+            |number: usize| Side { number, sightings: &seen[number], ros: &ros[number], survey: hosts[number].survey };
         let of_pair: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, [hosts[a], hosts[b]])).collect();
         let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
         let known = Known { chains: &of_pair, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };

@@ -1,4 +1,4 @@
-//! Messages that two hosts stamped → the offset of their clocks.
+//! Messages that two hosts stamped, or that one published and the other took → the offset of their clocks.
 
 use std::{
     collections::BTreeMap,
@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     align::{Alignment, Crossing, Drift, Way, align},
+    ros_messages::{RosSightings, crossed},
     survey::{Sighting, Survey},
     ways::{Known, Message, OrderFrom, Ways},
 };
@@ -37,6 +38,7 @@ pub struct Pair {
 pub(super) struct Side<'a> {
     pub number: usize,
     pub sightings: &'a [Sighting],
+    pub ros: &'a RosSightings,
     pub survey: &'a Survey,
 }
 
@@ -70,7 +72,8 @@ impl Display for NotJoined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NotJoined::NoCommonMessage => {
-                "no message was stamped on both hosts; stamp it with the same id on each, and record both at the same time"
+                "no message was stamped on both hosts, and no ROS 2 message of one was taken on the other; stamp it with the same id on each, \
+                 and record both at the same time"
             }
             NotJoined::OnlyRepeated => {
                 "every id that both hosts stamped passes some point more than once; give each message an id of its own"
@@ -91,14 +94,19 @@ impl std::error::Error for NotJoined {}
 /// What the messages of two hosts say of their clocks. `is_one_machine`: the clocks are the same.
 pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool) -> Result<Pair, NotJoined> {
     let Matched { messages, alone, repeated } = matched(sides[0].sightings, sides[1].sightings);
-    if messages.is_empty() {
+    let ros = [(Way::ToB, sides[0], sides[1]), (Way::ToA, sides[1], sides[0])]
+        .map(|(way, from, to)| (way, crossed(from.ros, to.ros), to));
+    if messages.is_empty() && ros.iter().all(|(_, crossed, _)| crossed.is_empty()) {
         return Err(if repeated > 0 { NotJoined::OnlyRepeated } else { NotJoined::NoCommonMessage });
     }
-    let ways = Ways::of(&messages, known).ok_or(NotJoined::NoOrder)?;
+    let ways = match messages.is_empty() {
+        true => None,
+        false => Some(Ways::of(&messages, known).ok_or(NotJoined::NoOrder)?),
+    };
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
     let mut crossings = Vec::new();
     for message in &messages {
-        for (a, b, way) in ways.changes(*message) {
+        for (a, b, way) in ways.iter().flat_map(|ways| ways.changes(*message)) {
             *counts.entry((a.point, b.point, way == Way::ToB)).or_default() += 1;
             crossings.push(Crossing { way, a_ns: a.at_ns, b_ns: b.at_ns, message: a.id });
         }
@@ -109,8 +117,20 @@ pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool
         Route { from, to, way, messages }
     };
     let mut routes: Vec<Route> = counts.into_iter().map(route).collect();
+    for (way, crossed, to) in ros {
+        let mut topics: BTreeMap<&str, u64> = BTreeMap::new();
+        for (sent, taken) in crossed {
+            *topics.entry(to.survey.ros.topic(taken.by)).or_default() += 1;
+            let (a_ns, b_ns) = if way == Way::ToB { (sent.at_ns, taken.at_ns) } else { (taken.at_ns, sent.at_ns) };
+            crossings.push(Crossing { way, a_ns, b_ns, message: sent.stamp });
+        }
+        routes.extend(topics.into_iter().map(|(topic, messages)| {
+            let (from, to) = (format!("publish {topic}"), format!("take {topic}"));
+            Route { from, to, way, messages }
+        }));
+    }
     routes.sort_by_key(|route| std::cmp::Reverse(route.messages));
-    let start_ns = messages.iter().map(|(a, _)| a[0].at_ns).min().unwrap_or(0);
+    let start_ns = crossings.iter().map(|crossing| crossing.a_ns).min().unwrap_or(0);
     let alignment = match is_one_machine {
         true => Alignment::constant(start_ns, 0, Some(0)),
         false => align(&crossings, Drift::default()),
@@ -125,7 +145,8 @@ pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool
         common: messages.len() as u64,
         alone,
         repeated,
-        order_from: ways.from,
+        // Who publishes a message is said.
+        order_from: ways.map_or(OrderFrom::Declared, |ways| ways.from),
         moments_ns: crossings.iter().map(|crossing| crossing.a_ns).collect(),
     })
 }

@@ -1,6 +1,6 @@
 //! Recordings of several hosts → one stream of records on one clock.
 //!
-//! [`Survey`] reads what a recording says of messages, [`join`] finds from those that several hosts stamped what is known of the
+//! [`Survey`] reads what a recording says of messages, [`join`] finds from those that several hosts saw what is known of the
 //! offsets of their clocks, and [`Renumber`] gives the other hosts' records the reference host's time and numbers of their own. The
 //! stages behind see one recording.
 
@@ -10,6 +10,7 @@ mod host_clock;
 mod joined;
 mod matching;
 mod renumber;
+mod ros_messages;
 mod survey;
 mod ways;
 

@@ -1,7 +1,9 @@
 //! Another host's records → the first host's clock, and numbers that the first host does not use.
 
 use taut_clock::Counter;
-use taut_recording::{Info, KernelBatch, KernelEvent, Kind, Record, RosBatch, StampBatch, host_numbers};
+use taut_recording::{
+    Info, KernelBatch, KernelEvent, Kind, Record, RosBatch, RosEvent, RosObjectKind, StampBatch, host_numbers,
+};
 
 use super::joined::{Host, Joined};
 
@@ -23,6 +25,8 @@ pub const MOST_HOSTS: usize = 8;
 const CHANNELS: u16 = 1 << 13;
 /// Numbers of stack frames of another host.
 const FRAMES: u32 = 1 << 28;
+/// A clock that shows a moment up to this is the one that the moment was read from.
+const SAME_CLOCK_NS: u64 = 1_000_000_000;
 
 impl<'a> Renumber<'a> {
     /// Of the host of this number.
@@ -42,6 +46,12 @@ impl<'a> Renumber<'a> {
         }
         if let Record::Thread(thread) = &mut record {
             thread.comm = format!("{}:{}", self.host.name, thread.comm);
+        }
+        if let Record::RosObject(object) = &mut record
+            && object.kind == RosObjectKind::Node
+        {
+            // Its namespace, which begins the names of its points.
+            object.text = format!("{}:{}", self.host.name, object.text);
         }
         if self.number == 0 {
             return Some(record);
@@ -83,11 +93,7 @@ impl<'a> Renumber<'a> {
             }
             Record::Message(message) => {
                 message.channel ^= CHANNELS * self.number;
-                let since = message.log_time_ns.wrapping_sub(self.host.info.start_realtime_ns);
-                let time_ns = self.time(since.wrapping_add(self.host.info.start_monotonic_ns));
-                message.log_time_ns = time_ns
-                    .wrapping_sub(self.reference.start_monotonic_ns)
-                    .wrapping_add(self.reference.start_realtime_ns);
+                message.log_time_ns = self.realtime(message.log_time_ns);
             }
             Record::Profile(batch) => {
                 batch.time_ns.iter_mut().for_each(|time| *time = self.time(*time));
@@ -114,6 +120,17 @@ impl<'a> Renumber<'a> {
         self.joined.time_of_monotonic(usize::from(self.number), monotonic_ns)
     }
 
+    /// CLOCK_REALTIME of the first host when this one's shows this.
+    fn realtime(&self, realtime_ns: u64) -> u64 {
+        let since = realtime_ns.wrapping_sub(self.host.info.start_realtime_ns);
+        self.to_realtime(self.time(since.wrapping_add(self.host.info.start_monotonic_ns)))
+    }
+
+    /// CLOCK_REALTIME of the first host at this moment of its CLOCK_MONOTONIC.
+    fn to_realtime(&self, time_ns: u64) -> u64 {
+        time_ns.wrapping_sub(self.reference.start_monotonic_ns).wrapping_add(self.reference.start_realtime_ns)
+    }
+
     fn stamps(&self, batch: &mut StampBatch) -> Option<()> {
         let times =
             batch.ticks.iter().map(|ticks| self.joined.time_of_ticks(usize::from(self.number), batch.counter, *ticks));
@@ -138,6 +155,21 @@ impl<'a> Renumber<'a> {
         batch.ticks = times.collect::<Option<Vec<u64>>>()?;
         batch.counter = Counter::Monotonic as u8;
         (batch.pid, batch.tid) = (self.thread(batch.pid), self.thread(batch.tid));
+        for (at, time_ns) in batch.ticks.iter().copied().enumerate() {
+            let (arg0, arg1) = (&mut batch.arg0[at], &mut batch.arg1[at]);
+            if RosEvent::from_number(batch.event[at]) == Some(RosEvent::TimerCall) {
+                // The timer's clock is the one that shows about the event's time; a simulated one stays as it is.
+                let is_monotonic = self.time(*arg1).abs_diff(time_ns) < SAME_CLOCK_NS;
+                let is_realtime = self.realtime(*arg1).abs_diff(self.to_realtime(time_ns)) < SAME_CLOCK_NS;
+                let moved = |moment: u64| match (is_monotonic, is_realtime) {
+                    _ if moment == 0 => 0,
+                    (true, _) => self.time(moment),
+                    (_, true) => self.realtime(moment),
+                    _ => moment,
+                };
+                (*arg0, *arg1) = (moved(*arg0), moved(*arg1));
+            }
+        }
         Some(())
     }
 
