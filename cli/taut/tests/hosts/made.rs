@@ -20,6 +20,10 @@ const HOG: i32 = 30;
 const SLEEPS: i64 = 1;
 const RUNNABLE: i64 = 0x100;
 const SOFT_IRQ: u8 = 0x10;
+const NET_RX: i64 = 3;
+/// What the receiver's kernel takes for a message; and of one that is held on the way.
+const IN_KERNEL_NS: u64 = 10_000;
+const HELD_IN_KERNEL_NS: u64 = 2_000_000;
 
 /// A host's clock, as the true time has it.
 #[derive(Clone, Copy, Default)]
@@ -142,7 +146,7 @@ impl Made {
             host.call("sendto", LOOP, at.sent + 5_000, at.sent + 15_000);
             host.call_of_sleep(LOOP, at.sent + 20_000, at.sent + PERIOD_NS - 20_000);
             if self.has_states {
-                host.receive(RECEIVER, 1, at.state_received, message + 1 == MESSAGES);
+                host.receive(RECEIVER, 1, at.state_received, IN_KERNEL_NS, message + 1 == MESSAGES);
                 host.stamp(RECEIVER, at.state_received, STATES + message, 2);
             }
         }
@@ -155,7 +159,8 @@ impl Made {
         host.names(&["setpoint.received", "setpoint.applied", "state.sent", "command.sent", "feedback.received"]);
         for message in 0..MESSAGES {
             let (at, id) = (Moments::of(message), message + self.first_id);
-            host.receive(LOOP, 0, at.received, message + 1 == MESSAGES);
+            let in_kernel_ns = if is_held_on_the_way(message) { HELD_IN_KERNEL_NS } else { IN_KERNEL_NS };
+            host.receive(LOOP, 0, at.received, in_kernel_ns, message + 1 == MESSAGES);
             host.stamp(LOOP, at.received, id, 1);
             if is_hogged(message) {
                 host.event(0, at.received + 50_000, KernelEvent::SchedSwitch, 0, LOOP, [HOG.into(), RUNNABLE, 0]);
@@ -227,9 +232,14 @@ impl Host {
         self.last_ns = self.last_ns.max(ticks);
     }
 
-    /// A thread was in a call that waits for data, which came 20 µs before `stamp_ns`.
-    fn receive(&mut self, tid: i32, cpu: u16, stamp_ns: u64, is_last: bool) {
+    /// A thread was in a call that waits for data, which came 20 µs before `stamp_ns`, and which its kernel had dealt with by then.
+    fn receive(&mut self, tid: i32, cpu: u16, stamp_ns: u64, in_kernel_ns: u64, is_last: bool) {
         let (idle_flags, number) = (SOFT_IRQ, self.number("recvfrom"));
+        for (event, at_ns) in
+            [(KernelEvent::IrqEnter, stamp_ns - 20_000 - in_kernel_ns), (KernelEvent::IrqExit, stamp_ns - 15_000)]
+        {
+            self.event(cpu, at_ns, event, 0, 0, [NET_RX, 1, 0]);
+        }
         self.event(cpu, stamp_ns - 20_000, KernelEvent::SchedWaking, idle_flags, 0, [tid.into(), cpu.into(), 0]);
         self.event(cpu, stamp_ns - 12_000, KernelEvent::SchedSwitch, 0, 0, [tid.into(), RUNNABLE, 0]);
         self.event(cpu, stamp_ns - 6_000, KernelEvent::SyscallExit, 0, tid, [number, 64, 0]);
