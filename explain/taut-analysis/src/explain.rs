@@ -1,7 +1,10 @@
 //! Causes of a chain's latency: walks the critical path of every message, sums it up, and compares the tail with typical
 //! messages.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
 
 use foldhash::HashMap;
 use taut_points::{Pass, PointId};
@@ -252,7 +255,7 @@ fn causes(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>) -> Vec<Ca
         typical_ns: line.typical_ns,
     };
     let mut all: Vec<CauseShare> = groups.lines.iter().zip(shares).map(line).collect();
-    all.sort_by(|a, b| b.tail_share.total_cmp(&a.tail_share));
+    all.sort_by(by_share);
     all
 }
 
@@ -284,7 +287,14 @@ fn hops(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>, hops: usize
             typical_ns: line.typical_ns,
         });
     }
+    by_hop.iter_mut().for_each(|causes| causes.sort_by(by_share));
     by_hop
+}
+
+/// The largest first. What has the same share, as none, is in an order of its own: a report does not change by itself.
+fn by_share(a: &CauseShare, b: &CauseShare) -> Ordering {
+    let by_time = || b.time_ns.cmp(&a.time_ns).then_with(|| (a.cause, &a.detail).cmp(&(b.cause, &b.detail)));
+    b.tail_share.total_cmp(&a.tail_share).then_with(by_time)
 }
 
 /// Threads, processes, locks and interrupts that took time from the tail.

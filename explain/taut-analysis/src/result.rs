@@ -262,7 +262,7 @@ impl Hop {
             hosts.iter().find(|host| point.strip_prefix(**host).is_some_and(|rest| rest.starts_with(':')))
         };
         let (from, to) = (host(&self.from)?, host(&self.to)?);
-        let bound_ns = info.fact("clocks_bound_max_ns").parse().ok();
+        let bound_ns = info.clocks("bound_max", from, to).parse().ok();
         (from != to).then(|| BetweenHosts { from: (*from).to_owned(), to: (*to).to_owned(), bound_ns })
     }
 }

@@ -17,6 +17,8 @@ use crate::{Cause, environment::Environment, names::Names};
 
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
+/// What a futex wait returns that did not wait: EAGAIN.
+const NOT_AS_EXPECTED: i32 = -11;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
 /// The kernel's count of throttled time begins a moment after the switch.
@@ -215,17 +217,35 @@ impl Walker<'_> {
         }
         let Some(sent_ns) = self.sent(from, to.time_ns) else { return pieces };
         pieces.retain(|piece| piece.to_ns > sent_ns);
-        for piece in &mut pieces {
-            piece.from_ns = piece.from_ns.max(sent_ns);
-            if piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid) {
-                // Whoever woke the receiver is its own host's network stack.
-                let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
-                (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
-            }
-        }
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
-        all.append(&mut pieces);
+        for mut piece in pieces {
+            piece.from_ns = piece.from_ns.max(sent_ns);
+            if piece.cause != Cause::Io || host_of(piece.tid) != host_of(to.tid) {
+                all.push(piece);
+                continue;
+            }
+            // Whoever woke the receiver is its own host's network stack.
+            let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
+            (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
+            let arrived_ns = self.arrived(host_of(to.tid), piece.to_ns).map(|since_ns| since_ns.max(piece.from_ns));
+            if let Some(arrived_ns) = arrived_ns {
+                let way = Piece { to_ns: arrived_ns, ..piece.clone() };
+                all.extend((way.from_ns < arrived_ns).then_some(way));
+                (piece.from_ns, piece.detail) =
+                    (arrived_ns, self.names.of(&format!("{place}, in the receiver's kernel")));
+            }
+            all.push(piece);
+        }
         all
+    }
+
+    /// Since when a host's kernel dealt with the packet that woke a thread at that moment: since the interrupt began that ran then.
+    /// `None`: none was recorded, or several CPUs had one.
+    fn arrived(&self, host: u16, woken_ns: u64) -> Option<u64> {
+        let cpus = (0..self.timelines.cpus.len() as u16).filter(|cpu| host_and_cpu(*cpu).0 == host);
+        let mut running = cpus.flat_map(|cpu| self.timelines.interrupts(cpu, woken_ns, woken_ns + 1));
+        let first = running.find(|interrupt| interrupt.kind != STALL)?;
+        running.all(|interrupt| interrupt.kind == STALL).then_some(first.start_ns)
     }
 
     /// When the thread that stamped the message had handed it to its kernel: at the end of its next call that sends, unless it waits
@@ -233,7 +253,12 @@ impl Walker<'_> {
     fn sent(&self, from: Moment, until_ns: u64) -> Option<u64> {
         let calls = &self.timelines.threads.get(&from.tid)?.calls;
         let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
-        let counts = |call: &&SystemCall| call.id.kind() != Call::Other;
+        // Waking others, as who gives the GIL away does, is no wait; nor is a wait for a lock that is free by then.
+        let counts = |call: &&SystemCall| match call.id.kind() {
+            Call::Other => false,
+            Call::Futex => call.is_futex_wait() && call.result != NOT_AS_EXPECTED,
+            _ => true,
+        };
         let after = calls[next..].iter().take_while(|call| call.start_ns < until_ns).find(counts);
         match after {
             Some(call) if call.id.kind() == Call::Send => Some(call.end_ns.min(until_ns)),

@@ -761,6 +761,19 @@ impl Info {
     pub fn hosts(&self) -> Vec<&str> {
         self.fact("hosts").split(',').filter(|name| !name.is_empty()).collect()
     }
+
+    /// The key of a fact of a joined recording on the clocks of two of its hosts, the one that comes first in [`Info::hosts`] first.
+    pub fn clocks_fact(of: &str, first: &str, second: &str) -> String {
+        format!("clocks_{of}:{first}:{second}")
+    }
+
+    /// What a joined recording says of the clocks of two of its hosts, in any order; "" where it says nothing.
+    pub fn clocks(&self, of: &str, one: &str, other: &str) -> &str {
+        match self.fact(&Info::clocks_fact(of, one, other)) {
+            "" => self.fact(&Info::clocks_fact(of, other, one)),
+            said => said,
+        }
+    }
 }
 
 /// How a recording ended; absent after a crash.

@@ -2,6 +2,7 @@
 //! compared within a host; a round whose host is lost is run again on another.
 
 mod ray;
+mod remote;
 mod run_command;
 mod ssh;
 
@@ -24,10 +25,12 @@ use crate::{
     run_order::rounds,
 };
 pub(crate) use ray::RAY;
+pub use remote::{Remote, quoted};
+pub use run_command::Ended;
 use ssh::Ssh;
 
 /// What `ssh`, `sftp` and the helper for Ray end with when it is the host that cannot be reached.
-const UNREACHABLE: i32 = 255;
+pub const UNREACHABLE: i32 = 255;
 /// How often a host without work asks for some.
 const STEP: Duration = Duration::from_millis(50);
 
