@@ -44,9 +44,9 @@ impl Folder {
         serde_json::from_str(&self.taut(&[arguments, &["--format", "json"]].concat())).unwrap()
     }
 
-    fn build(&self) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/unprepared/robot.c");
-        let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(self.path("robot")).arg(source).status();
+    fn build(&self, program: &str, source: &str) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(self.path(program)).arg(source).status();
         assert!(built.unwrap().success());
     }
 }
@@ -54,7 +54,7 @@ impl Folder {
 /// `a.mcap` and `b.mcap`, two runs; `None` where the kernel's events are not granted. One after the other: the robot has a port.
 static RUNS: LazyLock<Option<Folder>> = LazyLock::new(|| {
     let folder = Folder(tempfile::tempdir().unwrap());
-    folder.build();
+    folder.build("robot", "../../examples/unprepared/robot.c");
     for name in ["a.mcap", "b.mcap"] {
         folder.taut(&["record", "-q", "--ignore-loss", "-o", name, "--", "./robot", SECONDS]);
     }
@@ -91,6 +91,26 @@ fn two_runs_have_the_same_loops_and_chains() {
         assert_eq!((&found["evidence"], &found["period_ns"]), (&"absolute_timer".into(), &2_000_000.into()));
         let chain = with_name(&report["chains"], CHAIN);
         assert!(chain["source"] == "wakes" && chain["messages"].as_u64() > Some(500), "{chain}");
+    }
+}
+
+#[test]
+fn each_means_to_wake_a_thread_leads_back_to_the_one_that_used_it() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.build("means", "tests/wakes/means.c");
+    // A kernel thread hands over what both write to ptys.
+    for means in ["pipe", "pty", "eventfd", "signal", "futex", "io_uring"] {
+        folder.taut(&["record", "-q", "--ignore-loss", "-o", "run.mcap", "--", "./means", means, "200"]);
+        let report = folder.json(&["report", "run.mcap"]);
+        let mut chains: Vec<&str> =
+            texts(&report["chains"], "name").into_iter().filter(|name| name.contains('→')).collect();
+        chains.sort_unstable();
+        let own = [1, 2].map(|pair| format!("ctrl-{pair} timer 4 ms → bridge-{pair} "));
+        let is_own = chains.len() == own.len() && chains.iter().zip(&own).all(|(name, own)| name.starts_with(own));
+        assert!(is_own, "{means}: {chains:?}");
     }
 }
 

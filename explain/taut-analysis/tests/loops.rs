@@ -220,6 +220,44 @@ fn threads_that_wake_each_other_are_a_chain() {
 }
 
 #[test]
+fn who_gives_a_kernel_thread_its_work_causes_the_wake_that_follows() {
+    const OTHER: i32 = 11;
+    const KWORKER: i32 = 40;
+    let mut scene = new();
+    scene.thread(OTHER, OTHER, "other", true);
+    scene.thread(KWORKER, KWORKER, "kworker/u8:1", false);
+    scene.switch(2, 0, OTHER, R, 0).switch(3, 0, KWORKER, S, 0);
+    let gives = |scene: &mut Scene, cpu, at, tid, work| {
+        scene.enter(cpu, at, tid, libc::SYS_write, 4, 0);
+        scene.event(cpu, at + 1, KernelEvent::WorkQueue, tid, [work, 0, 0]);
+    };
+    let (mut free, mut ready) = (100, 100);
+    for k in 1..=100u64 {
+        let release = k * PERIOD;
+        scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+        sleep_until(&mut scene, free, release, release + 5, release + 8);
+        // The kernel's thread is woken by another writer, and is at that one's work when ctrl writes.
+        scene.wake(2, release + 40, 0, IRQ, OTHER).switch(2, release + 41, 0, R, OTHER);
+        gives(&mut scene, 2, release + 45, OTHER, 0x2000);
+        scene.wake(2, release + 47, OTHER, 0, KWORKER).exit(2, release + 48, OTHER, libc::SYS_write);
+        scene.switch(2, release + 49, OTHER, S, 0).switch(3, release + 49, 0, R, KWORKER);
+        scene.event(3, release + 50, KernelEvent::WorkStart, KWORKER, [0x2000, 0, 0]);
+        gives(&mut scene, 0, release + 52, CTRL, 0x1000);
+        scene.exit(0, release + 54, CTRL, libc::SYS_write);
+        scene.event(3, release + 60, KernelEvent::WorkStart, KWORKER, [0x1000, 0, 0]);
+        scene.wake(3, release + 61, KWORKER, 0, BRIDGE).switch(3, release + 63, KWORKER, S, 0);
+        scene.switch(1, release + 65, 0, R, BRIDGE).exit(1, release + 66, BRIDGE, libc::SYS_read);
+        (free, ready) = (release + 110, release + 91);
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+    let analysis = analyse(&scene);
+    let bridge = analysis.loops.iter().find(|of| of.name == "bridge read").unwrap();
+    assert_eq!(bridge.found, LoopFound::WokenBy { thread: "ctrl/10".into(), activations: 100 });
+    assert!(analysis.chains.iter().any(|chain| chain.name == "ctrl timer 1 ms → bridge read"));
+}
+
+#[test]
 fn a_stamped_chain_keeps_its_figures_and_its_loop_names_it() {
     let mut scene = new();
     passed_on(&mut scene, 100, true);

@@ -10,7 +10,7 @@ use crate::{
     calls::{CallId, CallNumbers},
     cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
     order::{Event, Events},
-    timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer},
+    timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer, Work},
     timelines::Timelines,
 };
 
@@ -78,6 +78,8 @@ struct Replay {
     armed: HashMap<u64, (i32, Timer)>,
     /// Of each CPU: the timer that fires there.
     firing: Vec<Option<(i32, Expiry)>>,
+    /// By address: work that no kernel thread began with.
+    queued: HashMap<u64, Work>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
@@ -173,6 +175,15 @@ impl Replay {
                 }
             }
             Some(TimerExpire) => self.timer_fires(event),
+            Some(WorkQueue) => {
+                let work = Work { queued_ns: time, by: event.tid, flags: event.flags, start_ns: time };
+                self.queued.insert(event.arg0 as u64, work);
+            }
+            Some(WorkStart) => {
+                if let Some(work) = self.queued.remove(&(event.arg0 as u64)) {
+                    self.thread(event.tid).works.push(Work { start_ns: time, ..work });
+                }
+            }
             Some(TimerStart) if event.flags & HARD_IRQ != 0 => *slot(&mut self.ticks, event.cpu) = event.arg0 as u64,
             Some(IrqEnter) => {
                 if (event.arg0, event.arg1) == LOCAL_TIMER {

@@ -87,6 +87,12 @@ const TIMERS_OF_THREADS: &str = "function.function == hrtimer_wakeup || function
 const TIMERS_AND_QUOTAS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
     function.function == posix_timer_fn || function.function == dl_task_timer || function.function == sched_cfs_period_timer";
 
+/// A terminal's bytes, and those of a serial port, reach their reader by a kernel thread that works for many writers.
+const WORK: &[(&str, KernelEvent, [Argument; 3])] = &[
+    ("workqueue_queue_work", WorkQueue, [Field("work"), None, None]),
+    ("workqueue_execute_start", WorkStart, [Field("work"), None, None]),
+];
+
 const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("cpu_idle", CpuIdle, [Signed("state"), None, None]),
     ("cpu_frequency", CpuFrequency, [Field("state"), Field("cpu_id"), None]),
@@ -103,6 +109,7 @@ pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
     let mut wanted = table("sched", SCHEDULING);
     if depth >= Depth::Syscalls {
         wanted.push(timer_expires());
+        wanted.extend(table("workqueue", WORK));
     }
     if depth >= Depth::Irq {
         wanted.extend(table("irq", INTERRUPTS));
