@@ -378,6 +378,40 @@ fn a_timer_that_another_thread_armed_releases_the_one_that_it_wakes() {
 }
 
 #[test]
+fn a_deadline_thread_that_yields_waits_for_its_next_period() {
+    /// The scheduler's priority of all such threads, beside that of a normal one.
+    const DEADLINE: i64 = 120 << 16 | 0xffff;
+    let mut scene = new();
+    let leaves = |scene: &mut Scene, at: u64, timer: Option<u64>| {
+        if let Some(asked) = timer {
+            scene.event(
+                0,
+                at - 3,
+                KernelEvent::TimerStart,
+                CTRL,
+                [(asked * US) as i64, (asked * US) as i64, TIMER << 8],
+            );
+        }
+        scene.event(0, at, KernelEvent::SchedSwitch, CTRL, [HOG.into(), 0, DEADLINE]);
+    };
+    for k in 1..=50u64 {
+        let release = k * PERIOD;
+        // In the middle of its activation it is preempted, by a thread of an earlier deadline: that is no wait.
+        scene.switch(0, release + 9, HOG, R, CTRL);
+        leaves(&mut scene, release + 109, None);
+        scene.switch(0, release + 209, HOG, R, CTRL);
+        leaves(&mut scene, release + 309, Some(release + PERIOD));
+        fires(&mut scene, release + PERIOD + 4, HOG);
+    }
+    let analysis = analyse(&scene);
+    let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
+    assert_eq!((of.name.as_str(), &of.found), ("ctrl timer 1 ms", &LoopFound::AbsoluteTimer));
+    assert_eq!((of.activations, of.release_latency.p50_ns), (49, Some(9 * US)));
+    assert_eq!((of.response_time.p50_ns, of.cpu_time.p50_ns), (Some(306 * US), Some(197 * US)));
+    assert_eq!(of.overruns, Some(0));
+}
+
+#[test]
 fn a_number_that_is_used_again_is_another_thread() {
     let mut scene = new();
     periodic(&mut scene, 30, &[]);

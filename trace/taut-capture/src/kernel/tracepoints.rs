@@ -21,7 +21,7 @@ enum Argument {
     Field(&'static str),
     /// A 32-bit field whose all-ones value means -1 though the kernel declares it unsigned.
     Signed(&'static str),
-    /// `first << 16 | second`.
+    /// `first << 16 | second`, of which either may be negative.
     Pair(&'static str, &'static str),
     /// `first << 8 | second`: an address of the kernel, of which all else is known, and a number of one byte.
     Address(&'static str, &'static str),
@@ -331,7 +331,7 @@ impl BoundArgument {
         match self {
             BoundArgument::Constant(value) => Some(*value),
             BoundArgument::Field(field) => field.read(record),
-            BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
+            BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)? & 0xffff),
             BoundArgument::Address(first, second) => Some(first.read(record)? << 8 | second.read(record)? & 0xff),
             BoundArgument::Equals(field, value) => Some(i64::from(field.read(record)? == *value)),
             BoundArgument::Second(number, second, third) => {
@@ -438,6 +438,9 @@ mod tests {
         record[56..60].copy_from_slice(&42i32.to_le_bytes());
         record[60..64].copy_from_slice(&98i32.to_le_bytes());
         let row = decoder().row(5, &record).unwrap();
+        // Of a thread of SCHED_DEADLINE.
+        record[28..32].copy_from_slice(&(-1i32).to_le_bytes());
+        assert_eq!(decoder().row(5, &record).unwrap().args[2], 98 << 16 | 0xffff);
         let expected = Row { time_ns: 5, event: SchedSwitch, flags: 0x08, tid: 41, args: [42, 0x100, 98 << 16 | 120] };
         assert_eq!(row, expected);
     }
