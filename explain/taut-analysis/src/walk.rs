@@ -665,22 +665,26 @@ impl Walker<'_> {
             return None;
         }
         let since = timeline.call(segment.start_ns).map_or(segment.start_ns.saturating_sub(1_000_000), |c| c.start_ns);
-        let timer = timeline.timer(since, segment.start_ns)?;
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
-        if timer.asked_ns.abs_diff(end) > SAME_CLOCK_NS || (kind != Some(Call::Sleep) && end < timer.asked_ns) {
-            return None;
-        }
-        let asked = timer.asked_ns.clamp(from, to);
+        let armed = timeline.timer(since, segment.start_ns).filter(|timer| {
+            timer.asked_ns.abs_diff(end) <= SAME_CLOCK_NS && (kind == Some(Call::Sleep) || end >= timer.asked_ns)
+        });
+        let (asked_ns, latest_ns, what) = match armed {
+            Some(timer) => (timer.asked_ns, timer.latest_ns, if kind == Some(Call::Sleep) { "" } else { "time-out" }),
+            // One of a descriptor, which was set before the call; it has no slack.
+            None => {
+                let expiry =
+                    waker.filter(|_| by_interrupt).and_then(|w| timeline.expiry(segment.start_ns, w.start_ns))?;
+                (expiry.asked_ns, expiry.asked_ns, "timer")
+            }
+        };
+        let asked = asked_ns.clamp(from, to);
         // The interrupt that woke the thread, where the recording has it.
         let handlers = self.timelines.interrupts(segment.cpu, asked, to.max(asked + 1));
         let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
         let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
-        let latest = timer.latest_ns.clamp(asked, fired);
-        let what = match kind {
-            Some(Call::Sleep) => String::new(),
-            _ => "time-out".into(),
-        };
-        let detail = self.of_thread(what, tid, from, hop);
+        let latest = latest_ns.clamp(asked, fired);
+        let detail = self.of_thread(what.into(), tid, from, hop);
         let is_stolen = fired - latest > STOLEN_NS && self.environment.stolen_s(segment.cpu, latest, fired) > 0.0;
         let (late_cause, late) = match is_stolen {
             true => (Cause::Hypervisor, "the timer came late while time was stolen (steal)"),
