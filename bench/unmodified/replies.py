@@ -5,6 +5,7 @@ middle of the receiver's activation: it is in no chain, and the table of thread 
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def of_program(taut: str, folder: Path, name: str) -> Replies:
     states = pyarrow.parquet.read_table(recording.with_suffix(".tables") / "thread_states.parquet").to_pylist()
     states = sorted((one for one in states if one["thread"] == receiver), key=lambda one: one["start_ns"])
     took, at = [], 0
-    for woken, runs_on in zip(states, states[1:], strict=False):
+    for woken, runs_on in itertools.pairwise(states):
         is_reply = woken["state"] == "woken" and woken["by"] == sender and runs_on["state"] == "running"
         if not is_reply or woken["start_ns"] < begins[0]:
             continue
