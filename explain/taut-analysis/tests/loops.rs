@@ -1,6 +1,6 @@
 //! Loops and wake chains of threads that stamp nothing, in small scenes.
 
-use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, SourceKind, main_chain};
+use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, Selected, SourceKind, main_chain};
 use taut_recording::{KernelEvent, Lost, LostWhat};
 
 mod scene;
@@ -116,22 +116,37 @@ fn what_makes_the_late_starts_late_is_named() {
     assert!(first.tail_share > 0.9, "{:?}", of.late_by);
 }
 
-#[test]
-fn an_activation_that_is_busy_at_the_next_release_overruns() {
+/// Of so many periods, of which those in `long` start so late that they are not done by the next release, at which the thread sleeps no
+/// more than its timer takes to fire.
+fn overruns(periods: u64, is_long: impl Fn(u64) -> bool) -> Analysis {
     let mut scene = new();
-    // It starts so late that it is not done by its next release, at which it sleeps no more than its timer takes to fire.
     let mut free = 100;
-    for k in 1..=60u64 {
+    for k in 1..=periods {
         let release = k * PERIOD;
         let from = free;
         let woken = release.max(from + 3) + 5;
-        let delay = if k == 30 { 950 } else { 3 };
+        let delay = if is_long(k) { 950 } else { 3 };
         sleep_until(&mut scene, from, release, woken, woken + delay);
         free = woken + delay + 102;
     }
     scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
-    let of = &analyse(&scene).loops[0];
+    analyse(&scene)
+}
+
+#[test]
+fn an_activation_that_is_busy_at_the_next_release_overruns() {
+    let of = &overruns(60, |k| k == 30).loops[0];
     assert_eq!((of.activations, of.overruns, of.skipped), (60, Some(1), Some(0)));
+}
+
+#[test]
+fn all_overruns_are_explained_where_they_are_more_than_the_tail() {
+    let few = overruns(2_000, |k| k % 400 == 10);
+    assert_eq!((few.loops[0].overruns, few.chains[0].explained.selected), (Some(5), Selected::Tail(0.99)));
+    let many = overruns(2_000, |k| k % 20 == 10);
+    let explained = &many.chains[0].explained;
+    assert_eq!((explained.selected, Some(explained.tail_messages)), (Selected::Overran, many.loops[0].overruns));
+    assert_eq!(explained.tail_messages, 100);
 }
 
 #[test]
