@@ -5,6 +5,8 @@
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
 //! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
+use std::collections::BTreeMap;
+
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
 use taut_recording::host_numbers::{host_and_cpu, host_of};
@@ -19,6 +21,8 @@ use crate::{Cause, environment::Environment, names::Names};
 const DEPTH_MAX: usize = 16;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
+/// What a responsible thread did in less of the time is not said, in percent.
+const SAID_PERCENT: f64 = 5.0;
 /// The kernel's count of throttled time begins a moment after the switch.
 const THROTTLED_SHARE: f64 = 0.9;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
@@ -746,19 +750,33 @@ impl Walker<'_> {
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
     }
 
-    /// What a thread was doing, by its stamps and spans, and how much of the time it ran.
+    /// How much of the time a thread ran, in what it slept, how long it waited for a CPU, and what it was at by its stamps and spans.
     fn doing(&self, tid: i32, from: u64, to: u64) -> String {
-        if tid == 0 {
-            return String::new();
+        let Some(timeline) = self.timelines.threads.get(&tid).filter(|_| tid != 0) else { return String::new() };
+        let pid = self.objects.pid(tid).unwrap_or(tid);
+        let (mut ran_ns, mut others) = (0, BTreeMap::<String, u64>::new());
+        for (at, start, end) in timeline.between(from, to) {
+            let segment = timeline.segments[at];
+            let what = match segment.state {
+                ThreadState::Running => {
+                    ran_ns += end - start;
+                    continue;
+                }
+                ThreadState::Preempted | ThreadState::Woken => "waited for a CPU".to_owned(),
+                ThreadState::Blocked | ThreadState::Uninterruptible => {
+                    let place = self.place(timeline.call(segment.start_ns), pid, end);
+                    if place.is_empty() { "slept".to_owned() } else { format!("slept in {place}") }
+                }
+                _ => continue,
+            };
+            *others.entry(what).or_default() += end - start;
         }
-        let ran: u64 = (0..self.timelines.cpus.len())
-            .flat_map(|cpu| self.timelines.ran(cpu as u16, from, to))
-            .filter(|(other, _)| *other == tid)
-            .map(|(_, ns)| ns)
-            .sum();
-        let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
+        let share = |ns: u64| 100.0 * ns as f64 / (to - from).max(1) as f64;
+        let mut others: Vec<(String, u64)> = others.into_iter().filter(|(_, ns)| share(*ns) >= SAID_PERCENT).collect();
+        others.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let others: String = others.iter().map(|(what, ns)| format!(", {what} {:.0} %", share(*ns))).collect();
         let doing = self.spans.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
-        format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
+        format!("{} ran {:.0} % of it{others}{doing}", self.objects.name(tid, to), share(ran_ns))
     }
 
     /// The detail, with the thread's name where it is neither of the two that stamped.
