@@ -396,6 +396,68 @@ fn a_timer_that_another_thread_armed_releases_the_one_that_it_wakes() {
 }
 
 #[test]
+fn timers_that_fire_together_release_one_activation_of_each_of_their_loops() {
+    const OTHER: i64 = TIMER + 0x100;
+    let mut scene = new();
+    let fires_at = |scene: &mut Scene, us: u64, timer: i64| {
+        let args = [timer, (us * US) as i64, 0];
+        scene.events.push((0, us * US, KernelEvent::TimerExpire, IRQ, 0, args));
+    };
+    let arm = |scene: &mut Scene, at: u64, asked: u64, timer: i64| {
+        let asked_ns = (asked * US) as i64;
+        scene.event(1, at, KernelEvent::TimerStart, BRIDGE, [asked_ns, asked_ns, timer << 8]);
+    };
+    // One timer of 2 ms, one of 5 ms. Where both are due, the second fires while the thread comes to its CPU, and one epoll_wait returns both.
+    (arm(&mut scene, 10, 2_000, TIMER), arm(&mut scene, 20, 5_020, OTHER));
+    scene.enter(1, 100, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 101, BRIDGE, S, 0);
+    for k in (1..=1_000u64).filter(|k| k % 2 == 0 || k % 5 == 0) {
+        let due = k * 1_000;
+        if k % 2 == 0 {
+            fires_at(&mut scene, due + 3, TIMER);
+            scene.wake(0, due + 4, 0, IRQ, BRIDGE);
+        }
+        if k % 5 == 0 {
+            fires_at(&mut scene, due + 23, OTHER);
+        }
+        if k % 2 != 0 {
+            scene.wake(0, due + 24, 0, IRQ, BRIDGE);
+        }
+        scene.switch(1, due + 50, 0, R, BRIDGE).exit(1, due + 52, BRIDGE, libc::SYS_epoll_pwait);
+        if k % 2 == 0 {
+            arm(&mut scene, due + 60, due + 2_000, TIMER);
+        }
+        if k % 5 == 0 {
+            arm(&mut scene, due + 62, due + 5_020, OTHER);
+        }
+        scene.enter(1, due + 90, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, due + 91, BRIDGE, S, 0);
+    }
+    let loops = analyse(&scene).loops;
+    let mut found: Vec<_> =
+        loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped, of.release_latency.p50_ns)).collect();
+    found.sort_unstable();
+    let expected =
+        [("bridge timer 2 ms", 500, Some(0), Some(52 * US)), ("bridge timer 5 ms", 200, Some(0), Some(32 * US))];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
+    let mut scene = new();
+    let mut moments: Vec<u64> = (1..=100).map(|k| k * 4_000).chain((1..=40).map(|k| k * 10_000 + 300)).collect();
+    moments.sort_unstable();
+    let mut free = 100;
+    for due in moments {
+        sleep_until(&mut scene, free, due, due + 5, due + 8);
+        free = due + 60;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [("ctrl timer 10 ms", 40, Some(0)), ("ctrl timer 4 ms", 100, Some(0))]);
+}
+
+#[test]
 fn a_deadline_thread_that_yields_waits_for_its_next_period() {
     /// The scheduler's priority of all such threads, beside that of a normal one.
     const DEADLINE: i64 = 120 << 16 | 0xffff;
