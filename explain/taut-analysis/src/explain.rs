@@ -103,7 +103,7 @@ pub(crate) fn explain(
     if wanted.only_rows {
         return Vec::new();
     }
-    let selection = select(chain, &ledger, wanted);
+    let selection = select(chain, line.period_ns, &ledger, wanted);
     ledger.close(selection.limit_ns);
     let whole = ledger.groups(|kind| kind.cause);
     let mut explained = Explained {
@@ -211,7 +211,7 @@ struct Selection {
 }
 
 /// Those that the user names; else those that missed the deadline, all of them; else the tail.
-fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
+fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
     let mut sorted: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
     sorted.sort_unstable();
     match wanted.above {
@@ -233,13 +233,18 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection 
             Distribution::of(&ways, &sorted).highest_to_p99()
         }
     };
-    match carried {
+    let tail = match carried {
         // Where many messages tie with the slowest, those are the tail.
         Some((quantile, ns)) if sorted.last() == Some(&ns) && sorted[0] < ns => {
             Selection { by: Selected::Tail(quantile), limit_ns: Some(ns - 1) }
         }
         Some((quantile, ns)) => Selection { by: Selected::Tail(quantile), limit_ns: Some(ns) },
         None => Selection { by: Selected::Nothing, limit_ns: None },
+    };
+    let overruns = |period_ns: &u64| sorted.last().is_some_and(|last| last > period_ns);
+    match period_ns.filter(|period_ns| overruns(period_ns) && tail.limit_ns.is_none_or(|limit| *period_ns < limit)) {
+        Some(period_ns) => Selection { by: Selected::Overran, limit_ns: Some(period_ns) },
+        None => tail,
     }
 }
 

@@ -137,6 +137,8 @@ pub enum Selected {
     Tail(f64),
     /// All that missed the deadline.
     Missed,
+    /// All activations that took longer than their loop's period, where these are more than the tail.
+    Overran,
     /// Above a quantile that the user named.
     AboveQuantile(f64),
     /// Above a time that the user named.

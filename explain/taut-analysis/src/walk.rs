@@ -5,6 +5,8 @@
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
 //! that were not recorded, and reports it. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
+use std::collections::BTreeMap;
+
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
 use taut_recording::host_numbers::{host_and_cpu, host_of};
@@ -21,6 +23,8 @@ const DEPTH_MAX: usize = 16;
 const NOT_AS_EXPECTED: i32 = -11;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
+/// What a responsible thread did in less of the time is not said, in percent.
+const SAID_PERCENT: f64 = 5.0;
 /// The kernel's count of throttled time begins a moment after the switch.
 const THROTTLED_SHARE: f64 = 0.9;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
@@ -692,22 +696,26 @@ impl Walker<'_> {
             return None;
         }
         let since = timeline.call(segment.start_ns).map_or(segment.start_ns.saturating_sub(1_000_000), |c| c.start_ns);
-        let timer = timeline.timer(since, segment.start_ns)?;
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
-        if timer.asked_ns.abs_diff(end) > SAME_CLOCK_NS || (kind != Some(Call::Sleep) && end < timer.asked_ns) {
-            return None;
-        }
-        let asked = timer.asked_ns.clamp(from, to);
+        let armed = timeline.timer(since, segment.start_ns).filter(|timer| {
+            timer.asked_ns.abs_diff(end) <= SAME_CLOCK_NS && (kind == Some(Call::Sleep) || end >= timer.asked_ns)
+        });
+        let (asked_ns, latest_ns, what) = match armed {
+            Some(timer) => (timer.asked_ns, timer.latest_ns, if kind == Some(Call::Sleep) { "" } else { "time-out" }),
+            // One of a descriptor, which was set before the call; it has no slack.
+            None => {
+                let expiry =
+                    waker.filter(|_| by_interrupt).and_then(|w| timeline.expiry(segment.start_ns, w.start_ns))?;
+                (expiry.asked_ns, expiry.asked_ns, "timer")
+            }
+        };
+        let asked = asked_ns.clamp(from, to);
         // The interrupt that woke the thread, where the recording has it.
         let handlers = self.timelines.interrupts(segment.cpu, asked, to.max(asked + 1));
         let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
         let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
-        let latest = timer.latest_ns.clamp(asked, fired);
-        let what = match kind {
-            Some(Call::Sleep) => String::new(),
-            _ => "time-out".into(),
-        };
-        let detail = self.of_thread(what, tid, from, hop);
+        let latest = latest_ns.clamp(asked, fired);
+        let detail = self.of_thread(what.into(), tid, from, hop);
         let is_stolen = fired - latest > STOLEN_NS && self.environment.stolen_s(segment.cpu, latest, fired) > 0.0;
         let (late_cause, late) = match is_stolen {
             true => (Cause::Hypervisor, "the timer came late while time was stolen (steal)"),
@@ -769,19 +777,33 @@ impl Walker<'_> {
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
     }
 
-    /// What a thread was doing, by its stamps and spans, and how much of the time it ran.
+    /// How much of the time a thread ran, in what it slept, how long it waited for a CPU, and what it was at by its stamps and spans.
     fn doing(&self, tid: i32, from: u64, to: u64) -> String {
-        if tid == 0 {
-            return String::new();
+        let Some(timeline) = self.timelines.threads.get(&tid).filter(|_| tid != 0) else { return String::new() };
+        let pid = self.objects.pid(tid).unwrap_or(tid);
+        let (mut ran_ns, mut others) = (0, BTreeMap::<String, u64>::new());
+        for (at, start, end) in timeline.between(from, to) {
+            let segment = timeline.segments[at];
+            let what = match segment.state {
+                ThreadState::Running => {
+                    ran_ns += end - start;
+                    continue;
+                }
+                ThreadState::Preempted | ThreadState::Woken => "waited for a CPU".to_owned(),
+                ThreadState::Blocked | ThreadState::Uninterruptible => {
+                    let place = self.place(timeline.call(segment.start_ns), pid, end);
+                    if place.is_empty() { "slept".to_owned() } else { format!("slept in {place}") }
+                }
+                _ => continue,
+            };
+            *others.entry(what).or_default() += end - start;
         }
-        let ran: u64 = (0..self.timelines.cpus.len())
-            .flat_map(|cpu| self.timelines.ran(cpu as u16, from, to))
-            .filter(|(other, _)| *other == tid)
-            .map(|(_, ns)| ns)
-            .sum();
-        let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
+        let share = |ns: u64| 100.0 * ns as f64 / (to - from).max(1) as f64;
+        let mut others: Vec<(String, u64)> = others.into_iter().filter(|(_, ns)| share(*ns) >= SAID_PERCENT).collect();
+        others.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let others: String = others.iter().map(|(what, ns)| format!(", {what} {:.0} %", share(*ns))).collect();
         let doing = self.spans.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
-        format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
+        format!("{} ran {:.0} % of it{others}{doing}", self.objects.name(tid, to), share(ran_ns))
     }
 
     /// The detail, with the thread's name where it is neither of the two that stamped.

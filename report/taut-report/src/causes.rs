@@ -103,6 +103,7 @@ pub(crate) fn sentence(explained: &Explained) -> String {
             format!("the {messages} above {} ({limit})", words::quantile(quantile))
         }
         Selected::Missed => format!("the {messages} that missed the deadline of {limit}"),
+        Selected::Overran => format!("the {messages} that took longer than the period of {limit}"),
         Selected::AboveTime => format!("the {messages} above {limit}"),
     };
     let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
@@ -137,7 +138,7 @@ fn section(chain: &Chain, style: Style, form: Form) -> String {
         ]);
     }
     out += &format!("\n{}", indent(&shares));
-    if !matches!(explained.selected, Selected::Missed) {
+    if !matches!(explained.selected, Selected::Missed | Selected::Overran) {
         let below = format!("messages of up to {} were not examined", words::duration(explained.tail_limit_ns));
         out += &format!("  {}\n", style.dim(&below));
     }

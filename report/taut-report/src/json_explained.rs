@@ -36,7 +36,8 @@ pub struct Tail {
     pub quantile: Option<f64>,
     /// Messages that took no longer were not examined.
     pub limit_ns: u64,
-    /// Why these messages: "tail", "deadline" (all that missed it), "above" (named by the user) or "none".
+    /// Why these messages: "tail", "deadline" (all that missed it), "overrun" (all activations longer than their loop's period),
+    /// "above" (named by the user) or "none".
     pub selected: &'static str,
 }
 
@@ -200,6 +201,7 @@ pub fn tail(found: &found::Explained) -> Tail {
             found::Selected::Nothing => "none",
             found::Selected::Tail(_) => "tail",
             found::Selected::Missed => "deadline",
+            found::Selected::Overran => "overrun",
             found::Selected::AboveQuantile(_) | found::Selected::AboveTime => "above",
         },
     }

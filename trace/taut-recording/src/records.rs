@@ -208,11 +208,15 @@ pub enum KernelEvent {
     /// moment at which the interrupt read the timer's own clock, arg2 = 1 if it is the one that gives a control group its CPU
     /// quota again.
     TimerExpire = 18,
+    /// tid, or an interrupt, gives work to a kernel thread: arg0 = the work's address in the kernel.
+    WorkQueue = 19,
+    /// tid, a kernel thread, begins with work: arg0 = its address.
+    WorkStart = 20,
 }
 
 impl KernelEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [KernelEvent; 18] = {
+    pub const ALL: [KernelEvent; 20] = {
         use KernelEvent::*;
         [
             SchedSwitch,
@@ -233,6 +237,8 @@ impl KernelEvent {
             SwitchOut,
             TimerStart,
             TimerExpire,
+            WorkQueue,
+            WorkStart,
         ]
     };
 

@@ -197,6 +197,7 @@ impl<'a> Renumber<'a> {
                     *arg2 = self.address(*arg2 >> 8) << 8 | (*arg2 & 0xff);
                 }
                 Some(TimerExpire) => (*arg0, *arg1) = (self.address(*arg0), self.timer(*arg1)),
+                Some(WorkQueue | WorkStart) => *arg0 = self.address(*arg0),
                 _ => {}
             }
         }
