@@ -173,7 +173,10 @@ fn a_merged_recording_is_one_for_every_command_and_the_two_stay_as_they_were() {
         assert!(text.contains("known to ±") && text.contains("robot:setpoint.applied"), "{form}");
     }
     let explained = folder.text(&["explain", "run.mcap"]);
-    assert!(explained.contains("recvfrom fd 3, in the receiver") && explained.contains("by robot:hog/30"), "{explained}");
+    assert!(
+        explained.contains("recvfrom fd 3, in the receiver") && explained.contains("by robot:hog/30"),
+        "{explained}"
+    );
     let compared = folder.json(&["compare", "run.mcap", "run.mcap"]);
     assert_eq!(compared["kind"], "compare");
     folder.taut(&["recover", "run.mcap", "-o", "again.mcap"]).success();
