@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import sys
 import threading
+from pathlib import Path
 
 from .. import times
 from .cnde import RECEIVERS
 from .companions import COMPANIONS
+from .hosts import Hosts
 from .safety import VALIDATORS
 
 WIRES = ["plain", "rough", "heavy"]
@@ -38,6 +41,7 @@ def main() -> int:
         options_given.companions,
         options_given.journal,
         options_given.operator,
+        options_given.two_hosts,
     )
     try:
         result = system.run(options, stop)
@@ -125,6 +129,26 @@ def _parse() -> argparse.Namespace:
         action="store_true",
         help="an operator presses reset a second after the guard has stopped motion (split, clamp)",
     )
+    parser.add_argument(
+        "--hosts",
+        type=int,
+        choices=[1, 2],
+        default=1,
+        help="2: leader and follower on hosts of their own, joined by a relay, and recorded there (split; root)",
+    )
+    parser.add_argument(
+        "--relay", default="200:0", metavar="DELAY:JITTER", help="of the relay, in µs, the jitter's mean (200:0)"
+    )
+    parser.add_argument(
+        "--hog",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="of each 200 ms a hog has the CPU of the follower's host so long (0)",
+    )
+    parser.add_argument(
+        "--recordings", default=".", metavar="FOLDER", help="where leader.mcap and follower.mcap go (.)"
+    )
     parser.add_argument("--journal", metavar="FOLDER", help="keep there what the arms truly did, step by step")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     options = parser.parse_args()
@@ -132,6 +156,15 @@ def _parse() -> argparse.Namespace:
         parser.error(
             "--operator needs --arrangement split and --validator clamp, which leads the arm back to the hand's path"
         )
+    options.two_hosts = None
+    if options.hosts == 2:
+        if options.arrangement != "split":
+            parser.error("--hosts 2 needs --arrangement split, whose parts are processes")
+        if not re.fullmatch(r"\d{1,7}:\d{1,7}", options.relay):
+            parser.error(f"--relay {options.relay}: takes DELAY:JITTER in µs, as 200:100")
+        if not 0 <= options.hog < 200:
+            parser.error(f"--hog {options.hog}: takes 0 to 199 ms")
+        options.two_hosts = Hosts(options.relay, options.hog, Path(options.recordings))
     return options
 
 

@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from . import processes
+from .hosts import Hosts, cpu_of
 from .links import Control, pair
 
 if TYPE_CHECKING:
@@ -40,18 +41,25 @@ NO_SETPOINTS: dict[str, object] = {
 class Part:
     """One process and the control link to it; `shared` are descriptors that it inherits."""
 
-    def __init__(self, role: str, settings: dict[str, object], shared: list[int], **ends: socket.socket) -> None:
+    def __init__(
+        self, role: str, settings: dict[str, object], shared: list[int], hosts: Hosts | None, **ends: socket.socket
+    ) -> None:
         ours, theirs = pair()
         ends["control"] = theirs
         self.role = role
         self.control = Control(ours)
         self.result: dict[str, object] = {}
         fds = {name: end.fileno() for name, end in ends.items()}
-        words = json.dumps({**settings, "fds": fds, "parent": os.getpid()})
+        # On a host of its own it is recorded, and its parent is the recorder.
+        has_host = hosts is not None and role in ("leader", "follower")
+        words = json.dumps({**settings, "fds": fds, "parent": 0 if has_host else os.getpid()})
         program = [sys.executable, "-m", "workloads.teleop.part"] if role == "desk" else [processes.program()]
-        self._process = subprocess.Popen(
-            [*program, role, words], pass_fds=[*fds.values(), *shared], env=processes.environment()
-        )
+        environment = processes.environment()
+        if hosts is not None and has_host:
+            program = [*hosts.recorded(role), "taskset", "-c", str(cpu_of(role)), *program]
+            # A session of its own.
+            environment.pop("TAUT_SESSION", None)
+        self._process = subprocess.Popen([*program, role, words], pass_fds=[*fds.values(), *shared], env=environment)
         for end in ends.values():
             end.close()
 
@@ -72,7 +80,8 @@ class Part:
         self.control.close()
         self._process.terminate()
         try:
-            self._process.wait(timeout=2.0)
+            # A recorder has its file to end.
+            self._process.wait(timeout=10.0)
         except subprocess.TimeoutExpired:  # it hangs: nothing of it is needed any more
             self._process.kill()
             self._process.wait()
@@ -90,11 +99,13 @@ def teleoperate(
     common: dict[str, object] = {"receiver": options.receiver, "validator": options.validator, "guard": options.guard}
     common |= {"wire": options.wire, "companions": options.companions, "operator": options.operator, **hand}
     common |= {"clock": processes.path_of(page)}
-    setpoints, heartbeat, copies = pair(), pair(), pair()
+    hosts = options.two_hosts
+    heartbeat, copies = pair(), pair()
     with ExitStack() as parts:
+        setpoints = parts.enter_context(hosts.link()) if hosts else pair()
 
         def start(role: str, settings: dict[str, object], **ends: socket.socket) -> Part:
-            part = Part(role, {**common, **settings}, [page], **ends)
+            part = Part(role, {**common, **settings}, [page], hosts, **ends)
             parts.callback(part.end)
             return part
 

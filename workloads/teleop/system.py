@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from .bus import Bus, RobotState
 from .client import ArmClient, TransportError
 from .companions import Companions
 from .guards import GUARDS
+from .hosts import Hosts
 from .ledger import Ledger
 from .nodes import FollowerNode, LeaderNode, Orchestrator, SystemStateManager
 from .safety import VALIDATORS, Limits
@@ -42,6 +43,8 @@ class Options:
     """Folder for what the arms truly did; see `journal`."""
     operator: bool = False
     """An operator presses reset after the guard has stopped motion."""
+    two_hosts: Hosts | None = None
+    """Leader and follower are on hosts of their own."""
 
 
 def run(options: Options, stop: threading.Event) -> dict[str, object]:
@@ -124,7 +127,12 @@ def _teleoperate(
 
 def _head(options: Options, ran_s: float) -> dict[str, object]:
     laps = max(0.0, ran_s - HAND_RAMP_S / 2) / LAP_S  # the hand's own count: it never pauses
-    return {"schema_version": 2, **asdict(options), "ran_s": round(ran_s, 3), "laps": int(laps)}
+    return {
+        "schema_version": 2,
+        **asdict(replace(options, two_hosts=None)),
+        "ran_s": round(ran_s, 3),
+        "laps": int(laps),
+    }
 
 
 @contextmanager

@@ -213,33 +213,33 @@ impl Walker<'_> {
         joined(with_interrupted(self.without_lost_stamps(pieces)))
     }
 
-    /// Between two hosts: the sender's own time until its system call has handed the message over; from then on what the receiver
-    /// waits for on a descriptor is the network's.
+    /// Between two hosts: the sender's own time until its system call has handed the message over; from then on it is on its way until
+    /// the receiver's last wait for a descriptor ended: while that waited, the message was not there, whatever was done before.
     fn across_hosts(&mut self, mut pieces: Vec<Piece>, from: Moment, to: Moment) -> Vec<Piece> {
         if from.tid <= 0 || to.tid <= 0 || host_of(from.tid) == host_of(to.tid) {
             return pieces;
         }
         let Some(sent_ns) = self.sent(from, to.time_ns) else { return pieces };
         pieces.retain(|piece| piece.to_ns > sent_ns);
+        pieces.iter_mut().for_each(|piece| piece.from_ns = piece.from_ns.max(sent_ns));
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
-        for mut piece in pieces {
-            piece.from_ns = piece.from_ns.max(sent_ns);
-            if piece.cause != Cause::Io || host_of(piece.tid) != host_of(to.tid) {
-                all.push(piece);
-                continue;
-            }
+        let waits = |piece: &Piece| piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid);
+        if let Some(last) = pieces.iter().rposition(waits) {
+            let after = pieces.split_off(last + 1);
+            let wait = pieces.pop().unwrap_or_else(|| Piece::unknown(sent_ns, sent_ns, to.tid));
             // Whoever woke the receiver is its own host's network stack.
-            let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
-            (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
-            let arrived_ns = self.arrived(host_of(to.tid), piece.to_ns).map(|since_ns| since_ns.max(piece.from_ns));
-            if let Some(arrived_ns) = arrived_ns {
-                let way = Piece { to_ns: arrived_ns, ..piece.clone() };
-                all.extend((way.from_ns < arrived_ns).then_some(way));
-                (piece.from_ns, piece.detail) =
-                    (arrived_ns, self.names.of(&format!("{place}, in the receiver's kernel")));
+            let place = self.names.text(wait.detail).split(" from ").next().unwrap_or_default().to_owned();
+            let (begins_ns, woken_ns) = (pieces.first().map_or(wait.from_ns, |first| first.from_ns), wait.to_ns);
+            let arrived_ns = self.arrived(host_of(to.tid), woken_ns).unwrap_or(woken_ns).clamp(begins_ns, woken_ns);
+            let in_kernel = format!("{place}, in the receiver's kernel");
+            for (from_ns, to_ns, detail) in [(begins_ns, arrived_ns, place), (arrived_ns, woken_ns, in_kernel)] {
+                let detail = self.names.of(&detail);
+                let piece = Piece { detail, ..self.piece(from_ns, to_ns, Cause::Network, wait.tid) };
+                all.extend((from_ns < to_ns).then_some(piece));
             }
-            all.push(piece);
+            pieces = after;
         }
+        all.append(&mut pieces);
         all
     }
 
