@@ -13,9 +13,10 @@ const LEAST_FOR_JITTER: usize = 30;
 /// Correlation of neighbouring steps: −1/2 of moments that each miss the schedule by themselves, 0 of a drift.
 const LOCKED: f64 = -0.25;
 
-/// Schedules of one thread keep their moments to within this share of the period: of more moments than one in so many periods, a wider
-/// one would find schedules in what has none.
+/// Several schedules of one thread keep their moments to within this share of their periods …
 const STEADY_OF_SEVERAL: f64 = 0.002;
+/// … and this: in a wider one, schedules would be found in sleeps for a time, whose moments drift by what the thread does in between.
+const STEADY_OF_SEVERAL_NS: f64 = 20_000.0;
 /// The next moment of a schedule is among so many that follow one of its.
 const LOOKED_AHEAD: usize = 24;
 /// Several schedules are found if they are all that there is, but for one of so many moments.
@@ -73,7 +74,8 @@ pub(super) struct Part {
     pub moments: Vec<usize>,
 }
 
-/// Schedules that ascending moments keep one after the other: stretches of one step each. None or several.
+/// Schedules that ascending moments keep one after the other: stretches of one step each, to the nanosecond, as programs compute them.
+/// None or several.
 pub(super) fn modes(moments: &[u64]) -> Vec<Part> {
     let steps: Vec<f64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let is_same = |a: f64, b: f64| (a - b).abs() <= STEADY * a.min(b) && a > 0.0;
@@ -81,7 +83,8 @@ pub(super) fn modes(moments: &[u64]) -> Vec<Part> {
     let mut at = 0;
     for stretch in steps.chunk_by(|a, b| is_same(*a, *b)) {
         let period = middle(stretch);
-        if stretch.len() >= LEAST {
+        let exact = stretch.iter().filter(|step| (**step - period).abs() <= EXACT_NS).count();
+        if stretch.len() >= LEAST && exact as f64 >= STEADY_SHARE * stretch.len() as f64 {
             let place = modes.iter().position(|(known, _)| is_same(*known, period)).unwrap_or(modes.len());
             if place == modes.len() {
                 modes.push((period, Vec::new()));
@@ -111,13 +114,15 @@ pub(super) fn merged(moments: &[u64]) -> Vec<Part> {
         if !is_left[first] {
             continue;
         }
+        // One that begins later is no schedule, but what drifts.
+        let is_first = |part: &Part| moments[first] - moments[0] <= part.schedule.period_ns;
         if of_none > MOST_OF_NONE.min(moments.len() / LEFT_OVER) {
             return Vec::new();
         }
         // The shortest period: of its multiples each would do.
         let mut ahead = (first + 1..moments.len()).take(LOOKED_AHEAD);
         let is_new = |part: &Part| 2 * part.moments.iter().filter(|at| is_left[**at]).count() >= part.moments.len();
-        match ahead.find_map(|next| from(moments, first, next).filter(is_new)) {
+        match ahead.find_map(|next| from(moments, first, next).filter(is_first).filter(is_new)) {
             Some(part) => {
                 part.moments.iter().for_each(|at| is_left[*at] = false);
                 parts.push(part);
@@ -133,7 +138,7 @@ fn from(moments: &[u64], first: usize, next: usize) -> Option<Part> {
     let since_first = |at: usize| (moments[at] - moments[first]) as f64;
     // By all moments so far: what the first step was off by does not add up, and who drifts keeps no schedule.
     let mut period = since_first(next);
-    let within = (STEADY_OF_SEVERAL * period).max(EXACT_NS);
+    let within = (STEADY_OF_SEVERAL * period).clamp(EXACT_NS, STEADY_OF_SEVERAL_NS);
     let (mut its, mut missed) = (vec![first], 0);
     for n in 1u32.. {
         let due_ns = moments[first] as f64 + f64::from(n) * period;
@@ -224,6 +229,17 @@ mod tests {
             .collect();
         let armed: Vec<u64> = moments.iter().map(|at| at - 3_900_000).collect();
         assert_eq!(of(&moments, &armed), None);
+        assert_eq!(merged(&moments), []);
+        // A hundred times 100 ms, and up to 2 ms of work or 1 µs.
+        for most in [2_000_000, 1_000] {
+            let mut at = 0;
+            let step = |noise| {
+                at += 100_000_000 + noise;
+                at
+            };
+            let moments: Vec<u64> = noise(100, most).into_iter().map(step).collect();
+            assert_eq!((modes(&moments), merged(&moments)), (vec![], vec![]));
+        }
     }
 
     #[test]
@@ -249,6 +265,13 @@ mod tests {
         moments.extend((1..=40).map(|k| 98_000_000 + k * 7_000_000));
         moments.extend((1..=30).map(|k| 378_000_000 + k * 2_000_000));
         assert_eq!(periods(&modes(&moments)), [(2_000_000, 0, 81), (7_000_000, 0, 41)]);
+        // Sleeps for 2 ms, then for 7 ms, drift.
+        let mut at = 0;
+        let drifting = noise(200, 9_000).into_iter().enumerate().map(|(n, noise)| {
+            at += noise + if n < 100 { 2_000_000 } else { 7_000_000 };
+            at
+        });
+        assert_eq!(modes(&drifting.collect::<Vec<u64>>()), []);
         // Of one that leaves moments out now and then there is one.
         let gaps: Vec<u64> = (0..200).filter(|k| k % 25 != 3).map(|k| k * 1_000_000).collect();
         assert_eq!(modes(&gaps), []);
