@@ -136,6 +136,15 @@ fn messages_one_way_give_excess_and_no_level() {
 }
 
 #[test]
+fn the_order_of_points_follows_from_the_system_calls_around_them() {
+    let made = Made { has_states: false, ..Made::default() };
+    let said = |made: Made| notes(&recorded(made).joined("robot.mcap"));
+    let assumed = "which of desk and robot a message left first";
+    assert!(said(Made { has_kernel: false, ..made }).contains(assumed));
+    assert!(!said(made).contains(assumed));
+}
+
+#[test]
 fn the_order_of_points_can_be_declared() {
     let folder = recorded(Made { has_states: false, has_kernel: false, ..Made::default() });
     let chain = |points: &str| folder.write("taut.toml", &format!("[[chain]]\npoints = [{points}]\n"));

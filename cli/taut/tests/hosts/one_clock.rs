@@ -176,10 +176,11 @@ fn behind_a_way_that_takes_5_ms_there_and_none_back_the_bound_holds_the_error() 
     let Some(folder) = recorded("5000:0", "0:0", 0) else {
         return skip(Need::Namespaces, "network namespaces need the superuser and `ip`");
     };
-    // A message each 5 ms over a relay that takes as long: on a busy machine they queue, and the spread of such delays does not say the order.
-    let chain = |points: &str| format!("[[chain]]\npoints = [{points}]\n");
-    let there = chain(r#""desk:setpoint.sent", "robot:setpoint.received""#);
-    folder.write("taut.toml", &(there + &chain(r#""robot:state.sent", "desk:state.received""#)));
+    // A message each 5 ms over a relay that takes as long: on a busy machine they queue, and the spread of such delays does not say the
+    // order. System calls do.
+    if number(&folder.joined("robot.mcap")["recording"]["kernel_events"]) == 0.0 {
+        return skip(Need::Perf, "without kernel events the order of the points is assumed");
+    }
     let bound_ns = bound_that_holds(&folder);
     assert!(bound_ns >= 2.5e6, "{bound_ns}");
 }

@@ -88,6 +88,7 @@ pub fn join(
         hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.sightings(clock)).collect();
     let ros: Vec<RosSightings> =
         hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.ros.sightings(clock)).collect();
+    let around: Vec<_> = hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.around(host.info, clock)).collect();
     let ahead = |host: usize| Survey::realtime_ahead_ns(hosts[host].info, &clocks[host]);
     let realtime_ns = |a: usize, b: usize| if is_one(a, b) { 0 } else { ahead(a).wrapping_sub(ahead(b)) };
     let stated_error_us: Vec<Option<i64>> =
@@ -98,7 +99,8 @@ pub fn join(
             |number: usize| Side { number, sightings: &seen[number], ros: &ros[number], survey: hosts[number].survey };
         let of_pair: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, [hosts[a], hosts[b]])).collect();
         let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
-        let known = Known { chains: &of_pair, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
+        let around = [Some(&around[a]), Some(&around[b])];
+        let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
         match pair([side(a), side(b)], &known, is_one(a, b)) {
             Ok(pair) => found.push(pair),
             Err(why) => unused.push(((a, b), why)),

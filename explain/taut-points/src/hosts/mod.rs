@@ -5,6 +5,7 @@
 //! stages behind see one recording.
 
 pub mod align;
+mod calls;
 pub mod constraints;
 mod host_clock;
 mod joined;

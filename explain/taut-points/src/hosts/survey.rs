@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use taut_clock::ClockPair;
-use taut_recording::{Info, Kind, Record};
+use taut_recording::{Architecture, Info, Kind, Record};
 
-use super::{host_clock::HostClock, ros_messages::RosMessages};
+use super::{
+    calls::{Around, Calls},
+    host_clock::HostClock,
+    ros_messages::RosMessages,
+};
 
 /// Stamps and calibrations of a recording.
 #[derive(Default)]
@@ -17,6 +21,7 @@ pub struct Survey {
     last_name: u32,
     points: BTreeSet<u32>,
     pub(super) ros: RosMessages,
+    calls: Calls,
 }
 
 struct Stamp {
@@ -24,6 +29,7 @@ struct Stamp {
     ticks: u64,
     point: u32,
     counter: u8,
+    tid: i32,
 }
 
 /// A message at a point of a host.
@@ -53,9 +59,12 @@ impl Survey {
                     ticks: batch.ticks[at],
                     point: batch.point[at],
                     counter: batch.counter,
+                    tid: batch.tid,
                 }));
                 self.points.extend(batch.point.iter().copied());
+                self.calls.stamps(batch.tid);
             }
+            Record::Kernel(batch) => self.calls.kernel(batch),
             Record::RosObject(object) => self.ros.object(object),
             Record::Ros(batch) => self.ros.events(batch),
             _ => {}
@@ -79,6 +88,13 @@ impl Survey {
         let mut seen: Vec<Sighting> = seen.collect();
         seen.sort_unstable();
         seen
+    }
+
+    /// What the threads do around their stamps, by point.
+    pub(super) fn around(&self, info: &Info, clock: &HostClock) -> BTreeMap<u32, Around> {
+        let stamps = self.stamps.iter();
+        let stamps = stamps.filter_map(|of| Some((of.tid, of.point, clock.of_ticks(of.counter, of.ticks)?)));
+        self.calls.around(stamps, Architecture::from_word(&info.system_calls), clock)
     }
 
     pub(super) fn name(&self, point: u32) -> String {

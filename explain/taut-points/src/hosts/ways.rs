@@ -3,12 +3,12 @@
 //! Before the offset of the clocks is known, the difference of the two readings (B less A) says it only relative to other pairs of
 //! points: it is the offset plus a delay where the point on A comes first, and the offset less a delay where the point on B does. So
 //! pairs whose differences are apart at all times are of two classes, those that mix are of one, and all classes above some cut go to
-//! B, the others to A. Where the cut is follows from declared chains, from what the hosts state of CLOCK_REALTIME, and from the spread
-//! of the delays: a delay has a least value and a long tail above it, so the differences have their tail on the side of the delay.
+//! B, the others to A. Where the cut is follows from declared chains, from system calls (who sends right after a stamp, and who received
+//! right before one), from what the hosts state of CLOCK_REALTIME, and last from the spread of the delays: a delay has a least value and a long tail above it, so the differences have their tail on the side of the delay.
 
 use std::collections::BTreeMap;
 
-use super::{align::Way, survey::Sighting};
+use super::{align::Way, calls::Around, survey::Sighting};
 
 /// A message's readings on A and on B.
 pub(super) type Message<'a> = (&'a [Sighting], &'a [Sighting]);
@@ -20,6 +20,8 @@ pub(super) type Pair = (u32, u32);
 pub(super) struct Known<'a> {
     /// Chains that the user declares: host (0 is A) and point, in order.
     pub chains: &'a [Vec<(usize, u32)>],
+    /// What the system calls around the points' stamps are, of A and of B.
+    pub around: [Option<&'a BTreeMap<u32, Around>>; 2],
     /// The offset that the hosts' CLOCK_REALTIME gives, in ns.
     pub realtime_ns: i64,
     /// By how much that can be wrong, if both hosts state it.
@@ -29,7 +31,8 @@ pub(super) struct Known<'a> {
 /// What the order follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderFrom {
-    /// Only one order agrees with the declared chains and with what the hosts state of CLOCK_REALTIME.
+    /// Only one order agrees with the declared chains, with the system calls around the stamps, and with what the hosts state of
+    /// CLOCK_REALTIME.
     Declared,
     /// The tails of the delays.
     Spread,
@@ -215,6 +218,11 @@ fn allowed(classes: &[Class], pairs: &[(Pair, Series)], known: &Known<'_>) -> Op
     };
     let by_chains = |class: &Class| class.pairs.iter().filter_map(|of| declared(pairs[*of].0)).collect::<Vec<Way>>();
     let (from, to) = within(&by_chains)?;
+    let by_calls =
+        |class: &Class| class.pairs.iter().filter_map(|of| called(pairs[*of].0, known)).collect::<Vec<Way>>();
+    let shown = within(&by_calls).map(|(least, most)| (from.max(least), to.min(most)));
+    // A thread may send something else in between: what is declared goes before.
+    let (from, to) = shown.filter(|(from, to)| from <= to).unwrap_or((from, to));
     let by_realtime = |class: &Class| {
         let error = known.realtime_error_ns.map_or(f64::INFINITY, |error| error as f64);
         let way = if class.first.0 > error { Some(Way::ToB) } else { (class.first.1 < -error).then_some(Way::ToA) };
@@ -223,6 +231,20 @@ fn allowed(classes: &[Class], pairs: &[(Pair, Series)], known: &Known<'_>) -> Op
     let stated = within(&by_realtime).map(|(least, most)| (from.max(least), to.min(most)));
     // What a clock's daemon states is a claim; a declared chain is an order.
     Some(stated.filter(|(from, to)| from <= to).unwrap_or((from, to)))
+}
+
+/// The way between two points of which one alone is where its thread sends, or alone where it has received.
+fn called((a, b): Pair, known: &Known<'_>) -> Option<Way> {
+    let around = |host: usize, point| known.around[host]?.get(&point).copied();
+    let (a, b) = (around(0, a)?, around(1, b)?);
+    let (leaves, arrives) = (|of: Around| of.sends && !of.received, |of: Around| of.received && !of.sends);
+    let to_b = (leaves(a) && b.received) || (arrives(b) && a.sends);
+    let to_a = (leaves(b) && a.received) || (arrives(a) && b.sends);
+    match (to_b, to_a) {
+        (true, false) => Some(Way::ToB),
+        (false, true) => Some(Way::ToA),
+        _ => None,
+    }
 }
 
 /// The cut of those that are possible, and what speaks for it.
@@ -356,7 +378,7 @@ mod tests {
         (vec![(1, at), (3, there + 5e4 + delay(7 * nth))], vec![(2, there), (4, there + 5e4)])
     }
 
-    const WRONG: Known<'static> = Known { chains: &[], realtime_ns: 0, realtime_error_ns: None };
+    const WRONG: Known<'static> = Known { chains: &[], around: [None; 2], realtime_ns: 0, realtime_error_ns: None };
 
     #[test]
     fn messages_both_ways_are_told_apart_though_they_wait_for_longer_than_the_way_takes() {
@@ -385,6 +407,23 @@ mod tests {
                 found.changes((a, b)).iter().map(|(a, b, way)| (a.point, b.point, *way)).collect();
             assert_eq!(all, [(1, 2, Way::ToB), (3, 4, Way::ToA)]);
         }
+    }
+
+    #[test]
+    fn system_calls_tell_the_order_where_the_delays_do_not() {
+        // All take the same time, so there is no spread; and CLOCK_REALTIME would have all of them go to B.
+        let there = |at: f64, _| -> Made { (vec![(1, at)], vec![(3, at + 5e6)]) };
+        let back = |at: f64, _| -> Made { (vec![(6, at + 1e4)], vec![(5, at)]) };
+        let made = sightings(&[&there, &back], 1_000);
+        let ahead = Known { realtime_ns: OFFSET as i64 - 50_000_000, ..WRONG };
+        let found = ways(&made, &ahead).unwrap();
+        assert_eq!((found.from, found.ways[&(6, 5)]), (OrderFrom::Realtime, Way::ToB));
+        let around = |sends, received| Around { sends, received };
+        // The robot's loop receives, and then answers: its points are both.
+        let of_desk = BTreeMap::from([(1, around(true, false)), (6, around(false, true))]);
+        let of_robot = BTreeMap::from([(3, around(true, true)), (5, around(true, true))]);
+        let found = ways(&made, &Known { around: [Some(&of_desk), Some(&of_robot)], ..ahead }).unwrap();
+        assert_eq!((found.from, found.ways[&(1, 3)], found.ways[&(6, 5)]), (OrderFrom::Declared, Way::ToB, Way::ToA));
     }
 
     #[test]
