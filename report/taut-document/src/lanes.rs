@@ -1,11 +1,12 @@
 //! Lanes: what threads (or buses, or hosts) did over a stretch of time, one line each, with the pieces that matter on top.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Table, Text, Tone};
 
 /// One or several stretches of time over the same classes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Lanes {
     /// The first is shown; pages show the others, too.
     pub items: Vec<LaneItem>,
@@ -14,7 +15,7 @@ pub struct Lanes {
 }
 
 /// A kind of piece, as a renderer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Class {
     /// Stands for it where there is no colour.
     pub letter: char,
@@ -32,7 +33,7 @@ impl Class {
 }
 
 /// One stretch of time, such as a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LaneItem {
     /// "Message 1734: 11.0 ms".
     pub title: Text,
@@ -49,11 +50,12 @@ pub struct LaneItem {
     /// Times with names, such as points that a message passed.
     pub moments: Vec<(u64, String)>,
     /// The pieces as figures.
+    #[serde(skip)]
     pub table: Table,
 }
 
 /// A line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LaneRow {
     /// What several rows belong to, such as a host; "" for none.
     pub group: String,
@@ -62,7 +64,7 @@ pub struct LaneRow {
 }
 
 /// What a row did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LaneState {
     /// Its number.
     pub row: usize,
@@ -75,7 +77,7 @@ pub struct LaneState {
 }
 
 /// What a row may be doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Activity {
     /// Running.
     Running,
@@ -90,7 +92,7 @@ pub enum Activity {
 }
 
 /// A stretch that matters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LanePiece {
     /// On this row.
     pub row: usize,

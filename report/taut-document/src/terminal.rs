@@ -1,7 +1,7 @@
 //! The terminal form. No line is wider than the terminal, whatever the names are; no figure is ever cut.
 
 use crate::{
-    Block, Document, Finding, Lanes, Section, Show, Style, Table, Text, Tone,
+    Block, Document, Finding, Lanes, Section, Style, Table, Text, Tone,
     lanes::{Activity, LaneItem},
     table::{Printed, PrintedCell},
     wrap::{cut, line, padded, shortened, styled, width, wrapped},
@@ -30,7 +30,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
         out.space();
         out.paragraph(0, &document.headline, str::to_owned);
     }
-    document.sections.iter().filter(|section| section.show != Show::Page).for_each(|section| out.section(section));
+    document.sections.iter().filter(|section| section.is_in_terminal()).for_each(|section| out.section(section));
     if !document.notes.is_empty() {
         out.space();
     }

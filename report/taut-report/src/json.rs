@@ -180,13 +180,13 @@ struct Trips {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Host {
-    name: String,
-    kernel: String,
-    cpu: String,
-    cpus: u32,
+pub(crate) struct Host {
+    pub name: String,
+    pub kernel: String,
+    pub cpu: String,
+    pub cpus: u32,
     /// Further facts: governor, clocksource, …
-    facts: BTreeMap<String, String>,
+    pub facts: BTreeMap<String, String>,
     /// Of the second host of a joined recording: what is known of its clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<HostClock>,
@@ -460,7 +460,7 @@ fn recording(analysis: &found::Analysis) -> Recording {
     }
 }
 
-fn hosts(info: &Info) -> Vec<Host> {
+pub(crate) fn hosts(info: &Info) -> Vec<Host> {
     let names = info.hosts();
     let others: Vec<Host> = names.iter().skip(1).map(|name| other_host(info, name)).collect();
     let is_own = |key: &str| {

@@ -3,21 +3,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
 use taut_stats::Distribution;
 
 use crate::{
-    Style,
-    console::{indent, table, wrap},
     json_explained::{self, CauseShare as JsonShare},
-    words::{count, duration, hertz, milliseconds, percent, quantity},
+    words::{count, duration, hertz, percent, quantity},
 };
 
-/// Heads of the columns of [`row`].
-const COLUMNS: [&str; 10] =
-    ["loop (ms)", "n", "Hz", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
-/// The longest name that leaves room for the figures in 100 columns.
-const NAME_WIDTH: usize = 20;
 /// So many loops are described one by one.
 const DESCRIBED: usize = 8;
 /// So many other threads are named.
@@ -170,24 +164,6 @@ pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
     ))
 }
 
-/// A loop's figures, its name apart.
-fn row(of: &Loop) -> [String; 9] {
-    let late = &of.release_latency;
-    let rate = of.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
-    let number = |n: Option<u64>| n.map_or("–".into(), count);
-    [
-        count(of.activations),
-        rate,
-        milliseconds(late.p50_ns),
-        milliseconds(late.p99_ns),
-        milliseconds(late.max_ns),
-        milliseconds(of.response_time.p99_ns),
-        milliseconds(of.cpu_time.p99_ns),
-        number(of.overruns),
-        number(of.skipped),
-    ]
-}
-
 /// A thread's priority, as the scheduler has it.
 fn priority_word(priority: i16) -> String {
     match priority {
@@ -262,48 +238,43 @@ fn others(waking: &[WakingThread]) -> Option<String> {
     Some(format!("No loops: {}{more}.", named.join(", ")))
 }
 
-/// The section of a terminal.
-pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
+/// What a report shows of loops, and of threads that are none.
+pub(crate) fn sections(analysis: &Analysis, show: Show) -> Vec<Section> {
+    let others = others(&analysis.waking).map(|text| Block::Text(text.into()));
     if analysis.loops.is_empty() {
-        return others(&analysis.waking)
-            .filter(|_| is_unmodified(analysis))
-            .map_or_else(String::new, |text| format!("\n{}\n", wrap(&text, 98)));
+        let others = others.filter(|_| is_unmodified(analysis));
+        return others.into_iter().map(|text| Section::new(1, "", vec![text]).shown(show)).collect();
     }
-    let mut rows = table(&COLUMNS);
-    for of in &analysis.loops {
-        let name = wrap(&of.name, NAME_WIDTH);
-        rows.add_row([name].into_iter().chain(row(of)));
-    }
-    let mut out = format!(
-        "\n{}\n\n{}  late: from release to start; busy: from release until it waits again;\n  overran: not done at the next release; skipped: releases without a start\n",
-        style.bold("Loops"),
-        indent(&rows)
-    );
-    let mut lines: Vec<String> = analysis.loops.iter().take(DESCRIBED).map(description).collect();
-    lines.extend(others(&analysis.waking));
-    for line in lines {
-        out += &format!("\n  {}\n", wrap(&line, 94).replace('\n', "\n  "));
-    }
-    out
+    let described = analysis.loops.iter().take(DESCRIBED).map(|of| Block::Text(description(of).into()));
+    let blocks = [table(&analysis.loops).into()].into_iter().chain(described).chain(others);
+    vec![Section::new(1, "Loops", blocks.collect()).shown(show)]
 }
 
-/// The section of a Markdown page; `cell` takes foreign text.
-pub(crate) fn markdown(analysis: &Analysis, cell: impl Fn(&str) -> String) -> String {
-    let mut out = String::new();
-    if !analysis.loops.is_empty() {
-        out += &format!("| {} |\n|---{}|\n", COLUMNS.join(" | "), "|--:".repeat(COLUMNS.len() - 1));
-        for of in &analysis.loops {
-            out += &format!("| {} | {} |\n", cell(&of.name), row(of).join(" | "));
-        }
-        out += "\n";
-        for of in analysis.loops.iter().take(DESCRIBED) {
-            out += &format!("- {}\n", cell(&description(of)));
-        }
+fn table(loops: &[Loop]) -> Table {
+    let head = ["loop", "thread", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
+    let mut table = Table::new(head).priorities([0, 9, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
+    table.caption =
+        "Late: from release to start; busy: from release until it waits again; overran: not done at the next release; \
+                     skipped: releases without a start"
+            .into();
+    for of in loops {
+        let late = &of.release_latency;
+        let count = |n: Option<u64>| n.map_or(Cell::Missing, Cell::Count);
+        table.row([
+            Cell::text(of.name.as_str()),
+            Cell::text(of.thread.as_str()),
+            Cell::Count(of.activations),
+            of.rate_hz.map_or(Cell::Missing, Cell::Rate),
+            Cell::time(late.p50_ns),
+            Cell::time(late.p99_ns),
+            Cell::time(late.max_ns),
+            Cell::time(of.response_time.p99_ns),
+            Cell::time(of.cpu_time.p99_ns),
+            count(of.overruns),
+            count(of.skipped),
+        ]);
     }
-    if let Some(text) = others(&analysis.waking).filter(|_| is_unmodified(analysis)) {
-        out += &format!("- {}\n", cell(&text));
-    }
-    if out.is_empty() { out } else { out + "\n" }
+    table
 }
 
 /// A loop as JSON has it.
@@ -412,6 +383,7 @@ pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
 #[cfg(test)]
 mod tests {
     use taut_analysis::Chain;
+    use taut_document::{Document, Style, markdown, terminal};
 
     use super::*;
     use crate::{Named, sample};
@@ -536,19 +508,9 @@ mod tests {
 
     #[test]
     fn the_table_of_loops() {
-        insta::assert_snapshot!(terminal(&unmodified(), Style::default()));
-        insta::assert_snapshot!(markdown(&unmodified(), str::to_owned));
-    }
-
-    #[test]
-    fn it_fits_100_columns_whatever_the_names() {
-        let mut analysis = unmodified();
-        for of in &mut analysis.loops {
-            (of.name, of.thread) = ("x".repeat(119), format!("{}/1", "y".repeat(60)));
-        }
-        for line in terminal(&analysis, Style::default()).lines() {
-            assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
-        }
+        let document = Document { sections: sections(&unmodified(), Show::Always), ..Document::default() };
+        insta::assert_snapshot!(terminal(&document, Style::default()));
+        insta::assert_snapshot!(markdown(&document));
     }
 
     #[test]
@@ -557,8 +519,9 @@ mod tests {
         let before = crate::headline(&analysis);
         analysis.loops = unmodified().loops;
         assert_eq!((crate::headline(&analysis), next_step(&analysis)), (before, None));
-        let text = crate::terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
-        let [chain, loops] = ["messages ended so", "\nLoops\n"].map(|part| text.find(part).unwrap());
+        let document = crate::report_document(Named { name: "run.mcap", analysis: &analysis });
+        let text = terminal(&document, Style::default());
+        let [chain, loops] = ["Where the messages ended", "\nLoops\n"].map(|part| text.find(part).unwrap());
         assert!(chain < loops, "{text}");
     }
 
