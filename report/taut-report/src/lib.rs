@@ -16,7 +16,6 @@ mod guard;
 mod headline;
 mod hosts;
 mod json;
-mod json_explained;
 mod lab;
 mod lateness;
 pub mod layouts;

@@ -5,14 +5,10 @@ use serde::Serialize;
 use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
 use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
-use taut_stats::Distribution;
 
-use crate::{
-    json_explained::{self, CauseShare as JsonShare},
-    words::{count, duration, hertz, percent, quantity},
-};
+use crate::words::{count, duration, hertz, percent, quantity};
 
-/// So many loops are described one by one.
+/// So many loops are described one by one; on a page all are.
 const DESCRIBED: usize = 8;
 /// So many other threads are named.
 const NAMED: usize = 8;
@@ -245,14 +241,15 @@ pub(crate) fn sections(analysis: &Analysis, show: Show) -> Vec<Section> {
         let others = others.filter(|_| is_unmodified(analysis));
         return others.into_iter().map(|text| Section::new(1, "", vec![text]).shown(show)).collect();
     }
-    let described = analysis.loops.iter().take(DESCRIBED).map(|of| Block::Text(description(of).into()));
-    let blocks = [table(&analysis.loops).into()].into_iter().chain(described).chain(others);
-    vec![Section::new(1, "Loops", blocks.collect()).shown(show)]
+    let described = |of: &[Loop]| of.iter().map(|of| Block::Text(description(of).into())).collect::<Vec<_>>();
+    let (first, more) = analysis.loops.split_at(analysis.loops.len().min(DESCRIBED));
+    let blocks = [table(&analysis.loops).into()].into_iter().chain(described(first)).chain(others);
+    vec![Section::new(1, "Loops", blocks.collect()).shown(show), Section::new(2, "", described(more)).shown(Show::Page)]
 }
 
 fn table(loops: &[Loop]) -> Table {
-    let head = ["loop", "thread", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
-    let mut table = Table::new(head).priorities([0, 9, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
+    let head = ["loop", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
+    let mut table = Table::new(head).priorities([0, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
     table.caption =
         "Late: from release to start; busy: from release until it waits again; overran: not done at the next release; \
                      skipped: releases without a start"
@@ -262,7 +259,6 @@ fn table(loops: &[Loop]) -> Table {
         let count = |n: Option<u64>| n.map_or(Cell::Missing, Cell::Count);
         table.row([
             Cell::text(of.name.as_str()),
-            Cell::text(of.thread.as_str()),
             Cell::Count(of.activations),
             of.rate_hz.map_or(Cell::Missing, Cell::Rate),
             Cell::time(late.p50_ns),
@@ -279,111 +275,47 @@ fn table(loops: &[Loop]) -> Table {
 
 /// A loop as JSON has it.
 #[derive(Serialize, JsonSchema)]
-pub struct JsonLoop {
-    /// Its thread's name and what it waits for; the same in each run of the program.
-    name: String,
-    /// "comm/tid".
-    thread: String,
-    /// The main thread of its process, "comm/tid".
-    process: String,
-    /// The scheduler's priority of the thread: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
-    /// and its nice value); null where no switch of it was seen.
-    priority: Option<i16>,
+#[schemars(rename = "Loop")]
+pub(crate) struct LoopShown<'a> {
+    #[serde(flatten)]
+    of: &'a Loop,
     /// How it was found: "absolute_timer", "relative_timer", "woken_by" or "guessed".
     evidence: &'static str,
     /// Of a relative timer: the time asked for, median.
     asked_ns: Option<u64>,
     /// Of one that is woken: the thread that does so most.
-    woken_by: Option<String>,
+    woken_by: Option<&'a str>,
     /// Of a guess: four fifths of the intervals are within this of the period.
     error_ns: Option<u64>,
-    period_ns: u64,
-    /// Activations a second.
-    rate_hz: Option<f64>,
-    activations: u64,
-    /// Activations with missing events, in no figure.
-    left_out: u64,
-    /// From one start to the next.
-    period: Distribution,
-    /// |time between two starts − period|.
-    period_jitter: Distribution,
-    /// From the release to the start.
-    release_latency: Distribution,
-    /// From the release, or the start where none is known, until it waits again.
-    response_time: Distribution,
-    /// On a CPU from the start until it waits again.
-    cpu_time: Distribution,
-    /// Not done at the next release; null where no release is known.
-    overruns: Option<u64>,
-    /// Releases of its schedule that it did not wait for; null without a schedule.
-    skipped: Option<u64>,
-    /// The chain that its thread is part of.
-    chain: Option<String>,
     /// Starts later than this are late ones.
     late_above_ns: Option<u64>,
-    /// What late starts exceed typical ones by, largest first; the tail_shares sum to 1.
-    late_by: Vec<JsonShare>,
     /// In words.
     sentence: String,
 }
 
-/// A thread that is no loop, as JSON has it.
-#[derive(Serialize, JsonSchema)]
-pub struct JsonThread {
-    /// "comm/tid".
-    thread: String,
-    /// The main thread of its process, "comm/tid".
-    process: String,
-    /// How often a wait of it ended.
-    wakes: u64,
-    /// Where it waited longest.
-    waits_for: String,
-}
-
-pub(crate) fn json(of: &Loop) -> JsonLoop {
-    let (mut asked_ns, mut woken_by, mut error_ns) = (None, None, None);
-    match &of.found {
-        LoopFound::AbsoluteTimer => {}
-        LoopFound::RelativeTimer { asked_ns: asked } => asked_ns = Some(*asked),
-        LoopFound::WokenBy { thread, .. } => woken_by = Some(thread.clone()),
-        LoopFound::Guessed { error_ns: error } => error_ns = Some(*error),
-    }
-    JsonLoop {
-        name: of.name.clone(),
-        thread: of.thread.clone(),
-        process: of.process.clone(),
-        priority: of.priority,
+pub(crate) fn shown(of: &Loop) -> LoopShown<'_> {
+    let (asked_ns, woken_by, error_ns) = match &of.found {
+        LoopFound::AbsoluteTimer => (None, None, None),
+        LoopFound::RelativeTimer { asked_ns } => (Some(*asked_ns), None, None),
+        LoopFound::WokenBy { thread, .. } => (None, Some(thread.as_str()), None),
+        LoopFound::Guessed { error_ns } => (None, None, Some(*error_ns)),
+    };
+    LoopShown {
+        of,
         evidence: of.found.word(),
         asked_ns,
         woken_by,
         error_ns,
-        period_ns: of.period_ns,
-        rate_hz: of.rate_hz,
-        activations: of.activations,
-        left_out: of.left_out,
-        period: of.period.clone(),
-        period_jitter: of.period_jitter.clone(),
-        release_latency: of.release_latency.clone(),
-        response_time: of.response_time.clone(),
-        cpu_time: of.cpu_time.clone(),
-        overruns: of.overruns,
-        skipped: of.skipped,
-        chain: of.chain.clone(),
         late_above_ns: of.late_above.map(|(_, ns)| ns),
-        late_by: json_explained::causes(&of.late_by),
         sentence: description(of),
     }
-}
-
-pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
-    let WakingThread { thread, process, wakes, waits_for } = of.clone();
-    JsonThread { thread, process, wakes, waits_for }
 }
 
 #[cfg(test)]
 mod tests {
     use taut_analysis::Chain;
     use taut_document::{Document, Style, markdown, terminal};
+    use taut_stats::Distribution;
 
     use super::*;
     use crate::{Named, sample};
@@ -528,7 +460,7 @@ mod tests {
     #[test]
     fn json_says_how_each_loop_was_found() {
         let all: Vec<serde_json::Value> =
-            unmodified().loops.iter().map(|of| serde_json::to_value(json(of)).unwrap()).collect();
+            unmodified().loops.iter().map(|of| serde_json::to_value(shown(of)).unwrap()).collect();
         let of = |at: usize, field: &str| all[at][field].clone();
         assert_eq!(
             (of(0, "evidence"), of(0, "overruns"), of(0, "skipped")),

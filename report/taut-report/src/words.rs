@@ -1,7 +1,7 @@
 //! What reports say beside the figures of `taut_document::units`, and the forms of figures that tables without documents still have.
 
 pub use taut_document::units::{
-    bytes, count, duration, figure, hertz, maybe, percent, quantile, quantity, ratio, scaled,
+    bar, bytes, count, duration, figure, hertz, maybe, percent, quantile, quantity, ratio, scaled,
 };
 
 /// A duration in microseconds for a column headed "µs"; "–" where the data do not carry it.

@@ -6,7 +6,7 @@ use taut_document::{
 };
 use taut_stats::Distribution;
 
-use super::{View, message_lanes, tables, tail};
+use super::{View, hop_name::hop_name, message_lanes, tables, tail};
 use crate::charts::{self, Percentiles};
 
 /// Messages in the table of the slowest.
@@ -74,15 +74,6 @@ fn hops(chain: &Chain) -> Table {
         table.add(cells.chain([Cell::share(hop.tail_share)]));
     }
     table
-}
-
-/// "a.b → a.c" as "a.b → c", where both share the prefix.
-pub(super) fn hop_name(from: &str, to: &str) -> Text {
-    let short = match (from.split_once('.'), to.split_once('.')) {
-        (Some((a, _)), Some((b, rest))) if a == b => rest,
-        _ => to,
-    };
-    Text::default().code(from).and(" → ").code(short)
 }
 
 fn drawn(chain: &Chain) -> Vec<Block> {
@@ -170,9 +161,9 @@ fn ended(chain: &Chain, view: View<'_>) -> Vec<Section> {
         passed.row([Cell::text(Text::default().code(&point.name)), Cell::Count(point.messages), share(point.messages)]);
     }
     let mut last = Table::new(["where those that ended early were seen last", "reason", "messages"]);
-    for (point, reason, messages) in outcomes.last_seen.iter().take(LAST_SEEN) {
-        let name = Text::default().code(point);
-        last.row([Cell::text(name), Cell::text(reason.as_str()), Cell::Count(*messages)]);
+    for of in outcomes.last_seen.iter().take(LAST_SEEN) {
+        let name = Text::default().code(&of.point);
+        last.row([Cell::text(name), Cell::text(of.reason.as_str()), Cell::Count(of.messages)]);
     }
     vec![
         Section::new(2, "Where the messages ended", ends).shown(view.in_report()),

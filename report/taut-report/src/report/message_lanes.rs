@@ -5,7 +5,7 @@ use taut_document::{
     Activity, Block, Cell, LaneItem, LanePiece, LaneRow, LaneState, Lanes, Section, Show, Table, Text,
 };
 
-use super::{Asked, View, chain::hop_name};
+use super::{Asked, View, hop_name::hop_name};
 use crate::{cause_classes, words};
 
 /// Causes that the line of a message names.

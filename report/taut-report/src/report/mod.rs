@@ -2,6 +2,7 @@
 
 mod chain;
 mod facts;
+mod hop_name;
 mod message_lanes;
 mod signals;
 mod tables;

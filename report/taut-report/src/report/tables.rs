@@ -3,7 +3,7 @@
 use taut_analysis::{Analysis, Cause, Chain, Histogram, Point, Quantile, Telemetry};
 use taut_document::{Block, Cell, Section, Show, Table, Text, units};
 
-use super::{View, chain::hop_name};
+use super::{View, hop_name::hop_name};
 use crate::{Named, words};
 
 /// So many short chains are a list, like the topics of a bag, and no story each.

@@ -1,14 +1,15 @@
 //! Why the tail is late: causes by share of the excess, hypotheses, predictions, recommendations.
 
 use taut_analysis::{
-    Cause, CauseShare, Chain, Contribution, Explained, Hypothesis, Mode, Party, Prediction, Recommendation, Selected,
+    Cause, CauseShare, Chain, Contribution, Explained, Hypothesis, Mode, ModeCause, Party, Prediction, Recommendation,
+    Selected,
 };
 use taut_document::{
     Axis, AxisScale, Block, Cell, Chart, Column, Curve, Finding, LaneItem, LanePiece, LaneRow, Lanes, Mark, Quantity,
     Section, Show, Table, Text, Tone,
 };
 
-use super::{View, chain::hop_name};
+use super::{View, hop_name::hop_name};
 use crate::{cause_classes, headline::capital, words};
 
 /// Causes below this share are shown together.
@@ -209,9 +210,9 @@ fn by_hop(chain: &Chain) -> Option<Table> {
 
 /// "2.0 % of the messages (40) take 3.20 ms (3.00 to 3.40): lock calib_mutex 98 % of what they exceed typical ones by".
 fn mode(mode: &Mode) -> String {
-    let cause = |(cause, detail, share): &(Cause, String, f64)| {
-        let detail = if detail.is_empty() { String::new() } else { format!(" {detail}") };
-        format!("{}{detail} {:.0} %", cause.word(), 100.0 * share)
+    let cause = |of: &ModeCause| {
+        let detail = if of.detail.is_empty() { String::new() } else { format!(" {}", of.detail) };
+        format!("{}{detail} {:.0} %", of.cause.word(), 100.0 * of.share)
     };
     let causes: Vec<String> = mode.causes.iter().map(cause).collect();
     format!(
