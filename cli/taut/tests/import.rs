@@ -206,7 +206,7 @@ fn a_histogram_is_a_report_that_says_there_are_no_stamps() {
     taut(&folder, &["report", "run.mcap", "--format", "markdown"])
         .assert()
         .success()
-        .stdout(predicate::str::contains("| of (ms) | n |"));
+        .stdout(predicate::str::contains("| of (µs) | n |"));
 }
 
 #[test]
