@@ -98,22 +98,20 @@ def summary(cells: list[dict], quick: bool = False) -> str:
 
 
 def page(cells: list[dict], options) -> str:
-    parts = [
-        INTRODUCTION.format(
-            command=command(options),
-            date=date.today(),
-            machine=machine(),
-            messages=options.messages,
-            rounds=options.rounds,
-            lesser=LESSER_MESSAGES,
-            disturbed=disturbed(cells),
-        )
-    ]
+    parts = [TITLE.format(command=command(options), date=date.today(), machine=machine())]
     parts.append(
         table(
             ["", "measured", "limit", ""],
             [[w, f, limit, "holds" if ok else "**missed**"] for w, f, limit, ok in checks(cells)],
         )
+    )
+    parts.append(
+        METHOD.format(
+            messages=options.messages,
+            rounds=options.rounds,
+            lesser=LESSER_MESSAGES,
+            disturbed=disturbed(cells),
+        ).rstrip()
     )
     for language in ["native", "python"]:
         own = [cell for cell in cells if cell["language"] == language]
@@ -236,27 +234,35 @@ def machine() -> str:
     return f"{model.split(':')[1].strip()}, {os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}"
 
 
-INTRODUCTION = """# Injected causes, and what taut names
+TITLE = """# Injected causes, and what taut names
 
-Made by `{command}` on {date}: {machine}. Do not edit. [How causes are found](../reference/causes.md).
+Does `taut explain` name the cause that delayed a message, and its time? Known causes were injected into a loop's messages; the recordings were explained
+without the injections' logs, and the two were joined by message. Made by `{command}` on {date}: {machine}. Do not edit.
+[How causes are found](../reference/causes.md).
+"""
 
-A loop sends messages through `start` → `middle` → `end`, each with 2.9 to 3.1 ms of work (long beside
-what comes with an injection, such as the loop around 20 ms of system calls), at random moments, over a noisy background. About a third of them meet an injection at a random place, of 0.2 to 20 ms (log-uniform); the side that
-causes it logs what and how long. The loop is recorded (`taut record --depth irq`), explained (`taut explain
---all --format json`), and the two are joined by message id.
-
+METHOD = """
 - *Top cause*: the one with most time above the median message to which nothing happened. Of two at once, the larger; within 15 %, either.
 - *Time error*: the time found above that median, less the truth. Limit at the median of each kind: 5 % or 50 µs.
 - *Unknown*: in the time of the slowest hundredth of the messages.
 - *Uncontended lock*: a named lock in every message's path that no other thread takes.
 - *Prediction*: the p99 predicted without the cause, over the p99 measured with the injections off, recordings in turn.
 
-{rounds} recording(s) of {messages} messages for each kind and language in the full tier, each beside one without injections; in the lesser
-tiers one of at most {lesser}. Injections that came out under 0.2 ms (a hog that got no turn, a timer that fired early) are left out.
-Other programs on a shared machine are a cause without a log: the recorded session has nice −20. Messages that waited for the
-CPU, by the kernel's own account (`schedstat`), for more than 150 µs and a fifth of the injected time beyond what was injected are
-left out, {disturbed}. Truths: CPU time where the cause takes the CPU, the holder's or peer's own clock readings where it waits,
-gaps in the loop's own clock readings for interrupts and throttling; those of page faults and disk leave out the wait for the CPU.
-Of the two peers asked in turn, the first stands on the messages' CPU: on the second's, it would be preempted by that one before it waits
-for it, and both would be right.
+## How it was measured
+
+**The loop.** It sends messages through `start` → `middle` → `end` at random moments, over a noisy background. Each has 2.9 to 3.1 ms of work, which is
+long beside what comes with an injection, such as the loop around 20 ms of system calls. About a third of the messages meet an injection at a random
+place, of 0.2 to 20 ms (log-uniform); the side that causes it logs its kind and length. The recording (`taut record --depth irq`) is explained
+(`taut explain --all --format json`), and joined with the log by message id.
+
+**Amount.** {rounds} recording(s) of {messages} messages for each kind and language in the full tier, each beside one without injections; in the lesser tiers
+one of at most {lesser}.
+
+**Left out.** Injections under 0.2 ms (a hog that got no turn, a timer that fired early). Other programs on a shared machine are a cause without a
+log: the recorded session has nice −20, and messages are left out that waited for the CPU, by the kernel's own account (`schedstat`), for more than
+150 µs and a fifth of the injected time beyond the injection: {disturbed}.
+
+**Truth.** CPU time where the cause takes the CPU; the holder's or peer's own clock readings where the message waits; gaps in the loop's own clock
+readings for interrupts and throttling. Those of page faults and disk leave out the wait for the CPU. Of two peers asked in turn, the first runs on
+the messages' CPU: on the second's it would be preempted by that one before the wait, and both answers would be right.
 """

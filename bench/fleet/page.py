@@ -53,21 +53,23 @@ def written(found: Found, quick: bool, took_s: float) -> str:
     lines = [
         "# How large a fleet one machine can serve",
         f"Made by `bench/fleet/run{' --quick' if quick else ''}` in {took_s / 60:.0f} min on {os.cpu_count()} CPUs and {memory:.0f} GB, "
-        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Files that were recently written may still be in the system's memory when "
-        "they are read. Each question is asked once, in a fresh process, Python's start included.",
+        f"DuckDB {duckdb.__version__}, Python {platform.python_version()}. Each question is asked once, in a fresh process, Python's start included. "
+        "Recently written files may still be in the system's memory.",
     ]
     if quick:
-        lines.append("**This is the quick form, with few robots and weeks: it says nothing of a fleet's size.**")
+        lines.append("**This is the quick form, with few robots and weeks: it does not show a fleet's size.**")
     lines += [
         f"The fleet: {found.robots:,} robots with one chain of four hops at 100 Hz. Every hour's result is added, for a year: "
-        f"{found.robots * HOURS_A_YEAR / 1e6:.1f} million runs. They are made by DuckDB (`bench/fleet/made.py`), not recorded: an hour fills "
-        f"{a_run:.0f} buckets in {len(made.PLACES)} places (the whole way, hops, their causes). Revision v2 reaches robot after robot in the first two months.",
+        f"{found.robots * HOURS_A_YEAR / 1e6:.1f} million runs. DuckDB makes them (`bench/fleet/made.py`); they are not recorded. An hour fills "
+        f"{a_run:.0f} buckets in {len(made.PLACES)} places (the whole chain, hops, their causes). Robots change to revision v2 one after another in the first two months.",
+        "## Where the embedded engine ends",
+        ends(found),
         "## Size",
         sizes(found, a_run),
-        f"A year of hours is more than this machine's disk; it is extrapolated from {hours} of all robots, and the year of weeks from "
-        f"{max(found.weeks_asked)}. A week is one run of each robot that is as long, merged by `taut fleet merge`; merged it has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours. That a merged fleet answers the "
-        "same to the last digit is held by `python/tests/test_fleet.py`, which calls the command. `taut fleet merge` itself, of a day of hours of some robots "
-        f"({found.merge_rows / 1e6:.1f} million rows): {found.merge}.",
+        f"A year of hours exceeds this machine's disk. It is extrapolated from {hours} of all robots, and the year of weeks from "
+        f"{max(found.weeks_asked)}. A week is one run of each robot of that length, merged by `taut fleet merge`. A merged week has 1/{found.hour_rows * HOURS_A_WEEK / found.week_rows:.0f} of the rows of its hours. "
+        "`python/tests/test_fleet.py` calls the command and checks that a merged fleet gives the same answers to the last digit. `taut fleet merge` of a day of hours of some robots "
+        f"({found.merge_rows / 1e6:.1f} million rows) took {found.merge}.",
         "## Questions",
         questions(found),
     ]
@@ -77,8 +79,6 @@ def written(found: Found, quick: bool, took_s: float) -> str:
     lines += [
         "The report over all of them with a limit on the memory of DuckDB's buffers:",
         table(["limit", "report: time, memory of the process"], limits),
-        "## Where the embedded engine ends",
-        ends(found),
     ]
     return "\n\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -123,11 +123,11 @@ def ends(found: Found) -> str:
     return "\n".join(
         [
             f"- **Merged weeks.** A report reads {short(rate)} rows a second here: a year of {found.robots:,} robots takes {year_s:.0f} s and "
-            f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks: an answer within "
-            f"{BEARABLE_S // 60} minutes ends at {BEARABLE_S / year_s:.1f} such fleets or years.",
+            f"{short(found.week_bytes * WEEKS_A_YEAR)}B of disk (extrapolated from {weeks} weeks). Both grow with robots times weeks. "
+            f"{BEARABLE_S // 60} minutes are enough for {BEARABLE_S / year_s:.1f} such fleets or years.",
             f"- **Unmerged hours.** At {short(hour_rate)} rows a second {BEARABLE_S // 60} minutes are {days:.1f} days of this fleet; a year would take "
-            f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. Before that it ends by files: {short(runs)} of them in a year. There a table of a "
-            "ClickHouse server or Spark takes over, with the same questions; or one merges every night.",
+            f"{found.hour_rows * HOURS_A_YEAR / hour_rate / 3600:.0f} hours. The number of files is a limit before that: {short(runs)} in a year. Merge every "
+            "night, or put the same questions to a table of a ClickHouse server or Spark.",
             "- **Memory.** The tables have what each question took, and the last one whether a limit for DuckDB lowers it.",
         ]
     )

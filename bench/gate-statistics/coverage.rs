@@ -18,11 +18,11 @@ pub fn section(less: usize) -> Vec<Limit> {
     let sessions = 10_000 / less;
     println!("\n## Intervals\n");
     println!(
-        "{sessions} sessions of each kind; a session is {PAIRS} pairs of trials of {} latencies each, in random order back to back; B is A × {:.3}. Each trial is its p50, or its p99. Levels of trials differ by 5 %.",
+        "How often 95 % intervals hold the truth: {sessions} sessions of each kind. A session is {PAIRS} pairs of trials, back to back in random order, of {} latencies each; B is A × {:.3}. Each trial is its p50, or its p99. Levels of trials differ by 5 %.",
         crate::data::SAMPLES,
         CHANGE.exp()
     );
-    println!("\nNominal confidence 95 %. What bounds can reach is discrete; they take the next level above:");
+    println!("\nThe confidence of a bound is discrete. The bounds take the next level above the nominal 95 %:");
     table(&["pairs or trials", "typical trial (binomial)", "change (signed ranks)"]);
     for n in [6, 7, 8, 9, 10, 12, 15, 20, 30, 40] {
         let trials: Vec<f64> = (0..n).map(f64::from).collect();
@@ -33,16 +33,16 @@ pub fn section(less: usize) -> Vec<Limit> {
     let measured: Vec<Measured> = KINDS.iter().map(|kind| measure(*kind, sessions)).collect();
     println!("\n### Of the change from A to B\n");
     println!(
-        "Hodges–Lehmann with signed-rank bounds, on the logarithms of the ratios. Where B has another shape, the truth is the centre that these mean: the median of the averages of all two differences."
+        "The estimate is Hodges–Lehmann's with signed-rank bounds, on the logarithms of the ratios. Where B has another shape than A, the truth is the centre of that estimate: the median of the averages of all two differences."
     );
     let change = print(&measured, sessions, 0, |m| &m.change);
     println!("\n### Of the typical trial\n");
     println!(
-        "The median over A's trials, with binomial bounds. Limits are for 20 and 40 trials: at 10 the level itself is 97.9 %."
+        "The median over A's trials, with binomial bounds. The limits apply to 20 and 40 trials: at 10 the level itself is 97.9 %."
     );
     let typical = print(&measured, sessions, 1, |m| &m.typical);
     println!(
-        "\nWhere a clock is so coarse that trials tie, closed bounds hold more often than they need (Noether 1967). Trials that follow a drift spread over it more evenly than by chance, so that the bounds are wider than need be (Hoeffding 1956). Trials that resemble the one before carry less information, and no bound from one stretch of time covers other times; the rank test for it (`serial_p` < 0.05, n = 40) found the wandering in {} of sessions, the drift in {}, and something in {} where trials were independent.",
+        "\nOutside 93 to 97 %: where a coarse clock makes trials tie, closed bounds hold more often than nominal (Noether 1967). Trials that follow a drift are spread more evenly than by chance, so that bounds are wider than necessary (Hoeffding 1956). Autocorrelated trials carry less information, and no bound from one stretch of time covers other times. The rank test for this (`serial_p` < 0.05, n = 40) found autocorrelation in {} of sessions, drift in {}, and gave a false alarm in {} of sessions of independent trials.",
         percent(measured[10].found_serial as f64 / sessions as f64),
         percent(measured[9].found_serial as f64 / sessions as f64),
         percent(measured[1].found_serial as f64 / sessions as f64),

@@ -18,9 +18,9 @@ pub fn section(less: usize) {
 fn smallest_detectable(controls: usize, gates: usize) {
     println!("\n### The smallest detectable change\n");
     println!(
-        "Foretold from {controls} A/A controls a line, one metric; the truth from {gates} gates at each of 12 changes. *Found* is how often a gate finds a change of the size foretold; 90 % is meant. Medians over controls, with the 10th and 90th percentile."
+        "Predicted from {controls} A/A controls a line, one metric; the truth is from {gates} gates at each of 12 changes. *Found* is how often a gate finds a change of the predicted size; nominal is 90 %. Medians over controls, with the 10th and 90th percentile."
     );
-    table(&["noise", "of size", "pairs of the control", "foretold", "true", "found"]);
+    table(&["noise", "of size", "pairs of the control", "predicted", "true", "found"]);
     let plan = Plan::default();
     for (name, noise) in [NOISES[0], NOISES[1], NOISES[2]] {
         let kind = name.split(':').next().unwrap_or_default();
@@ -66,13 +66,13 @@ fn found(plan: &Plan, case: Case, gates: usize, name: &str) -> f64 {
 fn more_pairs(comparisons: usize) {
     println!("\n### How many more pairs\n");
     println!(
-        "{comparisons} comparisons a line of one metric whose change is anything from − 10 to + 30 %, judged at 20 pairs. Of those not settled, how many got a number, and how many of these were settled by so many more pairs (at one look, before confirmation); 80 % is meant where the change is the one estimated."
+        "{comparisons} comparisons a line of one metric with a random change of − 10 to + 30 %, judged at 20 pairs. *Given a number*: the part of the unsettled ones for which a number of further pairs is predicted. *Settled then*: the part of these settled by so many more pairs (at one look, before confirmation); nominal is 80 % where the change is the estimated one."
     );
     table(&[
         "noise",
         "of size",
         "not settled at 20",
-        "told a number",
+        "given a number",
         "more pairs: median (90th percentile)",
         "settled then",
     ]);
@@ -110,7 +110,7 @@ fn more_pairs(comparisons: usize) {
             ]);
         }
     }
-    println!("\nNumbers over 400 were not tried.");
+    println!("\nPredictions over 400 pairs were not tried.");
 }
 
 /// On the straight line between the points beside it; the ends beyond them.

@@ -63,7 +63,7 @@ pub fn section(less: usize) -> Vec<Limit> {
 fn false_alarms(plan: &Plan, gates: usize) -> Vec<Limit> {
     println!("\n### False alarms\n");
     println!(
-        "{gates} gates a line, noise 0.1, all metrics alike and independent. Nothing changed; or everything changed by + 5 %, the edge of what is not yet worse, where errors are most likely. *Found* is before confirmation, limit 20 %; *worse* after it, limit 1 %; *interval* is how often the one printed at the end (95 %, as if there had been one look) held the change of the first metric."
+        "{gates} gates a line, noise 0.1, all metrics alike and independent. The change is 0, or + 5 % of everything: the largest that is not yet worse, where errors are most likely. *Found* is before confirmation, limit 20 %. *Worse* is after it, limit 1 %. *Interval* is how often the printed interval (95 %, for a single look) held the change of the first metric."
     );
     table(&[
         "noise",
@@ -117,7 +117,7 @@ fn power(plan: &Plan, gates: usize) -> Limit {
     let mut worst = 0;
     println!("\n### What is found\n");
     println!(
-        "{gates} gates a cell: how often worse, confirmation included, and the mean pairs it took with confirmation. One metric of so many changed. Beside it: how often a change of + 10 % was called no relevant difference, limit 5 %; and how often the interval at the end held the change, over all three."
+        "{gates} gates a cell: how often *worse*, and the mean number of pairs, both with confirmation. One of the metrics changed. *+ 10 % called none* is how often a change of + 10 % was called no relevant difference, limit 5 %. *Interval* is how often the printed interval held the change, over all three changes."
     );
     table(&["noise", "of size", "metrics", "+ 10 %", "+ 15 %", "+ 30 %", "+ 10 % called none", "interval"]);
     for (name, noise) in [NOISES[0], NOISES[1], NOISES[2]] {
@@ -155,7 +155,7 @@ fn power(plan: &Plan, gates: usize) -> Limit {
 fn spending(gates: usize) {
     println!("\n### Other plans\n");
     println!(
-        "{gates} gates a cell, one metric, normal noise: how often worse, and mean pairs with confirmation. Each look costs power, since errors are summed over looks; spending hardly any at first costs many pairs where a change is large, above all with many metrics, and finds more where it is small."
+        "{gates} gates a cell, one metric, normal noise: how often *worse*, and the mean number of pairs, both with confirmation. Errors are summed over looks, so each look costs power. Small levels at the first looks cost many pairs where a change is large, above all with many metrics, and find more where it is small."
     );
     table(&["plan", "noise", "0 %", "+ 10 %", "+ 15 %", "+ 30 %"]);
     let plan = |spending, looks: &[usize]| Plan {

@@ -10,7 +10,7 @@ pub fn head(less: usize) {
         crate::SEED
     );
     println!(
-        "Data are drawn with a known truth, and it is counted how often the result meets it. In brackets: 95 % bounds (Clopper–Pearson) of the rate. Limits are at the end."
+        "Do intervals and verdicts of a comparison err as rarely as they state? Data are drawn with a known truth, and the results that meet it are counted. In brackets are 95 % bounds (Clopper–Pearson) of the rate."
     );
 }
 
@@ -23,10 +23,15 @@ pub struct Limit {
 }
 
 pub fn limits(limits: &[Limit]) {
-    println!("\n## Limits");
+    println!("\n## Limits\n");
+    let missed: Vec<&str> = limits.iter().filter(|one| !one.holds).map(|one| one.what).collect();
+    println!(
+        "{}",
+        if missed.is_empty() { "All hold.".to_owned() } else { format!("**Missed**: {}.", missed.join("; ")) }
+    );
     table(&["", "measured", "limit", ""]);
     for one in limits {
-        let holds = if one.holds { "holds" } else { "does not" };
+        let holds = if one.holds { "holds" } else { "**missed**" };
         row(&[one.what.to_owned(), one.measured.clone(), one.limit.to_owned(), holds.to_owned()]);
     }
 }

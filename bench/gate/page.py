@@ -81,18 +81,11 @@ def page(results: dict) -> str:
 
 
 def head(results: dict) -> str:
-    pairs = sum(len(kind) for system in results["pairs"].values() for kind in system.values())
-    cpu = next(iter(results["pairs"]["native"]["same"]))["a"]["trial"]["host"]
     settings = f" Settings: `{results['settings']}`." if results["settings"] else ""
     return f"""# Error rates of the gate
 
-Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. [How the gate decides](../explanation/statistics.md).{settings}
-
-{pairs} pairs of trials of two systems were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
-{cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load ({background(results)}). Then
-{results["gates"]} gates of each kind were replayed over them, by the code that `taut gate` runs: pairs are drawn with replacement (a pair
-stays a pair), each takes the time it took, and the gate has {results["gate_s"] / 60:.2g} minutes. Brackets are 95 % bounds (Clopper–Pearson)
-for independent gates; gates share pairs, so their rates are less certain.
+How often does `taut gate` call an unchanged program worse, and how often does it find a real change? {results["gates"]} gates of each kind were
+replayed over recorded pairs of two systems ([how](#how)). Made by `bench/gate/run` (seed {results["seed"]}). Do not edit. [The statistics](../explanation/statistics.md).{settings}
 
 | system | |
 |---|---|
@@ -107,11 +100,13 @@ def limit_table(results: dict) -> str:
         [one.what, rate(one.hits, one.of), f"{'≥' if one.at_least else '≤'} {100 * one.limit:.0f} %", verdict(one)]
         for one in limits(results)
     ]
-    return "## Limits\n\n" + table(["", "measured", "limit", ""], rows)
+    held = sum(one.holds for one in limits(results))
+    text = f"{held} of {len(rows)} hold. Brackets are 95 % bounds (Clopper–Pearson) for independent gates; gates share pairs, so their rates are less certain."
+    return f"## Limits\n\n{text}\n\n" + table(["", "measured", "limit", ""], rows)
 
 
 def verdict(limit: Limit) -> str:
-    return "holds" if limit.holds else "does not"
+    return "holds" if limit.holds else "**missed**"
 
 
 VERDICTS = {
@@ -205,7 +200,7 @@ def accused(results: dict) -> str:
             said = [word for gate in gates for name, word, _ in gate["ballots"] if name.startswith(SLOWED[system])]
             if gates:
                 lines.append(f"Missed, {system}, {kind}: the hop's own figures were {counted(said)}.")
-    return "\n".join(lines) or "No change was found wrongly, missed, or put down to a wrong hop."
+    return "\n".join(lines) or "No change was found wrongly, missed, or assigned to a wrong hop."
 
 
 def counted(words: list[str]) -> str:
@@ -225,8 +220,8 @@ def sees_table(results: dict) -> str:
     return f"""## What {results["gate_s"] / 60:.2g} minutes can find
 
 Computed, not replayed, from the noise of pairs of a program with itself. There is time for ({accuse[0]} to find and {confirm[0]} to
-confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each) pairs. It is the smallest change for the worse that a gate finds with a chance of 9 in 10. `taut gate`
-prints this for every gate. Shares of messages are in ‰.
+confirm of native, {accuse[1]} and {confirm[1]} of teleop, at most 40 of each) pairs. *Found with 90 %* is the smallest change for the worse that a gate finds with a chance of
+9 in 10. `taut gate` prints this for every gate. Shares of messages are in ‰.
 
 {table(["system", "figure", "noise of a pair", "found with 90 %"], rows)}"""
 
@@ -248,9 +243,9 @@ def peer_table(results: dict) -> str:
             rows.append([system, way, *map(percent, share)])
     return f"""## Common methods
 
-The same draws of pairs, all that {results["gate_s"] / 60:.2g} minutes hold, judged by common methods on end-to-end latencies: how often each reports a
-regression. Tests at 5 %, one-sided; criterion with its threshold of {100 * CRITERION_NOISE:.0f} %. They use pairs that ran back to back in random order, which is
-better than all A, then all B. None of them separates the machine's part.
+The same draws of pairs, all that {results["gate_s"] / 60:.2g} minutes hold, judged by common methods on end-to-end latencies. The table has how often each
+reports a regression. Tests are at 5 %, one-sided; criterion with its threshold of {100 * CRITERION_NOISE:.0f} %. Pairs that ran back to back in random order are
+in their favour, compared with all A, then all B. None of them separates the machine's part.
 
 {table(["system", "", *(MEANS[kind] for kind in KINDS)], rows)}"""
 
@@ -270,10 +265,10 @@ def hypothesis(results: dict) -> str:
             )
     return f"""## Does own time vary less in the tail?
 
-The hypothesis: leaving out the machine's part brings the noise of p99 down to that of p50. Noise is the standard deviation of ln(B/A) over pairs of a
-program with itself; *typical noise* is that of the middle half of the pairs (median of absolute deviations / 0.6745), and decides here,
-since a single stall changes the other. The hypothesis *holds* if the noise of p99 is at most {SAME} times that of p50 with 95 %, is *refuted*
-if it is more with 95 % (bootstrap over pairs), else *open*.
+The hypothesis: without the machine's part the noise of p99 is that of p50. It *holds* if the noise of p99 is at most {SAME} times that of p50 with
+95 % (bootstrap over pairs), is *refuted* if it is more with 95 %, and is *open* else. Noise is the standard deviation of ln(B/A) over pairs of a
+program with itself. *Typical noise* is that of the middle half of the pairs (median of absolute deviations / 0.6745); it decides here, since a
+single stall changes the other.
 
 {chr(10).join(sentences)}
 
@@ -290,7 +285,8 @@ def noise_table(results: dict) -> str:
     ]
     for system in SYSTEMS:
         rows = [noise_row(one) for one in results["noise"][system] if shown(one)]
-        parts.append(f"### {system}\n\n" + table(["figure", "typical trial", "pairs", "noise", "typical noise"], rows))
+        listed = table(["figure", "typical trial", "pairs", "noise", "typical noise"], rows)
+        parts.append(f"<details>\n<summary>{system}: {len(rows)} figures</summary>\n\n{listed}\n\n</details>")
     return "\n\n".join(parts)
 
 
@@ -336,7 +332,7 @@ def costs(results: dict) -> str:
         "pairs in 3 minutes",
         "recording",
     ]
-    return f"## Time for a pair\n\n{table(heads, rows)}\n\n{void(results)} Judging all of this page took {results['judged_s']:.0f} s."
+    return f"## Time for a pair\n\n{table(heads, rows)}\n\n{void(results)} All gates of this page were judged in {results['judged_s']:.0f} s."
 
 
 def void(results: dict) -> str:
@@ -353,18 +349,23 @@ def told(reasons: list[str]) -> str:
 def how(results: dict) -> str:
     steps = results["calibration"]["steps"]
     listed = ", ".join(f"{count:.1f} for {kind}" for kind, count in steps.items())
+    pairs = sum(len(kind) for system in results["pairs"].values() for kind in system.values())
+    cpu = next(iter(results["pairs"]["native"]["same"]))["a"]["trial"]["host"]
     return f"""## How
 
-- Trials run in turns of three, a B, an A and a B of another kind: the A makes a pair with each, back to back with both. Turns come in blocks
-  of all kinds and both systems, in random order; so a coin has decided whether A or B of a pair runs first. All programs of a turn
-  get the same seed, so that they have the same work to do.
-- Injected is work, a count of steps, never a time. In `native` each hop's work scatters by ± 10 % from message to message. The `teleop` is the workload as it is
-  shipped: its rates, its motion, what its validator drops. The steps that its validator does besides are of forward kinematics: {listed}.
-- What a change comes to is measured without taut, under the same load: the program slows every second message, and takes the CPU time of
-  the hop by the thread's own clock (CLOCK_THREAD_CPUTIME_ID); the median run of three, and the extremes.
-- The background: hogs on one core or all, bursts of some milliseconds, writing and syncing files, streaming through memory, rests.
-  The pairs of `hog` are pinned to one core, and B's has a hog on it besides.
-- What an earlier program left behind, caches and files, the next one finds: trials follow each other as they do in a gate."""
+- **Recording.** {pairs} pairs of trials were recorded in {results["minutes"]:.0f} minutes on one machine ({cpu["cpu"]}, {cpu["cpus"]} CPUs, kernel
+  {cpu["kernel"].split()[0]}, Python {platform.python_version()}), under a random background load ({background(results)}).
+- **Replay.** The code that `taut gate` runs judges pairs drawn with replacement (a pair stays a pair). Each takes the time it took, and the gate
+  has {results["gate_s"] / 60:.2g} minutes.
+- **Order.** Trials run in turns of three, a B, an A and a B of another kind: the A makes a pair with each, back to back with both. Turns come in
+  blocks of all kinds and both systems, in random order, so that chance decides whether A or B of a pair runs first. All programs of a turn get the
+  same seed, and so the same work. An earlier program leaves caches and files behind for the next one, as in a gate.
+- **Injection.** Work is injected as a count of steps, never as a time. In `native` each hop's work scatters by ± 10 % from message to message.
+  `teleop` keeps its rates, its motion and its drops. Its validator does further steps of forward kinematics: {listed}.
+- **Size of a change.** It is measured without taut, under the same load: the program slows every second message, and takes the CPU time of
+  the hop by the thread's own clock (CLOCK_THREAD_CPUTIME_ID). The table has the median run of three, and the extremes.
+- **Background.** Hogs on one core or all, bursts of some milliseconds, writing and syncing files, streaming through memory, rests.
+  The pairs of `hog` are pinned to one core, where B has a hog in addition."""
 
 
 def background(results: dict) -> str:

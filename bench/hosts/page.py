@@ -24,14 +24,16 @@ def page(found: list[Found], named: list[Named], properties: dict[str, str], com
     share = sum(one.right for one in named) / max(1, sum(one.injected for one in named))
     holds = all(one.holds for one in found) and share >= LIMIT
     parts = [
-        "# Proof: two hosts as one recording\n",
+        "# Proof: several hosts as one recording\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it works: "
-        "[two hosts](../howto/two-hosts.md).\n",
+        "[several hosts](../howto/two-hosts.md).\n",
         "## The bound, on clocks of which everything is known\n",
         f"1,000 random pairs of clocks: offsets of days, rates of ± 200 ppm, rates that move by up to 10 ppm, steps, wrong matches, delays "
         f"of different ways. The bound holds the truth at all {properties['moments']} moments that have one. Limit: all. Against the "
         "narrowest interval that the same messages allow, found by another way (shortest paths in the graph of difference constraints), the "
         f"widest of 1,000 bounds is {properties['widest']} times as wide. Limit: 1.1.\n",
+        f"500 random sets of 3 to 5 hosts on such clocks, of which some have messages to others only: the bound between any two holds the truth "
+        f"at all {properties['moments_of_several']} moments that have one (shortest paths over all pairs). Limit: all.\n",
         "## Two hosts with one clock\n",
         "Two network namespaces over veth and a relay in user space, all with real-time priority. The desk sends setpoints at 200 Hz, and "
         "the robot answers each. The true offset is 0; `--clocks messages` does not make use of that. *Error* is the offset found. *There* "

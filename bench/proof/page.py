@@ -28,6 +28,13 @@ def verdicts(checks: Sequence[Check]) -> str:
     return table(["", "measured", "limit", ""], rows)
 
 
+def held(checks: Sequence[Check]) -> str:
+    """How many checks hold, and which do not."""
+    missed = [check.what for check in checks if not check.holds]
+    text = f"{len(checks) - len(missed)} of {len(checks)} limits hold."
+    return f"{text} **Missed**: {'; '.join(missed)}." if missed else text
+
+
 def table(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows])
 

@@ -34,30 +34,33 @@ def page(trials: list[dict], arguments: list[str], cases: list[dict], beside: st
     where = f"{machine()}, beside {beside}" if beside else machine()
     return f"""# A quadruped after each failure
 
-Made by `{command}` on {" and ".join(dates)}: {where}. {besides(trials, cases)}Do not edit. The terms, and the robot:
+**These claims {verdict}** in every valid trial:
+
+- After each failure all servos that can still damp do so in time, and the host names the right first cause.
+- The body reaches the ground at no more than {GENTLE:.0%} of the speed of a robot that drops all power.
+- Without a failure the robot stays up.
+
+Made by `{command}` on {" and ".join(dates)}: {where}. {besides(trials, cases)}Do not edit. Terms and robot:
 [the workload's page](../../workloads/quad/README.md).
 
-Claims: after each failure all servos that can still damp do so in time. The host names the right first cause. The body reaches the
-ground at no more than {GENTLE:.0%} of the speed of a robot that drops all power, in every trial; without a failure the robot stays up.
-**They {verdict}.**
-
-A trial is invalid, and was repeated, where its premise was not met: the robot did not stand when the failure began, or the machine held
-the simulator up for more than 10 % of the run. Invalid trials are counted in each table.
+A trial is invalid, and was repeated, if the robot did not stand when the failure began, or if the machine delayed the simulator for more than
+10 % of the run. Each table counts invalid trials.
 
 ## Every failure
 
-*Stood*: the robot stood on its feet, and its servos followed, until the failure. *Right*: the servos damped in time, only those
-timed out that must, the host's first cause is the one that was injected, and a second host reported the servos' time-outs without clearing them,
-or with `--clear` stood up again. *Damped* is when the last servo let go of its setpoints, on the simulated clock.
-Virtual trials run at 1 kHz, standing and trotting; live ones at 400 Hz, trotting{at_once(trials)}.
+- *Stood*: the robot stood on its feet, and its servos followed, until the failure.
+- *Right*: the servos damped in time, only those timed out that must, and the host's first cause is the injected one. A second host reported the
+  servos' time-outs without clearing them, or with `--clear` stood up again.
+- *Damped*: when the last servo stopped following its setpoints, on the simulated clock.
+- *Clock*: virtual trials run at 1 kHz, standing and trotting; live ones at 400 Hz, trotting{at_once(trials)}.
 
 {failures(trials)}
 {falls(trials)}
 ## Staying up, in real time
 
-Trotting, without a failure. *Beyond the wire* is the cycle, from the host's wake to its end, less the time from the first command to the last
-reply of the bus that ends last. {beyond(trials, beside)} *Held up* is how long the simulated clock
-waited for the simulator; the host's times are on that clock. Median of the runs, and the worst.
+Trotting, without a failure; median and worst of the runs. *Beyond the wire* is the cycle, from the host's wake to its end, less the time from the first
+command to the last reply of the bus that ends last. *Held up* is how long the simulated clock waited for the simulator; the host's times are on that
+clock. {beyond(trials, beside)}
 
 {steady(trials)}
 {recorded([one for one in trials if one["case"]["kind"] == "recorded"])}"""
@@ -75,8 +78,7 @@ def recorded(trials: list[dict]) -> str:
         return "Not measured here: the cycle, phase by phase, as `taut record` and `taut explain` have it.\n"
     return f"""## The cycle, recorded
 
-12 servos on 4 simulated buses, commanded and queried with the inertial unit, trotting; recorded with `taut record`. The wire
-takes 560 µs.
+12 servos on 4 simulated buses, commanded and queried with the inertial unit, trotting, recorded with `taut record`. The wire takes 560 µs.
 
 {"".join(cycle(one) for one in trials)}"""
 
@@ -181,10 +183,14 @@ def falls(trials: list[dict]) -> str:
                 )
     head = ["", "clock", "stood", "impact m/s", "of a drop", "load", "of a drop", "down after s", "joint rad/s"]
     head += [f"up m/s: {' / '.join(UPWARD)}", "rise mm", "energy rise J"]
-    return f"""*Impact* is the body's downward speed when anything but a foot first touches the ground, 0 where nothing did within 2.5 s; *load* the largest force of the ground on
-everything but the feet, in body weights ({WEIGHT_N} N). Median, and the worst trial; *of a drop* is the ratio of medians to those of a virtual
-`power-cut` in the same gait. Forces depend on how soft the ground is: compare them with each other. *Up* is the body's speed upward: in
-the gait's last period before the failure, until all servos damp, and from then on; *rise* is how far it ever was above where it was when they damped.
+    return f"""Median and worst trial:
+
+- *Impact*: the body's downward speed when anything but a foot first touches the ground; 0 where nothing did within 2.5 s.
+- *Load*: the largest force of the ground on everything but the feet, in body weights ({WEIGHT_N} N). It depends on how soft the ground is: compare loads
+  only with each other.
+- *Of a drop*: the ratio of medians to those of a virtual `power-cut` in the same gait.
+- *Up*: the body's speed upward in the gait's last period before the failure, until all servos damp, and from then on.
+- *Rise*: how far the body ever was above its height when the servos damped.
 
 {table(head, rows, words=(1,))}"""
 
@@ -200,12 +206,12 @@ def at_once(trials: list[dict]) -> str:
 
 def beyond(trials: list[dict], beside: str) -> str:
     """Whether the goal is met, which is one of an idle machine."""
-    goal = f"The goal is {BEYOND_WIRE_US} µs at p99 on an idle machine"
     alone = of(trials, "steady", load="idle", at_once=1)
     found = [ns / 1e3 for one in alone if (ns := one["told"]["host"]["phases"]["beyond_wire"]["p99_ns"]) is not None]
     if beside or not found:
-        return f"{goal}; this run does not show it, because the machine was not idle."
-    return f"{goal}: {'met' if max(found) <= BEYOND_WIRE_US else 'missed'}, {max(found):.1f} µs in the worst run."
+        return f"**Not shown**: the goal of {BEYOND_WIRE_US} µs at p99 on an idle machine, because the machine was not idle."
+    met = "met" if max(found) <= BEYOND_WIRE_US else "**missed**"
+    return f"The goal of {BEYOND_WIRE_US} µs at p99 on an idle machine is {met}: {max(found):.1f} µs in the worst run."
 
 
 LOADS = ("rate", "load", "at_once")

@@ -31,19 +31,17 @@ def section(results: dict, command: str, remark: str) -> str:
 
 
 def put(text: str, path: Path) -> None:
-    """In the place of the section that is there, or before the first one."""
-    old = path.read_text()
-    at = old.find(TITLE)
-    begin = old.index("\n## ") + 1 if at < 0 else at
-    after = begin if at < 0 else old.index("\n## ", begin) + 1
-    path.write_text(old[:begin] + text + "\n" + old[after:])
+    """In the place of the section that is there, or at the end."""
+    old, had = path.read_text(), kept(path)
+    path.write_text(old.replace(had, text) if had else old.rstrip("\n") + "\n\n" + text)
 
 
 def kept(path: Path) -> str:
-    """The section as it is there, for a page that is made anew without it."""
+    """The section as it is there, for a page that is made again without it."""
     old = path.read_text() if path.exists() else ""
     at = old.find(TITLE)
-    return "" if at < 0 else old[at : old.index("\n## ", at)] + "\n"
+    after = old.find("\n## ", at)
+    return "" if at < 0 else old[at:] if after < 0 else old[at : after + 1]
 
 
 def below(text: str) -> str:
@@ -59,7 +57,7 @@ Made by `{command}` on {datetime.now(UTC).date()}: {page.machine()}. {remark}
 
 The same scenarios on real nodes: ROS 2 Kilted from PyPI with Fast DDS, client, planner and state publisher in rclpy, `reach` and
 `follow_joint_trajectory` as actions, the 500 Hz controller in C on rcl ([workload](../../workloads/reach/README.md#on-ros-2)). Floods are rclpy
-publishers. {trials} trials of each scenario, each on a start and a domain of its own, ready by discovery. With so few trials only large effects show: read
+publishers. There are {trials} trials of each scenario, each on a separate start and domain, ready by discovery. So few trials show only large effects: read
 the intervals.
 """
 
@@ -80,8 +78,8 @@ def findings(scenarios: dict[str, dict]) -> str:
         said.append(f"Every failure was: {page.escaped('; '.join(sorted(reasons)))}.")
     if failed := ends["baseline"]["n"] - ends["baseline"]["k"]:
         said.append(
-            f"The baseline itself failed in {failed} of {ends['baseline']['n']}: other work on the machine failed trials, so nothing here shows "
-            "that a load did; what the late cycles waited for is in the last table."
+            f"**Not shown**: that a load failed a trial. The baseline itself failed in {failed} of {ends['baseline']['n']}, because of other work on the "
+            "machine; the last table has what late cycles waited for."
         )
     return " ".join(said)
 
@@ -121,9 +119,9 @@ def topic(of: dict) -> str:
 def causes(recordings: list[dict]) -> str:
     text = f"""### Why
 
-Recorded besides with `taut record`, one trial in each recording, nodes unmodified: what `taut explain` finds. *control tail*: the controller's
-callbacks above p99 and not typical ones; *worst cycle*: where the time of the longest went, from when its timer was due; *worst joint state*: the same from
-its publication until the planner's callback ended.
+What `taut explain` finds in further recordings of one trial each, nodes unmodified. *control tail*: shares of the excess of the controller's callbacks
+above p99. *worst cycle*: where the time of the longest callback went, from when its timer was due. *worst joint state*: the same, from its publication until the
+planner's callback ended.
 {page.OWN}
 
 | recording | ended | control tail | worst cycle | worst joint state to the planner |

@@ -15,9 +15,12 @@ COLUMNS = (
     "control_late_ppm",
 )
 WHAT_FIGURES_ARE = """
-Medians of trials [95 % interval]; a failed trial counts as worse than every number. *planning* is T1 of the source, *execution* its T2. Of
-that, *planned* is the motion itself, *excess* what the motion took beyond it. *notice* is from the last command until the client knows. *lateness* (T3) is
-the control cycles' 99th percentile in a trial against their intended start, *late* the cycles that ended after the next was due, in 10⁶.
+Medians of trials [95 % interval]; a failed trial counts as worse than every number.
+
+- *planning*: T1 of the source. *execution*: its T2, which is *planned* (the motion itself), *excess* (what the motion took beyond it) and
+  *notice* (from the last command until the client has the result).
+- *lateness*: T3, the 99th percentile of a trial's control cycles against their intended start. *late*: cycles that ended after the next was
+  due, in 10⁶.
 """
 OF_MODES = ("planning_ms", "notice_ms", "end_to_end_ms", "control_lateness_p99_us")
 CONTROL, REACH = "control.sleeping", "client.goal_sent"
@@ -41,12 +44,12 @@ def page(results: dict, command: str) -> str:
         for lab in ("scenarios", "modes")
     )
     parts = [
-        head(command),
+        head(scenarios, command),
+        findings(scenarios, results["breaking"]),
         outcome_table(scenarios),
         "\n## Figures\n" + WHAT_FIGURES_ARE + metric_table(scenarios, COLUMNS, "the baseline"),
         score_table(scenarios),
         load_table(scenarios),
-        findings(scenarios, results["breaking"]),
         breaking(results["breaking"]),
         what_helps(modes),
         failures(scenarios, results["breaking"], results["recordings"]),
@@ -56,15 +59,18 @@ def page(results: dict, command: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def head(command: str) -> str:
+def head(scenarios: dict[str, dict], command: str) -> str:
+    ends = [scenario["success"] for scenario in scenarios.values()]
     return f"""# Reaching under load: what breaks a manipulation stack
-
-Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit.
 
 [ldos_manip_tracing](https://github.com/AayushBaniya2006/ldos_manip_tracing) reports of a Panda arm under MoveIt and Gazebo on 32 cores: CPU load
 does not matter, a DDS flood of 4000 messages/s fails every trial, "the bottleneck is communication". The [reach workload](../../workloads/reach/README.md)
-repeats its scenarios without ROS on this machine, first unchanged, then with a reader of the flood. Trials are in random
-order, each on a fresh start and DDS domain of its own, never repeated because they failed; every load is verified ([lab](../reference/lab.md)).
+repeats its scenarios without ROS on this machine, first unchanged, then with a reader of the flood.
+
+**{sum(s["k"] for s in ends)} of {sum(s["n"] for s in ends)} trials succeeded here**, over {len(ends)} scenarios. What that means for each finding of the source comes next.
+
+Made by `{command}` on {datetime.now(UTC).date()}: {machine()}. Do not edit. Trials are in random order, each on a fresh start and a separate DDS
+domain. None was repeated because it failed. Every load is verified ([lab](../reference/lab.md)).
 """
 
 
@@ -107,8 +113,8 @@ def score_table(scenarios: dict[str, dict]) -> str:
     text = """
 ## The source's score
 
-With its weights (T1 1.0, T2 1.0, T3 0.5, T4 1.5, T5 0.3). *sum*: weighted mean of the medians, as the source publishes it: what each term makes of it
-shows what it measures. *ratio*: weighted geometric mean of the ratios to the baseline, in which no term dominates by its size.
+With the source's weights (T1 1.0, T2 1.0, T3 0.5, T4 1.5, T5 0.3). *sum* is the weighted mean of the medians, as the source publishes it; the
+longest terms decide it. *ratio* is the weighted geometric mean of the ratios to the baseline, in which no term dominates by its size.
 
 | scenario | sum | of which | ratio to the baseline | but |
 | --- | ---: | --- | ---: | --- |
@@ -125,7 +131,7 @@ shows what it measures. *ratio*: weighted geometric mean of the ratios to the ba
 
 def load_table(scenarios: dict[str, dict]) -> str:
     text = "\n## The loads in these trials\n\n"
-    text += "A CPU load counts as applied when its threads *want* the target, running or in the run queue; *reached* is what the scheduler gave them.\n\n"
+    text += "A CPU load counts as applied when its threads run or wait in the run queue for the target (*CPUs wanted*); *reached* is what the scheduler gave them.\n\n"
     text += "| scenario | load | target | reached: median | least | CPUs wanted | sent | pairs of writer and reader |\n"
     text += "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     for name, scenario in scenarios.items():
@@ -145,7 +151,7 @@ def findings(scenarios: dict[str, dict], breaking: dict) -> str:
         ("msg_load_read", "The same flood with a reader beside the robot"),
         ("msg_load_taken", "The same flood taken by the planner itself"),
     ):
-        text += f"   {what}: {effect(scenarios, name)}\n"
+        text += f"   {what}. {effect(scenarios, name)}\n"
     text += f'3. *"A restriction to 1 CPU costs 55 %."* (n = 5, difference 271 ms, 95 % interval −157 to +698.) {effect(scenarios, "cpuset_limited")}\n'
     text += f'4. *"Execution latency."* {quantised()}\n'
     return text
@@ -158,16 +164,17 @@ def effect(scenarios: dict[str, dict], name: str) -> str:
         return "Not run."
     s, pairs = scenario["success"], scenario.get("success_difference")
     said = [f"Here {s['k']} of {s['n']} trials succeeded"]
-    if pairs:
-        shown = (
-            "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline that could be shown"
-        )
-        said[0] += (
-            f": {shown} ({pairs['only_baseline']} only there, {pairs['only_here']} only here, p = {pairs['p']:.2g})"
-        )
+    if pairs and pairs["only_baseline"] + pairs["only_here"]:
+        shown = "a difference to the baseline" if pairs["p"] < 0.05 else "no difference to the baseline shown"
+        said[0] += f": {shown} (p = {pairs['p']:.2g})"
+    by_word: dict[str, list[str]] = {}
     for metric in scenario["metrics"]:
         if metric["name"] in ("planning_ms", "notice_ms", "control_lateness_p99_us"):
-            said.append(f"{metric['name'].rsplit('_', 1)[0].replace('_', ' ')} {judged(metric)}")
+            word, _, figure = judged(metric).partition(" (")
+            name = metric["name"].rsplit("_", 1)[0].replace("_", " ")
+            has_figure = word in ("rose", "fell")
+            by_word.setdefault(word, []).append(f"{name} {figure.split(' [')[0].rstrip(')')}" if has_figure else name)
+    said += [f"{word}: {', '.join(names)}" for word, names in by_word.items()]
     return "; ".join(said) + "."
 
 
@@ -177,7 +184,7 @@ def judged(metric: dict) -> str:
         return "cannot be compared"
     low, high = sorted(found["interval"])
     none = 1 if found["ratio"] else 0
-    word = "rose" if low > none else "fell" if high < none else "did not change by more than could be shown"
+    word = "rose" if low > none else "fell" if high < none else "no change shown"
     return f"{word} ({difference(metric)})"
 
 
@@ -186,21 +193,19 @@ def unread(scenarios: dict[str, dict]) -> str:
     if not scenario:
         return "Not run."
     load = scenario["loads"][0]
-    text = "Nothing in the source's repository subscribes to its flood, and what is not read never leaves the writer. "
-    text += f"Unchanged, with {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs: "
+    text = "Nothing in the source's repository subscribes to its flood, and an unread message never leaves the writer. "
+    text += f"Unchanged, it has {number(load.get('sent') or load.get('median'))} messages/s written and {number(load.get('matched'))} matched pairs. "
     text += effect(scenarios, "msg_load_unread")
     s = scenario["success"]
     if s["low"] > 0.5:
         failed = [float(word) for word in SOURCE_FAILED_MS.split()]
         text += (
-            f" The source's failures are not the flood's: all {len(failed)} came {min(failed):.1f} to {max(failed):.1f} ms after the start of the execution, "
-            "at the first look of its executor. Its planning and its action round trips were as fast as without the flood. Later commits name stale processes of "
-            "an earlier configuration as the cause of the same error. Overload is late and scattered; a refusal is immediate."
+            f" The flood did not cause the source's failures: all {len(failed)} came {min(failed):.1f} to {max(failed):.1f} ms after the start of the execution, "
+            "when its executor first checks, while overload gives late and scattered failures. Its planning and its action round trips were as fast as without "
+            "the flood. Later commits name stale processes of an earlier configuration as the cause of the same error."
         )
     elif s["high"] < 0.5:
-        text += (
-            " So the source's failures are repeated here, though nothing left the writers: look at the causes below."
-        )
+        text += " So the source's failures repeat here, though nothing left the writers; the causes are below."
     else:
         text += " These are too few trials to say whether the source's failures are repeated here."
     return text
@@ -210,8 +215,8 @@ def quantised() -> str:
     values = [float(word) for word in SOURCE_EXECUTION_MS.split()]
     rest = [value % 50 for value in values]
     return (
-        f"All {len(values)} of the source's values lie {min(rest):.1f} to {max(rest):.1f} ms above a multiple of 50 ms: its action is looked at 20 times a second, "
-        "and most of each value is the motion of a random plan. Here *planned*, *excess* and *notice* tell the three apart."
+        f"All {len(values)} of the source's values lie {min(rest):.1f} to {max(rest):.1f} ms above a multiple of 50 ms: its action is polled 20 times a second, "
+        "and most of each value is the motion of a random plan. Here *planned*, *excess* and *notice* are separate."
     )
 
 
@@ -284,7 +289,7 @@ def failures(scenarios: dict[str, dict], breaking: dict, recordings: list[dict])
     text = """
 ## Why trials failed
 
-For each way to fail: what `taut explain` finds in the recorded trials of the same scenario that failed that way.
+The cause that `taut explain` finds in recorded trials of the same scenario that failed in the same way.
 
 """
     rows = []
@@ -304,7 +309,7 @@ For each way to fail: what `taut explain` finds in the recorded trials of the sa
     failed = [
         f"{one['scenario']} {one['trial']} ({one['outcome']})" for one in recordings if one["status"] != "success"
     ]
-    besides = f"Of the {len(recordings)} trials that were recorded besides (below) {len(failed)} failed"
+    besides = f"Of the {len(recordings)} trials that were recorded in addition (below) {len(failed)} failed"
     besides += f": {escaped('; '.join(failed))}.\n" if failed else ".\n"
     if not rows:
         return text + f"No valid trial of the figures above failed. {besides}"
@@ -328,16 +333,15 @@ def success(of: Any) -> str:
     return f"{of['k']} of {of['n']} succeeded" if isinstance(of, dict) else str(of)
 
 
-OWN = """`taut/…` is the lab and its recorder, which these trials have beside them and a robot without them has not; `load-…/…` are the workers of the
-scenario's load."""
+OWN = """`taut/…` is the lab and its recorder, which a robot does not have beside it; `load-…/…` are the workers of the scenario's load."""
 
 
 def causes(recordings: list[dict]) -> str:
     text = f"""
 ## Why
 
-Recorded besides (their figures are not above): one trial in each recording. *control tail*: what `taut explain` finds in the control cycles above p99 and not in
-typical ones; *worst cycle*: where the time of the longest one went. A reach's own time is its motion; the last column is what else it had.
+What `taut explain` finds in further recordings of one trial each, which are not in the figures above. *control tail*: shares of the excess of control
+cycles above p99. *worst cycle*: where the time of the longest cycle went. The last column is what a reach took beside its motion.
 {OWN}
 
 | recording | ended | reach, ms | control tail | worst cycle | the reach besides its motion |

@@ -32,10 +32,10 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     // Writing to a String does not fail.
     let _ = write!(
         out,
-        "# Cost of a telemetry log\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in turns that begin with another way each \
+        "# Cost of a telemetry log\n\nMade by `bench/telemetry/run`: {rounds} rounds of {seconds} s for each way, in an order that changes with each \
          round. 2000 doubles, 400 times a second: a third hardly change, a third are sensors of 12 bits with noise, a third are smooth.\n\n\
-         ## CPU\n\nOf one core, everything that logs: the calls, other threads, and for taut the recording process; not what the loop's thread spends \
-         between the calls, and not the bench's own reading of clocks, which \"nothing\" is. Median of the rounds, the smallest and the largest; the ratio is that of the medians.\n\n\
+         ## CPU\n\nCPU time of everything that logs: the calls, other threads, and for taut the recording process. Not counted are the loop's thread between the \
+         calls, and the bench's readings of the clock, which are the row \"nothing\". Median of the rounds (least to most); the ratio is that of the medians.\n\n\
          | way | % of a core | against taut | the call in the loop: p50 | p99 | p99.9 | largest | n | MB/s on disk |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
@@ -72,11 +72,11 @@ pub fn page(turns: &[Vec<Turn>], calls: &Value, sizes: &Sizes, seconds: f64, rou
     let compression = RATE_BYTES / (sizes.compressors[1].2 * 1e6) * 100.0;
     let _ = write!(
         out,
-        "\nThe promise was at most {:.0} %: {}; without compression {}. taut's recording process alone: {:.2} %, without compression {:.2} %, \
-         for a program that logs nothing {:.2} %; compression at the speed below, of a processor that does nothing else, {compression:.2} %.\n\n\
+        "\n**Limit: at most {:.0} % of a core**: {}; without compression {}. taut's recording process alone takes {:.2} %, without compression {:.2} %, \
+         for a program that logs nothing {:.2} %. Compression at the speed below, of an otherwise idle processor, takes {compression:.2} %.\n\n\
          ## The call in the loop, by size\n\nOne loop for each size, under `taut record`, {}, a thousand cycles a second, asleep until 150 µs before each. It writes, and copies \
          as many bytes with `memcpy` to memory that was used before (*warm*) and to memory that was last used 2048 turns ago, as the ring's slot was (*cold*). A \
-         struct cannot be logged for less than a copy; and two reads of the clock are in each figure, which stand alone under *nothing*.\n\n\
+         copy is the least that logging a struct can take. Each figure has two readings of the clock, which are alone under *nothing*.\n\n\
          | values | bytes | n | write p50 | p99 | p99.9 | warm p50 | p99.9 | cold p50 | p99.9 | nothing p50 | p99.9 | p99.9 ≤ {MOST_CALL_NS} ns |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         MOST_SHARE * 100.0,

@@ -18,7 +18,7 @@ import page
 import trial
 from trial import SILENT, SPLIT
 
-from bench.proof.page import Check, machine, table, verdicts
+from bench.proof.page import Check, held, machine, table, verdicts
 
 HEAVY = conditions.Condition("heavy jitter", "a heavy wire, 30 hogs that come and go", hogs=30, wire="heavy")
 STALE_MS, LAPSE_MS = 50, 100
@@ -112,9 +112,9 @@ def checks(result: dict[str, Any]) -> list[Check]:
 def settings(result: dict[str, Any]) -> list[Check]:
     """The times with which it ran, against those of the specification (docs/reference/guard.md, workloads/teleop/README.md)."""
     rows = [
-        ("stale after silence of (T_stale)", result["guard"]["stale_ms"], STALE_MS),
-        ("stale beyond an age of (A_max)", result["guard"]["age_max_ms"], STALE_MS),
-        ("motion stops without an answer of the guard's process for", result["heartbeat_lapse_ms"], LAPSE_MS),
+        ("the guard's limit of silence, T_stale", result["guard"]["stale_ms"], STALE_MS),
+        ("the guard's limit of age, A_max", result["guard"]["age_max_ms"], STALE_MS),
+        ("the follower's limit without an answer of the guard", result["heartbeat_lapse_ms"], LAPSE_MS),
     ]
     return [Check(what, f"{ms} ms", f"{limit} ms", ms <= limit) for what, ms, limit in rows]
 
@@ -147,13 +147,13 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
     ]
     rows += [
         ["balances of the ledger that held", str(setpoints["balances"])],
-        ["frames that the guard heard", str(guard["counters"].get("frames", 0))],
+        ["frames that the guard received", str(guard["counters"].get("frames", 0))],
         ["… their receiver's stalls", str(guard["counters"].get("receiver_stalls", 0))],
-        ["… stamps further off than stated", str(guard["counters"].get("residuals_over_e", 0))],
+        ["… stamps outside the stated error", str(guard["counters"].get("residuals_over_e", 0))],
         ["… steps of the robot's clock", str(guard["counters"].get("clock_steps", 0))],
         ["largest proven speed by the limit", f"{guard['ratio_max']:.3f}"],
         ["largest true speed by the limit", f"{guard['true_ratio_max']:.3f}"],
-        ["what the naive guard said of the same frames", f"{guard['naive_trips']} trips (one a second at most)"],
+        ["trips of the naive guard on the same frames", f"{guard['naive_trips']} trips (one a second at most)"],
         ["the machine ran the arms, of real time, least", page.percent(result["real_time"])],
         [
             "delay that the playout added",
@@ -164,11 +164,12 @@ def text(result: dict[str, Any], command: str, looked_at: trial.Trial | None) ->
         "\n\n".join(
             [
                 "# An hour of heavy jitter without a false trip",
+                held([*settings(result), *checks(result)]),
                 f"Made by `{command}` on {datetime.date.today()}: {machine()}. {result['ran_s'] / 60:.1f} minutes of motion. Do not edit.",
-                f"The right arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
+                f"The fixed arrangement ([its proof](teleop.md)) on a wire that delays every frame by {jitter['delay_mean_ms']:.0f} ms on "
                 f"average (exponential), stands still {jitter['stalls_hz']:g} times a second for {jitter['stall_ms'][0]:.0f} to "
-                f"{jitter['stall_ms'][1]:.0f} ms, and joins and cuts frames; 30 hogs come for a minute and rest for one. The guard's own times are "
-                "loosened for it: on this wire shorter silence is normal. With the times of its specification the arm would stop.",
+                f"{jitter['stall_ms'][1]:.0f} ms, and joins and cuts frames; 30 hogs run for a minute and rest for one. The guard's time-outs are "
+                "longer than its specification's, since on this wire shorter silence is normal: with those the arm would stop.",
                 verdicts([*settings(result), *checks(result)]),
                 table(["", ""], rows),
                 *(evidence(looked_at) if looked_at else []),
@@ -182,9 +183,9 @@ def evidence(looked_at: trial.Trial) -> list[str]:
     causes = [[f"`{name}`", page.percent(share)] for name, share in page.causes([looked_at])]
     return [
         f"A target was missed. What limits it: {LOOK_S:.0f} s more of the same were recorded, and {page.percent(looked_at.delivered)} of them "
-        f"delivered, p99 {looked_at.quantile_ms(0.99):.1f} ms. `taut explain` says of the tail:",
+        f"delivered, p99 {looked_at.quantile_ms(0.99):.1f} ms. Causes of the tail by `taut explain`:",
         table(["cause", "share of the tail"], causes),
-        "\n".join(f"- {advice}" for advice in looked_at.advice) or "- no message is far from the usual one",
+        "\n".join(f"- {advice}" for advice in looked_at.advice) or "- no message is far from the typical one",
     ]
 
 

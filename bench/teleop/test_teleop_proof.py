@@ -78,7 +78,7 @@ def test_what_the_right_arrangement_makes_worse_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(page, "of", lambda _, side, __: [{"source": 16.0, "right": 22.0}[side]] * 2)
     monkeypatch.setattr(page, "FIGURES", [("end to end, max", float, page.milliseconds)])
     said = page.worse([], conditions.SOURCE)
-    assert said.startswith("Worse in *right* than in *source*: end to end, max: 16.00 ms → 22.00 ms (×1.38")
+    assert said.startswith("Worse in *fixed* than in *original*: end to end, max: 16.00 ms → 22.00 ms (×1.38")
 
 
 def test_a_run_that_is_no_evidence_is_repeated_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def spread(values, digits=2):
 def page(results, options, command):
     of = {arm: [result for result in results if result["arm"] == arm] for arm in ARMS}
     share = {arm: [100 * result["recorder"] for result in of[arm]] for arm in ARMS}
-    # Rounds are pairs: what serving adds is told round by round.
+    # Rounds are pairs: what serving adds is computed round by round.
     added = [serve - alone for serve, alone in zip(share["serve"], share["record"], strict=True)]
     top = [100 * result["top"] for result in of["top"]]
     scrapes = [scrape for result in of["serve"] for scrape in result["scrapes"]]
@@ -139,7 +139,7 @@ Lost in all recordings: {sum(result["lost"] for result in results)}. Medians, an
 | `taut record` | {spread(share["record"])} |
 | `taut record --serve` | {spread(share["serve"])} |
 | … what serving adds, round by round | {spread(added)} |
-| `taut top` | {spread(top)}, to hold: ≤ 2 |
+| `taut top` | {spread(top)}, limit: ≤ 2 |
 
 A scrape takes {spread([1e3 * t for t in times])} ms and {spread([size / 1e3 for size in sizes], 1)} kB. `taut top` writes
 {spread([result["drawn_per_s"] / 1e3 for result in of["top"]], 1)} kB a second to its terminal.

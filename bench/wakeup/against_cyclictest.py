@@ -112,12 +112,12 @@ def their_command(setting: Setting, seconds: float, unit_ns: int | None) -> list
 
 def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -> Section:
     text = (
-        f"{count} rounds of {seconds:g} s each: cyclictest, `taut wakeup`, cyclictest again, in an order that rotates, at the same policy, "
-        f"pinned on CPU {CPU}, 1 ms on CLOCK_MONOTONIC, memory locked, /dev/cpu_dma_latency held at 0 by both or by neither. "
-        "Stress: `stress-ng --cpu 2`. Our *wakeups* series, which counts as cyclictest does; cyclictest in ns (`--nsecs`) for "
-        "FIFO; for OTHER, where its rows of 1 ns would end too early, in µs, to which ours is then truncated. "
-        "A ratio is ours over the geometric mean of cyclictest's two runs of the same round; "
-        "*itself* is the factor between those two runs, typical (median) and worst."
+        f"{count} rounds of {seconds:g} s each: cyclictest, `taut wakeup`, cyclictest again, in an order that rotates. All have the same policy, "
+        f"CPU {CPU}, 1 ms on CLOCK_MONOTONIC and locked memory; /dev/cpu_dma_latency is held at 0 by both or by neither. "
+        "Stress: `stress-ng --cpu 2`. Compared is taut's *wakeups* series, which counts as cyclictest does. cyclictest runs in ns (`--nsecs`) for "
+        "FIFO. For OTHER its rows of 1 ns would end too early, so it runs in µs, and taut's figures are truncated to µs. "
+        "A ratio is taut's figure over the geometric mean of cyclictest's two runs of the same round. "
+        "*Itself* is the factor between those two runs, typical (median) and worst."
     )
     result = Section("Against cyclictest", text)
     ratios, figures, checks, apart = [], [], [], []
@@ -155,12 +155,12 @@ def section(found: dict[Setting, dict[str, Runs]], count: int, seconds: float) -
         figures += [[str(setting), tool, *figures_of(runs)] for tool, runs in tools.items()]
     checks.append(Check("rounds against cyclictest", str(count), "≥ 15", count >= 15))
     result.body = [
-        "Ratios, ours ÷ cyclictest's; p99.9 is shown without a claim:",
+        "Ratios, taut ÷ cyclictest; p99.9 is shown without a claim:",
         table(["", *SHOWN], ratios),
         f"Of p99.9 the interval does not include 1 in {len(apart)} of {len(found)} settings{': ' if apart else ''}{'; '.join(apart)}.",
-        "Figures, µs, median over the rounds; max is the largest of all. *Beyond*: wakes past the end of cyclictest's histogram (they "
-        "count in its quantiles), or lost on the way to our collector. *Stalled*: rounds in which the other CPU was also away for "
-        f"more than {STALL_NS // 1_000_000} ms, so that the machine stalled; they count as all others:",
+        "Figures in µs, median over the rounds; max is the largest of all. *Beyond*: wakes past the end of cyclictest's histogram (they "
+        "count in its quantiles), or lost before taut's collector. *Stalled*: rounds in which the other CPU was also away for "
+        f"more than {STALL_NS // 1_000_000} ms, so that the machine stalled; they count as all others.",
         table(["", "", *SHOWN, "max", "wakes", "beyond", "stalled"], figures),
     ]
     result.checks = checks
@@ -188,7 +188,7 @@ def measure_cpu(taut: str, count: int, seconds: float) -> Section:
     result = Section(
         "Own CPU time",
         f"{count} rounds of {seconds:g} s, {setting}: user and system time of the whole process, its start and end included "
-        "(`wait4`); cyclictest prints its summary only, ours keeps its histograms and writes JSON.",
+        "(`wait4`). cyclictest prints its summary only; `taut wakeup` keeps histograms and writes JSON.",
     )
     rows = [[f"`{tool}`", f"{ms:.0f} ms", f"{ms / seconds / 10:.1f} %"] for tool, ms in usual.items()]
     result.body = [table(["", "CPU time of a run", "of a core"], rows)]

@@ -31,13 +31,13 @@ def measure(taut: str, count: int, seconds: float, jar: Path) -> Section:
     result = Section(
         "Against jHiccup's definition",
         f"{count} rounds of {seconds:g} s in turn, both on CPU {CPU}, SCHED_OTHER: `Hiccup.java` (jHiccup's loop, with HdrHistogram 2.2.2 and its "
-        "settings), and the moments of `taut wakeup --wake relative`, recorded without kernel events, from which the same is computed: "
+        "settings), and `taut wakeup --wake relative`, recorded without kernel events. From its wakes the same figure is computed: "
         f"time between wakes less the shortest so far, with synthetic samples, in buckets of {jhiccup.BUCKET_NS / 1000:.1f} µs.",
     )
     rows = [[tool, *(microseconds(usual[tool][name]) for name in SHOWN)] for tool in usual]
     rows.append(["buckets apart", *(str(n) for n in apart.values())])
     result.body = ["µs, medians over the rounds; only p50 is claimed:", table(["", *SHOWN], rows)]
-    result.body.append(f"Within one bucket at p50 in {sum(n <= 1 for n in each)} of {count} rounds by themselves.")
+    result.body.append(f"Of single rounds {sum(n <= 1 for n in each)} of {count} are within one bucket at p50.")
     result.checks = [Check("p50 from jHiccup's", f"{apart['p50']} buckets of 16.4 µs", "≤ 1", apart["p50"] <= 1)]
     return result
 

@@ -42,11 +42,10 @@ def measure(taut: str, count: int, seconds: float, old_python: str | None) -> Se
             )
     result = Section(
         "The interpreter's part of a Python script's lateness",
-        f"{count} rounds of {seconds:g} s in turn, on CPU {CPU}, SCHED_OTHER: `time.time()` before and after `time.sleep()`, less the sleep, as the usual "
-        "script has it, and the probe with the same system call. Median lateness of a round, µs; the difference is the interpreter's: "
-        "its calls, its lock, its clock.",
+        f"{count} rounds of {seconds:g} s in turn, on CPU {CPU}, SCHED_OTHER: a script that takes `time.time()` before and after `time.sleep()`, less the "
+        "sleep, and `taut wakeup` with the same system call. Median lateness of a round, µs. The difference is the interpreter's calls, lock and clock.",
     )
-    result.body = [table(["", "script's p50", "probe's p50", "Python", "of its answer"], rows)]
+    result.body = [table(["", "script's p50", "taut's p50", "Python", "of the script's"], rows)]
     return result
 
 

@@ -28,7 +28,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
         "A program that takes the CPU is named",
         f"`hog.py` takes CPU {CPU} for 2 ms at random moments, SCHED_FIFO {PRIORITY}, and logs the times; `taut wakeup --policy fifo --priority "
         f"{PROBE_PRIORITY} --explain --record RUN --above 100us` runs on the same CPU, {len(verdicts)} recordings of {max(seconds, 5):g} s; `taut explain RUN --all --format json` has "
-        "the causes of every wake. Joined by time: a burst that overlaps a due time by more than 100 µs is a hit, and named when a wake that it held up has "
+        "the causes of every wake. The two are joined by time. A burst that overlaps a due time by more than 100 µs is a hit. It is named if a wake that it delayed has "
         "the hog, by name and process, as the largest part of its lateness.",
     )
     rows = [
@@ -36,7 +36,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
         ["named", str(named)],
         ["late wakes in all", str(sum(v.late for v in verdicts))],
         ["of them beyond every burst", str(others)],
-        ["of those put down to the hog", str(slandered)],
+        ["of those assigned to the hog", str(slandered)],
         ["hog's part less the truth, median", f"{statistics.median(errors) / 1000:+.1f} µs"],
         ["… 90 % of them", f"{quantile(errors, 0.05) / 1000:+.1f} to {quantile(errors, 0.95) / 1000:+.1f} µs"],
     ]
@@ -48,7 +48,7 @@ def measure(taut: str, count: int, seconds: float) -> Section:
     result.checks = [
         Check("hog found and named", f"{100 * share:.2f} % of {hits} hits", f"≥ {100 * NAMED:.0f} %", share >= NAMED),
         Check("hits of the hog", str(hits), f"≥ {LEAST_HITS}", hits >= LEAST_HITS),
-        Check("late wakes beyond the hog's bursts put down to it", f"{slandered} of {others}", "0", slandered == 0),
+        Check("late wakes beyond the hog's bursts assigned to it", f"{slandered} of {others}", "0", slandered == 0),
     ]
     return result
 

@@ -44,7 +44,7 @@ def measure(taut: str, seconds: float, jar: Path) -> Section:
     result = Section(
         "Interval logs in other tools",
         f"`taut wakeup {' '.join(words)} --hlog FILE`, the file read by PyPI's `hdrhistogram` and by HistogramLogProcessor of Java's HdrHistogram "
-        "2.2.2, beside what the probe itself prints. Count: p50, p99, max, µs.",
+        "2.2.2, beside what `taut wakeup` prints. Each cell is the count, and p50, p99 and max in µs.",
     )
     same = [tag for tag in truth if tag in in_python and tag in in_java]
     rows = [[f"`{tag}`", str(truth[tag]), str(in_python.get(tag)), str(in_java.get(tag))] for tag in truth]

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.proof.page import Check, machine, verdicts
+from bench.proof.page import Check, held, machine, verdicts
 
 
 @dataclass
@@ -24,9 +24,11 @@ def page(sections: Sequence[Section], command: str, minutes: float) -> str:
     checks = [check for section in sections for check in section.checks]
     parts = [
         "# The wakeup test against other tools",
-        f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit.",
-        "The tools run in alternation: every comparison is within a round, the order changes with each round, and the round is the "
-        "unit. Nothing is left out; rounds in which the whole machine stalled are counted. Intervals are 90 %.",
+        "Does `taut wakeup` measure what cyclictest and jHiccup measure, at what cost, and does it name a program that takes the CPU? "
+        + held(checks),
+        f"Made by `{command}` on {datetime.date.today()} in {minutes:.0f} minutes: {machine()}. Do not edit. "
+        "The tools run in alternation, in an order that changes with each round. Every comparison is within a round, and the round is the "
+        "unit. No round is left out, also if the whole machine stalled. Intervals are 90 %.",
         verdicts(checks),
     ]
     return "\n\n".join(parts + [str(section) for section in sections]) + "\n"

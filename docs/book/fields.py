@@ -41,7 +41,7 @@ def page(path: Path) -> str:
 
 
 def section(schema: dict[str, Any]) -> str:
-    """What an object says of itself, and its fields; or what else it may be."""
+    """An object's description and its fields; or the alternatives."""
     text = one_line(schema.get("description", ""))
     fields = schema.get("properties", {})
     if not fields:

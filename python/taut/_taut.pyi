@@ -270,7 +270,7 @@ class SpeedGuard:
     def count_bad_frame(self) -> None: ...
     def count_parser_resync(self, octets: int) -> None: ...
     def answer(self, challenge: int, now_ns: int) -> int | None:
-        """Answers a question from outside; None if nobody calls this guard, or it does not enable motion."""
+        """Answers a question from outside; None if this guard is not called, or it does not enable motion."""
 
     def black_box(self) -> list[BlackBoxEntry]:
         """The last 50 frames up to the first trip, oldest first."""
@@ -370,7 +370,7 @@ class Mailbox:
         """The latest setpoint that was not taken, as (id, numbers); waits for one up to `timeout_s`."""
 
     def close(self) -> None:
-        """Wakes whoever waits; from now on nobody waits."""
+        """Wakes all waiting threads; from now on none waits."""
 
 @final
 class Shaped:
@@ -559,7 +559,7 @@ class DegradeChain:
 
     def reply(self, servo: int, report: Literal["healthy", "timed_out", "faulted"] = "healthy") -> None: ...
     def operator(self, now_ns: int) -> None:
-        """The operator was heard."""
+        """A signal of the operator arrived."""
 
     def degrade(self, cause: int) -> None:
         """Tells of a cause that only the caller sees (tilt, battery), by a number of its own."""

@@ -402,6 +402,23 @@ def test_a_recording_is_added_and_asked_for(run: Path, tmp_path: Path) -> None:
     assert causes and all(0 <= cause["time_share"] <= 1.01 for cause in causes)
 
 
+def test_a_recording_without_stamps_is_asked_for_by_its_loops_and_wake_chains(tmp_path: Path) -> None:
+    source = ROOT / "examples/unprepared/robot.c"
+    subprocess.run(["cc", "-O2", "-pthread", "-o", tmp_path / "robot", source], check=True)
+    run = tmp_path / "run.mcap"
+    subprocess.run([TAUT, "record", "-q", "--ignore-loss", "-o", run, "--", tmp_path / "robot", "1"], check=True)
+    recorded = json.loads(reported(run))
+    if recorded["recording"]["tier"] != "full":
+        pytest.skip("no kernel events here, so no loops")
+    add = [TAUT, "fleet", "add", run, "--into", tmp_path / "fleet", "--robot", "arm-7", "--revision", "v1"]
+    subprocess.run(add, check=True, capture_output=True)
+    asked = [TAUT, "fleet", "report", tmp_path / "fleet", "--format", "json"]
+    answer = json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)
+    found = {chain["chain"]: chain["messages"] for chain in answer["chains"]}
+    assert found == {chain["name"]: chain["end_to_end"]["n"] for chain in recorded["chains"]}
+    assert "ctrl timer 2 ms → actuator recv udp:5005" in found
+
+
 def test_the_command_refuses_in_one_line_with_code_2(fleet: Path) -> None:
     for more in (["report", "no/such"], ["compare", fleet, "v1", "-9"], ["worst", fleet, "--chain", "-x"]):
         refused = subprocess.run([TAUT, "fleet", *more], capture_output=True, text=True)

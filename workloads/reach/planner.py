@@ -52,7 +52,7 @@ class PlannerNode:
             bus.subscribe(topics.flood(number), self._flood)
 
     def warm_up(self) -> None:
-        """Plans once, so that the first goal does not pay for what is loaded at first use."""
+        """Plans once, so that what is loaded at first use does not delay the first goal."""
         self.planner.plan(self.planner.arm.home, WARM_UP_M)
 
     def _joint_state(self, state: m.JointState) -> None:

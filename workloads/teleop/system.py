@@ -1,4 +1,4 @@
-"""Puts the arms, the loop and the hand together, lets them run, and says what came of it."""
+"""Puts the arms, the loop and the hand together, lets them run, and returns the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Other people's files: what every importer promises of whatever bytes is a recording that is whole, or one sentence and
+//! Foreign files: what every importer promises of any bytes is a recording that is whole, or one sentence and
 //! nothing.
 
 use std::{

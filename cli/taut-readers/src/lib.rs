@@ -1,8 +1,8 @@
 //! Every reader of foreign bytes that taut has, as one function each, which hands it the bytes and holds what it promises:
 //! no panic, nothing endless, no memory beyond the input's measure, and an answer that agrees with itself.
 //!
-//! `fuzz/run` has libFuzzer call them with what it thinks up; `tests/corpus.rs` calls them with what it found worth keeping.
-//! SECURITY.md lists them, with who writes those bytes.
+//! `fuzz/run` has libFuzzer call them with generated inputs; `tests/corpus.rs` calls them with the inputs that were
+//! kept. SECURITY.md lists them, with who writes those bytes.
 
 mod devices;
 mod imports;
@@ -73,7 +73,7 @@ fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(bytes.len() / 2)
 }
 
-/// A file of this thread for what goes by the disk; the same each time, in memory where `TMPDIR` says so.
+/// A file of this thread for what goes by the disk; the same each time, in memory where `TMPDIR` is there.
 fn file(name: &str) -> std::path::PathBuf {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! { static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed); }

@@ -1,5 +1,4 @@
-//! Recordings, which come by mail as well as from our own recorder: read whole, followed, by channel, and all that reports
-//! make of them.
+//! Recordings, which may be foreign files: read whole, followed, by channel, and all that reports make of them.
 
 use std::{fs::File, io::Cursor, ops::ControlFlow};
 

@@ -231,7 +231,7 @@ pub fn telemetry(bytes: &[u8]) {
     assert_eq!((contents.messages, contents.damage.len()), (messages, 0));
 }
 
-/// The note that a recorder leaves, as somebody else left it.
+/// The note that a recorder leaves, as another program left it.
 pub fn note(bytes: &[u8]) {
     let folder = Folder::new();
     for head in [&b""[..], b"taut recorder 1\n1\n"] {

@@ -8,7 +8,7 @@ use taut_capture::End;
 pub const FINE: u8 = 0;
 /// A finding against what was examined, where one was asked for: the result says which.
 pub const AGAINST: u8 = 1;
-/// Bad usage or bad input: read the line that names the file or value, and mend it.
+/// Bad usage or bad input: read the line that names the file or value, and correct it.
 pub const BAD_INPUT: u8 = 2;
 /// Not permitted: the message names the permission and the command that grants it.
 pub const NOT_PERMITTED: u8 = 3;
@@ -63,7 +63,7 @@ pub const TABLE: [(&str, &str, &str); 11] = [
 pub enum Done {
     /// Nothing to add.
     Fine,
-    /// The result is a verdict against (`--strict`).
+    /// The result is a finding against (`--strict`).
     Against,
     /// The result is that there is no result, and that was to count.
     NotEnough,

@@ -1,133 +1,151 @@
-//! Recordings of two hosts → one stream of records, as `taut report --join` and `taut merge` read them.
+//! Recordings of several hosts → one stream of records, as `taut report --join` and `taut merge` read them.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
-use taut_points::hosts::{Joined, Renumber, Survey, is_one_machine, join};
+use taut_points::hosts::{Host, Joined, MOST_HOSTS, Renumber, Survey, join};
 use taut_recording::{Contents, Ending, Info, Record, Shown};
 use taut_report::{hosts_facts, hosts_sentences};
 
 use crate::input;
 
-/// Two recordings on one clock; neither file is changed.
+/// Recordings on one clock; no file is changed.
 pub struct JoinedRecordings {
-    bytes: [Mmap; 2],
-    surveys: [Survey; 2],
-    contents: [Contents; 2],
-    names: [String; 2],
+    recordings: Vec<Surveyed>,
+    names: Vec<String>,
     /// What is known of the clocks.
     pub joined: Joined,
+}
+
+/// A host's recording.
+struct Surveyed {
+    bytes: Mmap,
+    survey: Survey,
+    contents: Contents,
 }
 
 /// Options of everything that joins.
 #[derive(clap::Args, Debug)]
 pub struct JoinArgs {
-    /// Names of the two hosts, in the order of the recordings [default: as recorded, see record --host-name].
+    /// Names of the hosts, in the order of the recordings [default: as recorded, see record --host-name].
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Where the offset of the clocks comes from [default: the messages, or none where both recordings are of one boot of one machine].
+    /// Where the offsets of the clocks come from [default: the messages, or none between recordings of one boot of one machine].
     #[arg(long, value_name = "SOURCE")]
     pub clocks: Option<Clocks>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Clocks {
-    /// The messages, also where both recordings are of one machine.
+    /// The messages, also where recordings are of one machine.
     Messages,
-    /// CLOCK_REALTIME of both hosts is taken for one clock: nothing is aligned.
+    /// CLOCK_REALTIME of all hosts is taken for one clock: nothing is aligned.
     Realtime,
 }
 
 impl JoinedRecordings {
-    /// Reads both as far as the alignment needs it. Declared chains tell the order of their points.
+    /// Reads all as far as the alignment needs it. Declared chains tell the order of their points.
     pub fn read(paths: &[PathBuf], args: &JoinArgs, config: &Config) -> Result<JoinedRecordings> {
-        let [a, b] = paths else {
-            bail!("joining takes two recordings, one of each host; {} given", paths.len());
-        };
-        if input::is_one_file(a, b) {
-            bail!("{}: is given twice; name the other host's recording", a.shown());
+        if !(2..=MOST_HOSTS).contains(&paths.len()) {
+            bail!("joining takes 2 to {MOST_HOSTS} recordings, one of each host; {} given", paths.len());
         }
-        let (of_a, of_b) = (surveyed(a)?, surveyed(b)?);
-        if of_a.0[..] == of_b.0[..] {
-            bail!("{} and {}: have the same content; name the other host's recording", a.shown(), b.shown());
+        let earlier = |at: usize| paths[..at].iter().find(|path| input::is_one_file(path, &paths[at]));
+        if let Some(path) = (1..paths.len()).find_map(earlier) {
+            bail!("{}: is given twice; name the other host's recording", path.shown());
         }
-        let infos = [&of_a.2.info, &of_b.2.info];
-        let names = names(infos, args)?;
-        let files = || format!("{} and {}", a.shown(), b.shown());
+        let recordings = paths.iter().map(|path| surveyed(path)).collect::<Result<Vec<Surveyed>>>()?;
+        for (at, recording) in recordings.iter().enumerate() {
+            if let Some(same) = recordings[..at].iter().position(|one| one.bytes[..] == recording.bytes[..]) {
+                let (a, b) = (paths[same].shown(), paths[at].shown());
+                bail!("{a} and {b}: have the same content; name the other host's recording");
+            }
+        }
+        if let Some(at) = recordings.iter().position(|of| !of.contents.info.hosts().is_empty()) {
+            bail!("{}: is a joined recording; name the hosts' own recordings", paths[at].shown());
+        }
+        let names = names(&recordings.iter().map(|of| &of.contents.info).collect::<Vec<&Info>>(), args)?;
         let of_chain = |chain: &DeclaredChain| chain.points.clone();
         let chains: Vec<Vec<String>> = config.chains.iter().map(of_chain).collect();
-        let is_one_machine = args.clocks.is_none() && is_one_machine(infos);
-        let mut joined =
-            join([&of_a.1, &of_b.1], infos, [&names[0], &names[1]], &chains, is_one_machine).with_context(files)?;
+        let joined = join(&hosts(&recordings, &names), &chains, args.clocks.is_none());
+        let mut joined = joined.map_err(|(of, why)| {
+            let files: Vec<String> = of.iter().map(|host| paths[*host].shown()).collect();
+            match files.as_slice() {
+                [alone] => anyhow!("{alone}: {why}"),
+                several => anyhow!("{}: {why}", several.join(" and ")),
+            }
+        })?;
         if args.clocks == Some(Clocks::Realtime) {
             joined.by_realtime();
         }
-        let [(bytes_a, survey_a, contents_a), (bytes_b, survey_b, contents_b)] = [of_a, of_b];
-        let (bytes, surveys, contents) = ([bytes_a, bytes_b], [survey_a, survey_b], [contents_a, contents_b]);
-        Ok(JoinedRecordings { bytes, surveys, contents, names, joined })
+        Ok(JoinedRecordings { recordings, names, joined })
     }
 
-    /// Every record of both, on the first host's clock.
+    /// Every record of all, on the first host's clock.
     pub fn records(&self, sink: &mut dyn FnMut(Record)) -> Result<()> {
-        let surveys = [&self.surveys[0], &self.surveys[1]];
-        let infos = [&self.contents[0].info, &self.contents[1].info];
-        for host in 0..2 {
-            let renumber = Renumber::new(host, surveys, &self.joined, infos, self.names());
-            taut_recording::read(&self.bytes[usize::from(host)], &mut |record| {
+        let hosts = hosts(&self.recordings, &self.names);
+        for (number, recording) in (0..).zip(&self.recordings) {
+            let renumber = Renumber::new(number, &hosts, &self.joined);
+            taut_recording::read(&recording.bytes, &mut |record| {
                 renumber.record(record).into_iter().for_each(&mut *sink);
             })?;
         }
         Ok(())
     }
 
-    /// Of both hosts; the first is the reference.
-    pub fn names(&self) -> [&str; 2] {
-        [&self.names[0], &self.names[1]]
+    /// Of all hosts; the first is the reference.
+    pub fn names(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
     }
 
-    /// The first recording's, with both hosts' names and what is known of their clocks.
+    fn contents(&self) -> impl Iterator<Item = (&str, &Contents)> {
+        self.names.iter().map(String::as_str).zip(self.recordings.iter().map(|of| &of.contents))
+    }
+
+    /// The first recording's, with all hosts' names and what is known of their clocks.
     pub fn info(&self) -> Info {
-        let mut info = self.contents[0].info.clone();
+        let mut info = self.recordings[0].contents.info.clone();
         info.host = self.names.join(" + ");
-        let (other, name) = (&self.contents[1].info, &self.names[1]);
-        let cpus = other.cpus.to_string();
-        let own = [
-            ("kernel", &other.kernel),
-            ("cpu", &other.cpu),
-            ("cpus", &cpus),
-            ("system_calls", &other.system_calls),
-            ("git_revision", &other.git_revision),
-            ("command", &other.command.join(" ")),
-        ];
-        let own = own.into_iter().map(|(key, value)| (key, value.as_str()));
-        let facts = other.facts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        info.facts.extend(own.chain(facts).map(|(key, value)| (format!("{name}.{key}"), value.to_owned())));
-        // What is missing in one of them is missing in the whole.
-        let recovered = other.facts.iter().filter(|(key, _)| key == "recovered_by" && info.fact(key).is_empty());
-        let recovered: Vec<_> = recovered.cloned().collect();
-        info.facts.extend(recovered);
+        for (name, contents) in self.contents().skip(1) {
+            let other = &contents.info;
+            let cpus = other.cpus.to_string();
+            let own = [
+                ("kernel", &other.kernel),
+                ("cpu", &other.cpu),
+                ("cpus", &cpus),
+                ("system_calls", &other.system_calls),
+                ("git_revision", &other.git_revision),
+                ("command", &other.command.join(" ")),
+            ];
+            let own = own.into_iter().map(|(key, value)| (key, value.as_str()));
+            let facts = other.facts.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+            info.facts.extend(own.chain(facts).map(|(key, value)| (format!("{name}.{key}"), value.to_owned())));
+            // What is missing in one of them is missing in the whole.
+            let recovered = other.facts.iter().filter(|(key, _)| key == "recovered_by" && info.fact(key).is_empty());
+            let recovered: Vec<_> = recovered.cloned().collect();
+            info.facts.extend(recovered);
+        }
         info.facts.push(("hosts".to_owned(), self.names.join(",")));
-        info.facts.extend(hosts_facts(&self.joined));
+        info.facts.extend(hosts_facts(&self.joined, &self.names()));
         info.facts.sort();
-        let reasons = self.contents.iter().zip(&self.names).filter(|(of, _)| !of.info.tier_reason.is_empty());
-        let reasons = reasons.map(|(of, name)| format!("{name}: {}", of.info.tier_reason));
+        let reasons = self.contents().filter(|(_, of)| !of.info.tier_reason.is_empty());
+        let reasons = reasons.map(|(name, of)| format!("{name}: {}", of.info.tier_reason));
         info.tier_reason = reasons.collect::<Vec<String>>().join("; ");
         info
     }
 
-    /// What both said at their ends, and what is known of the clocks.
+    /// What all said at their ends, and what is known of the clocks.
     pub fn ending(&self) -> Ending {
         let mut ending = Ending { reason: "merged".to_owned(), exit_code: Some(0), ..Ending::default() };
-        ending.notes = hosts_sentences(&self.joined, self.names());
-        for (host, (contents, name)) in self.contents.iter().zip(&self.names).enumerate() {
+        ending.notes = hosts_sentences(&self.joined, &self.names());
+        for (host, (name, contents)) in self.contents().enumerate() {
             let Some(own) = &contents.ending else {
                 ending.notes.push(format!("{name}: the recorder was killed: this is what it had written until then"));
                 continue;
             };
             let end_ns = own.end_monotonic_ns;
-            let end_ns = if host == 0 { end_ns } else { self.joined.time_of_monotonic(end_ns) };
+            let end_ns = if host == 0 { end_ns } else { self.joined.time_of_monotonic(host, end_ns) };
             ending.end_monotonic_ns = ending.end_monotonic_ns.max(end_ns);
             ending.add(own);
             if ending.exit_code == Some(0) && own.exit_code.is_some_and(|code| code != 0) {
@@ -138,55 +156,64 @@ impl JoinedRecordings {
         ending
     }
 
-    /// What could not be read of either, a sentence each.
+    /// What could not be read of any, a sentence each.
     pub fn damage(&self) -> Vec<String> {
-        let of_host = |(contents, name): (&Contents, &String)| -> Vec<String> {
+        let of_host = |(name, contents): (&str, &Contents)| -> Vec<String> {
             contents.damage.iter().map(|damage| format!("{name}: {damage}")).collect()
         };
-        self.contents.iter().zip(&self.names).flat_map(of_host).collect()
+        self.contents().flat_map(of_host).collect()
     }
 
-    /// The analysis of both.
+    /// The analysis of all.
     pub fn analyse(&self, config: &Config) -> Result<Analysis> {
         let mut analyzer = Analyzer::new(config.clone());
         self.records(&mut |record| analyzer.record(&record))?;
-        let bytes = self.bytes.iter().map(|bytes| bytes.len() as u64).sum();
+        let bytes = self.recordings.iter().map(|of| of.bytes.len() as u64).sum();
         Ok(analyzer.finish(self.info(), Some(self.ending()), self.damage(), bytes)?)
     }
 }
 
-fn surveyed(path: &Path) -> Result<(Mmap, Survey, Contents)> {
-    let read = || -> Result<(Mmap, Survey, Contents)> {
+fn hosts<'a>(recordings: &'a [Surveyed], names: &'a [String]) -> Vec<Host<'a>> {
+    let host = |(of, name): (&'a Surveyed, &'a String)| Host { name, survey: &of.survey, info: &of.contents.info };
+    recordings.iter().zip(names).map(host).collect()
+}
+
+fn surveyed(path: &Path) -> Result<Surveyed> {
+    let read = || -> Result<Surveyed> {
         let bytes = input::map(path)?;
         let mut survey = Survey::default();
         let contents = taut_recording::read(&bytes, &mut |record| survey.record(&record))?;
-        Ok((bytes, survey, contents))
+        Ok(Surveyed { bytes, survey, contents })
     };
     read().with_context(|| path.shown())
 }
 
 /// The hosts' names, which must differ.
-fn names(infos: [&Info; 2], args: &JoinArgs) -> Result<[String; 2]> {
-    if !args.hosts.is_empty() && args.hosts.len() != 2 {
-        bail!("--hosts {}: takes two names, one of each recording's host", args.hosts.join(","));
-    }
-    if let [a, b] = args.hosts.as_slice() {
-        if a == b || [a, b].iter().any(|name| name.is_empty() || name.contains([':', '/'])) {
-            bail!("--hosts {a},{b}: takes two different names without : and /");
+fn names(infos: &[&Info], args: &JoinArgs) -> Result<Vec<String>> {
+    let twice = |names: &[String]| (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
+    if !args.hosts.is_empty() {
+        let given = args.hosts.join(",");
+        if args.hosts.len() != infos.len() {
+            bail!("--hosts {given}: takes {} names, one of each recording's host", infos.len());
         }
-        return Ok([a.clone(), b.clone()]);
+        if twice(&args.hosts).is_some() || args.hosts.iter().any(|name| name.is_empty() || name.contains([':', '/'])) {
+            bail!("--hosts {given}: takes different names without : and /");
+        }
+        return Ok(args.hosts.clone());
     }
-    let [a, b] = infos.map(|info| info.host.replace([':', '/'], "_"));
-    if a != b && !a.is_empty() && !b.is_empty() {
-        return Ok([a, b]);
-    }
-    let [one, other] = infos.map(|info| info.fact("boot_id"));
+    let names: Vec<String> = infos.iter().map(|info| info.host.replace([':', '/', ','], "_")).collect();
+    let Some(second) = twice(&names).or_else(|| names.iter().position(String::is_empty)) else { return Ok(names) };
+    let name = &names[second];
+    let first = names.iter().position(|other| other == name).unwrap_or(second);
+    let [one, other] = [first, second].map(|host| infos[host].fact("boot_id"));
     match (one.is_empty() || other.is_empty(), one != other) {
         (false, true) => bail!(
-            "both recordings are of host \"{a}\", which rebooted in between (or two hosts have one name): name two hosts with --hosts A,B if so"
+            "two recordings are of host \"{name}\", which rebooted in between (or two hosts have one name): name all hosts with --hosts A,B if so"
         ),
         _ => {
-            bail!("both recordings are of a host named \"{a}\": name them with --hosts A,B, or record with --host-name")
+            bail!(
+                "two recordings are of a host named \"{name}\": name all hosts with --hosts A,B, or record with --host-name"
+            )
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What is said on stderr. Nothing fails for want of somebody who listens: a full disk or a closed pipe there neither ends a
-//! recording nor changes an exit code.
+//! Messages on stderr. A full disk or a closed pipe there neither ends a recording nor changes an exit code.
 
 use std::{fmt, io::Write};
 

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use assert_cmd::cargo::cargo_bin;
@@ -13,8 +13,10 @@ use serde_json::Value;
 use taut_skip::{Need, skip};
 
 mod folder;
+mod sshd;
 
 use folder::{AT_MOST, Folder, until};
+use sshd::Sshd;
 
 impl Folder {
     fn command(&self, arguments: &[&str]) -> Command {
@@ -1203,56 +1205,6 @@ name = "none"
     assert_eq!(trial["status"], "failed", "{trial:#}");
     let reason = trial["reason"].as_str().unwrap();
     assert!(reason.starts_with("work_us of ") && reason.ends_with(" is above 2000, its limit"), "{reason}");
-}
-
-/// An sshd of this test's own on loopback, with a key and a port of its own.
-struct Sshd(Child, u16);
-
-impl Sshd {
-    /// `None` where there is no sshd.
-    fn start(folder: &Folder) -> Option<Sshd> {
-        let sshd = Path::new("/usr/sbin/sshd");
-        if !sshd.exists() || Command::new("ssh").arg("-V").output().is_err() {
-            return None;
-        }
-        for name in ["host_key", "key"] {
-            let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", name]).current_dir(folder.0.path());
-            assert!(keygen.status().unwrap().success());
-        }
-        std::fs::copy(folder.path("key.pub"), folder.path("authorized")).unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let path = |name: &str| folder.path(name).display().to_string();
-        folder.write(
-            "sshd_config",
-            &format!(
-                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
-                 StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nSubsystem sftp internal-sftp\n",
-                path("host_key"),
-                path("authorized")
-            ),
-        );
-        // Where the daemon insists on its empty folder.
-        let _ = std::fs::create_dir_all("/run/sshd");
-        let mut command = Command::new(sshd);
-        command.args(["-D", "-e", "-f", &path("sshd_config")]).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let began = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if child.try_wait().unwrap().is_some() || began.elapsed() > AT_MOST {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Some(Sshd(child, port))
-    }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! A program without stamps, recorded twice for real: every command works on its loops and wake chains, by the same names.
 
 use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::FromRawFd,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    ptr,
     sync::{LazyLock, Mutex},
 };
 
@@ -44,9 +48,9 @@ impl Folder {
         serde_json::from_str(&self.taut(&[arguments, &["--format", "json"]].concat())).unwrap()
     }
 
-    fn build(&self) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/unprepared/robot.c");
-        let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(self.path("robot")).arg(source).status();
+    fn build(&self, program: &str, source: &str) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(self.path(program)).arg(source).status();
         assert!(built.unwrap().success());
     }
 }
@@ -54,7 +58,7 @@ impl Folder {
 /// `a.mcap` and `b.mcap`, two runs; `None` where the kernel's events are not granted. One after the other: the robot has a port.
 static RUNS: LazyLock<Option<Folder>> = LazyLock::new(|| {
     let folder = Folder(tempfile::tempdir().unwrap());
-    folder.build();
+    folder.build("robot", "../../examples/unprepared/robot.c");
     for name in ["a.mcap", "b.mcap"] {
         folder.taut(&["record", "-q", "--ignore-loss", "-o", name, "--", "./robot", SECONDS]);
     }
@@ -91,6 +95,26 @@ fn two_runs_have_the_same_loops_and_chains() {
         assert_eq!((&found["evidence"], &found["period_ns"]), (&"absolute_timer".into(), &2_000_000.into()));
         let chain = with_name(&report["chains"], CHAIN);
         assert!(chain["source"] == "wakes" && chain["messages"].as_u64() > Some(500), "{chain}");
+    }
+}
+
+#[test]
+fn each_means_to_wake_a_thread_leads_back_to_the_one_that_used_it() {
+    if runs().is_none() {
+        return;
+    }
+    let folder = Folder(tempfile::tempdir().unwrap());
+    folder.build("means", "tests/wakes/means.c");
+    // A kernel thread hands over what both write to ptys.
+    for means in ["pipe", "pty", "eventfd", "signal", "futex", "io_uring"] {
+        folder.taut(&["record", "-q", "--ignore-loss", "-o", "run.mcap", "--", "./means", means, "200"]);
+        let report = folder.json(&["report", "run.mcap"]);
+        let mut chains: Vec<&str> =
+            texts(&report["chains"], "name").into_iter().filter(|name| name.contains('→')).collect();
+        chains.sort_unstable();
+        let own = [1, 2].map(|pair| format!("ctrl-{pair} timer 4 ms → bridge-{pair} "));
+        let is_own = chains.len() == own.len() && chains.iter().zip(&own).all(|(name, own)| name.starts_with(own));
+        assert!(is_own, "{means}: {chains:?}");
     }
 }
 
@@ -169,6 +193,55 @@ fn a_fleet_takes_the_loops_and_chains() {
         let text = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
         assert!(said.status.success() && text.contains("messages of"), "{text}");
     }
+}
+
+#[test]
+fn top_shows_the_loops_of_a_running_process() {
+    let Some(folder) = runs() else { return };
+    let _port = PORT.lock().unwrap();
+    let mut robot = Command::new(folder.path("robot")).arg("30").spawn().unwrap();
+    let (mut master, mut slave) = (0, 0);
+    let size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: both are written to; a name and settings of the terminal are not asked for; the size is read.
+    let opened = unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were opened just now, and are owned by nothing else.
+    let (mut master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut top = Command::new(cargo_bin!("taut"))
+        .args(["top", "--pid", &robot.id().to_string()])
+        .env("TERM", "xterm-256color")
+        .stdin(end())
+        .stdout(end())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(slave);
+    let (mut shown, mut bytes, mut is_asked) = (Vec::new(), [0; 65536], false);
+    let has_loops =
+        |shown: &[u8]| ["actuatorrecvudp:5005", "ctrltimer2ms"].iter().all(|name| letters(shown).contains(name));
+    // The end of the terminal is an error of its other end.
+    while let Ok(read) = master.read(&mut bytes) {
+        shown.extend_from_slice(&bytes[..read]);
+        if !is_asked && (has_loops(&shown) || robot.try_wait().unwrap().is_some()) {
+            is_asked = true;
+            master.write_all(b"q").unwrap();
+        }
+    }
+    robot.kill().unwrap();
+    robot.wait().unwrap();
+    assert!(top.wait().unwrap().success());
+    assert!(has_loops(&shown), "{}", letters(&shown));
+}
+
+/// What is written to a terminal, without its commands and blanks: it goes over cells that stay.
+fn letters(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest =
+        parts.map(|part| part.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).get(1..).unwrap_or_default());
+    (first + &rest.collect::<String>()).split_whitespace().collect()
 }
 
 #[test]

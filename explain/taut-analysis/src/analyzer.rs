@@ -1,6 +1,6 @@
-//! Conducts: records to the intake, what it finds through messages and chains to the result.
+//! Runs the stages: records to the intake, its passes to messages and chains, and those to the result.
 
-use taut_points::{Counts, Found, Intake, Linked, PointId, Spans};
+use taut_points::{Counts, Found, Intake, Linked, LoopEvidence, PointId, RouteKind, Spans};
 use taut_recording::{Ending, Info, KernelBatch, KernelEvent, LostWhat, Record, Tier};
 use taut_timelines::{Objects, Timelines};
 
@@ -117,6 +117,7 @@ impl Analyzer {
         if let Some(deadline_ns) = self.config.explain.deadline_ns {
             lines.iter_mut().for_each(|line| line.deadline_ns = Some(deadline_ns));
         }
+        lines.iter_mut().for_each(|line| line.period_ns = schedule(line, &linked.loops));
         let mut points: Vec<_> = alone.iter().flat_map(|line| figures::points_of(&messages, line, &context)).collect();
         points.sort_by(|a, b| a.name.cmp(&b.name));
         let mut chains: Vec<_> = lines.iter().map(|line| figures::chain(&messages, line, &context)).collect();
@@ -295,6 +296,12 @@ fn explain_all<'a>(
         Some(id) => Err(Error::UnknownMessage { id: *id }),
         None => Ok(()),
     }
+}
+
+/// The period of a loop that keeps a schedule.
+fn schedule(line: &ChainLine, loops: &[taut_points::Loop]) -> Option<u64> {
+    let Some(RouteKind::Loop(at)) = line.kind else { return None };
+    loops.get(at).filter(|found| found.evidence == LoopEvidence::AbsoluteTimer).map(|found| found.period_ns)
 }
 
 /// What threads are busy with, for a chain that kernel events alone show: with its own messages.

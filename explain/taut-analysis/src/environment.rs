@@ -1,5 +1,5 @@
-//! What the machine said of itself once a second: stolen time, pressure, quotas, frequency, temperature. Evidence for
-//! causes that no event shows, and sentences on what changed when.
+//! Samples of the machine once a second: stolen time, pressure, quotas, frequency, temperature. Evidence for causes
+//! that no event shows, and sentences on what changed when.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use taut_recording::{
 };
 use taut_stats::rank;
 
-/// Below this share of all time nothing is said of stolen time or pressure.
+/// Below this share of all time stolen time and pressure are not reported.
 const SAID_SHARE: f64 = 0.01;
 /// A CPU below this share of its median frequency is slowed down.
 const SLOW_SHARE: f64 = 0.8;

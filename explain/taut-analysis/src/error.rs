@@ -24,7 +24,7 @@ pub enum Error {
         /// As given.
         id: u64,
     },
-    /// `taut.toml` names points that nobody stamped.
+    /// `taut.toml` names points that were never stamped.
     #[error("chain {chain:?} of taut.toml: nothing was stamped at {point:?}; {hint}")]
     UnknownPoint {
         /// The declared chain.

@@ -1,7 +1,10 @@
 //! Causes of a chain's latency: walks the critical path of every message, sums it up, and compares the tail with typical
 //! messages.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
 
 use foldhash::HashMap;
 use taut_points::{Pass, PointId};
@@ -34,8 +37,8 @@ use crate::{
 /// Messages that are looked at before the others, to learn what is typical.
 const LEARNED_FROM: usize = 200;
 
-/// Walks the messages once: tells them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
-/// events and marks, with one line that says so. Returns an error for each hypothesis about a factor that this chain does not have.
+/// Walks the messages once: hands them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
+/// events and marks, with one line that reports it. Returns an error for each hypothesis about a factor that this chain does not have.
 #[expect(clippy::too_many_arguments, reason = "what is examined, with what, and where rows go")]
 pub(crate) fn explain(
     chain: &mut Chain,
@@ -100,7 +103,7 @@ pub(crate) fn explain(
     if wanted.only_rows {
         return Vec::new();
     }
-    let selection = select(chain, &ledger, wanted);
+    let selection = select(chain, line.period_ns, &ledger, wanted);
     ledger.close(selection.limit_ns);
     let whole = ledger.groups(|kind| kind.cause);
     let mut explained = Explained {
@@ -172,7 +175,7 @@ struct Kept<'a> {
     wanted: &'a ExplainOptions,
     rows: usize,
     pieces: HashMap<usize, Vec<(u16, Piece)>>,
-    /// (total, row) of the worst so far that nobody named, the least of them first.
+    /// (total, row) of the worst so far that are not named, the least of them first.
     worst: BinaryHeap<Reverse<(u64, Reverse<usize>)>>,
 }
 
@@ -208,7 +211,7 @@ struct Selection {
 }
 
 /// Those that the user names; else those that missed the deadline, all of them; else the tail.
-fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
+fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &ExplainOptions) -> Selection {
     let mut sorted: Vec<u64> = ledger.rows.iter().map(|row| row.total_ns).collect();
     sorted.sort_unstable();
     match wanted.above {
@@ -230,13 +233,18 @@ fn select(chain: &Chain, ledger: &Ledger, wanted: &ExplainOptions) -> Selection 
             Distribution::of(&ways, &sorted).highest_to_p99()
         }
     };
-    match carried {
+    let tail = match carried {
         // Where many messages tie with the slowest, those are the tail.
         Some((quantile, ns)) if sorted.last() == Some(&ns) && sorted[0] < ns => {
             Selection { by: Selected::Tail(quantile), limit_ns: Some(ns - 1) }
         }
         Some((quantile, ns)) => Selection { by: Selected::Tail(quantile), limit_ns: Some(ns) },
         None => Selection { by: Selected::Nothing, limit_ns: None },
+    };
+    let overruns = |period_ns: &u64| sorted.last().is_some_and(|last| last > period_ns);
+    match period_ns.filter(|period_ns| overruns(period_ns) && tail.limit_ns.is_none_or(|limit| *period_ns < limit)) {
+        Some(period_ns) => Selection { by: Selected::Overran, limit_ns: Some(period_ns) },
+        None => tail,
     }
 }
 
@@ -252,7 +260,7 @@ fn causes(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>) -> Vec<Ca
         typical_ns: line.typical_ns,
     };
     let mut all: Vec<CauseShare> = groups.lines.iter().zip(shares).map(line).collect();
-    all.sort_by(|a, b| b.tail_share.total_cmp(&a.tail_share));
+    all.sort_by(by_share);
     all
 }
 
@@ -284,7 +292,14 @@ fn hops(ledger: &Ledger, whole: &Groups<Cause>, walker: &Walker<'_>, hops: usize
             typical_ns: line.typical_ns,
         });
     }
+    by_hop.iter_mut().for_each(|causes| causes.sort_by(by_share));
     by_hop
+}
+
+/// The largest first. What has the same share, as none, is in an order of its own: a report does not change by itself.
+fn by_share(a: &CauseShare, b: &CauseShare) -> Ordering {
+    let by_time = || b.time_ns.cmp(&a.time_ns).then_with(|| (a.cause, &a.detail).cmp(&(b.cause, &b.detail)));
+    b.tail_share.total_cmp(&a.tail_share).then_with(by_time)
 }
 
 /// Threads, processes, locks and interrupts that took time from the tail.

@@ -140,6 +140,8 @@ pub enum Selected {
     Tail(f64),
     /// All that missed the deadline.
     Missed,
+    /// All activations that took longer than their loop's period, where these are more than the tail.
+    Overran,
     /// Above a quantile that the user named.
     AboveQuantile(f64),
     /// Above a time that the user named.
@@ -414,7 +416,7 @@ pub struct PathPiece {
     /// The responsible thread as "comm/tid": lock holder, preempting thread, awaited peer; "" where it is unknown.
     #[serde(skip)]
     pub by: String,
-    /// Everything else that is known: holder, system call, who ran instead, what the holder did.
+    /// Everything else that is known: holder, system call, preempting thread, what the holder did.
     pub note: String,
 }
 

@@ -1,10 +1,10 @@
-//! What a hypothesis accuses, and which time is its.
+//! What a hypothesis is about, and which time belongs to it.
 
 use taut_timelines::Objects;
 
 use crate::{error::Error, explained::Cause, kind::Kind, names::Names, result::Chain, walk::Walker};
 
-/// Somebody accused.
+/// What a hypothesis names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Factor {
     Cause(Cause),

@@ -155,7 +155,7 @@ fn hops(table: &Table<'_>, line: &ChainLine, context: &Context<'_>, warm: usize,
 }
 
 /// Over the messages above the highest carried quantile: each hop's time beyond its own median, as a
-/// share of all hops'. What is normal for every message is thereby nobody's fault.
+/// share of all hops'. What is normal for every message is thereby no excess.
 fn tail_shares(table: &Table<'_>, delays: &[Delay], warm: usize, way: &Distribution) -> Option<Vec<f64>> {
     let (_, limit) = way.highest_to_p99()?;
     let medians: Vec<u64> =

@@ -1,4 +1,4 @@
-//! Distributions whose messages nobody kept: quantiles from buckets, never finer than those.
+//! Distributions without their messages: quantiles from buckets, with their resolution.
 
 use std::collections::BTreeMap;
 

@@ -20,6 +20,8 @@ pub(crate) struct ChainLine {
     /// What the source of its points says it is; `None` of messages that the program itself numbers.
     pub kind: Option<RouteKind>,
     pub deadline_ns: Option<u64>,
+    /// Of a loop on a schedule: an activation that takes longer overruns.
+    pub period_ns: Option<u64>,
     /// In order.
     pub points: Vec<PointId>,
     /// Every point of the chain's messages, those of the line included.
@@ -73,7 +75,7 @@ pub(crate) fn find(messages: &Messages, routes: &[Route], config: &Config, conte
         let family: HashSet<PointId> = route.points.iter().copied().collect();
         if lines.iter().all(|line: &ChainLine| line.family.is_disjoint(&family)) {
             let (name, points, kind) = (route.name.clone(), route.points.clone(), Some(route.kind));
-            lines.push(ChainLine { name, declared: false, kind, deadline_ns: None, points, family });
+            lines.push(ChainLine { name, declared: false, kind, deadline_ns: None, period_ns: None, points, family });
         }
     }
     for chain in &config.followed {
@@ -84,8 +86,15 @@ pub(crate) fn find(messages: &Messages, routes: &[Route], config: &Config, conte
             continue;
         }
         let points = main_line(&paths, &family);
-        let line =
-            |name| ChainLine { name, declared: false, kind: None, deadline_ns: None, points: points.clone(), family };
+        let line = |name| ChainLine {
+            name,
+            declared: false,
+            kind: None,
+            deadline_ns: None,
+            period_ns: None,
+            points: points.clone(),
+            family,
+        };
         match points.as_slice() {
             [first, .., last] => {
                 // Who is stamped at one point only goes from the moment that is due to this point.
@@ -126,12 +135,13 @@ fn declared(
         declared: true,
         kind: None,
         deadline_ns: chain.deadline_ns,
+        period_ns: None,
         points: due.into_iter().chain(points).collect(),
         family,
     })
 }
 
-/// The line of a chain that was found or declared before, if anybody is on it who is not of another line.
+/// The line of a chain that was found or declared before, if it has a message that is not of another line.
 fn followed(
     chain: &DeclaredChain,
     lines: &[ChainLine],
@@ -159,6 +169,7 @@ fn followed(
         declared: false,
         kind: None,
         deadline_ns,
+        period_ns: None,
         points,
         family,
     })

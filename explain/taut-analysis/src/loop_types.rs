@@ -1,4 +1,4 @@
-//! What is told of loops and of other threads that are woken.
+//! Results on loops and on other threads that are woken.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -124,6 +124,7 @@ fn late_starts<'a>(
         declared: false,
         kind: line.kind,
         deadline_ns: None,
+        period_ns: None,
         points,
         family: line.family.clone(),
     };

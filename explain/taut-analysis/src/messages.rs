@@ -11,7 +11,7 @@ pub(crate) struct Messages {
     messages: Vec<Message>,
     /// Stamps at a point their message had passed before.
     pub repeats: u64,
-    /// Ids that began anew.
+    /// Ids that began again.
     pub split: u64,
     /// Messages with an outcome and no pass.
     pub outcomes_only: u64,

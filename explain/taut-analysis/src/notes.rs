@@ -28,7 +28,7 @@ pub(crate) fn between_hosts(info: &Info, chains: &[Chain]) -> Vec<String> {
     let us = |ns: u64| format!("{:.0} µs", ns as f64 / 1e3);
     let sentence = |hop: &Hop| {
         let (between, p50_ns) = (hop.between_hosts(info)?, hop.delay.distribution.p50_ns?);
-        let known = match (between.bound_ns, info.fact("clocks_from")) {
+        let known = match (between.bound_ns, info.clocks("from", &between.from, &between.to)) {
             (Some(0), _) => return None,
             (Some(bound_ns), _) => format!(
                 "p50 {}, between {} and {}: the clocks' offset is known to ± {}. What a message exceeds another by is wrong by at most \

@@ -5,8 +5,8 @@
 pub struct Config {
     /// Declared chains; points that none of them names are still inferred into chains.
     pub chains: Vec<DeclaredChain>,
-    /// Chains of an earlier stretch of the same stream: they keep their points in this one, whoever of them is
-    /// missing, and are no mistake where nobody is there.
+    /// Chains of an earlier stretch of the same stream: they keep their points in this one, also those that are
+    /// missing, and are no error where they match nothing.
     pub followed: Vec<DeclaredChain>,
     /// Whether this is a stretch of a longer stream, of which others are analysed too: a message then has the same number in all of
     /// them.
@@ -24,7 +24,7 @@ pub struct ExplainOptions {
     pub messages: Vec<u64>,
     /// Every message that took at least so long comes with its path besides.
     pub from_ns: Option<u64>,
-    /// Suspects to judge besides: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
+    /// Further hypotheses to judge: "lock:NAME", "gil", "hop:NAME", "process:NAME", "irq" …
     pub hypotheses: Vec<String>,
     /// What to predict the chain without besides, each with one or several words as in `hypotheses`.
     pub without: Vec<Vec<String>>,

@@ -41,7 +41,7 @@ pub(crate) struct Queues {
     beyond: HashMap<(u64, i32), [f32; CAUSES]>,
     /// The same of messages before those.
     beyond_before: HashMap<(u64, i32), [f32; CAUSES]>,
-    /// Stretches in which a shared CPU was somebody's who is not of the chain while a message waited for it: the CPU as a server,
+    /// Stretches in which a thread outside the chain had a shared CPU while a message waited for it: the CPU as a server,
     /// from, to, and what it was to the message.
     pub closed: Vec<(i32, u64, u64, Kind)>,
 }

@@ -1,4 +1,4 @@
-//! Recommendations: a table of rules from cause to remedy, ranked by what the what-if expects of them.
+//! Recommendations: a table of rules from cause to remedy, ranked by their predicted gain.
 
 use crate::{Cause, CauseShare, Chain, Contribution, Explained, Recommendation};
 

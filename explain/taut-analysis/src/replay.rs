@@ -3,7 +3,7 @@
 //! The first points keep their times. A message starts on a thread when it has arrived and the thread is free, in the order
 //! that was recorded. What a message spent by itself stays, less the cause; what it spent behind others comes out of the run.
 //! A message that no longer waits finds the thread asleep and pays the way to the CPU that messages to an idle thread pay.
-//! Threads that share a CPU take turns on it: each goes on while it has messages, and who could run first comes next.
+//! Threads that share a CPU take turns on it: each continues while it has messages, and the one that could run first comes next.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -26,7 +26,7 @@ pub(crate) struct Replay {
     threads: Vec<Vec<u32>>,
     /// Of each server, the threads that take turns on it.
     servers: Vec<Vec<u32>>,
-    /// Of each server: stretches in which somebody else has it, not overlapping.
+    /// Of each server: stretches in which another thread has it, not overlapping.
     closed: Vec<Vec<(u64, u64, Kind)>>,
     /// By hop: what a message to an idle thread pays more than one that waited.
     lead_ns: HashMap<u16, u64>,
@@ -259,7 +259,7 @@ fn free(wait: &Wait, last: Option<(u64, u64)>, turn_ns: Option<u64>, removal: &R
     (wait.until_ns + turn_ns.unwrap_or(replayed)).saturating_sub(recorded + removed)
 }
 
-/// What is left of the stretches in which somebody else has a server.
+/// What is left of the stretches in which another thread has a server.
 fn still_closed(all: &[(u64, u64, Kind)], removal: &Removal<'_>) -> Vec<(u64, u64)> {
     let left = |(from_ns, to_ns, kind): &(u64, u64, Kind)| {
         let ns = to_ns - from_ns;
@@ -268,7 +268,7 @@ fn still_closed(all: &[(u64, u64, Kind)], removal: &Removal<'_>) -> Vec<(u64, u6
     all.iter().map(left).filter(|(from_ns, to_ns)| from_ns < to_ns).collect()
 }
 
-/// When what is begun at `from_ns` and would end at `ends_ns` ends, with pauses while somebody else has the server.
+/// When what is begun at `from_ns` and would end at `ends_ns` ends, with pauses while another thread has the server.
 fn open_at(closed: &[(u64, u64)], from_ns: u64, mut ends_ns: u64) -> u64 {
     let first = closed.partition_point(|(_, to_ns)| *to_ns <= from_ns);
     for (start_ns, to_ns) in &closed[first..] {

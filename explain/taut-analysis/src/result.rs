@@ -124,7 +124,7 @@ pub struct Chain {
     pub messages: u64,
     /// First to last point, for the messages that passed both, start-up apart.
     pub end_to_end: Delay,
-    /// First to last stamp of every message, wherever it ended, start-up apart.
+    /// First to last stamp of every message, dropped ones included, without start-up.
     pub whole_life: Delay,
     /// Neighbouring points, in order.
     pub hops: Vec<Hop>,
@@ -281,7 +281,7 @@ impl Hop {
             hosts.iter().find(|host| point.strip_prefix(**host).is_some_and(|rest| rest.starts_with(':')))
         };
         let (from, to) = (host(&self.from)?, host(&self.to)?);
-        let bound_ns = info.fact("clocks_bound_max_ns").parse().ok();
+        let bound_ns = info.clocks("bound_max", from, to).parse().ok();
         (from != to).then(|| BetweenHosts { from: (*from).to_owned(), to: (*to).to_owned(), bound_ns })
     }
 }

@@ -1,5 +1,5 @@
 //! Every message, hop, cause and thread state of a recording, row by row: what tables are made of. Unlike the
-//! figures, rows leave nobody out: neither the start-up nor who did not go all the way.
+//! figures, rows leave no message out: neither the start-up nor incomplete ones.
 
 use std::{borrow::Cow, hash::BuildHasher};
 
@@ -55,7 +55,7 @@ impl<F: FnMut(Row<'_>)> RowSink for F {
 pub struct MessageRow<'a> {
     /// Its chain's name.
     pub chain: &'a str,
-    /// Which message of the chain in order of start, from 0: ids may begin anew, this never does.
+    /// Which message of the chain in order of start, from 0: ids may begin again, this never does.
     pub nth: u64,
     /// Its id as stamped.
     pub id: u64,
@@ -66,7 +66,7 @@ pub struct MessageRow<'a> {
     pub start_ns: u64,
     /// Its last stamp, or its outcome.
     pub end_ns: u64,
-    /// From the chain's first to its last point; `None` for who did not pass both.
+    /// From the chain's first to its last point; `None` for a message that did not pass both.
     pub way_ns: Option<u64>,
     /// "applied", the reason why it was dropped, "in_flight" or "unexplained".
     pub outcome: &'a str,
@@ -93,9 +93,9 @@ pub struct HopRow<'a> {
     pub start_ns: u64,
     /// Until it passed `to`.
     pub duration_ns: u64,
-    /// Who stamped at `from`, "comm/tid".
+    /// The thread that stamped at `from`, "comm/tid".
     pub from_thread: &'a str,
-    /// Who stamped at `to`.
+    /// The thread that stamped at `to`.
     pub to_thread: &'a str,
     /// As in [`MessageRow::is_startup`].
     pub is_startup: bool,
@@ -139,7 +139,7 @@ pub struct StateRow<'a> {
     pub state: &'static str,
     /// Where it runs, ran last, or was woken for.
     pub cpu: u16,
-    /// Woken: by whom. Preempted: who was given the CPU.
+    /// Woken: the waking thread. Preempted: the thread that was given the CPU.
     pub by: &'a str,
 }
 

@@ -1,6 +1,6 @@
-//! Whose doing the time was: the program's own, or the machine's. Every message's time, hop by hop, on two sides.
+//! Splits every message's time, hop by hop, into the program's own and the machine's.
 //!
-//! What nobody can prove to be the machine's is the program's. So a program cannot get slower unseen, and a recording
+//! What is not proven to be the machine's is the program's. So a program cannot get slower unseen, and a recording
 //! without kernel events has no machine's side at all. `docs/reference/gate.md` says in words what is counted where.
 
 use foldhash::HashMap;
@@ -10,7 +10,7 @@ use crate::{
     walk::{Moment, Piece, Walker},
 };
 
-/// Holders followed from one wait: who holds a lock may itself wait for the next.
+/// Holders followed from one wait: a lock's holder may itself wait for the next.
 const DEPTH_MAX: usize = 6;
 
 /// Hop, cause, whether it is the machine's, and how long.

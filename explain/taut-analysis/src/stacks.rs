@@ -14,7 +14,7 @@ pub struct Profile {
     pub lost: u64,
     /// Frames in the stacks of all samples.
     pub frames: u64,
-    /// Those of them whose function nobody knows.
+    /// Those of them whose function is unknown.
     pub unnamed: u64,
     /// Samples by path: process, thread where it is called otherwise, functions from the outermost on, with `;` between. Frames without
     /// a name that follow each other in one file are one.

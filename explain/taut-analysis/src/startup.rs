@@ -1,4 +1,4 @@
-//! The start-up transient: found by one rule, set apart, never cut in silence.
+//! The start-up transient: found by one rule, kept separate, and reported.
 
 /// Fewer messages than this have no "later" to compare the first ones with.
 const MESSAGES_MIN: usize = 100;

@@ -1,5 +1,4 @@
-//! Late wakes of a recorded probe, taken apart: the paths of its messages in the words of those name ask why a thread
-//! woke late.
+//! Late wakes of a recorded probe, taken apart: the paths of its messages in the terms of a wakeup test.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ const CLOCKS_AGREE_NS: u64 = 1_000;
 /// So many of the latest wakes are shown one by one.
 const SHOWN: usize = 10;
 
-/// A wake later than this is a stall that an ordinary program feels.
+/// A wake later than this is a stall that delays an ordinary program.
 const STALL_NS: u64 = taut_wakeup::STALL_NS;
 
 /// The probe's chain, when the recording has one.
@@ -118,7 +117,7 @@ pub fn late_wakeups(analysis: &Analysis, threshold_ns: u64) -> Option<ExplainedW
     })
 }
 
-/// What a piece of a wake's path is to somebody name waits for a wake.
+/// What a piece of a wake's path is called to a reader who waits for a wake.
 fn word(piece: &PathPiece) -> &'static str {
     match piece.cause {
         // The probe's clock and the kernel's agree to that.

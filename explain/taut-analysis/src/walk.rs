@@ -3,7 +3,9 @@
 //!
 //! A wait for a lock or the GIL is a cause by itself and names its holder. A wait for data or for a signal
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
-//! that were not recorded, and says so. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
+//! that were not recorded, and reports it. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
+
+use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
@@ -17,8 +19,12 @@ use crate::{Cause, environment::Environment, names::Names};
 
 /// Wakes followed from one wait; deeper ones stay with the wait that they explain.
 const DEPTH_MAX: usize = 16;
+/// What a futex wait returns that did not wait: EAGAIN.
+const NOT_AS_EXPECTED: i32 = -11;
 /// A thread that could run while its CPU idled for longer than this was kept from it by a quota.
 const THROTTLED_IDLE_NS: u64 = 200_000;
+/// What a responsible thread did in less of the time is not said, in percent.
+const SAID_PERCENT: f64 = 5.0;
 /// The kernel's count of throttled time begins a moment after the switch.
 const THROTTLED_SHARE: f64 = 0.9;
 /// An idle CPU comes back faster than this, unless a quota holds the thread or the host holds the CPU.
@@ -42,12 +48,12 @@ pub(crate) struct Piece {
     pub detail: u32,
     /// The responsible thread: lock holder, preempting thread, or awaited peer; 0 where it is unknown.
     pub other: i32,
-    /// A wait to run, or oversleeping, belongs in a what-if to the wait that it came after; an interruption
+    /// A wait to run, or oversleeping, belongs in a prediction to the wait that it came after; an interruption
     /// to what it interrupted.
     pub after: Option<(Cause, u32)>,
     /// What the thread was at, where the message waited behind it.
     pub behind: Option<Behind>,
-    /// Whether the CPU that threads of the chain share was another's: nobody who waits for it gets on meanwhile.
+    /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile.
     pub is_away: bool,
     /// For people; only when asked for.
     pub note: String,
@@ -127,11 +133,11 @@ enum Wait {
     Is(Vec<Piece>),
 }
 
-/// Who ended a wait.
+/// What ended a wait.
 enum Waker {
     /// That thread, by its own doing.
     Thread(i32),
-    /// An interrupt, or nobody until the end of the recording.
+    /// An interrupt, or no thread until the end of the recording.
     Nobody,
     /// The event that would say it is missing.
     Lost,
@@ -215,17 +221,35 @@ impl Walker<'_> {
         }
         let Some(sent_ns) = self.sent(from, to.time_ns) else { return pieces };
         pieces.retain(|piece| piece.to_ns > sent_ns);
-        for piece in &mut pieces {
-            piece.from_ns = piece.from_ns.max(sent_ns);
-            if piece.cause == Cause::Io && host_of(piece.tid) == host_of(to.tid) {
-                // Whoever woke the receiver is its own host's network stack.
-                let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
-                (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
-            }
-        }
         let mut all = if sent_ns > from.time_ns { self.alone(from, sent_ns) } else { Vec::new() };
-        all.append(&mut pieces);
+        for mut piece in pieces {
+            piece.from_ns = piece.from_ns.max(sent_ns);
+            if piece.cause != Cause::Io || host_of(piece.tid) != host_of(to.tid) {
+                all.push(piece);
+                continue;
+            }
+            // Whoever woke the receiver is its own host's network stack.
+            let place = self.names.text(piece.detail).split(" from ").next().unwrap_or_default().to_owned();
+            (piece.cause, piece.detail, piece.other) = (Cause::Network, self.names.of(&place), 0);
+            let arrived_ns = self.arrived(host_of(to.tid), piece.to_ns).map(|since_ns| since_ns.max(piece.from_ns));
+            if let Some(arrived_ns) = arrived_ns {
+                let way = Piece { to_ns: arrived_ns, ..piece.clone() };
+                all.extend((way.from_ns < arrived_ns).then_some(way));
+                (piece.from_ns, piece.detail) =
+                    (arrived_ns, self.names.of(&format!("{place}, in the receiver's kernel")));
+            }
+            all.push(piece);
+        }
         all
+    }
+
+    /// Since when a host's kernel dealt with the packet that woke a thread at that moment: since the interrupt began that ran then.
+    /// `None`: none was recorded, or several CPUs had one.
+    fn arrived(&self, host: u16, woken_ns: u64) -> Option<u64> {
+        let cpus = (0..self.timelines.cpus.len() as u16).filter(|cpu| host_and_cpu(*cpu).0 == host);
+        let mut running = cpus.flat_map(|cpu| self.timelines.interrupts(cpu, woken_ns, woken_ns + 1));
+        let first = running.find(|interrupt| interrupt.kind != STALL)?;
+        running.all(|interrupt| interrupt.kind == STALL).then_some(first.start_ns)
     }
 
     /// When the thread that stamped the message had handed it to its kernel: at the end of its next call that sends, unless it waits
@@ -233,7 +257,12 @@ impl Walker<'_> {
     fn sent(&self, from: Moment, until_ns: u64) -> Option<u64> {
         let calls = &self.timelines.threads.get(&from.tid)?.calls;
         let next = calls.partition_point(|call| call.end_ns <= from.time_ns);
-        let counts = |call: &&SystemCall| call.id.kind() != Call::Other;
+        // Waking others, as who gives the GIL away does, is no wait; nor is a wait for a lock that is free by then.
+        let counts = |call: &&SystemCall| match call.id.kind() {
+            Call::Other => false,
+            Call::Futex => call.is_futex_wait() && call.result != NOT_AS_EXPECTED,
+            _ => true,
+        };
         let after = calls[next..].iter().take_while(|call| call.start_ns < until_ns).find(counts);
         match after {
             Some(call) if call.id.kind() == Call::Send => Some(call.end_ns.min(until_ns)),
@@ -249,7 +278,7 @@ impl Walker<'_> {
         self.shared.get(&tid).map_or(tid, |cpu| NO_THREAD - 1 - i32::from(*cpu))
     }
 
-    /// What one thread did until `to_ns`, and whoever it waited for.
+    /// What one thread did until `to_ns`, and the threads that it waited for.
     pub fn alone(&mut self, from: Moment, to_ns: u64) -> Vec<Piece> {
         let hop = Hop { from, to_ns: 0, own: [from.tid; 2] };
         self.walk(from.tid, from.time_ns, to_ns, None, hop, 0).0
@@ -534,13 +563,15 @@ impl Walker<'_> {
         Piece { note, ..self.piece(from, to, Cause::Throttled, tid) }
     }
 
-    /// Who held the CPU; if mostly nobody, it was about to leave its idle state.
+    /// The thread that held the CPU; mostly none if the CPU was leaving its idle state.
     fn ran_instead(&mut self, cause: Cause, tid: i32, ran: &[(i32, u64)], from: u64, to: u64) -> Piece {
         let mut others = ran.iter().filter(|(other, _)| *other != tid);
         let other = others.next().map_or(0, |(other, _)| *other);
         let by = match other {
             0 => String::new(),
-            other if self.objects.is_taut(other) => format!("by {} (this recorder)", self.objects.name(other, from)),
+            other if self.objects.is_recorder(other) => {
+                format!("by {} (this recorder)", self.objects.name(other, from))
+            }
             other => format!("by {}", self.objects.name(other, from)),
         };
         let detail = self.names.of(&by);
@@ -559,7 +590,7 @@ impl Walker<'_> {
         Piece { detail, other: holder, note, ..self.piece(from, to, Cause::Gil, tid) }
     }
 
-    /// What a blocked stretch was, by the system call it is in, and by who ended it.
+    /// What a blocked stretch was, by the system call it is in, and by the thread that ended it.
     fn wait(&mut self, tid: i32, timeline: &Timeline, at: usize, from: u64, to: u64, hop: Hop) -> Wait {
         let segment = timeline.segments[at];
         let waker = self.waker(timeline, at);
@@ -665,22 +696,26 @@ impl Walker<'_> {
             return None;
         }
         let since = timeline.call(segment.start_ns).map_or(segment.start_ns.saturating_sub(1_000_000), |c| c.start_ns);
-        let timer = timeline.timer(since, segment.start_ns)?;
         let end = timeline.end_ns(at).min(self.timelines.end_ns);
-        if timer.asked_ns.abs_diff(end) > SAME_CLOCK_NS || (kind != Some(Call::Sleep) && end < timer.asked_ns) {
-            return None;
-        }
-        let asked = timer.asked_ns.clamp(from, to);
+        let armed = timeline.timer(since, segment.start_ns).filter(|timer| {
+            timer.asked_ns.abs_diff(end) <= SAME_CLOCK_NS && (kind == Some(Call::Sleep) || end >= timer.asked_ns)
+        });
+        let (asked_ns, latest_ns, what) = match armed {
+            Some(timer) => (timer.asked_ns, timer.latest_ns, if kind == Some(Call::Sleep) { "" } else { "time-out" }),
+            // One of a descriptor, which was set before the call; it has no slack.
+            None => {
+                let expiry =
+                    waker.filter(|_| by_interrupt).and_then(|w| timeline.expiry(segment.start_ns, w.start_ns))?;
+                (expiry.asked_ns, expiry.asked_ns, "timer")
+            }
+        };
+        let asked = asked_ns.clamp(from, to);
         // The interrupt that woke the thread, where the recording has it.
         let handlers = self.timelines.interrupts(segment.cpu, asked, to.max(asked + 1));
         let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
         let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
-        let latest = timer.latest_ns.clamp(asked, fired);
-        let what = match kind {
-            Some(Call::Sleep) => String::new(),
-            _ => "time-out".into(),
-        };
-        let detail = self.of_thread(what, tid, from, hop);
+        let latest = latest_ns.clamp(asked, fired);
+        let detail = self.of_thread(what.into(), tid, from, hop);
         let is_stolen = fired - latest > STOLEN_NS && self.environment.stolen_s(segment.cpu, latest, fired) > 0.0;
         let (late_cause, late) = match is_stolen {
             true => (Cause::Hypervisor, "the timer came late while time was stolen (steal)"),
@@ -700,7 +735,7 @@ impl Walker<'_> {
         Some(pieces.map(piece).collect())
     }
 
-    /// Who ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
+    /// The thread that ended the wait. In a hard interrupt the current thread is a bystander; in a softirq it is the sender, if it
     /// is in a sending call: the loopback delivers in its context.
     fn waker(&self, timeline: &Timeline, at: usize) -> Waker {
         let Some(wake) = timeline.segments.get(at + 1) else { return Waker::Nobody };
@@ -742,19 +777,33 @@ impl Walker<'_> {
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
     }
 
-    /// What a thread was doing, by its stamps and spans, and how much of the time it ran.
+    /// How much of the time a thread ran, in what it slept, how long it waited for a CPU, and what it was at by its stamps and spans.
     fn doing(&self, tid: i32, from: u64, to: u64) -> String {
-        if tid == 0 {
-            return String::new();
+        let Some(timeline) = self.timelines.threads.get(&tid).filter(|_| tid != 0) else { return String::new() };
+        let pid = self.objects.pid(tid).unwrap_or(tid);
+        let (mut ran_ns, mut others) = (0, BTreeMap::<String, u64>::new());
+        for (at, start, end) in timeline.between(from, to) {
+            let segment = timeline.segments[at];
+            let what = match segment.state {
+                ThreadState::Running => {
+                    ran_ns += end - start;
+                    continue;
+                }
+                ThreadState::Preempted | ThreadState::Woken => "waited for a CPU".to_owned(),
+                ThreadState::Blocked | ThreadState::Uninterruptible => {
+                    let place = self.place(timeline.call(segment.start_ns), pid, end);
+                    if place.is_empty() { "slept".to_owned() } else { format!("slept in {place}") }
+                }
+                _ => continue,
+            };
+            *others.entry(what).or_default() += end - start;
         }
-        let ran: u64 = (0..self.timelines.cpus.len())
-            .flat_map(|cpu| self.timelines.ran(cpu as u16, from, to))
-            .filter(|(other, _)| *other == tid)
-            .map(|(_, ns)| ns)
-            .sum();
-        let share = 100.0 * ran as f64 / (to - from).max(1) as f64;
+        let share = |ns: u64| 100.0 * ns as f64 / (to - from).max(1) as f64;
+        let mut others: Vec<(String, u64)> = others.into_iter().filter(|(_, ns)| share(*ns) >= SAID_PERCENT).collect();
+        others.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let others: String = others.iter().map(|(what, ns)| format!(", {what} {:.0} %", share(*ns))).collect();
         let doing = self.spans.doing(tid, to).map_or(String::new(), |what| format!(", {what}"));
-        format!("{} ran {share:.0} % of it{doing}", self.objects.name(tid, to))
+        format!("{} ran {:.0} % of it{others}{doing}", self.objects.name(tid, to), share(ran_ns))
     }
 
     /// The detail, with the thread's name where it is neither of the two that stamped.

@@ -1,6 +1,6 @@
 //! Loops and wake chains of threads that stamp nothing, in small scenes.
 
-use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, SourceKind, main_chain};
+use taut_analysis::{Analysis, Cause, ExplainOptions, LoopFound, Selected, SourceKind, main_chain};
 use taut_recording::{KernelEvent, Lost, LostWhat};
 
 mod scene;
@@ -116,22 +116,37 @@ fn what_makes_the_late_starts_late_is_named() {
     assert!(first.tail_share > 0.9, "{:?}", of.late_by);
 }
 
-#[test]
-fn an_activation_that_is_busy_at_the_next_release_overruns() {
+/// Of so many periods, of which those in `long` start so late that they are not done by the next release, at which the thread sleeps no
+/// more than its timer takes to fire.
+fn overruns(periods: u64, is_long: impl Fn(u64) -> bool) -> Analysis {
     let mut scene = new();
-    // It starts so late that it is not done by its next release, at which it sleeps no more than its timer takes to fire.
     let mut free = 100;
-    for k in 1..=60u64 {
+    for k in 1..=periods {
         let release = k * PERIOD;
         let from = free;
         let woken = release.max(from + 3) + 5;
-        let delay = if k == 30 { 950 } else { 3 };
+        let delay = if is_long(k) { 950 } else { 3 };
         sleep_until(&mut scene, from, release, woken, woken + delay);
         free = woken + delay + 102;
     }
     scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
-    let of = &analyse(&scene).loops[0];
+    analyse(&scene)
+}
+
+#[test]
+fn an_activation_that_is_busy_at_the_next_release_overruns() {
+    let of = &overruns(60, |k| k == 30).loops[0];
     assert_eq!((of.activations, of.overruns, of.skipped), (60, Some(1), Some(0)));
+}
+
+#[test]
+fn all_overruns_are_explained_where_they_are_more_than_the_tail() {
+    let few = overruns(2_000, |k| k % 400 == 10);
+    assert_eq!((few.loops[0].overruns, few.chains[0].explained.selected), (Some(5), Selected::Tail(0.99)));
+    let many = overruns(2_000, |k| k % 20 == 10);
+    let explained = &many.chains[0].explained;
+    assert_eq!((explained.selected, Some(explained.tail_messages)), (Selected::Overran, many.loops[0].overruns));
+    assert_eq!(explained.tail_messages, 100);
 }
 
 #[test]
@@ -217,6 +232,44 @@ fn threads_that_wake_each_other_are_a_chain() {
     let hops: Vec<_> = chain.hops.iter().map(|hop| hop.delay.distribution.p50_ns).collect();
     assert_eq!(hops, [Some(10 * US), Some(51 * US), Some(30 * US)]);
     assert_eq!((chain.outcomes.applied, chain.outcomes.unexplained), (100, 0));
+}
+
+#[test]
+fn who_gives_a_kernel_thread_its_work_causes_the_wake_that_follows() {
+    const OTHER: i32 = 11;
+    const KWORKER: i32 = 40;
+    let mut scene = new();
+    scene.thread(OTHER, OTHER, "other", true);
+    scene.thread(KWORKER, KWORKER, "kworker/u8:1", false);
+    scene.switch(2, 0, OTHER, R, 0).switch(3, 0, KWORKER, S, 0);
+    let gives = |scene: &mut Scene, cpu, at, tid, work| {
+        scene.enter(cpu, at, tid, libc::SYS_write, 4, 0);
+        scene.event(cpu, at + 1, KernelEvent::WorkQueue, tid, [work, 0, 0]);
+    };
+    let (mut free, mut ready) = (100, 100);
+    for k in 1..=100u64 {
+        let release = k * PERIOD;
+        scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+        sleep_until(&mut scene, free, release, release + 5, release + 8);
+        // The kernel's thread is woken by another writer, and is at that one's work when ctrl writes.
+        scene.wake(2, release + 40, 0, IRQ, OTHER).switch(2, release + 41, 0, R, OTHER);
+        gives(&mut scene, 2, release + 45, OTHER, 0x2000);
+        scene.wake(2, release + 47, OTHER, 0, KWORKER).exit(2, release + 48, OTHER, libc::SYS_write);
+        scene.switch(2, release + 49, OTHER, S, 0).switch(3, release + 49, 0, R, KWORKER);
+        scene.event(3, release + 50, KernelEvent::WorkStart, KWORKER, [0x2000, 0, 0]);
+        gives(&mut scene, 0, release + 52, CTRL, 0x1000);
+        scene.exit(0, release + 54, CTRL, libc::SYS_write);
+        scene.event(3, release + 60, KernelEvent::WorkStart, KWORKER, [0x1000, 0, 0]);
+        scene.wake(3, release + 61, KWORKER, 0, BRIDGE).switch(3, release + 63, KWORKER, S, 0);
+        scene.switch(1, release + 65, 0, R, BRIDGE).exit(1, release + 66, BRIDGE, libc::SYS_read);
+        (free, ready) = (release + 110, release + 91);
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    scene.enter(1, ready, BRIDGE, libc::SYS_read, 5, 0).switch(1, ready + 1, BRIDGE, S, 0);
+    let analysis = analyse(&scene);
+    let bridge = analysis.loops.iter().find(|of| of.name == "bridge read").unwrap();
+    assert_eq!(bridge.found, LoopFound::WokenBy { thread: "ctrl/10".into(), activations: 100 });
+    assert!(analysis.chains.iter().any(|chain| chain.name == "ctrl timer 1 ms → bridge read"));
 }
 
 #[test]
@@ -324,19 +377,118 @@ fn sleeps_for_other_times_are_part_of_an_activation() {
 fn a_timer_that_another_thread_armed_releases_the_one_that_it_wakes() {
     let mut scene = new();
     // BRIDGE waits for a timerfd in epoll; CTRL sets it anew each time, as a program's main thread may.
-    for k in 1..=50u64 {
+    for k in 1..=2_000u64 {
+        let late = if k % 97 == 0 { 300 } else { 0 };
         let (asked, asked_ns) = (k * 2_000, (k * 2_000 * US) as i64);
         scene.event(0, asked - 1_500, KernelEvent::TimerStart, CTRL, [asked_ns, asked_ns, TIMER << 8]);
         scene.enter(1, asked - 1_000, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, asked - 999, BRIDGE, S, 0);
-        fires(&mut scene, asked + 3, CTRL);
-        scene.wake(0, asked + 4, CTRL, IRQ, BRIDGE).switch(1, asked + 10, 0, R, BRIDGE);
-        scene.exit(1, asked + 12, BRIDGE, libc::SYS_epoll_pwait);
+        fires(&mut scene, asked + 3 + late, CTRL);
+        scene.wake(0, asked + 4 + late, CTRL, IRQ, BRIDGE).switch(1, asked + 10 + late, 0, R, BRIDGE);
+        scene.exit(1, asked + 12 + late, BRIDGE, libc::SYS_epoll_pwait);
     }
-    scene.enter(1, 101_000, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 101_001, BRIDGE, S, 0);
+    scene.enter(1, 4_001_000, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 4_001_001, BRIDGE, S, 0);
     let analysis = analyse(&scene);
     let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
-    assert_eq!((of.name.as_str(), of.period_ns, of.activations), ("bridge timer 2 ms", 2_000 * US, 50));
-    assert_eq!((of.release_latency.p50_ns, of.release_latency.max_ns), (Some(12 * US), Some(12 * US)));
+    assert_eq!((of.name.as_str(), of.period_ns, of.activations), ("bridge timer 2 ms", 2_000 * US, 2_000));
+    assert_eq!((of.release_latency.p50_ns, of.release_latency.max_ns), (Some(12 * US), Some(312 * US)));
+    let first = &of.late_by[0];
+    assert!(first.cause == Cause::TimerSlack && first.tail_share > 0.9, "{:?}", of.late_by);
+}
+
+#[test]
+fn timers_that_fire_together_release_one_activation_of_each_of_their_loops() {
+    const OTHER: i64 = TIMER + 0x100;
+    let mut scene = new();
+    let fires_at = |scene: &mut Scene, us: u64, timer: i64| {
+        let args = [timer, (us * US) as i64, 0];
+        scene.events.push((0, us * US, KernelEvent::TimerExpire, IRQ, 0, args));
+    };
+    let arm = |scene: &mut Scene, at: u64, asked: u64, timer: i64| {
+        let asked_ns = (asked * US) as i64;
+        scene.event(1, at, KernelEvent::TimerStart, BRIDGE, [asked_ns, asked_ns, timer << 8]);
+    };
+    // One timer of 2 ms, one of 5 ms. Where both are due, the second fires while the thread comes to its CPU, and one epoll_wait returns both.
+    (arm(&mut scene, 10, 2_000, TIMER), arm(&mut scene, 20, 5_020, OTHER));
+    scene.enter(1, 100, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 101, BRIDGE, S, 0);
+    for k in (1..=1_000u64).filter(|k| k % 2 == 0 || k % 5 == 0) {
+        let due = k * 1_000;
+        if k % 2 == 0 {
+            fires_at(&mut scene, due + 3, TIMER);
+            scene.wake(0, due + 4, 0, IRQ, BRIDGE);
+        }
+        if k % 5 == 0 {
+            fires_at(&mut scene, due + 23, OTHER);
+        }
+        if k % 2 != 0 {
+            scene.wake(0, due + 24, 0, IRQ, BRIDGE);
+        }
+        scene.switch(1, due + 50, 0, R, BRIDGE).exit(1, due + 52, BRIDGE, libc::SYS_epoll_pwait);
+        if k % 2 == 0 {
+            arm(&mut scene, due + 60, due + 2_000, TIMER);
+        }
+        if k % 5 == 0 {
+            arm(&mut scene, due + 62, due + 5_020, OTHER);
+        }
+        scene.enter(1, due + 90, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, due + 91, BRIDGE, S, 0);
+    }
+    let loops = analyse(&scene).loops;
+    let mut found: Vec<_> =
+        loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped, of.release_latency.p50_ns)).collect();
+    found.sort_unstable();
+    let expected =
+        [("bridge timer 2 ms", 500, Some(0), Some(52 * US)), ("bridge timer 5 ms", 200, Some(0), Some(32 * US))];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_thread_that_sleeps_until_the_next_moment_of_two_schedules_is_two_loops() {
+    let mut scene = new();
+    let mut moments: Vec<u64> = (1..=100).map(|k| k * 4_000).chain((1..=40).map(|k| k * 10_000 + 300)).collect();
+    moments.sort_unstable();
+    let mut free = 100;
+    for due in moments {
+        sleep_until(&mut scene, free, due, due + 5, due + 8);
+        free = due + 60;
+    }
+    scene.enter(0, free, CTRL, libc::SYS_clock_nanosleep, 1, ABSTIME).switch(0, free + 2, CTRL, S, 0);
+    let loops = analyse(&scene).loops;
+    let mut found: Vec<_> = loops.iter().map(|of| (of.name.as_str(), of.activations, of.skipped)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [("ctrl timer 10 ms", 40, Some(0)), ("ctrl timer 4 ms", 100, Some(0))]);
+}
+
+#[test]
+fn a_deadline_thread_that_yields_waits_for_its_next_period() {
+    /// The scheduler's priority of all such threads, beside that of a normal one.
+    const DEADLINE: i64 = 120 << 16 | 0xffff;
+    let mut scene = new();
+    let leaves = |scene: &mut Scene, at: u64, timer: Option<u64>| {
+        if let Some(asked) = timer {
+            scene.event(
+                0,
+                at - 3,
+                KernelEvent::TimerStart,
+                CTRL,
+                [(asked * US) as i64, (asked * US) as i64, TIMER << 8],
+            );
+        }
+        scene.event(0, at, KernelEvent::SchedSwitch, CTRL, [HOG.into(), 0, DEADLINE]);
+    };
+    for k in 1..=50u64 {
+        let release = k * PERIOD;
+        // In the middle of its activation it is preempted, by a thread of an earlier deadline: that is no wait.
+        scene.switch(0, release + 9, HOG, R, CTRL);
+        leaves(&mut scene, release + 109, None);
+        scene.switch(0, release + 209, HOG, R, CTRL);
+        leaves(&mut scene, release + 309, Some(release + PERIOD));
+        fires(&mut scene, release + PERIOD + 4, HOG);
+    }
+    let analysis = analyse(&scene);
+    let [of] = analysis.loops.as_slice() else { panic!("{:?}", analysis.loops) };
+    assert_eq!((of.name.as_str(), &of.found), ("ctrl timer 1 ms", &LoopFound::AbsoluteTimer));
+    assert_eq!((of.activations, of.release_latency.p50_ns), (49, Some(9 * US)));
+    assert_eq!((of.response_time.p50_ns, of.cpu_time.p50_ns), (Some(306 * US), Some(197 * US)));
+    assert_eq!(of.overruns, Some(0));
 }
 
 #[test]

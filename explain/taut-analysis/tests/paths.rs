@@ -791,6 +791,24 @@ fn of_a_wait_for_a_lock_the_machine_has_what_it_took_from_the_holder() {
     assert_eq!(sides(&scene), [(900, 200, 400)]);
 }
 
+/// Thread 10 waits for a lock from 200 to 700; its holder, 11, sleeps from 250 to 500, waits for the hog until 600 and works.
+#[test]
+fn of_a_wait_for_a_lock_it_is_said_what_its_holder_did() {
+    let mut scene = Scene::new();
+    scene.stamp(10, 100, 1, "a").stamp(10, 1000, 1, "b");
+    scene.switch(0, 0, 0, R, 10).switch(1, 0, 0, R, 11);
+    scene.enter(0, 200, 10, libc::SYS_futex, 0x1000, WAIT).switch(0, 200, 10, S, 0);
+    scene.enter(1, 250, 11, libc::SYS_clock_nanosleep, 1, 0).switch(1, 250, 11, S, 30);
+    scene.wake(1, 500, 30, IRQ, 11).switch(1, 600, 30, R, 11).exit(1, 600, 11, libc::SYS_clock_nanosleep);
+    scene.enter(1, 690, 11, libc::SYS_futex, 0x1000, WAKE).wake(1, 700, 11, 0, 10).exit(1, 710, 11, libc::SYS_futex);
+    scene.switch(0, 700, 0, R, 10).exit(0, 700, 10, libc::SYS_futex);
+    scene.enter(0, 1100, 10, libc::SYS_futex, 0x1000, WAKE).exit(0, 1101, 10, libc::SYS_futex);
+    scene.switch(0, 2000, 10, S, 0).switch(1, 2000, 11, S, 0);
+    let path = &scene.explained().paths[0].path;
+    let wait = path.iter().find(|piece| piece.cause == Cause::Lock).unwrap();
+    assert_eq!(wait.note, "robot/11 ran 30 % of it, slept in clock_nanosleep 50 %, waited for a CPU 20 %");
+}
+
 /// Thread 11 serves two messages that 10 hands over; the hog takes 300 µs from it while it has the first.
 #[test]
 fn a_queue_behind_what_the_machine_took_is_the_machines_as_far_as_that_goes() {

@@ -26,7 +26,7 @@ const SHARE: u32 = 65;
 /// Between turns at most.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
-/// What a speed guard in the robot says of itself.
+/// What a speed guard in the robot reports.
 const GUARD: [&str; 3] = ["guard.armed", "guard.trip", "guard.false_trip"];
 
 /// What is followed, and how.
@@ -42,7 +42,7 @@ pub struct Following {
     pub is_late: bool,
     /// Whether the tail's causes are wanted: a third of the work.
     pub has_tail: bool,
-    /// Whether nobody wants the file: what is read of it gives its room back.
+    /// Whether the file is not wanted: what is read of it gives its room back.
     pub eat: bool,
 }
 
@@ -118,7 +118,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whoever waits for the thread must not wait for one that is gone.
+/// A wait for the thread must not wait for one that is gone.
 struct Sentinel<'a>(&'a Mutex<State>);
 
 impl Drop for Sentinel<'_> {

@@ -1,4 +1,4 @@
-//! What a recording says while it is being written: every chain's latencies, hops and causes, where messages ended,
+//! The state of a recording while it is being written: every chain's latencies, hops and causes, where messages ended,
 //! what threads did and what was lost; of the last seconds, and summed up since the start.
 //!
 //! The recorder knows nothing of it: [`follow`] reads the growing file. About once a second ([`turn`]) the last

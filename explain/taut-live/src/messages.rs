@@ -8,7 +8,7 @@ use taut_analysis::{Cause, CauseRow, HopRow, MessageRow, Row, RowSink};
 use crate::state::{Hop, LiveFigures};
 
 /// Messages that were counted, by identity, with the moments of their last stamps. The analysis takes stamps of one id for one message, whatever
-/// chain they are of, so a chain that is found anew counts nobody twice.
+/// chain they are of, so a chain that is found again counts no message twice.
 #[derive(Default)]
 pub struct Counted {
     ends: HashMap<u64, u64>,

@@ -1,4 +1,4 @@
-//! What is known now: read by whoever shows it, changed once a turn.
+//! The present state: read by displays, changed once a turn.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,7 +16,7 @@ pub const RECENT_NS: u64 = 10_000_000_000;
 /// Everything. Counts and [`LiveFigures`] called total only ever grow.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// What is recorded where; `None` until the file says so.
+    /// What is recorded where; `None` until the file has it.
     pub info: Option<Info>,
     /// How the recording ended, once it has.
     pub ending: Option<Ending>,

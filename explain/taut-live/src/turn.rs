@@ -54,7 +54,7 @@ impl Turner {
         self.window.take(time_ns, record);
     }
 
-    /// What a recording that begins now has to be told first.
+    /// What a recording that begins now needs first.
     pub(crate) fn known(&self) -> Vec<Record> {
         self.window.known()
     }

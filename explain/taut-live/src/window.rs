@@ -12,7 +12,7 @@ use crate::state::Lost;
 const BATCH_NS: u64 = 1_000_000_000;
 /// Calibrations kept of a counter, one a second.
 const CLOCKS: usize = 32;
-/// Threads and objects kept; those that were told longest ago go first.
+/// Threads and objects kept; those reported longest ago go first.
 const MOST_KNOWN: usize = 8192;
 /// The same of ROS 2 objects: a node has about 50.
 const MOST_ROS_OBJECTS: usize = 65_536;
@@ -114,7 +114,7 @@ impl Window {
         self.recent.iter().filter(|(_, record)| is_named(record)).for_each(|(_, record)| analyzer.record(record));
     }
 
-    /// What a recording that begins now has to be told first.
+    /// What a recording that begins now needs first.
     pub fn known(&self) -> Vec<Record> {
         let name = |(id, name): (&u32, &String)| Record::Name(taut_recording::Name { id: *id, name: name.clone() });
         let mut known: Vec<Record> = self.names.iter().map(name).collect();

@@ -1,4 +1,4 @@
-//! Why messages could not go on, as their source knows it.
+//! Why messages were held, where their source knows it.
 
 use std::ops::Range;
 

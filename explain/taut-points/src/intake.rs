@@ -133,7 +133,7 @@ impl Intake {
         &self.counts
     }
 
-    /// Links everything. `ending_ns` is when the recorder ended, if it said so; `is_damaged`: what is not there may have been
+    /// Links everything. `ending_ns` is when the recorder ended, if it is recorded; `is_damaged`: what is not there may have been
     /// recorded.
     pub fn finish(mut self, info: &Info, ending_ns: Option<u64>, is_damaged: bool) -> Found {
         self.objects.origin(info);

@@ -180,7 +180,7 @@ impl Spans {
         stamps[stamps.partition_point(|s| s.time_ns <= time_ns)..].iter().find(|s| s.id != id).map(|s| s.time_ns)
     }
 
-    /// Stretches in which the thread waited for a lock by its own word: (from, to, which).
+    /// Stretches in which the thread waited for a lock by its own marks: (from, to, which).
     pub fn lock_waits(&self, tid: i32, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64, &str)> {
         let all = self.locks.get(&tid).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|w| w.end_ns <= from_ns);

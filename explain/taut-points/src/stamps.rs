@@ -114,7 +114,7 @@ impl Stamps {
     }
 
     /// Ticks become CLOCK_MONOTONIC in place, and indices of threads their numbers. Stamps of a counter with fewer
-    /// than two calibrations have no time: they go, and what is missing is said.
+    /// than two calibrations have no time: they go, and what is missing is reported.
     fn map_clocks(&mut self, scene: &Scene<'_>, out: &mut Linked) {
         let threads = &self.threads;
         let (mut missing, mut stamped) = (0, None);

@@ -10,7 +10,7 @@ use crate::{
     calls::{CallId, CallNumbers},
     cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, SOFTIRQ, STALL},
     order::{Event, Events},
-    timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer},
+    timeline::{Expiry, Segment, SystemCall, ThreadState, Timeline, Timer, Work},
     timelines::Timelines,
 };
 
@@ -51,6 +51,9 @@ const SAME_MOMENT_NS: u64 = 1_000_000;
 const RELATIVE: u8 = 0x01;
 /// Addresses of timers come without their highest byte, which is the same of all.
 const ADDRESS: u64 = (1 << 56) - 1;
+const YIELD: &str = "sched_yield";
+/// A thread of SCHED_DEADLINE that ends its activation is switched out this soon after its timer for the next one is armed.
+const YIELD_NS: u64 = 20_000;
 /// The vector of the local timer on x86.
 const LOCAL_TIMER: (i64, i64) = (0xec, 2);
 
@@ -78,6 +81,8 @@ struct Replay {
     armed: HashMap<u64, (i32, Timer)>,
     /// Of each CPU: the timer that fires there.
     firing: Vec<Option<(i32, Expiry)>>,
+    /// By address: work that no kernel thread began with.
+    queued: HashMap<u64, Work>,
     /// Wakes of threads that seemed to run still: (when, who, flags, cpu).
     early_wakes: HashMap<i32, Segment>,
 }
@@ -173,6 +178,15 @@ impl Replay {
                 }
             }
             Some(TimerExpire) => self.timer_fires(event),
+            Some(WorkQueue) => {
+                let work = Work { queued_ns: time, by: event.tid, flags: event.flags, start_ns: time };
+                self.queued.insert(event.arg0 as u64, work);
+            }
+            Some(WorkStart) => {
+                if let Some(work) = self.queued.remove(&(event.arg0 as u64)) {
+                    self.thread(event.tid).works.push(Work { start_ns: time, ..work });
+                }
+            }
             Some(TimerStart) if event.flags & HARD_IRQ != 0 => *slot(&mut self.ticks, event.cpu) = event.arg0 as u64,
             Some(IrqEnter) => {
                 if (event.arg0, event.arg1) == LOCAL_TIMER {
@@ -312,6 +326,11 @@ impl Replay {
                 0 => ThreadState::Preempted,
                 _ => ThreadState::Blocked,
             };
+            let state = if state == ThreadState::Preempted && self.ends_activation(event) {
+                ThreadState::Blocked
+            } else {
+                state
+            };
             if is_first {
                 // The first event of this CPU: it ran until now, since when is not known.
                 self.state_since_start(previous, cpu);
@@ -328,6 +347,9 @@ impl Replay {
                 self.thread(next).priority = Some((event.arg2 >> 16) as i16);
             }
             self.early_wakes.remove(&next);
+            if let Some(call) = self.open_yield(next) {
+                call.end_ns = time;
+            }
             // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
             let before = self.thread(next).segments.last().map(|segment| segment.state);
             if before
@@ -337,6 +359,28 @@ impl Replay {
             }
             self.state(next, time, ThreadState::Running, previous, cpu, 0);
         }
+    }
+
+    /// Whether a thread of SCHED_DEADLINE that leaves its CPU and could run on has called `sched_yield`, which is not recorded: it
+    /// arms the timer for its next period as it leaves. One whose budget is spent has its timer armed in an interrupt.
+    fn ends_activation(&mut self, switch: &Event) -> bool {
+        let is_deadline = (switch.arg2 as i16) < 0;
+        let timeline = self.thread(switch.tid);
+        let is_in_call = timeline.calls.last().is_some_and(|call| call.end_ns == u64::MAX);
+        let timer = timeline.timers.last().filter(|timer| switch.time_ns - timer.armed_ns < YIELD_NS);
+        let Some(timer) = timer.filter(|timer| is_deadline && !is_in_call && timer.asked_ns > switch.time_ns) else {
+            return false;
+        };
+        let (start_ns, end_ns) = (timer.armed_ns, u64::MAX);
+        let call = |id| SystemCall { start_ns, end_ns, id, result: 0, arg0: 0, arg1: 0, value: 0 };
+        timeline.calls.extend(CallId::named(YIELD).map(call));
+        true
+    }
+
+    /// The call of a thread that ended its activation and waits for the next period.
+    fn open_yield(&mut self, tid: i32) -> Option<&mut SystemCall> {
+        let call = self.thread(tid).calls.last_mut()?;
+        Some(call).filter(|call| call.end_ns == u64::MAX && call.id.known_name() == Some(YIELD))
     }
 
     /// A timer that a recorded thread armed belongs to that thread, and to the one that it wakes.
@@ -361,6 +405,10 @@ impl Replay {
         let expiry = Expiry { at_ns: time, asked_ns, armed_ns, address, is_relative };
         if is_it {
             self.thread(tid).expiries.push(expiry);
+            // The scheduler lets it run again without a wake.
+            if self.open_yield(tid).is_some() {
+                self.state(tid, time, ThreadState::Woken, event.tid, event.cpu, event.flags);
+            }
         }
         *slot(&mut self.firing, event.cpu) = is_it.then_some((tid, expiry));
     }
@@ -396,7 +444,7 @@ impl Replay {
         }
     }
 
-    /// A tick that comes late though its CPU was running something tells that the CPU itself did not run.
+    /// A tick that comes late though its CPU was running something shows that the CPU itself did not run.
     fn tick_comes(&mut self, cpu: u16, time_ns: u64) {
         const SECOND_NS: u64 = 1_000_000_000;
         let due_ns = std::mem::take(slot(&mut self.ticks, cpu));

@@ -5,7 +5,7 @@ use taut_recording::Architecture;
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Waits for a futex, or wakes who does.
+    /// Waits for a futex, or wakes a waiter.
     Futex,
     /// Sleeps for a time asked for.
     Sleep,
@@ -76,7 +76,8 @@ const CALLS: &[(&str, Call)] = &[
     ("semtimedop", Call::Poll),
     ("mq_timedreceive", Call::Poll),
     ("mq_timedsend", Call::Other),
-    ("sched_yield", Call::Other),
+    // Of SCHED_DEADLINE: until the next period. Other threads only let others run first.
+    ("sched_yield", Call::Sleep),
 ];
 
 /// Which system call: its place in [`CALLS`], or the complement of the number of one that is not there.
@@ -84,6 +85,11 @@ const CALLS: &[(&str, Call)] = &[
 pub struct CallId(i32);
 
 impl CallId {
+    /// The call of that name.
+    pub(crate) fn named(name: &str) -> Option<CallId> {
+        CALLS.iter().position(|(known, _)| *known == name).map(|place| CallId(place as i32))
+    }
+
     /// What it is for.
     pub fn kind(self) -> Call {
         self.known().map_or(Call::Other, |(_, kind)| *kind)
@@ -109,14 +115,14 @@ impl CallId {
 pub(crate) struct CallNumbers(Vec<CallId>);
 
 impl CallNumbers {
-    /// `None`: nobody's that are known; each call then goes by its number.
+    /// `None`: of an unknown machine; each call then goes by its number.
     pub fn of(architecture: Option<Architecture>) -> CallNumbers {
         let mut ids = Vec::new();
         for (name, number) in architecture.iter().flat_map(|a| a.system_calls()) {
-            let Some(place) = CALLS.iter().position(|(known, _)| *known == name) else { continue };
+            let Some(id) = CallId::named(name) else { continue };
             let number = usize::from(number);
             ids.extend((ids.len()..=number).map(|number| CallId(!(number as i32))));
-            ids[number] = CallId(place as i32);
+            ids[number] = id;
         }
         CallNumbers(ids)
     }

@@ -1,6 +1,6 @@
-//! One CPU's life: who ran on it when, its interrupts, and where events of it are missing.
+//! One CPU: which thread ran on it when, its interrupts, and where events of it are missing.
 
-/// One CPU: who ran on it, and its interrupts.
+/// One CPU: the threads that ran on it, and its interrupts.
 #[derive(Default)]
 pub struct Cpu {
     /// (since, tid) in order of time; tid 0 idles.

@@ -42,9 +42,9 @@ pub struct Futexes {
 /// What speaks for an address being a lock, and what against.
 #[derive(Default)]
 struct Evidence {
-    /// Waits that the waiting thread followed by a wake of its own: who waits for a lock releases it afterwards.
+    /// Waits that the waiting thread followed by a wake of its own: a thread that waits for a lock releases it afterwards.
     released: u32,
-    /// Waits that it followed by another wait: who waits for a signal does not give it.
+    /// Waits that it followed by another wait: a thread that waits for a signal does not give it.
     waited_again: u32,
     /// A wait that expected a value which no contended mutex has.
     is_other: bool,
@@ -68,7 +68,7 @@ pub struct GilWait {
     pub start_ns: u64,
     /// The last wake: the GIL was free for it. What follows is the run queue.
     pub woken_ns: u64,
-    /// Who let it go; 0 when an interrupt (the time-out) woke the waiter and nobody else is known.
+    /// The thread that released it; 0 when an interrupt (the time-out) woke the waiter and no other is known.
     pub holder: i32,
 }
 
@@ -79,7 +79,7 @@ impl Futexes {
         let mut evidence: HashMap<(i32, u64), Evidence> = HashMap::default();
         for (tid, timeline) in &timelines.threads {
             let Some(pid) = objects.pid(*tid) else { continue };
-            let waits = || timeline.calls.iter().filter(|c| is_wait(c));
+            let waits = || timeline.calls.iter().filter(|c| c.is_futex_wait());
             let waits_gil: Vec<&SystemCall> = waits().filter(|c| objects.is_gil(pid, c.arg0)).collect();
             let merged = merged(&waits_gil).filter_map(|(from, to)| gil_wait(*tid, from, to, timelines, objects));
             let merged: Vec<GilWait> = merged.collect();
@@ -109,14 +109,17 @@ impl Futexes {
         waits.get(at).filter(|w| w.woken_ns == woken_ns)
     }
 
-    /// Whether the address is a lock though nobody registered it.
+    /// Whether the address is a lock though it was not registered.
     pub fn is_lock(&self, pid: i32, call: &SystemCall) -> bool {
         self.locks.contains(&(pid, call.arg0))
     }
 }
 
-fn is_wait(call: &SystemCall) -> bool {
-    call.id.kind() == Call::Futex && matches!(call.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
+impl SystemCall {
+    /// Whether it waits for a futex, and does not wake who waits.
+    pub fn is_futex_wait(&self) -> bool {
+        self.id.kind() == Call::Futex && matches!(self.arg1 & OPERATION, WAIT | WAIT_BITSET | LOCK_PI | LOCK_PI2)
+    }
 }
 
 fn is_wake(call: &SystemCall) -> bool {
@@ -161,7 +164,7 @@ fn busiest_sibling(tid: i32, from_ns: u64, to_ns: u64, timelines: &Timelines, ob
 fn gather(pid: i32, calls: &[SystemCall], evidence: &mut HashMap<(i32, u64), Evidence>) {
     let mut waiting: HashSet<u64> = HashSet::default();
     for call in calls {
-        if is_wait(call) {
+        if call.is_futex_wait() {
             let found = evidence.entry((pid, call.arg0)).or_default();
             found.is_owned |= matches!(call.arg1 & OPERATION, LOCK_PI | LOCK_PI2);
             found.is_other |= call.value != CONTENDED && call.value & CONTENDED_BIT == 0;

@@ -19,6 +19,7 @@ pub use cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, STALL};
 pub use futexes::{Futexes, GilWait};
 pub use objects::{NO_THREAD, Objects};
 pub use timeline::{
-    Expiry, FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, SystemCall, ThreadState, Timeline, Timer, ascending, call_at,
+    Expiry, FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, SystemCall, ThreadState, Timeline, Timer, Work, ascending,
+    call_at,
 };
 pub use timelines::Timelines;

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use foldhash::HashMap;
-use taut_recording::{Info, Object, ObjectKind, Thread, host_numbers::own_number};
+use taut_recording::{
+    Info, Object, ObjectKind, RECORDER_FACT, Thread,
+    host_numbers::{own_number, thread_of},
+};
 
 /// Stands for a thread that is not known.
 pub const NO_THREAD: i32 = -1;
@@ -11,11 +14,13 @@ pub const NO_THREAD: i32 = -1;
 /// Collected from the recording's records, asked by tid, pid and address.
 #[derive(Default)]
 pub struct Objects {
+    /// Processes that recorded this, by host.
+    recorders: Vec<i32>,
     threads: HashMap<i32, Vec<Named>>,
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
-    /// Who forked a process.
+    /// The process that forked a process.
     parents: HashMap<i32, i32>,
     invented: Invented,
     /// Whether records of threads may be missing: what is not here may have been recorded.
@@ -50,6 +55,13 @@ struct Lock {
 impl Objects {
     /// What is known of the recording's origin.
     pub fn origin(&mut self, info: &Info) {
+        let of_host = |(number, name): (usize, &&str)| {
+            let key = if number == 0 { RECORDER_FACT.to_owned() } else { format!("{name}.{RECORDER_FACT}") };
+            Some(thread_of(u16::try_from(number).ok()?, info.fact(&key).parse().ok()?))
+        };
+        let hosts = info.hosts();
+        let hosts = if hosts.is_empty() { &["" as &str] } else { hosts.as_slice() };
+        self.recorders = hosts.iter().enumerate().filter_map(of_host).collect();
         let imported = info.facts.iter().find(|(key, _)| key == "imported_from");
         self.invented = match imported.map(|(_, kind)| kind.as_str()) {
             None => Invented::None,
@@ -99,12 +111,9 @@ impl Objects {
         self.is_damaged && tid != 0 && !self.threads.contains_key(&tid)
     }
 
-    /// Whether the thread is one of the recorder itself: not recorded, of a process that runs `taut`.
-    pub fn is_taut(&self, tid: i32) -> bool {
-        let pid = self.pid(tid).unwrap_or(tid);
-        let main = self.threads.get(&pid).and_then(|all| all.last());
-        let program = main.and_then(|named| named.thread.cmdline.split(' ').next()).unwrap_or_default();
-        program.rsplit('/').next() == Some("taut") && !self.is_recorded(tid)
+    /// Whether the thread is one of the recorder itself, on whatever host.
+    pub fn is_recorder(&self, tid: i32) -> bool {
+        self.recorders.contains(&self.pid(tid).unwrap_or(tid))
     }
 
     /// "comm/tid" by the name it had then; "" of a thread that an import invented.
@@ -206,5 +215,37 @@ impl Objects {
         let Some(all) = self.descriptors.get(&(pid, fd)) else { return format!("fd {fd}") };
         let then = all.iter().rev().find(|d| d.time_ns <= time_ns).unwrap_or(&all[0]);
         format!("fd {fd} ({})", then.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(pid: i32, tid: i32) -> Thread {
+        Thread { pid, tid, comm: "taut".to_owned(), cmdline: "taut record".to_owned(), ..Thread::default() }
+    }
+
+    #[test]
+    fn the_recorder_is_the_process_that_the_recording_names_and_not_every_taut() {
+        let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let facts = vec![fact("hosts", "desk,robot"), fact("recorder_pid", "7"), fact("robot.recorder_pid", "9")];
+        let mut objects = Objects::default();
+        objects.origin(&Info { facts, ..Info::default() });
+        let (own, other, on_robot) = (thread(7, 8), thread(20, 21), thread(thread_of(1, 9), thread_of(1, 10)));
+        for thread in [&own, &other, &on_robot] {
+            objects.thread(thread);
+        }
+        assert!(objects.is_recorder(8) && objects.is_recorder(thread_of(1, 10)));
+        assert!(!objects.is_recorder(21), "another recorder on this machine");
+        assert!(!objects.is_recorder(thread_of(1, 7)) && !objects.is_recorder(9), "numbers are of their host");
+    }
+
+    #[test]
+    fn a_recording_that_names_no_recorder_has_none() {
+        let mut objects = Objects::default();
+        objects.origin(&Info::default());
+        objects.thread(&thread(7, 8));
+        assert!(!objects.is_recorder(8));
     }
 }

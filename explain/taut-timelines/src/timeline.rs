@@ -17,6 +17,8 @@ pub struct Timeline {
     pub timers: Vec<Timer>,
     /// Timers that fired and that the thread had armed, or that woke it.
     pub expiries: Vec<Expiry>,
+    /// Of a kernel thread: what it worked on for others.
+    pub works: Vec<Work>,
     /// The scheduler's priority of it when it last came to a CPU: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100
     /// to 139 normal (120 and its nice value); `None` where switches do not say.
     pub priority: Option<i16>,
@@ -34,7 +36,7 @@ pub const FAULT_BEFORE_SLEEP_NS: u64 = 1_000_000;
 pub struct Segment {
     /// When it begins.
     pub start_ns: u64,
-    /// Woken: who woke it. Preempted: who was switched to.
+    /// Woken: the thread that woke it. Preempted: the thread that was switched to.
     pub other: i32,
     /// Running: on which CPU. Else: on which it ran last, or which it was woken for.
     pub cpu: u16,
@@ -115,6 +117,19 @@ pub struct Expiry {
     pub address: u64,
     /// Whether a time from then on was asked for, and not a moment.
     pub is_relative: bool,
+}
+
+/// Work that a kernel thread did for another thread, or for an interrupt.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// When the kernel thread began with it.
+    pub start_ns: u64,
+    /// When it was given to it.
+    pub queued_ns: u64,
+    /// The thread that gave it, or that was interrupted then.
+    pub by: i32,
+    /// The `common_flags` of that moment, so that an interrupted thread is not taken for the giver.
+    pub flags: u8,
 }
 
 impl Timeline {
@@ -213,7 +228,7 @@ impl Timeline {
         woken >= 2 || self.segments.len() - woken >= 2
     }
 
-    /// The kernel says when a fault begins and not when it ends: at the next one if that follows closely, at
+    /// An event says when a fault begins and none when it ends: at the next one if that follows closely, at
     /// the sleep that it leads to, else after the usual time; and after such a sleep it goes on for that time.
     pub(crate) fn lay_out_faults(&mut self, usual_ns: u64) {
         let mut times: Vec<(u64, u64)> = Vec::new();
@@ -249,6 +264,11 @@ impl Timeline {
     pub fn expiry(&self, since_ns: u64, until_ns: u64) -> Option<&Expiry> {
         let at = self.expiries.partition_point(|expiry| expiry.at_ns <= until_ns).checked_sub(1)?;
         Some(&self.expiries[at]).filter(|expiry| expiry.at_ns > since_ns)
+    }
+
+    /// What it works on at that moment, or worked on last.
+    pub fn work(&self, time_ns: u64) -> Option<&Work> {
+        self.works[..self.works.partition_point(|work| work.start_ns <= time_ns)].last()
     }
 
     /// The timer armed first from `since_ns` on, and not after `time_ns`: later ones, on the way to sleep, are

@@ -28,7 +28,7 @@ pub struct Timelines {
     pub saw_timers: bool,
     /// Threads that were switched to or woken, and of which the kernel recorded nothing else.
     pub invisible: Vec<i32>,
-    /// Switches that the kernel did not record, and that were told from what followed.
+    /// Switches that the kernel did not record, and that follow from later events.
     pub unseen: u64,
     /// Other switches that are missing: what happened around them is unknown.
     pub breaks: u64,
@@ -72,7 +72,7 @@ impl Timelines {
         gaps
     }
 
-    /// Who ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
+    /// Threads that ran on the CPU in that stretch, and for how long, longest first; tid 0 is idle.
     pub fn ran(&self, cpu: u16, from_ns: u64, to_ns: u64) -> Vec<(i32, u64)> {
         let mut sums: Vec<(i32, u64)> = Vec::new();
         for (tid, start, end) in self.stays(cpu, from_ns, to_ns) {
@@ -143,7 +143,7 @@ impl Timelines {
         &cpu.interrupts[first..last.max(first)]
     }
 
-    /// Who ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
+    /// Threads that ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
     pub fn stays(&self, cpu: u16, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (i32, u64, u64)> + '_ {
         let all = self.cpus.get(usize::from(cpu)).map_or(&[][..], |cpu| &cpu.occupants);
         let first = all.partition_point(|(since, _)| *since <= from_ns).saturating_sub(1);

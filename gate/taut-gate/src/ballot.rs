@@ -14,7 +14,7 @@ pub struct Ballot {
     /// What became of it.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Worse, but the machine got worse with it: nobody can say that it was the program.
+    /// Worse, but the machine got worse with it: it is not shown that it was the program.
     pub excused: bool,
 }
 

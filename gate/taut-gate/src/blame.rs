@@ -121,7 +121,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
-/// The hop that is to blame: of those voted worse, the one that grew most. What it does itself comes before what it waits for:
+/// The hop that got worse: of those voted worse, the one that grew most. What it does itself comes before what it waits for:
 /// a slower hop makes the hops around it queue, so that own time is asked only where no work got worse.
 pub(crate) fn blamed(ballots: &[Ballot], hops: &[HopChange]) -> Option<usize> {
     let mut worse: Vec<&Ballot> = ballots.iter().filter(|ballot| ballot.is_worse()).collect();

@@ -1,5 +1,5 @@
-//! Runs that end without a word too early: a program that hangs until the end of `--duration`, or that returns 0 before its work is done.
-//! Each trial is held against the baseline's.
+//! Runs that end too early without an error: a program that hangs until the end of `--duration`, or that returns 0
+//! before its work is done. Each trial is compared with the baseline's.
 
 use crate::{Failure, Trial, Void};
 
@@ -249,7 +249,7 @@ mod tests {
         std::iter::from_fn(next).collect()
     }
 
-    /// Gates of a sound program with itself, in which B, and A never, is said to have ended too early; of so many.
+    /// Gates of a sound program with itself, in which B, and A never, counts as ended too early; of so many.
     fn wrongly_failed(sound: &Sound, gates: usize) -> usize {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut trial = || {

@@ -1,4 +1,4 @@
-//! What stands for the messages of one trial: quantiles, and two figures of the tail.
+//! Figures of the messages of one trial: quantiles, and two figures of the tail.
 
 use serde::{Deserialize, Serialize};
 use taut_stats::{Distribution, rank};

@@ -1,4 +1,4 @@
-//! A gate from its first pair to its verdict: looks, accusation, confirmation; then who did it.
+//! A gate from its first pair to its verdict: looks, finding, confirmation; then the hop that grew.
 
 use taut_stats::compare::{
     Finding, InvalidReason, Judgement, Margin, Metric, Next, Pair, Plan, Rule, Scale, Shift, Verdict, confirm, holm,
@@ -12,9 +12,9 @@ use crate::{
 
 /// Times below count as this: a ratio needs a number above zero.
 const SHORTEST_NS: f64 = 100.0;
-/// At this level the machine is said to have got worse …
+/// At this level the machine counts as worse …
 const WORSE_MACHINE_ALPHA: f64 = 0.01;
-/// … and at this one it excuses what cannot be told from it: a hog is sure far beyond it, and chance must not excuse a program.
+/// … and at this one it excuses what cannot be separated from it: a hog is far beyond it, and chance must not excuse a program.
 const EXCUSED_ALPHA: f64 = 0.001;
 /// Beside longer ones shorter times do not vote: cold caches change them more than a program does, and each that votes makes the
 /// others harder to hear.
@@ -30,7 +30,7 @@ const SPARE: usize = 5;
 /// What a pair is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Is there anything to accuse B of?
+    /// Is there a finding against B?
     Accuse,
     /// Does the accusation stand?
     Confirm,
@@ -54,7 +54,7 @@ pub struct Asked {
 pub struct Gated {
     /// What it came to.
     pub outcome: Outcome,
-    /// Pairs (A, B) that accused or acquitted.
+    /// Pairs (A, B) of the first finding.
     pub pairs: Vec<(Trial, Trial)>,
     /// Fresh pairs that confirmed, or did not.
     pub fresh: Vec<(Trial, Trial)>,
@@ -341,7 +341,7 @@ fn outcome(
     }
 }
 
-/// Whether figures are said to lack pairs.
+/// Whether figures are reported to lack pairs.
 fn lacks_pairs(verdict: Verdict) -> bool {
     use InvalidReason::{NoPairs, TooManyVoid};
     matches!(verdict, Verdict::Invalid { reason: NoPairs | TooManyVoid { .. } })

@@ -1,9 +1,9 @@
-//! Has a change made a control loop worse, and who did: the program or the machine?
+//! Has a change made a control loop worse, in the program or in the machine?
 //!
 //! One recording becomes a [`Trial`]: figures of every hop, the program's own time apart from the machine's. Pairs of
-//! trials go to [`gate`], which looks at them as they come and stops when it is sure; what it found is an [`Outcome`].
-//! [`judge_limits`] holds trials against absolute limits. `docs/reference/gate.md` says how to use it, `docs/explanation/statistics.md` how errors
-//! are held. No file is opened and no clock is read here.
+//! trials go to [`gate`], which evaluates them as they come and stops when the result is clear; the result is an
+//! [`Outcome`]. [`judge_limits`] compares trials with absolute limits. `docs/reference/gate.md` says how to use it,
+//! `docs/explanation/statistics.md` how errors are held. No file is opened and no clock is read here.
 
 mod ballot;
 mod blame;

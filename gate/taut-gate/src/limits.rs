@@ -1,5 +1,5 @@
-//! Trials against absolute limits: is the typical trial within them? Few long recordings are held against them by the bursts of messages
-//! beyond the limit.
+//! Trials against absolute limits: is the typical trial within them? Few long recordings are judged by the bursts of
+//! messages beyond the limit.
 
 use serde::Serialize;
 use taut_stats::{

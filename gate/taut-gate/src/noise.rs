@@ -1,4 +1,5 @@
-//! What this machine lets a gate see: how far the baseline differs from itself, and the smallest change that is found.
+//! What a gate can find on this machine: how far the baseline differs from itself, and the smallest change that is
+//! found.
 
 use serde::Serialize;
 use taut_stats::compare::{InvalidReason, Metric, Scale, Verdict, noise_floor, smallest_detectable};

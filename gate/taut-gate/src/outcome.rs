@@ -1,4 +1,4 @@
-//! What a gate came to, as plain data. Sentences and pages are made of it elsewhere.
+//! The result of a gate, as plain data. Sentences and pages are made of it elsewhere.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -21,11 +21,11 @@ pub struct Outcome {
     /// The first messages, judged by themselves: their slowest, and the deadlines that they missed.
     #[serde(skip)]
     pub startup: Vec<Ballot>,
-    /// What the machine did meanwhile; null where nothing tells it from the program.
+    /// What the machine did meanwhile; null where nothing separates it from the program.
     pub machine: Option<MachineChange>,
     /// Mean time of a message in the median trial, hop by hop.
     pub hops: Vec<HopChange>,
-    /// Index of the hop that got worse, when the verdict is worse and a hop is to blame.
+    /// Index of the hop that got worse, when the verdict is worse and a hop grew.
     #[serde(skip)]
     pub blamed: Option<usize>,
     /// Further figures, each by itself; they do not vote.
@@ -110,7 +110,7 @@ pub struct Described {
 pub struct MachineChange {
     /// Proven to have taken more of B than of A, by its part of the way or by the probe: at a level of 1 % over all three figures (Holm).
     pub is_worse: bool,
-    /// Whether that is so sure, at 0.1 % over all three, that it excuses what cannot be told from it.
+    /// Whether that is so sure, at 0.1 % over all three, that it excuses what cannot be separated from it.
     #[serde(skip)]
     pub excuses: bool,
     /// Median over A's trials.

@@ -1,4 +1,4 @@
-//! How a gate goes about it: which figures decide, from which effect on, with which errors.
+//! Settings of a gate: which figures decide, from which effect on, with which errors.
 
 use serde::{Deserialize, Serialize};
 use taut_stats::compare::{Margin, Plan, Rule, Scale};
@@ -23,7 +23,7 @@ pub struct Settings {
     pub plan: Plan,
 }
 
-/// What decides unless somebody says otherwise: the median of each hop's work, which is the quietest figure there is; the median of
+/// What decides by default: the median of each hop's work, which is the quietest figure there is; the median of
 /// all own time of the way, for sleeps and locks, since who waits in which hop changes with the machine's load; and for tails
 /// the share of slow work. bench/gate measures it.
 pub const VOTES: [Vote; 5] = [
@@ -45,7 +45,7 @@ pub const ACCUSING: f64 = 0.6;
 /// The most pairs that a gate can come to, by its time or by what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Most {
-    /// To accuse.
+    /// To find.
     pub accuse: usize,
     /// Fresh ones, to confirm.
     pub confirm: usize,
@@ -103,7 +103,7 @@ impl Settings {
         Rule { scale: Scale::Ratio, minimum_effect: self.minimum_effect, equivalence: self.equivalence }
     }
 
-    /// The same for so many pairs that are there already: the first part accuses, the rest confirms.
+    /// The same for so many pairs that are there already: the first part finds, the rest confirms.
     pub fn within(&self, pairs: usize) -> Settings {
         let most = Most::of(pairs);
         let up_to = |looks: &[usize], last: usize| {

@@ -1,4 +1,4 @@
-//! Whose time: all, the program's, or the machine's.
+//! Sides of a message's time: all, the program's, or the machine's.
 
 use serde::{Deserialize, Serialize};
 

@@ -87,7 +87,7 @@ pub struct Trial {
     pub way: Times,
     /// Hop by hop.
     pub hops: Vec<HopTimes>,
-    /// Share of the time of which nobody knows what it was; it counts as the program's own.
+    /// Share of the time with an unknown cause; it counts as the program's own.
     pub unknown: f64,
     /// True where nothing tells the program's time from the machine's.
     pub is_blind: bool,

@@ -158,7 +158,7 @@ impl Subject {
         }
     }
 
-    /// Whether it is time on a CPU alone. Other own time has waits in it, and who waits for whom changes with the machine's load.
+    /// Whether it is time on a CPU alone. Other own time has waits in it, and which thread waits for which changes with the machine's load.
     pub fn is_work(self) -> bool {
         matches!(self, Subject::Chain { side: Side::Work, .. } | Subject::Hop { side: Side::Work, .. })
     }

@@ -1,5 +1,5 @@
 //! Is a Thrift structure (compact protocol) one that is read in a time that its length bounds? The crate parquet (60) takes a list of bools that it
-//! does not know for elements of no bytes, and so counts to 2³¹ where a damaged header says so, again and again.
+//! does not know for elements of no bytes, and so counts to 2³¹ where a damaged header says that number, repeatedly.
 
 /// Structures and lists inside of each other: Parquet's own need eight.
 const DEPTH_MAX: usize = 24;

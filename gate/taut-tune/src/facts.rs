@@ -136,7 +136,7 @@ fn setting(finding: &Finding) -> Option<(String, Cause, Vec<Outside>)> {
     is_bad.then(|| (finding.id.to_owned(), cause, settings.iter().map(write).collect()))
 }
 
-/// Who a thread of the recording is, "comm/tid"; `None` where nothing is known of it any more.
+/// The name of a thread of the recording, "comm/tid"; `None` where nothing is known of it any more.
 fn thread(name: &str, own: &[String]) -> Option<Thread> {
     let (comm, tid) = name.rsplit_once('/')?;
     let tid: i32 = tid.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Which process or thread something is about: its number and its start, since numbers are given again.
+//! Which process or thread something is about: its number and its start, since numbers are used again.
 
 use procfs::process::Process;
 use serde::{Deserialize, Serialize};

@@ -170,7 +170,7 @@ enum Line {
     Entry(Entry),
     /// All before is undone.
     Undone,
-    /// Stays until somebody undoes it, whoever ends.
+    /// Stays until it is undone, whichever process ends.
     Keep,
 }
 
@@ -223,7 +223,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Leaves all as it is now until somebody undoes it.
+    /// Leaves all as it is now until it is undone.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -271,7 +271,7 @@ impl Drop for Journal {
     }
 }
 
-/// Starts the restorer as nobody's child: what ends the descendants of this process must not end it.
+/// Starts the restorer without a parent: what ends the descendants of this process must not end it.
 fn start(program: &OsString, arguments: &[OsString], journal: &Path) -> Result<ChildStdin, Error> {
     let failed = |source| Error::Command { command: program.to_string_lossy().into_owned(), source };
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! All that a tuning came to, for those that show it.
+//! The whole result of a tuning.
 
 use crate::{Attempt, Found, Left, Plan, Remedy, Within, Written};
 

@@ -48,7 +48,7 @@ pub struct Guard {
     pub rule: Rule,
 }
 
-/// How the search goes about it.
+/// Settings of the search.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of the order of trials.
@@ -61,7 +61,7 @@ pub struct Settings {
     pub guards: Vec<Guard>,
     /// Looks and errors of the confirmation; `praise_alpha` is the chance that a remedy without effect is confirmed.
     pub confirmation: Plan,
-    /// Chance that a guard is said to be worse wrongly, over all guards.
+    /// Chance that a guard is called worse wrongly, over all guards.
     pub guard_alpha: f64,
 }
 

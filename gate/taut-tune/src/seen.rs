@@ -1,5 +1,5 @@
-//! What kernel events say of a remedy: with which priority, and on which CPUs, the threads of a trial ran. The settings in `/proc` say what was
-//! asked for; these say what happened.
+//! A remedy in kernel events: with which priority, and on which CPUs, the threads of a trial ran. `/proc` has the
+//! settings; events show their effect.
 
 use std::collections::BTreeMap;
 

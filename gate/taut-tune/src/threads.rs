@@ -1,4 +1,4 @@
-//! One trial from outside: its threads get what a plan has for them, and are looked at until the trial ends.
+//! One trial from outside: its threads get what a plan has for them, and are checked until the trial ends.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! Which frames may be measured with, and when the robot sampled them. Everything odd about a stream ends here, in a
-//! counter; nothing odd about a stream can look like speed.
+//! Which frames may be measured with, and when the robot sampled them. Every anomaly of a stream is counted here, and
+//! none can appear as speed.
 
 use crate::{
     counters::{Width, counters},
@@ -62,7 +62,7 @@ pub(crate) enum Admitted {
     Resync { sequence: i64, t_ns: i64 },
     /// Nothing; it is counted.
     Nothing,
-    /// A clock that nobody sets has stepped.
+    /// A clock that is never set has stepped.
     ClockFault,
 }
 
@@ -96,7 +96,7 @@ impl Admission {
         Admission { newest: None, base, error_ns: parameters.error_ns(base) }
     }
 
-    /// Starts anew with the next frame, on the time base it had.
+    /// Starts again with the next frame, on the time base it had.
     pub fn forget(&mut self) {
         self.newest = None;
     }
@@ -216,7 +216,7 @@ impl Admission {
         if self.base == TimeBase::Source { self.error_ns } else { parameters.source_error_ns }
     }
 
-    /// e is not what was promised: widen it, which lowers every bound, and say so.
+    /// e is larger than stated: widen it, which lowers every bound, and report it.
     fn watch_residual<W: Width>(&mut self, residual: u64, counters: &mut AdmissionCounters<W>, events: &mut Events) {
         if residual > 2 * self.error_ns {
             self.error_ns = residual.div_ceil(2);

@@ -1,4 +1,4 @@
-//! The last frames before a trip, with both stamps, kept for whoever asks why.
+//! The last frames before a trip, with both stamps, kept to explain it.
 
 use crate::{
     frame::Frame,

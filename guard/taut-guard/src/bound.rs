@@ -128,7 +128,7 @@ impl Limits {
         }
     }
 
-    /// Raises `best` if this pair proves more. Most pairs prove less, and are told from the rest without a root or a
+    /// Raises `best` if this pair proves more. Most pairs prove less, and are separated from the rest without a root or a
     /// division.
     #[inline(always)]
     pub fn raise(&self, best: &mut Bound, (earlier, a): Placed<'_>, (later, b): Placed<'_>) {

@@ -48,7 +48,7 @@ impl<W: Width> Counter<W> {
         self.0.into()
     }
 
-    /// Whether the count can no longer be told from a larger one.
+    /// Whether the count is saturated: a larger one looks the same.
     pub fn is_saturated(self) -> bool {
         self.get() == W::MAX.into()
     }

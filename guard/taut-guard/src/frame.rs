@@ -1,4 +1,4 @@
-//! What the robot says in one state frame, with when it said so and when the host heard it.
+//! The contents of one state frame, with the robot's time of it and the host's time of its arrival.
 
 /// Joints that a frame has room for.
 pub const MAX_JOINTS: usize = 8;

@@ -1,4 +1,4 @@
-//! How old the newest knowledge is: the second limb of the guard, beside speed.
+//! How old the newest sample is: the second part of the guard, beside speed.
 //!
 //! A frame's offset is its arrival less its time by the robot. The least offset is the transport at its best; what lies
 //! above is excess age. The least may rise by no more than the clocks may drift, so a queue that builds up is not
@@ -68,7 +68,7 @@ const BLOCK_NS: u64 = 2_000_000_000;
 const ANCHOR_NS: u64 = 30_000_000_000;
 
 impl PeriodMonitor {
-    /// After a resynchronisation offsets begin anew; what was verified stays so.
+    /// After a resynchronisation offsets begin again; what was verified stays so.
     pub fn restart(&mut self) {
         *self = PeriodMonitor { is_verified: self.is_verified, ..PeriodMonitor::default() };
     }

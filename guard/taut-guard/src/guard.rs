@@ -1,4 +1,4 @@
-//! The speed guard: one frame or tick in, one verdict out. Two limbs, speed and staleness, each with its own code.
+//! The speed guard: one frame or tick in, one verdict out. Two parts, speed and staleness, each with a separate code.
 
 use crate::{
     admission::{Admission, AdmissionCounters, Admitted},
@@ -193,7 +193,7 @@ impl<W: Width> SpeedGuard<W> {
         self.window.display_speed_mm_s()
     }
 
-    /// When the guard last heard of time; a heartbeat must not be answered by a guard that nobody calls.
+    /// When the guard was last called; a heartbeat must not be answered by a guard that is not called.
     pub(crate) fn now_ns(&self) -> u64 {
         self.now_ns
     }
@@ -367,7 +367,7 @@ impl<W: Width> SpeedGuard<W> {
         }
     }
 
-    /// The first trip stands, but a proven overspeed is said above all.
+    /// The first trip stays, but a proven overspeed replaces it.
     fn latch(&mut self, state: State, cause: Cause) {
         if self.state.is_latched() {
             return;

@@ -1,9 +1,9 @@
-//! The heartbeat that somebody outside the guard's process asks for: a question with a number, an answer that only a
+//! The heartbeat that another process asks for: a question with a number, an answer that only a
 //! guard gives that enables motion and whose time goes on. No answer, or a wrong one, means: stop.
 
 use crate::{counters::Width, guard::SpeedGuard};
 
-/// The answer of a living guard to `challenge`, or `None` from one that does not enable motion or that nobody has
+/// The answer of a living guard to `challenge`, or `None` from one that does not enable motion or that has not been
 /// called for T_stale. Ask with a new number each time.
 pub fn answer<W: Width>(guard: &SpeedGuard<W>, challenge: u32, now_ns: u64) -> Option<u32> {
     let is_called = now_ns.saturating_sub(guard.now_ns()) < guard.parameters().stale_ns;

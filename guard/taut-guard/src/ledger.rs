@@ -29,7 +29,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The reason, if it did not simply pass.
+    /// The reason, if it did not pass unchanged.
     pub fn reason(self) -> Option<Reason> {
         match self {
             Fate::Passed => None,
@@ -63,7 +63,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Below this share delivered, over 10 s, the alarm is raised.
 const DELIVERED_MIN: f64 = 0.99;
 
-/// What the ledger says of itself each second.
+/// What the ledger reports each second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Balance {
     /// Setpoints produced.
@@ -76,7 +76,7 @@ pub struct Balance {
     pub rejected: u64,
     /// Without a fate yet.
     pub in_flight: u64,
-    /// Losses that nobody is told of (reasons 5, 11 and 20).
+    /// Losses that are reported to no part of the robot (reasons 5, 11 and 20).
     pub silent: u64,
     /// Share of the setpoints that the policy let through in the last 10 s which were delivered, if any.
     pub delivered_share: Option<f64>,
@@ -218,7 +218,7 @@ impl<const IN_FLIGHT: usize, W: Width> Ledger<IN_FLIGHT, W> {
         self.age_max_ns
     }
 
-    /// Checks the law of conservation; call it once a second. The in-flight table is counted anew for it, so that a
+    /// Checks the law of conservation; call it once a second. The in-flight table is counted again for it, so that a
     /// damaged table or counter shows.
     ///
     /// # Errors

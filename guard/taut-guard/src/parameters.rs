@@ -1,4 +1,4 @@
-//! What a speed guard is told about its robot: range-checked, versioned and hashed before the first frame.
+//! The parameters of a speed guard: range-checked, versioned and hashed before the first frame.
 
 use crate::{
     error::{Error, within},
@@ -43,7 +43,7 @@ pub struct Parameters {
     pub sequence_modulus: u64,
     /// The best time base that the stream offers.
     pub time_base: TimeBase,
-    /// Whether the robot's clock is one that nobody sets. A step of such a clock is a fault; of a calendar clock
+    /// Whether the robot's clock is never set. A step of such a clock is a fault; of a calendar clock
     /// it is a reason to go on with the rolling count.
     pub source_is_monotonic: bool,
     /// e: half-width of the error of a source stamp, half its quantum included.

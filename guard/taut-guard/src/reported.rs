@@ -1,5 +1,5 @@
-//! The controller's own word on its speed. It may trip the guard, and may be contradicted by what was measured, but
-//! excuses nothing. Beside it stands what no arm can do: a change of speed above its acceleration.
+//! The speed that the controller reports. It may trip the guard, and may be contradicted by the measured one, but
+//! excuses nothing. Also here: a change of speed above the arm's acceleration.
 
 use crate::{bound::Sample, counters::Counter, parameters::Parameters, window::Window};
 
@@ -65,7 +65,7 @@ impl Reported {
         found
     }
 
-    /// Begins anew, after a reset or a resynchronisation.
+    /// Begins again, after a reset or a resynchronisation.
     pub fn forget(&mut self) {
         *self = Reported::default();
     }

@@ -1,4 +1,4 @@
-//! The guard's words: its states, why it tripped, and what it noticed on the way.
+//! The guard's states, its causes of trips, and the events that it counts.
 
 use crate::{
     bound::{Channel, Sample},
@@ -21,7 +21,7 @@ pub enum State {
     Unknown = 3,
     /// A speed above the limit is proven. Latched.
     Overspeed = 4,
-    /// Nothing new was heard for too long. Latched; it says nothing about speed.
+    /// No new frame for too long. Latched; it does not concern speed.
     Stale = 5,
     /// The configuration, a clock or a number cannot be trusted. Latched.
     Fault = 6,
@@ -68,7 +68,7 @@ pub enum Cause {
     StillUnknown = 5,
     /// The parameters changed under way: memory is damaged.
     Configuration = 6,
-    /// A clock that nobody may set went back or stepped.
+    /// A clock that is never set went back or stepped.
     Clock = 7,
     /// A frame holds NaN, an infinity, a denormal or an absurd number.
     NotFinite = 8,

@@ -1,5 +1,5 @@
-//! What happens when the commands stop. Servos time out by themselves into zero velocity, so that a legged robot sinks
-//! instead of falling; the host sends all of them there at the first fault; time-outs nest so that the nearest acts first.
+//! The end of commands. Servos time out by themselves into zero velocity, so that a legged robot sinks instead of
+//! falling; the host sends all of them there at the first fault; time-outs nest so that the nearest acts first.
 
 mod chain;
 mod recovery;

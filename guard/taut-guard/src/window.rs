@@ -48,7 +48,7 @@ impl Window {
     ///
     /// For the newest sample gives the largest bound of its pairs; for a late one only an overspeed, since anything less is
     /// old news and not worth a root for each pair. With path lengths, a late sample also lengthens the ways to the newest
-    /// from before it, which are judged anew; ways to samples between are not: the next frame's contain them.
+    /// from before it, which are judged again; ways to samples between are not: the next frame's contain them.
     pub fn insert(&mut self, sample: Sample, limits: &Limits) -> Bound {
         let place = self.put(sample);
         if limits.path_length {

@@ -1,4 +1,4 @@
-//! What the guard is held against: an estimator of speed, and how it is set.
+//! What the guard is compared with: an estimator of speed, and its settings.
 
 use serde::{Deserialize, Serialize};
 use taut_guard::Frame;

@@ -1,4 +1,4 @@
-//! guard.toml: the parameters of the guard under test, what it is held against, and where its frames come from.
+//! guard.toml: the parameters of the guard under test, the estimators beside it, and the source of the frames.
 
 use std::collections::BTreeMap;
 

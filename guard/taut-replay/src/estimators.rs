@@ -1,5 +1,5 @@
-//! The estimators of speed that people use today. Each hears frames and gives a speed as a share of its limit, the largest
-//! of the tool's and of all joints'; what trips is a share above 1.
+//! The estimators of speed that people use today. Each takes frames and gives a speed as a share of its limit, the
+//! largest of the tool's and of all joints'; what trips is a share above 1.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the truth says of the trips of one run.
+//! The trips of one run, judged by the true speed.
 
 /// What an estimator's trips are worth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +18,6 @@ pub struct Detected {
     pub overspeed: usize,
     /// From its beginning to the trip.
     pub after_ns: u64,
-    /// By the staleness limb: nothing was heard, and the robot was stopped for that.
+    /// By staleness: no frame arrived, and the robot was stopped for that.
     pub by_silence: bool,
 }

@@ -1,4 +1,4 @@
-//! A recorded state stream once more, through the speed guard and through the estimators that people use in its place:
+//! Replays a recorded state stream through the speed guard and through the estimators that people use in its place:
 //! what would have tripped, when and why; and, where the true speed is known, which trips were false, which overspeeds
 //! were missed, and how late the others were found. And the parameters that the stream itself asks for (`tune`).
 //!

@@ -1,4 +1,4 @@
-//! The stream once more, through each guard and each estimator by itself.
+//! The stream replayed through each guard and each estimator by itself.
 //!
 //! Ours is ticked between the frames as a robot's supervisor would, so that silence is found at its time. After a trip a
 //! fresh guard takes over with the next frame; one trip of a kind a second is counted at most.
@@ -15,7 +15,7 @@ use crate::{
     truth::{self, Overspeed, Truth},
 };
 
-/// After a trip somebody looks, and presses reset: one trip of a kind in this time is counted at most.
+/// After a trip an operator presses reset: one trip of a kind in this time is counted at most.
 const APART_NS: u64 = 1_000_000_000;
 /// Trips kept with everything that proves them; all are counted.
 const TRIPS_KEPT: usize = 100;

@@ -1,4 +1,4 @@
-//! The frames of one stream, in the order in which the host heard them.
+//! The frames of one stream, in the order of their arrival.
 //!
 //! In a taut recording a frame is a run of values of one thread: `NAME.fields` says how many follow, `NAME.arrival_ns` comes
 //! last (`taut.guard.record_frame` writes them; docs/reference/guard.md lists the fields). A run that is not whole lost a stamp, is left
@@ -16,7 +16,7 @@ const LAST: &str = "arrival_ns";
 /// The tool's true speed, where a simulation knows it.
 pub(crate) const TRUTH: &str = "truth_mm_s";
 
-/// A frame as it was heard.
+/// A frame as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Recorded {
     /// What the guard is given.

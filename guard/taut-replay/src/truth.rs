@@ -1,4 +1,4 @@
-//! The true speed, where it is known, and what trips are worth against it.
+//! The true speed, where it is known, and trips judged by it.
 
 use taut_guard::Parameters;
 
@@ -18,7 +18,7 @@ pub enum Truth {
     Reported,
     /// Nothing was ever too fast: the motion was limited by other means.
     Legal,
-    /// Measured by somebody else: CLOCK_MONOTONIC in ns and mm/s, in order.
+    /// Measured by another device: CLOCK_MONOTONIC in ns and mm/s, in order.
     Series(Vec<(u64, f64)>),
 }
 

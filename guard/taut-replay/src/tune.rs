@@ -21,7 +21,7 @@ const REST_MM: f64 = 0.2;
 /// So many frames of rest in a row tell of noise.
 const REST_FRAMES: usize = 25;
 const FRAMES_LEAST: usize = 200;
-/// A stop for silence later than this is none; the link must be mended instead.
+/// A stop for silence later than this is none; the link must be repaired instead.
 const STALE_MOST_NS: u64 = 500_000_000;
 
 /// What to set, and why.

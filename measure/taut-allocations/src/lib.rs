@@ -1,4 +1,4 @@
-//! Counts what each thread allocates. For tests and benchmarks alone: whoever links this has its allocator.
+//! Counts what each thread allocates. For tests and benchmarks only: a program that links this has its allocator.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -60,7 +60,7 @@ fn finding(check: &Check, machine: &Machine<'_>) -> Finding {
     }
 }
 
-/// A setting that is not visible gets none: what is not known is not mended.
+/// A setting that is not visible gets none: what is not known is not changed.
 fn remedy(check: &Check, seen: &Seen) -> Option<Remedy> {
     matches!(seen.state, State::Bad | State::Warn).then(|| {
         let closer = seen.remedy.clone().filter(|remedy| remedy.texts().iter().all(|text| is_for_a_script(text)));

@@ -1,4 +1,4 @@
-//! What a check is and what it finds. Everything a report needs stands in a [`Finding`].
+//! What a check is and what it finds. A [`Finding`] has everything that a report needs.
 
 use crate::{
     Remedy,

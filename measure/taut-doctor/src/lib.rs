@@ -1,4 +1,4 @@
-//! What a Linux machine is set to that a periodic loop feels, and what to change. Every check reads through one
+//! Checks the settings of a Linux machine that affect a periodic loop, and suggests changes. Every check reads through one
 //! [`Root`], so that a machine written down in a text is examined like the one underneath. Changes nothing,
 //! except where [`Applied`] is asked to, and prints nothing.
 

@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
         self.maybe(path).and_then(|text| cpus::list(&text)).unwrap_or_default()
     }
 
-    /// CPUs that are the loop's: those named, else those isolated, since nobody isolates CPUs for anything else.
+    /// CPUs that are the loop's: those named, else those isolated, since CPUs are isolated for nothing else.
     pub fn loop_cpus(&self) -> &[u32] {
         if self.asked.cpus.is_empty() { self.isolated() } else { &self.asked.cpus }
     }
@@ -158,7 +158,7 @@ impl<'a> Machine<'a> {
             || self.maybe("/proc/sys/kernel/version").is_some_and(|version| version.contains("PREEMPT_RT"))
     }
 
-    /// Whether a program of that name runs; `None` where other people's programs are out of sight.
+    /// Whether a program of that name runs; `None` where programs of other users are not visible.
     pub fn runs(&self, program: &str) -> Option<bool> {
         let read = || Some(self.maybe("call:processes")?.lines().map(str::to_owned).collect());
         let processes: &Option<Vec<String>> = self.processes.get_or_init(read);

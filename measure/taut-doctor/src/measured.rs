@@ -1,4 +1,4 @@
-//! What a remedy does here, told by wakeups measured without and with it in turn.
+//! The effect of a remedy, by wakeups measured without and with it in turn.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,6 +1,6 @@
-//! Where the checks read: the files of this machine, or a machine written down in one text. First
-//! on the doctor's way; a check never sees which of the two it has.
-//! Calls have names that start with `call:`; the machine underneath makes them, a written-down one remembers.
+//! Where the checks read: the files of this machine, or a machine written down in one text. A check does not
+//! distinguish the two. Calls have names that start with `call:`; this machine makes them, a written-down one has their
+//! results.
 
 use std::{
     cell::RefCell,

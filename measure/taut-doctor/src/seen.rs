@@ -1,4 +1,4 @@
-//! What a look at one setting found.
+//! The state of one setting.
 
 use crate::Remedy;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub enum State {
     NotVisible,
     /// As a control loop wants it.
     Good,
-    /// The machine has no such thing, or nobody named one.
+    /// The machine has no such thing, or none was named.
     NotApplicable,
 }
 

@@ -1,4 +1,4 @@
-//! What the machine is: its board, its hypervisor, the container around the doctor.
+//! The kind of machine: its board, its hypervisor, the container around the doctor.
 
 use crate::{
     machine::{Machine, value, words_of},

@@ -1,4 +1,4 @@
-//! A sample as people look at it: a histogram and a percentile curve.
+//! A sample as a histogram and as a percentile curve.
 
 use crate::distribution::rank;
 

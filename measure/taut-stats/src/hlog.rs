@@ -1,4 +1,4 @@
-//! HdrHistogram's interval logs (V2): what its own tools, and everybody's latency viewers, read.
+//! HdrHistogram's interval logs (V2): the format that its own tools and other latency viewers read.
 //!
 //! Values are nanoseconds; the maximum column is in milliseconds, as the Java implementation writes it.
 
@@ -116,7 +116,7 @@ pub fn write_values<W: Write>(
     write(log, tag, start, length, &histogram)
 }
 
-/// All intervals of a log, of ours or of anybody's. A torn last line (somebody was killed while writing) is left out.
+/// All intervals of a log of any writer. A truncated last line (its writer was killed) is left out.
 ///
 /// # Errors
 /// The first line that cannot be read.

@@ -1,4 +1,4 @@
-//! Distributions and their tails: pure mathematics on slices. Knows nothing of recordings.
+//! Distributions and their tails: pure functions on slices, without recordings.
 
 mod bursts;
 pub mod compare;

@@ -80,7 +80,7 @@ impl Sketch {
         }
     }
 
-    /// Takes the samples of a histogram that somebody else filled. Its order of time is lost, so no bursts are known:
+    /// Takes the samples of a histogram from elsewhere. Its order of time is lost, so no bursts are known:
     /// [`Sketch::distribution`] then asks for ten samples beyond a quantile only.
     pub fn add_histogram(&mut self, other: &Histogram<u64>) {
         self.histogram.add(other).expect("a histogram that resizes takes any other");

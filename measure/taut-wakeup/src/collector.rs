@@ -1,4 +1,4 @@
-//! What wakes add up to: the two series of each CPU, and the worst of each stretch of time. Reads no clock.
+//! Wakes added up: the two series of each CPU, and the worst of each stretch of time. Reads no clock.
 
 use taut_stats::Distribution;
 
@@ -80,7 +80,7 @@ impl Series {
 #[derive(Clone, Debug)]
 struct Worst {
     stretch_ns: u64,
-    /// Worst of each stretch, from the start on; 0 where nobody woke.
+    /// Worst of each stretch, from the start on; 0 where no thread woke.
     stretches: Vec<u64>,
 }
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why there is no probe.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// A word that nobody knows.
+    /// An unknown word.
     #[error("{word}: not one of {known}")]
     Word {
         /// As typed.

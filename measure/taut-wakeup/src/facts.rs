@@ -1,4 +1,4 @@
-//! What the machine says of itself: facts for the head of a result, and what changed while a variant ran.
+//! Facts of the machine: for the head of a result, and what changed while a variant ran.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

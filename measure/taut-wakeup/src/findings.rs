@@ -32,10 +32,10 @@ pub struct Findings {
     pub measured_s: f64,
 }
 
-/// One way of probing and what came out.
+/// One way of probing and its result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Variant {
-    /// What tells it from the others, e.g. "wake=timerfd"; "" when it is the only one. The file's name for one read back.
+    /// What differs from the others, e.g. "wake=timerfd"; "" when it is the only one. The file's name for one read back.
     pub label: String,
     /// All settings by name ("policy", "priority", "interval", "wake", "slack", "dma-latency", "load", "memory" …).
     pub settings: BTreeMap<String, String>,
@@ -189,7 +189,7 @@ pub struct Part {
     pub wakes: u64,
 }
 
-/// Somebody who made wakes late.
+/// A thread, interrupt or host that made wakes late.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ResponsibleParty {
     /// "thread", "process", "irq".
@@ -221,7 +221,7 @@ pub struct LateWake {
 pub struct LatePiece {
     /// As of a [`Part`].
     pub what: String,
-    /// Who or what exactly; "" where there is nothing to name.
+    /// Its exact name; "" where there is nothing to name.
     pub who: String,
     /// How long.
     pub ns: u64,

@@ -37,9 +37,9 @@ pub struct Plan {
     pub rounds: u32,
     /// The command that runs [`crate::Work::go`] with a word and a number.
     pub load_worker: Vec<OsString>,
-    /// Whether somebody wants [`Event::Interval`]s.
+    /// Whether [`Event::Interval`]s are wanted.
     pub intervals: bool,
-    /// Whether somebody wants [`Event::Live`]s.
+    /// Whether [`Event::Live`]s are wanted.
     pub live: bool,
 }
 
@@ -379,7 +379,7 @@ fn process_cpu_ns() -> u64 {
 /// Fewer sleeps than this have no median worth naming.
 const SLEEPS_MIN: u64 = 20;
 
-/// Who sleeps so with `time.sleep`.
+/// Programs whose `time.sleep` sleeps so.
 fn as_python(wake: crate::Wake) -> &'static str {
     match wake {
         crate::Wake::Relative => " (Python ≥ 3.11)",

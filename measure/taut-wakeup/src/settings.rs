@@ -1,4 +1,4 @@
-//! How to probe: every knob, with the word that people use for it.
+//! Settings of a probe, each by its common name.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Policy, Wake};
 
-/// Slack of a thread that nobody changed: 50 µs (`init_task`; prctl(2) PR_SET_TIMERSLACK).
+/// Slack of a thread by default: 50 µs (`init_task`; prctl(2) PR_SET_TIMERSLACK).
 pub const USUAL_NS: u64 = 50_000;
 /// select, poll and their kin take no more than this (`MAX_SLACK` in fs/select.c).
 const SELECT_MAX_NS: u64 = 100_000_000;

@@ -1,4 +1,4 @@
-//! Stalls that hit all CPUs at once: no scheduler does that, a hypervisor or the firmware does. A better witness than
+//! Stalls that hit all CPUs at once: no scheduler does that, a hypervisor or the firmware does. This shows more than
 //! steal time, which misses most of them. Reads no clock.
 
 use crate::{Stalls, Woken};
@@ -44,7 +44,7 @@ impl StallWatch {
         }
     }
 
-    /// Judges what can be judged by now: groups of stalls that overlap each other, and that nobody can still join.
+    /// Judges what can be judged by now: groups of stalls that overlap each other, and that no stall can still join.
     pub fn settle(&mut self) {
         self.settle_until(self.known_until.iter().copied().min().unwrap_or(0));
     }

@@ -1,4 +1,4 @@
-//! Does this kernel take time from a real-time thread that does not sleep? Told by behaviour: settings no longer tell it
+//! Does this kernel take time from a real-time thread that does not sleep? Found by behaviour: settings no longer show it
 //! since Linux 6.12, where the fair server took over from real-time bandwidth control.
 
 use std::{

@@ -1,4 +1,4 @@
-//! A probing thread: waits for its cycles and hands on how late it woke.
+//! A probing thread: waits for its cycles and reports how late it woke.
 
 use std::{
     sync::{

@@ -1,5 +1,5 @@
-//! The module `taut._taut`. The calls on a robot's hot path are METH_FASTCALL functions on the C API
-//! itself: PyO3's argument handling would cost as much again as the stamp. Only here is Python known.
+//! The module `taut._taut`. The calls on a robot's hot path are METH_FASTCALL functions on the C API itself: PyO3's
+//! argument handling would cost as much again as the stamp. Only this crate uses Python.
 
 mod guard;
 mod hot;

@@ -15,7 +15,7 @@ use pyo3::ffi::{self, PyObject};
 const PLACES: usize = 1024;
 /// Places where an object may be, from the one that its address says: with fifty names some two share that one.
 const PROBES: usize = 4;
-/// Names remembered by content, twice the protocol's table: made at run time without end they must not eat the memory.
+/// Names remembered by content, twice the protocol's table: made at run time without end they must not fill the memory.
 const MOST_NAMES: usize = 4096;
 /// Ids by content for strings made at run time, so that they do not grow the table of objects.
 static BY_CONTENT: Mutex<Option<HashMap<String, u32>>> = Mutex::new(None);

@@ -1,4 +1,4 @@
-//! The HTML form: one page that is complete as it comes. A script, where there is one, replaces stills by charts to point at.
+//! The HTML form: one self-contained page. A script, where there is one, replaces stills by charts to point at.
 
 use serde::Serialize;
 

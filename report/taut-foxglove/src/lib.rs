@@ -97,7 +97,7 @@ impl Server {
     /// `fell_behind` is called once for each viewer that takes less than comes, and so misses messages.
     ///
     /// # Errors
-    /// Nobody may listen there.
+    /// This process may not listen there.
     pub fn start(address: SocketAddr, name: &str, origins: &[String], fell_behind: fn()) -> Result<Server, Error> {
         let bind = |source| Error::Bind { address, source };
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("taut-live").enable_all().build();
@@ -149,7 +149,7 @@ impl Server {
     }
 
     /// Sends viewers what waits for them, then why nothing more comes, and closes their connections.
-    /// Who has not taken it after 5 s is left.
+    /// A viewer that has not taken it after 5 s is left.
     pub fn stop(self, why: &str) {
         self.send(Event::End(why.into()));
         let _ = self.stop.send(());

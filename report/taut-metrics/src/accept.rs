@@ -7,7 +7,7 @@ pub enum Form {
     Protobuf,
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus's text format 0.0.4: for whoever does not say.
+    /// Prometheus's text format 0.0.4: the default.
     Text,
 }
 

@@ -1,7 +1,7 @@
-//! Live metrics of a recording that is being written: what [`taut_live::State`] says, as metric families
-//! (`families`), in the forms that are asked for: Prometheus's text and OpenMetrics (`text`), Prometheus's protobuf
-//! with native histograms (`native`), OTLP with exponential histograms (`otlp`). [`Server`] answers scrapes,
-//! [`Pusher`] pushes. `docs/reference/metrics.md` is the list for people.
+//! Live metrics of a recording that is being written: [`taut_live::State`] as metric families (`families`), in the
+//! forms that are asked for: Prometheus's text and OpenMetrics (`text`), Prometheus's protobuf with native histograms
+//! (`native`), OTLP with exponential histograms (`otlp`). [`Server`] answers scrapes, [`Pusher`] pushes.
+//! `docs/reference/metrics.md` is the list for people.
 
 mod accept;
 mod families;

@@ -1,4 +1,4 @@
-//! Pushes OTLP over HTTP to a collector. Sums are since the start, so what one push does not bring the next one does.
+//! Pushes OTLP over HTTP to a collector. Sums are since the start, so the next push has what a failed one lacked.
 
 use std::{
     sync::{

@@ -56,7 +56,7 @@ impl Server {
     /// Listens at `address` and answers in a thread of its own.
     ///
     /// # Errors
-    /// Nobody may listen there.
+    /// This process may not listen there.
     pub fn start(address: SocketAddr, state: Arc<Mutex<State>>) -> Result<Server, Error> {
         let bind = |source| Error::Bind { address, source };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(bind)?;

@@ -156,6 +156,7 @@ fn why_late(chain: &Chain) -> Option<String> {
             format!("excess above {}", quantile_word(quantile))
         }
         Selected::Missed => "excess of the messages that missed the deadline".to_owned(),
+        Selected::Overran => "excess of the activations that overran".to_owned(),
         Selected::AboveTime => format!("excess above {}", duration(explained.tail_limit_ns)),
     };
     let known = explained.by_cause.first().filter(|share| share.cause != Cause::Unknown && share.tail_share > 0.0);
@@ -184,7 +185,9 @@ fn where_late(chain: &Chain, excess: &str) -> Option<String> {
 }
 
 fn most_of_the_tail(chain: &Chain) -> Option<(&Hop, f64)> {
-    let shares = chain.hops.iter().filter_map(|hop| Some((hop, hop.tail_share?)));
+    // Of one hop it is known where.
+    let hops = Some(&chain.hops).filter(|hops| hops.len() > 1)?;
+    let shares = hops.iter().filter_map(|hop| Some((hop, hop.tail_share?)));
     shares.filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 

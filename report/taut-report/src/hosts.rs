@@ -1,8 +1,13 @@
-//! What is known of the clocks of two joined recordings: in words, as facts of the joined recording, and as the sidecar that stands
-//! beside a merged one.
+//! What is known of the clocks of joined recordings: in words, as facts of the joined recording, and as the sidecar that stands beside a
+//! merged one.
 
 use serde_json::{Value, json};
-use taut_points::hosts::{ClocksFrom, Joined, OrderFrom, align::Way};
+use taut_points::hosts::{
+    Between, ClocksFrom, Joined, OrderFrom, Pair,
+    align::{Alignment, Way},
+    constraints::pairs,
+};
+use taut_recording::Info;
 
 use crate::words;
 
@@ -14,45 +19,74 @@ const ROUTES: usize = 8;
 const REALTIME_NS: u64 = 1_000_000;
 
 /// What a reader must know of the alignment, a sentence each. `names`: of the hosts, the first is the reference.
-pub fn hosts_sentences(joined: &Joined, names: [&str; 2]) -> Vec<String> {
-    let [a, b] = names;
-    let mut sentences = vec![clocks_sentence(joined, names)];
-    for route in joined.routes.iter().take(ROUTES) {
+pub fn hosts_sentences(joined: &Joined, names: &[&str]) -> Vec<String> {
+    let pair_of = |a: usize, b: usize| joined.pairs.iter().find(|pair| pair.hosts == (a, b));
+    let mut sentences = Vec::new();
+    for host in 1..names.len() {
+        sentences.push(clocks_sentence(joined.between(0, host), pair_of(0, host), names, host));
+    }
+    for pair in &joined.pairs {
+        sentences.extend(pair_sentences(pair, [names[pair.hosts.0], names[pair.hosts.1]]));
+    }
+    for ((a, b), why) in joined.unused.iter().filter(|_| names.len() > 2) {
+        sentences.push(format!("{} ↔ {}: not used for the clocks: {why}", names[*a], names[*b]));
+    }
+    let (contradicted, moments) = joined.contradicted;
+    if contradicted > 0 {
+        sentences.push(format!(
+            "the messages of several pairs of hosts contradict each other at {} of {} moments: no bound is known there",
+            words::count(contradicted),
+            words::count(moments)
+        ));
+    }
+    for host in 1..names.len() {
+        sentences.extend(realtime_sentence(joined, names, host));
+    }
+    sentences
+}
+
+/// What the messages between two hosts say.
+fn pair_sentences(pair: &Pair, [a, b]: [&str; 2]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for route in pair.routes.iter().take(ROUTES) {
         let (from, to) = if route.way == Way::ToB { (a, b) } else { (b, a) };
         let count = words::quantity(route.messages, "message");
         sentences.push(format!("{from}:{} → {to}:{}: {count}", route.from, route.to));
     }
-    if joined.routes.len() > ROUTES {
-        let more = (joined.routes.len() - ROUTES) as u64;
-        sentences.push(format!("{} more between the hosts", words::quantity(more, "pair of points")));
+    if pair.routes.len() > ROUTES {
+        let more = (pair.routes.len() - ROUTES) as u64;
+        sentences.push(format!("{} more between {a} and {b}", words::quantity(more, "pair of points")));
     }
-    match joined.order_from {
-        OrderFrom::Declared => {}
-        OrderFrom::Spread => sentences.push(
-            "which host a message left first follows from the spread of the delays; declare the chain in taut.toml if it is otherwise"
-                .to_owned(),
-        ),
-        OrderFrom::Realtime => sentences.push(
-            "which host a message left first is assumed from CLOCK_REALTIME of both hosts; declare the chain in taut.toml to be sure"
-                .to_owned(),
-        ),
+    let order = match pair.order_from {
+        OrderFrom::Declared => None,
+        OrderFrom::Spread => {
+            Some("follows from the spread of the delays; declare the chain in taut.toml if it is otherwise")
+        }
+        OrderFrom::Realtime => {
+            Some("is assumed from CLOCK_REALTIME of both hosts; declare the chain in taut.toml to be sure")
+        }
+    };
+    sentences.extend(order.map(|order| format!("which of {a} and {b} a message left first {order}")));
+    let [alone_a, alone_b] = pair.alone.map(words::count);
+    let common = words::quantity(pair.common, "message");
+    if pair.common + pair.repeated > 0 {
+        sentences.push(format!(
+            "stamped on {a} and on {b}: {common}; on {a} and not on {b}: {alone_a}, on {b} and not on {a}: {alone_b}"
+        ));
     }
-    let [alone_a, alone_b] = joined.alone.map(words::count);
-    let common = words::quantity(joined.common, "message");
-    sentences.push(format!("stamped on both hosts: {common}; on {a} alone: {alone_a}, on {b} alone: {alone_b}"));
-    if joined.repeated > 0 {
-        let ids = words::quantity(joined.repeated, "id");
+    if pair.repeated > 0 {
+        let ids = words::quantity(pair.repeated, "id");
         sentences.push(format!("not used for the clocks, since they passed a point more than once: {ids}"));
     }
-    let alignment = &joined.alignment;
+    let alignment = &pair.alignment;
     let start_ns = alignment.pieces.first().map_or(0, |piece| piece.from_ns);
     let since_s = |raw_ns: i64| (raw_ns - start_ns) as f64 / 1e9;
     sentences.extend(alignment.pieces.windows(2).map(|two| {
         let offset = |at_ns: i64| alignment.at(at_ns).map_or(0, |known| known.offset_ns);
         let jump_ns = offset(two[1].from_ns) - offset(two[0].to_ns);
         format!(
-            "a clock stepped by {:.3} ms between {:.3} s and {:.3} s after the first message: each side is aligned by itself, and no bound \
-             is known between them",
+            "a clock of {a} or {b} stepped by {:.3} ms between {:.3} s and {:.3} s after the first message: each side is aligned by itself, \
+             and no bound is known between them",
             jump_ns as f64 / 1e6,
             since_s(two[0].to_ns),
             since_s(two[1].from_ns)
@@ -66,90 +100,124 @@ pub fn hosts_sentences(joined: &Joined, names: [&str; 2]) -> Vec<String> {
         let count = words::quantity(alignment.refused.len() as u64, "message");
         sentences.push(format!("not used for the clocks, since the others contradict: {count}: {}", named.join(", ")));
     }
-    let bound = joined.bounds_ns().map_or(0, |(_, largest)| largest);
-    if joined.realtime_off_ns.unsigned_abs() > bound + REALTIME_NS && alignment.is_two_way() {
-        let [stated_a, stated_b] = joined.stated_error_us.map(|stated| match stated {
-            Some(us) => format!("states an error of at most {us} µs"),
-            None => "is not synchronized".to_owned(),
-        });
-        sentences.push(format!(
-            "CLOCK_REALTIME of the hosts differs from the messages by {:.3} ms, and the messages were used: {a} {stated_a}, {b} {stated_b}",
-            joined.realtime_off_ns as f64 / 1e6
-        ));
-    }
     sentences
 }
 
-fn clocks_sentence(joined: &Joined, names: [&str; 2]) -> String {
-    let [a, b] = names;
-    let [there, back] = joined.alignment.used.map(|count| words::quantity(count, "message"));
-    match (joined.clocks_from, joined.bounds_ns()) {
+fn realtime_sentence(joined: &Joined, names: &[&str], host: usize) -> Option<String> {
+    let between = joined.between(0, host);
+    let (_, largest_ns) = between.bounds_ns()?;
+    let says = |host: usize| match joined.stated_error_us[host] {
+        Some(us) => format!("{} states an error of at most {us} µs", names[host]),
+        None => format!("{} is not synchronized", names[host]),
+    };
+    (between.realtime_off_ns.unsigned_abs() > largest_ns + REALTIME_NS).then(|| {
+        format!(
+            "CLOCK_REALTIME of the hosts differs from the messages by {:.3} ms, and the messages were used: {}, {}",
+            between.realtime_off_ns as f64 / 1e6,
+            says(0),
+            says(host)
+        )
+    })
+}
+
+fn clocks_sentence(between: &Between, pair: Option<&Pair>, names: &[&str], host: usize) -> String {
+    let (a, b) = (names[0], names[host]);
+    let messages = match pair {
+        Some(pair) => {
+            let [there, back] = pair.alignment.used.map(|count| words::quantity(count, "message"));
+            format!("{there} to {b} and {back} back")
+        }
+        None => {
+            let through: Vec<&str> = between.through.iter().map(|host| names[*host]).collect();
+            format!("messages through {}", through.join(" and "))
+        }
+    };
+    match (between.clocks_from, between.bounds_ns()) {
         (ClocksFrom::OneMachine, _) => format!("{a} ↔ {b}: one boot of one machine, so the clocks are the same"),
         (ClocksFrom::Realtime, _) => format!(
             "{a} ↔ {b}: CLOCK_REALTIME of both is taken for one clock, as asked for; delays between the hosts have no bound"
         ),
         (ClocksFrom::Messages, Some((typical, largest))) => format!(
-            "{a} ↔ {b}: the clocks' offset is {:.6} s, known to ± {} (median of the messages; at most ± {}) by {there} to {b} and {back} \
-             back; drift {:.1} ppm. The order of events on two hosts that are closer together than that is not known",
-            joined.offset_ns() as f64 / 1e9,
+            "{a} ↔ {b}: the clocks' offset is {:.6} s, known to ± {} (median of the messages; at most ± {}) by {messages}; drift {:.1} ppm. \
+             The order of events on two hosts that are closer together than that is not known",
+            between.offset_ns() as f64 / 1e9,
             words::scaled(typical as f64),
             words::scaled(largest as f64),
-            drift_ppm(joined),
+            between.drift_ppm(),
         ),
         (ClocksFrom::Messages, None) => format!(
-            "{a} ↔ {b}: {there} to {b} and {back} back. One direction gives no bound: a delay between the hosts is what it exceeds the \
-             fastest message by, so excess and shares of the tail are right, and levels are not known"
+            "{a} ↔ {b}: {messages}. One direction gives no bound: a delay between the hosts is what it exceeds the fastest message by, so \
+             excess and shares of the tail are right, and levels are not known"
         ),
     }
 }
 
-fn drift_ppm(joined: &Joined) -> f64 {
-    joined.alignment.pieces.first().map_or(0.0, |piece| (piece.rates.0 + piece.rates.1) * 5e5)
-}
-
-/// The same as facts of the joined recording.
-pub fn hosts_facts(joined: &Joined) -> Vec<(String, String)> {
-    let from = match joined.clocks_from {
-        ClocksFrom::Messages if joined.alignment.is_two_way() => "messages",
-        ClocksFrom::Messages => "messages one way",
-        ClocksFrom::OneMachine => "one machine",
-        ClocksFrom::Realtime => "CLOCK_REALTIME",
-    };
-    let mut facts = vec![
-        ("clocks_from", from.to_owned()),
-        ("clocks_offset_ns", joined.offset_ns().to_string()),
-        ("clocks_drift_ppm", format!("{:.3}", drift_ppm(joined))),
-    ];
-    if let Some((typical, largest)) = joined.bounds_ns() {
-        facts.extend([("clocks_bound_ns", typical.to_string()), ("clocks_bound_max_ns", largest.to_string())]);
+/// The same as facts of the joined recording: of each host but the first, and the bound between each two others.
+pub fn hosts_facts(joined: &Joined, names: &[&str]) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    for (a, b) in pairs(names.len()) {
+        let between = joined.between(a, b);
+        let bounds = between.bounds_ns();
+        if let Some((typical, largest)) = bounds {
+            facts.push((Info::clocks_fact("bound", names[a], names[b]), typical.to_string()));
+            facts.push((Info::clocks_fact("bound_max", names[a], names[b]), largest.to_string()));
+        }
+        let from = match between.clocks_from {
+            ClocksFrom::Messages if bounds.is_some() => "messages",
+            ClocksFrom::Messages => "messages one way",
+            ClocksFrom::OneMachine => "one machine",
+            ClocksFrom::Realtime => "CLOCK_REALTIME",
+        };
+        facts.extend([
+            (Info::clocks_fact("from", names[a], names[b]), from.to_owned()),
+            (Info::clocks_fact("offset", names[a], names[b]), between.offset_ns().to_string()),
+            (Info::clocks_fact("drift_ppm", names[a], names[b]), format!("{:.3}", between.drift_ppm())),
+        ]);
     }
-    facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    facts
 }
 
-/// The sidecar: pieces of the offset with their bounds, where it comes from, and what was refused. Times are ns of the first host's raw
-/// clock.
-pub fn hosts_json(joined: &Joined, names: [&str; 2]) -> Value {
-    let alignment = &joined.alignment;
-    let pieces = alignment.pieces.iter().map(|piece| {
+/// The sidecar: of each host but the first, pieces of its clock's offset with their bounds over the first host's raw clock in ns; of each
+/// two hosts with common messages, those that were used and refused.
+pub fn hosts_json(joined: &Joined, names: &[&str]) -> Value {
+    let clocks = (1..names.len()).map(|host| {
+        let between = joined.between(0, host);
+        let through: Vec<&str> = between.through.iter().map(|host| names[*host]).collect();
+        json!({
+            "host": names[host], "through": through, "realtime_off_ns": between.realtime_off_ns,
+            "bound_ns": between.bounds_ns().map(|(typical, largest)| json!({ "median": typical, "max": largest })),
+            "pieces": pieces(&between.alignment),
+        })
+    });
+    json!({
+        "schema_version": 1, "kind": "alignment", "hosts": names, "reference": names[0],
+        "knot_columns": ["at_ns", "low_ns", "high_ns"], "clocks": clocks.collect::<Vec<_>>(),
+        "pairs": joined.pairs.iter().map(|pair| pair_json(pair, names)).collect::<Vec<_>>(),
+    })
+}
+
+fn pieces(alignment: &Alignment) -> Vec<Value> {
+    let piece = alignment.pieces.iter().map(|piece| {
         let knots = piece.knots.iter().map(|knot| json!([knot.at_ns, knot.low_ns, knot.high_ns]));
         json!({
             "from_ns": piece.from_ns, "to_ns": piece.to_ns, "rate_ppm": [piece.rates.0 * 1e6, piece.rates.1 * 1e6],
             "knots": knots.collect::<Vec<_>>(),
         })
     });
-    let routes = joined.routes.iter().map(|route| {
+    piece.collect()
+}
+
+fn pair_json(pair: &Pair, names: &[&str]) -> Value {
+    let names = [names[pair.hosts.0], names[pair.hosts.1]];
+    let routes = pair.routes.iter().map(|route| {
         let to_b = route.way == Way::ToB;
         json!({ "from": route.from, "to": route.to, "from_host": names[usize::from(!to_b)], "messages": route.messages })
     });
-    let refused = alignment.refused.iter().map(|refused| {
+    let refused = pair.alignment.refused.iter().map(|refused| {
         json!({ "message": refused.crossing.message.to_string(), "negative_by_ns": refused.by_ns, "at_ns": refused.crossing.a_ns })
     });
     json!({
-        "schema_version": 1, "kind": "alignment", "hosts": names, "reference": names[0],
-        "messages": { "common": joined.common, "alone": joined.alone, "used": alignment.used },
-        "bound_ns": joined.bounds_ns().map(|(typical, largest)| json!({ "median": typical, "max": largest })),
-        "realtime_off_ns": joined.realtime_off_ns,
+        "hosts": names, "messages": { "common": pair.common, "alone": pair.alone, "used": pair.alignment.used },
         "routes": routes.collect::<Vec<_>>(), "refused": refused.collect::<Vec<_>>(),
-        "knot_columns": ["at_ns", "low_ns", "high_ns"], "pieces": pieces.collect::<Vec<_>>(),
     })
 }

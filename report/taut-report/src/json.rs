@@ -247,7 +247,8 @@ struct Tail {
     quantile: Option<f64>,
     /// Messages that took no longer were not examined.
     limit_ns: u64,
-    /// Why these messages: "tail", "deadline" (all that missed it), "above" (named by the user) or "none".
+    /// Why these messages: "tail", "deadline" (all that missed it), "overrun" (all activations longer than their loop's period),
+    /// "above" (named by the user) or "none".
     selected: &'static str,
 }
 
@@ -347,6 +348,8 @@ fn other_host(info: &Info, name: &str) -> Host {
         (!is_field).then(|| (key.to_owned(), value.clone()))
     };
     let fact = |key: &str| info.fact(&format!("{name}.{key}")).to_owned();
+    let reference = info.hosts().first().copied().unwrap_or_default();
+    let clocks = |of: &str| info.clocks(of, reference, name);
     Host {
         name: name.to_owned(),
         kernel: fact("kernel"),
@@ -354,11 +357,11 @@ fn other_host(info: &Info, name: &str) -> Host {
         cpus: fact("cpus").parse().unwrap_or(0),
         facts: info.facts.iter().filter_map(own).collect(),
         clock: Some(HostClock {
-            from: info.fact("clocks_from").to_owned(),
-            offset_ns: info.fact("clocks_offset_ns").parse().ok(),
-            drift_ppm: info.fact("clocks_drift_ppm").parse().ok(),
-            bound_ns: info.fact("clocks_bound_ns").parse().ok(),
-            bound_max_ns: info.fact("clocks_bound_max_ns").parse().ok(),
+            from: clocks("from").to_owned(),
+            offset_ns: clocks("offset").parse().ok(),
+            drift_ppm: clocks("drift_ppm").parse().ok(),
+            bound_ns: clocks("bound").parse().ok(),
+            bound_max_ns: clocks("bound_max").parse().ok(),
         }),
     }
 }
@@ -413,6 +416,7 @@ fn tail(explained: &Explained) -> Tail {
             Selected::Nothing => "none",
             Selected::Tail(_) => "tail",
             Selected::Missed => "deadline",
+            Selected::Overran => "overrun",
             Selected::AboveQuantile(_) | Selected::AboveTime => "above",
         },
     }

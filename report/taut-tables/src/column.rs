@@ -1,4 +1,4 @@
-//! A column: its name, what it says, and its values.
+//! A column: its name, its meaning, and its values.
 
 use std::collections::HashMap;
 

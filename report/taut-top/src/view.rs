@@ -1,4 +1,4 @@
-//! What the user looks at, and what keys do to it. Knows no terminal.
+//! What the display shows, and the effect of keys. Without a terminal.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use taut_live::{Chain, State, Thread};

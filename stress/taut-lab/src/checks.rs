@@ -1,4 +1,4 @@
-//! What TOML's types cannot say of a lab: names that meet, numbers in range. Called once, after reading.
+//! What TOML's types do not check in a lab: equal names, numbers out of range. Called once, after reading.
 
 use std::collections::BTreeSet;
 

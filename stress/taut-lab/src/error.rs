@@ -41,7 +41,7 @@ pub enum Error {
         /// What to do.
         problem: String,
     },
-    /// Somebody asked for the end; what is written stays.
+    /// The user ended it; what is written stays.
     #[error("stopped after {trials} trials; the same command with --resume goes on")]
     Stopped {
         /// Trials in the manifest.

@@ -156,7 +156,7 @@ pub(crate) fn differing_places(lab: &Lab) -> Vec<String> {
     all.iter().filter(|(names, ..)| !names.is_empty()).map(one).collect()
 }
 
-/// Why there can be no network of the lab's own, or no delay in it: tried, on one that nobody is in.
+/// Why there can be no network of the lab's own, or no delay in it: tried, on an empty one.
 fn no_network(lab: &Lab) -> Option<String> {
     let shaped = lab.scenarios.iter().find_map(|scenario| Some((scenario, scenario.network?)));
     if !lab.scenarios.iter().any(|scenario| lab.has_own_network(scenario)) {

@@ -103,7 +103,7 @@ pub struct TopicReached {
 /// The CPU time of a process with all that it started, over the valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessUse {
-    /// Its name; `load-0` is the first load, `trial` the trial's command, `stray` what cannot be told.
+    /// Its name; `load-0` is the first load, `trial` the trial's command, `stray` what cannot be assigned.
     pub name: String,
     /// The only CPUs that it was given.
     pub cpus: Option<String>,

@@ -1,4 +1,4 @@
-//! What the commands of a lab name: programs and files, by their hash, so that a run says what it ran.
+//! What the commands of a lab name: programs and files, by their hash, so that a run records what it ran.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

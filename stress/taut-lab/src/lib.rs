@@ -51,7 +51,7 @@ pub use paths::{Criticality, Path};
 pub use proportion::Proportion;
 pub use run::run;
 pub use run_order::{Event, Order, Ran};
-pub use runner::run_on_hosts;
+pub use runner::{Ended, Remote, UNREACHABLE, quoted, run_on_hosts};
 pub use score::{PathFigures, Score, Term};
 pub use search::{Broken, Edge, Outcome, Probe, break_it};
 pub use stamp_metric::{Figure, Stamps};
@@ -60,7 +60,7 @@ pub use sweep_keys::Sweep;
 pub use trial::{Id, Status, Trial};
 pub use weights::Weights;
 
-/// For the fuzzer: what systems under test and earlier runs leave, as if anybody had written it.
+/// For the fuzzer: what systems under test and earlier runs leave, as foreign bytes.
 #[doc(hidden)]
 pub mod fuzzing {
     /// The last line of a trial's output.

@@ -1,5 +1,5 @@
-//! What a run writes down as it goes, one JSON object a line, each on disk before the next trial starts: so that a
-//! crash costs the trial it cut, and no more.
+//! The log of a run, one JSON object a line, each on disk before the next trial starts: so that a crash costs the trial
+//! it cut, and no more.
 
 use std::{
     collections::BTreeMap,
@@ -40,7 +40,7 @@ pub struct Header {
     pub confinement: String,
     /// SHA-256 of the programs and files that the commands name.
     pub inputs: BTreeMap<String, String>,
-    /// What the machine says of itself.
+    /// Facts of the machine.
     pub machine: BTreeMap<String, String>,
     /// For each round the scenarios in their order; empty for a search, which decides as it goes.
     pub order: Vec<Vec<String>>,
@@ -65,7 +65,7 @@ enum Record {
     Trial(Box<Trial>),
 }
 
-/// A manifest that is written to; nobody else writes to it meanwhile.
+/// A manifest that is written to; no other process writes to it meanwhile.
 pub struct Manifest {
     folder: PathBuf,
     file: File,
@@ -90,7 +90,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Goes on with one. A last line that was cut is taken off; one without a trial begins anew.
+    /// Goes on with one. A last line that was cut is taken off; one without a trial begins again.
     ///
     /// # Errors
     /// No manifest, one of another kind or lab, one that another process writes, or one that is damaged.
@@ -211,7 +211,7 @@ impl Header {
     }
 }
 
-/// The manifest of a run that nobody writes, held so that nobody begins to.
+/// The manifest of a run that no process writes, held so that none begins to.
 pub(crate) fn held(folder: &Path) -> Result<Manifest, Error> {
     let missing = |_| Error::Manifest { folder: folder.to_owned(), problem: format!("holds no run ({MANIFEST})") };
     let file = File::open(folder.join(MANIFEST)).map_err(missing)?;

@@ -1,5 +1,4 @@
-//! Weights of objectives by name, as harnesses publish them: a metric says which objective it stands for, the lab whose
-//! weights those are.
+//! Weights of objectives by name, as harnesses publish them: a metric names its objective, the lab the set of weights.
 
 use crate::{Lab, Metric, Weights};
 

@@ -37,7 +37,7 @@ pub(crate) fn is_ready(ready: &Ready, stdout: &Path, started: SystemTime, discov
     }
 }
 
-/// Whether somebody accepts connections there.
+/// Whether a process accepts connections there.
 pub(crate) fn answers(address: &str) -> bool {
     let all = address.to_socket_addrs();
     all.is_ok_and(|mut all| all.any(|address| TcpStream::connect_timeout(&address, ANSWER).is_ok()))

@@ -1,5 +1,5 @@
 //! `taut lab run`: every scenario once a round, the order of each round drawn from the seed, so that a drift of the
-//! machine reads as noise and not as an effect. A block is one scenario in one round: one fresh start of the system.
+//! machine counts as noise and not as an effect. A block is one scenario in one round: one fresh start of the system.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a run is told, what it tells, and the order of its rounds.
+//! The inputs of a run, its messages, and the order of its rounds.
 
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
@@ -6,7 +6,7 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use crate::{Lab, Trial};
 
-/// What a run is told.
+/// The inputs of a run.
 pub struct Order<'a> {
     /// What is to be done.
     pub lab: &'a Lab,
@@ -24,7 +24,7 @@ pub struct Order<'a> {
     pub keeper: &'a [OsString],
     /// The command that records: `taut record`.
     pub recorder: &'a [OsString],
-    /// Set when somebody wants it to end.
+    /// Set when the user wants it to end.
     pub stop: &'a AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Metrics out of stamps: each trial is recorded by taut, and a metric is a figure of the time between two points that
+//! Metrics from stamps: each trial is recorded by taut, and a metric is a figure of the time between two points that
 //! its messages pass.
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -44,7 +44,7 @@ pub(crate) fn wrong(metric: &Metric) -> Option<(&'static str, String)> {
     (stamps.figure.is_time() && !is_known).then(|| ("unit", "of a time from stamps is s, ms or µs".into()))
 }
 
-/// The metrics that a trial's recording tells. One whose points nobody passed is not there.
+/// The metrics that a trial's recording tells. One whose points no message passed is not there.
 ///
 /// # Errors
 /// A recording that cannot be read.

@@ -1,4 +1,4 @@
-//! One trial as it is written down: what came of it, and everything that helps to say why.
+//! One trial in the manifest: its result, and what helps to explain it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{Achieved, Pressure};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The command said so.
+    /// The command reported it.
     Success,
     /// The command said that there was no plan.
     PlanningFailed,
@@ -77,7 +77,7 @@ pub struct Trial {
     /// Which.
     #[serde(flatten)]
     pub id: Id,
-    /// What came of it.
+    /// Its result.
     pub status: Status,
     /// Why, unless it is a success.
     pub reason: Option<String>,

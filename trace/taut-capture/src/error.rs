@@ -28,7 +28,7 @@ pub enum Error {
         /// The pid asked for.
         pid: i32,
     },
-    /// A process of somebody else.
+    /// A process of another user.
     #[error("process {pid} belongs to another user: {source}; run as that user or with sudo")]
     NotPermitted {
         /// The pid asked for.
@@ -61,10 +61,10 @@ pub enum Error {
     NotPrivate {
         /// The directory.
         path: PathBuf,
-        /// Whose it is or who may enter, and the remedy.
+        /// Its owner or its permissions, and the remedy.
         why: String,
     },
-    /// A session that somebody else records: two would take stamps from each other.
+    /// A session that another recorder records: two would take stamps from each other.
     #[error(
         "session directory {path} is recorded already, by {by}; watch it with `taut top`, or name another with --session"
     )]
@@ -88,7 +88,7 @@ pub enum Error {
         /// The recorder.
         pid: i32,
     },
-    /// A file that somebody else writes.
+    /// A file that another recorder writes.
     #[error("{path}: another recorder writes it; name another file with -o")]
     Busy {
         /// The file.

@@ -159,7 +159,7 @@ impl Keeper {
         self.known.forget(self.seams.front().map_or(0, |seam| seam.time_ns), time_ns);
     }
 
-    /// Keeps what is said only once.
+    /// Keeps records that are written only once.
     pub fn notice(&mut self, record: &Record) {
         self.known.notice(record);
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use taut_clock::{monotonic_ns, realtime_ns};
-use taut_recording::{Architecture, Info};
+use taut_recording::{Architecture, Info, RECORDER_FACT};
 
 use crate::{kernel::Chosen, proc::line};
 
@@ -36,6 +36,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
             if of_cpuinfo("flags").split(' ').any(|f| f == "hypervisor") { "yes".into() } else { String::new() },
         ),
         ("container", container()),
+        (RECORDER_FACT, std::process::id().to_string()),
         ("boot_id", line("/proc/sys/kernel/random/boot_id")),
         ("realtime_max_error_us", realtime_max_error_us()),
         ("time_namespace", time_namespace(&line("/proc/self/timens_offsets"))),

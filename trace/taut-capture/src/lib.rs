@@ -1,9 +1,10 @@
-//! The recorder: fills a recording with what a process tree stamps (`rings`) and what the kernel saw
-//! (`kernel`). It runs beside the robot, never in it. Only this crate knows perf, ftrace and /proc.
+//! The recorder: fills a recording with what a process tree stamps (`rings`) and with kernel events (`kernel`). It runs
+//! in a separate process. Only this crate uses perf, ftrace and /proc.
 
 mod cut;
 mod end;
 mod error;
+mod files;
 mod flight;
 mod info;
 pub mod kernel;

@@ -11,7 +11,7 @@ use std::{
 /// A directory's time stamp is of the kernel's coarse clock, and two changes within one of its ticks look like one.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Entries that are looked at; more are in no session, but somebody may make them.
+/// Entries that are looked at; a session has no more, but another program may make them.
 const ENTRIES_MAX: usize = 1 << 15;
 
 /// A directory that is looked at again and again.
@@ -58,7 +58,7 @@ impl Listing {
     }
 }
 
-/// Files of a directory that could not be taken up; each is told once.
+/// Files of a directory that could not be taken up; each is reported once.
 #[derive(Default)]
 pub struct Refused {
     /// Whether they are refused for good.

@@ -1,5 +1,5 @@
-//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL
-//! lies, and the files, pipes and sockets behind descriptors. Read from /proc, told when new or changed.
+//! What addresses and descriptors of recorded processes are: CPython's runtime state, in which the GIL lies, and the
+//! files, pipes and sockets behind descriptors. Read from /proc, recorded when new or changed.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ const LOOK_AT_MANY_NS: u64 = 10 * LOOK_NS;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
 const DESCRIPTORS_MAX: usize = 1024;
 
-/// What was told of each process.
+/// What was reported of each process.
 #[derive(Default)]
 pub struct Objects {
     processes: HashMap<i32, Known>,

@@ -1,4 +1,4 @@
-//! The process that made a file of the session: whether it still runs, and its pid as we see it.
+//! The process that made a file of the session: whether it still runs, and its pid in the recorder's namespace.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::proc;
 /// Looks for a process of another PID namespace before it is given up.
 pub const LOOKS_FOR_PID: u32 = 8;
 
-/// Who made a file, by its own word until it is found.
+/// The process that made a file, as the file states it until it is found.
 pub struct Owner {
     /// The host's pid; in a foreign namespace its own until it is found.
     pub pid: i32,

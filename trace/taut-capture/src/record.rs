@@ -62,7 +62,7 @@ const ROOM_FOR_A_PROCESS: u64 = 8 << 20;
 const GRACE: Duration = Duration::from_secs(5);
 /// The code of a command that SIGTERM ended.
 const SHELL_TERMINATED: i32 = 128 + libc::SIGTERM;
-/// At the end, of the telemetry rings: enough for the largest, in case somebody goes on writing.
+/// At the end, of the telemetry rings: enough for the largest, in case a producer continues to write.
 const MOST_DRAINS: usize = 1000;
 /// Different sentences kept; a process that writes nonsense must not fill our memory with them.
 const MOST_WARNINGS: usize = 100;
@@ -335,7 +335,7 @@ fn record_process(
     recording.finish(None, end, progress)
 }
 
-/// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from nobody when it
+/// Lets what is recorded go first: a batch thread gets its share of a CPU, but takes it from no thread when it
 /// wakes; and with a long slice (Linux 6.12; ignored before) threads that wake take it from the recorder at
 /// once. It concerns the calling thread. The command is forked before this, so that it does not inherit it; whoever
 /// gave the recorder a policy of its own keeps it.
@@ -380,7 +380,7 @@ fn open_session(path: &Path, open: fn(&Path) -> std::io::Result<Session>) -> Res
     })
 }
 
-/// Who has the session, as far as its note says.
+/// The recorder that has the session, if it left a note.
 fn first_recorder(session: &Path) -> String {
     recorder_of(session).map_or_else(
         || "another process".to_owned(),
@@ -391,7 +391,7 @@ fn first_recorder(session: &Path) -> String {
 /// A recording under way.
 struct Recording {
     output: Output,
-    /// Tells others where to look; none where nobody may write.
+    /// A note for live readers; none where this process may not write.
     _note: Option<Note>,
     info: Info,
     flight: Option<Keeper>,
@@ -797,7 +797,7 @@ impl Recording {
         }
     }
 
-    /// The session is its user's alone: a process that gave its rights up before its first stamp cannot enter it, and nobody counts what
+    /// The session is its user's alone: a process that gave its rights up before its first stamp cannot enter it, and no counter has what
     /// it loses. Only root's processes may do so.
     fn look_who_may_enter(&mut self, pids: &[i32]) {
         let (Some(session), Some(path)) = (&self.session, &self.started.session) else { return };

@@ -1,5 +1,4 @@
-//! Who records what: each recorder leaves a note in its session directory, so that whoever wants to look on finds the
-//! file that it writes.
+//! Notes of recorders: each leaves one in its session directory, by which live readers find the file that it writes.
 
 use std::{
     ffi::OsString,
@@ -58,7 +57,7 @@ pub fn recorder_of(session: &Path) -> Option<Recorder> {
     (is_ours && is_alive).then(|| Recorder { pid, subject, session: session.to_owned(), output })
 }
 
-/// The session may be somebody else's: neither a pipe nor a link nor an endless file is read.
+/// The session may be another user's: neither a pipe nor a link nor an endless file is read.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     plain::open(path).ok()?.take(NOTE_BYTES).read_to_end(&mut bytes).ok()?;
@@ -72,7 +71,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// Leaves a note that this process records `subject` into `output`. Nobody's recording fails for want of one.
+    /// Leaves a note that this process records `subject` into `output`. A recording does not fail without one.
     pub fn leave(session: &Path, subject: i32, output: &Path) -> io::Result<Note> {
         // 0: unknown.
         let start_time = proc::start_time(&proc::line("/proc/self/stat")).unwrap_or(0);

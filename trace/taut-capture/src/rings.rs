@@ -1,12 +1,12 @@
 //! The one consumer of the stamping protocol (`docs/reference/protocol.md`): ring files → batches.
 //!
-//! Another process wrote these bytes. Every offset and count is checked before use; a file that is
-//! not what the protocol says is refused once and told, and its stamps are not believed.
+//! Another process wrote these bytes. Every offset and count is checked before use; a file that is not what the
+//! protocol says is refused and reported once, and its stamps are not believed.
 
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::Ordering,
     time::Duration,
 };
@@ -15,7 +15,7 @@ use taut_clock::Counter;
 use taut_recording::{Kind, Name, RosBatch, StampBatch};
 
 use crate::{
-    listing::{Listing, Refused},
+    files::{Files, Mapped, Then},
     owner::Owner,
     pace::Pace,
     proc,
@@ -41,7 +41,7 @@ const NAMES_MAX: u32 = 1 << 13;
 const BATCH_MAX: u64 = 65_536;
 /// Stamps taken in one drain from all files together, each having its share: they are held in memory, 29 bytes each.
 const DRAIN_MAX: u64 = 1 << 21;
-/// Batches in which somebody who attaches late looks for the names of locks; a thread names its locks once.
+/// Batches in which a recorder that attaches late looks for the names of locks; a thread names its locks once.
 const LATE_BATCHES_MAX: usize = 256;
 /// Ring files at a time. Those beyond are taken up when others are gone.
 const FILES_MAX: usize = 4096;
@@ -98,7 +98,7 @@ pub struct Drained {
     pub lost_ros: Vec<(String, u64)>,
     /// Telemetry lost for want of a ring, likewise.
     pub lost_telemetry: Vec<(String, u64)>,
-    /// Ring files that are not what the protocol says, with why; each is told once.
+    /// Ring files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
     /// How soon to look again.
     pub pace: Pace,
@@ -109,11 +109,9 @@ pub struct Session {
     /// The directory, locked: two consumers would both move `tail` and free slots. The lock goes with its holder,
     /// also when that is killed.
     lock: fs::File,
-    listing: Listing,
+    rings: Files<RingFile>,
     names: Names,
-    rings: HashMap<PathBuf, RingFile>,
-    refused: Refused,
-    /// What was told already of the session as a whole.
+    /// What was reported already of the session as a whole.
     told: HashSet<&'static str>,
     /// To hand out with the next drain.
     held: Drained,
@@ -125,17 +123,15 @@ impl Session {
     /// Watches a session directory from now on, as its only consumer.
     ///
     /// # Errors
-    /// The directory cannot be listed; or, `WouldBlock`, somebody else records it.
+    /// The directory cannot be listed; or, `WouldBlock`, another recorder records it.
     pub fn open(directory: &Path) -> io::Result<Session> {
         fs::read_dir(directory)?;
         let lock = fs::File::open(directory)?;
         lock.try_lock()?;
         Ok(Session {
             lock,
-            listing: Listing::new(directory.to_owned()),
+            rings: Files::new(directory, "taut", "stamps are"),
             names: Names::default(),
-            rings: HashMap::new(),
-            refused: Refused::default(),
             told: HashSet::new(),
             held: Drained::default(),
             processes: 0,
@@ -149,7 +145,7 @@ impl Session {
         let mut session = Session::open(directory)?;
         let mut held = Drained::default();
         session.discover(&mut held);
-        for ring in session.rings.values_mut() {
+        for ring in session.rings.iter_mut() {
             // Bounded, in case its process writes on.
             for _ in 0..=ring.drains_to_empty() {
                 let mut earlier = Drained::default();
@@ -172,7 +168,7 @@ impl Session {
 
     /// Host pids of the processes whose rings are known.
     pub fn pids(&self) -> Vec<i32> {
-        self.rings.values().map(|ring| ring.owner.pid).collect()
+        self.rings.iter().map(|ring| ring.owner.pid).collect()
     }
 
     /// How many processes made a ring file of stamps so far, the dead ones too.
@@ -186,59 +182,39 @@ impl Session {
     }
 
     /// From now on no more is taken than what the rings hold now: what is written later is not part of this recording.
-    /// Drains then come to an end, whoever goes on writing.
+    /// Drains then come to an end, also if producers continue to write.
     pub fn seal(&mut self) {
-        self.rings.values_mut().for_each(RingFile::seal);
+        self.rings.iter_mut().for_each(RingFile::seal);
     }
 
     /// Looks for new ring files.
     pub fn discover(&mut self, drained: &mut Drained) {
-        let listed = match self.listing.look() {
-            Ok(Some(listed)) => listed,
+        let found = match self.rings.look() {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.tell("gone", drained, "is gone: what starts now is not recorded; what was there before is");
                 return;
             }
-            _ => return,
+            Err(_) => return,
         };
-        if listed.is_cut {
+        if found.is_cut {
             self.tell("cut", drained, "holds more files than are looked at; processes may be missing");
         }
         let mut tries = LOCK_TRIES;
-        // What is no longer there need not be remembered.
-        self.refused.keep(&listed.paths);
-        for (path, inode) in listed.paths {
-            let is_ring = path.extension().is_some_and(|e| e == "taut");
-            if !is_ring || self.refused.contains(&path) {
-                continue;
-            }
-            match self.rings.remove(&path) {
-                Some(ring) if ring.shared.has_name(&path, inode) => {
-                    self.rings.insert(path, ring);
-                    continue;
-                }
-                // Somebody removed it, and the process made another one after an exec: it goes on under a name that no file has.
-                Some(ring) => {
-                    self.rings.insert(path.with_extension(format!("removed-{}", self.files)), ring);
-                }
-                None => {}
-            }
+        for path in found.paths {
             if self.rings.len() >= FILES_MAX {
                 self.tell("full", drained, "has more processes at a time than can be recorded; some are missing");
                 continue;
             }
-            match RingFile::open(&path, &mut tries) {
-                Ok(ring) => {
+            let opened = RingFile::open(&path, &mut tries);
+            let holds_stamps = opened.as_ref().is_ok_and(|ring| ring.content == Content::Stamps);
+            match self.rings.take_up(path, opened) {
+                Ok(()) => {
                     self.files += 1;
-                    self.processes += usize::from(ring.content == Content::Stamps);
+                    self.processes += usize::from(holds_stamps);
                     drained.pace = Pace::Lively;
-                    self.refused.forget(&path);
-                    self.rings.insert(path, ring);
                 }
-                Err(error) => {
-                    let told = self.refused.refuse(path, &error, "stamps are", &mut self.listing);
-                    drained.refused.extend(told);
-                }
+                Err(told) => drained.refused.extend(told),
             }
         }
     }
@@ -246,26 +222,26 @@ impl Session {
     /// Pids, as their ring files have them, of processes that could not be taken up so far.
     pub fn unread(&self) -> Vec<String> {
         let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        self.refused.momentary().map(stem).collect()
+        self.rings.unread().map(stem).collect()
     }
 
     /// Takes what all rings hold.
     pub fn drain(&mut self) -> Drained {
         let mut drained = std::mem::take(&mut self.held);
         let share = self.share();
-        let (names, refused) = (&mut self.names, &mut self.refused);
-        self.rings.retain(|path, ring| {
+        let names = &mut self.names;
+        self.rings.sort_out(|path, ring| {
             // Unread for now where it cannot be asked for: reading beyond the end of a file is what must not be.
-            let Ok(is_whole) = ring.shared.is_whole() else { return true };
+            let Ok(is_whole) = ring.shared.is_whole() else { return Then::Stays };
             let is_whole = is_whole && {
                 ring.drain_whole(share, names, &mut drained);
                 !ring.shared.is_cut()
             };
-            if !is_whole {
-                drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
-                refused.insert(path.clone());
+            if is_whole {
+                return Then::Stays;
             }
-            is_whole
+            drained.refused.push(format!("{}: it was cut short; its stamps are lost", path.display()));
+            Then::IsRefused
         });
         if self.names.is_full {
             let why = format!("has more than {RECORDING_NAMES_MAX} different names; the others are missing");
@@ -279,16 +255,16 @@ impl Session {
     pub fn reap(&mut self) -> Drained {
         let mut drained = Drained::default();
         let share = self.share();
-        let (names, refused) = (&mut self.names, &mut self.refused);
-        self.rings.retain(|path, ring| {
+        let names = &mut self.names;
+        self.rings.sort_out(|_, ring| {
             // A file that was cut short is told by `drain`.
             if !ring.shared.is_whole().unwrap_or(false) {
-                return true;
+                return Then::Stays;
             }
             // Liveness is read before the last drain: what a process wrote before it died is then in the ring.
             if ring.owner.is_alive() {
                 ring.close_dead_slots();
-                return true;
+                return Then::Stays;
             }
             let mut left = share;
             while left > 0 {
@@ -299,14 +275,7 @@ impl Session {
                 left = left.saturating_sub(taken);
             }
             // What is left is for the next time.
-            if left == 0 || ring.shared.is_cut() {
-                return true;
-            }
-            if fs::remove_file(path).is_err() {
-                // It stays in the directory and must not be found anew.
-                refused.insert(path.clone());
-            }
-            false
+            if left == 0 || ring.shared.is_cut() { Then::Stays } else { Then::IsDone }
         });
         drained
     }
@@ -319,7 +288,7 @@ impl Session {
     /// Says once what is wrong with the session as a whole.
     fn tell(&mut self, what: &'static str, drained: &mut Drained, why: &str) {
         if self.told.insert(what) {
-            drained.refused.push(format!("session directory {} {why}", self.listing.directory().display()));
+            drained.refused.push(format!("session directory {} {why}", self.rings.directory().display()));
         }
     }
 }
@@ -392,6 +361,12 @@ struct Slot {
     is_told: bool,
     /// Of a foreign namespace: generation and tid, and the host tid they stand for if it was found.
     known_tid: Option<((u32, i32), Option<i32>)>,
+}
+
+impl Mapped for RingFile {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl RingFile {
@@ -523,7 +498,7 @@ impl RingFile {
         }
     }
 
-    /// How many drains of [`BATCH_MAX`] stamps empty it, if nobody writes meanwhile.
+    /// How many drains of [`BATCH_MAX`] stamps empty it, if no producer writes meanwhile.
     fn drains_to_empty(&self) -> u64 {
         (self.slot_count as u64 * self.ring_records).div_ceil(BATCH_MAX)
     }
@@ -699,7 +674,7 @@ impl RingFile {
         }
     }
 
-    /// Whether /proc says that a slot's thread is gone. Where it cannot be asked, or the thread not be told from others, it lives:
+    /// Whether /proc shows that a slot's thread is gone. Where it cannot be read, or does not identify the thread, it counts as alive:
     /// were its slot closed, two threads would write into one ring.
     fn is_dead(&mut self, slot: usize) -> bool {
         let gone = |pid: i32, tid: i32| !proc::runs_thread(pid, tid);
@@ -720,7 +695,7 @@ impl RingFile {
         }
     }
 
-    /// Host tid of a slot's thread; its own word where that is not known.
+    /// Host tid of a slot's thread; the slot's tid where that is not known.
     fn host_tid(&mut self, slot: usize) -> i32 {
         let (generation, own) = self.own_tid(slot);
         if self.owner.foreign_namespace.is_none() || !self.owner.is_found {

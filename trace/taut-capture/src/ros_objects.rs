@@ -1,19 +1,14 @@
-//! The consumer of what processes say of their ROS 2 handles (`docs/reference/protocol.md`, "ROS 2 objects"): file → [`RosObject`].
+//! The consumer of descriptions of ROS 2 handles (`docs/reference/protocol.md`, "ROS 2 objects"): file → [`RosObject`].
 //!
-//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked. The files are read
-//! from their beginning by each recorder, so that one that comes late knows all handles.
+//! As in `rings`: another process wrote these bytes, and all of them are checked before use. The files are read from
+//! their beginning by each recorder, so that one that comes late knows all handles.
 
-use std::{
-    collections::HashMap,
-    fs, io,
-    path::{Path, PathBuf},
-    sync::atomic::Ordering,
-};
+use std::{io, path::Path, sync::atomic::Ordering};
 
 use taut_recording::{RosObject, RosObjectKind};
 
 use crate::{
-    listing::{Listing, Refused},
+    files::{Files, Mapped, Then},
     owner::Owner,
     shared::{HEADER_BYTES, Shared, bad},
 };
@@ -40,93 +35,54 @@ pub struct Drained {
     pub objects: Vec<RosObject>,
     /// Objects that had no room since the last drain, by place.
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
 }
 
 /// The files of objects of a session directory.
-pub struct RosObjects {
-    listing: Listing,
-    files: HashMap<PathBuf, ObjectsFile>,
-    refused: Refused,
-    /// Files that lost their name to another one.
-    removed: usize,
-}
+pub struct RosObjects(Files<ObjectsFile>);
 
 impl RosObjects {
     /// Watches a session directory.
     pub fn open(directory: &Path) -> RosObjects {
-        let listing = Listing::new(directory.to_owned());
-        RosObjects { listing, files: HashMap::new(), refused: Refused::default(), removed: 0 }
+        RosObjects(Files::new(directory, "ros", "ROS 2 names are"))
     }
 
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
         // That the directory is gone is told by whoever looks for rings.
-        let Ok(Some(listed)) = self.listing.look() else { return };
-        self.refused.keep(&listed.paths);
-        for (path, inode) in listed.paths {
-            let is_ours = path.extension().is_some_and(|e| e == "ros");
-            if !is_ours || self.refused.contains(&path) {
-                continue;
-            }
-            match self.files.remove(&path) {
-                Some(file) if file.shared.has_name(&path, inode) => {
-                    self.files.insert(path, file);
-                    continue;
-                }
-                // As of a ring file: it goes on under a name that no file has.
-                Some(file) => {
-                    self.files.insert(path.with_extension(format!("removed-{}", self.removed)), file);
-                    self.removed += 1;
-                }
-                None => {}
-            }
-            if self.files.len() >= FILES_MAX {
+        for path in self.0.look().unwrap_or_default().paths {
+            if self.0.len() >= FILES_MAX {
                 refused.push(format!("more than {FILES_MAX} ROS 2 processes at a time: the others have no names"));
                 continue;
             }
-            match ObjectsFile::open(&path) {
-                Ok(file) => {
-                    self.files.insert(path, file);
-                }
-                Err(error) => {
-                    refused.extend(self.refused.refuse(path, &error, "ROS 2 names are", &mut self.listing));
-                }
-            }
+            let opened = ObjectsFile::open(&path);
+            refused.extend(self.0.take_up(path, opened).err().flatten());
         }
     }
 
     /// Takes what the files hold that was not taken before, and removes those of processes that are gone.
     pub fn drain(&mut self) -> Drained {
         let mut drained = Drained::default();
-        let refused = &mut self.refused;
-        self.files.retain(|path, file| {
-            let is_done = match file.drain(&mut drained) {
-                Ok(is_done) => is_done,
-                Err(error) => {
-                    drained.refused.push(format!("{}: {error}; the ROS 2 names behind are missing", path.display()));
-                    refused.insert(path.clone());
-                    return false;
-                }
-            };
-            if is_done && fs::remove_file(path).is_err() {
-                // It stays in the directory and must not be found anew.
-                refused.insert(path.clone());
+        self.0.sort_out(|path, file| match file.drain(&mut drained) {
+            Ok(true) => Then::IsDone,
+            Ok(false) => Then::Stays,
+            Err(error) => {
+                drained.refused.push(format!("{}: {error}; the ROS 2 names behind are missing", path.display()));
+                Then::IsRefused
             }
-            !is_done
         });
         drained
     }
 
     /// Whether a file holds more than was taken.
     pub fn has_more(&self) -> bool {
-        self.files.values().any(|file| file.length() > file.taken)
+        self.0.iter().any(|file| file.length() > file.taken)
     }
 
     /// Looks which processes are gone: their files go with the next drain. To be called now and then: it asks /proc.
     pub fn note_dead(&mut self) {
-        self.files.values_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
+        self.0.iter_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
     }
 }
 
@@ -139,6 +95,12 @@ struct ObjectsFile {
     taken: u64,
     /// The lost counter as last seen.
     lost: u64,
+}
+
+impl Mapped for ObjectsFile {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl ObjectsFile {

@@ -1,5 +1,5 @@
 //! Which tracepoints a ROS 2 node calls, by the symbols of the libraries that it has loaded, beside those that the preloaded library
-//! answers: what an unknown distribution, or one without tracepoints, leaves out is said.
+//! answers: what an unknown distribution, or one without tracepoints, leaves out is reported.
 
 use std::{
     collections::{BTreeSet, HashSet},

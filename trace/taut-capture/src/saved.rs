@@ -1,4 +1,4 @@
-//! What came of a save.
+//! The result of a save.
 
 use std::{io, path::PathBuf, time::Duration};
 

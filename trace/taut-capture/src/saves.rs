@@ -67,7 +67,7 @@ impl Requests {
         Ok(Requests { path, folder, taken: HashSet::new(), looked: None })
     }
 
-    /// What came since the last look, if one is due or `now` is said.
+    /// What came since the last look, if one is due or with `now`.
     pub fn take(&mut self, now: bool) -> Vec<Request> {
         if !now && self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Vec::new();

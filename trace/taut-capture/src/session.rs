@@ -85,8 +85,8 @@ pub fn made() -> Vec<PathBuf> {
     paths.filter(|path| check_private(path, None).is_ok()).collect()
 }
 
-/// Whoever may write into a session decides what is recorded, and whoever may look into it sees who stamps. So it must
-/// belong to who records, or to who is recorded, and be nobody else's to enter. What cannot be looked at is told later.
+/// A user who may write into a session decides what is recorded, and one who may read it learns which processes stamp. So it must
+/// belong to the recording user or to the recorded one, and no other user may enter it. What cannot be read is reported later.
 pub fn check_private(path: &Path, recorded: Option<u32>) -> Result<(), Error> {
     let us = rustix::process::geteuid().as_raw();
     let is_trusted = |uid: u32| uid == us || Some(uid) == recorded;

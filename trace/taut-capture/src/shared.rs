@@ -1,5 +1,5 @@
 //! A file of the session that another process writes and this one maps. Its bytes may be anything: they are copied out
-//! before anybody looks at them, or are atomics; and no place outside the mapping is touched, whatever the file says.
+//! before use, or are atomics; and no place outside the mapping is touched, whatever the file says.
 
 use std::{
     fs::{File, TryLockError},
@@ -19,7 +19,7 @@ use crate::{cut::Watched, owner::Owner, proc};
 /// What is laid out at least.
 pub const HEADER_BYTES: usize = 4096;
 
-/// Left for /proc, which says who runs, and for saves: the kernel gives the lowest free number.
+/// Left for /proc, which lists running threads, and for saves: the kernel gives the lowest free number.
 const SPARE_DESCRIPTORS: u64 = 8;
 
 /// The file, mapped.
@@ -70,7 +70,7 @@ impl Shared {
     }
 
     /// Refuses a process that the file's owner cannot speak for. A recorder that runs as root reads the sessions of others,
-    /// and must not say things of a third one's process because somebody's file names it.
+    /// and must not report a third user's process because another's file names it.
     pub fn check_owner(&self, owner: &Owner) -> io::Result<()> {
         if !owner.is_found || self.uid == rustix::process::geteuid().as_raw() {
             return Ok(());

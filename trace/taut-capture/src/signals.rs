@@ -25,7 +25,7 @@ pub struct Asked {
     pub to_end: Option<i32>,
     /// The signal that asks for a save came.
     pub to_save: bool,
-    /// SIGINT came twice: somebody wants it to end now.
+    /// SIGINT came twice: it shall end now.
     pub impatiently: bool,
 }
 

@@ -157,7 +157,7 @@ fn as_seen_by(pid: i32, path: &Path) -> PathBuf {
 }
 
 /// Whether exec would find a file it may run: a path, or a name in PATH. What exec says besides (no
-/// such interpreter, wrong architecture) is told when it is tried.
+/// such interpreter, wrong architecture) is reported when it is tried.
 fn check(word: &OsStr) -> io::Result<()> {
     let path = Path::new(word);
     if path.components().count() > 1 || path.is_absolute() {

@@ -1,13 +1,12 @@
 //! The consumer of telemetry rings (`docs/reference/protocol.md`, "Telemetry"): ring → message of a plain channel.
 //!
-//! As in `rings`: another process wrote these bytes, and nothing of them is believed before it is checked.
+//! As in `rings`: another process wrote these bytes, and all of them are checked before use.
 
 use std::{
-    collections::{HashMap, HashSet},
-    fs,
+    collections::HashSet,
     hash::{DefaultHasher, Hash, Hasher},
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::atomic::Ordering,
 };
 
@@ -15,7 +14,7 @@ use taut_clock::Counter;
 use taut_recording::{Writer, telemetry::StructLayout};
 
 use crate::{
-    listing::{Listing, Refused},
+    files::{Files, Mapped, Then},
     owner::Owner,
     pace::Pace,
     shared::{HEADER_BYTES, Shared, bad},
@@ -50,7 +49,7 @@ pub struct Drained {
     pub messages: u64,
     /// Messages lost since the last drain, by place ("pid/channel").
     pub lost: Vec<(String, u64)>,
-    /// Files that are not what the protocol says, with why; each is told once.
+    /// Files that are not as the protocol defines them, with the reason; each is reported once.
     pub refused: Vec<String>,
     /// How soon to look again.
     pub pace: Pace,
@@ -60,37 +59,29 @@ pub struct Drained {
 
 /// The telemetry files of a session directory.
 pub struct Channels {
-    listing: Listing,
-    files: HashMap<PathBuf, ChannelFile>,
-    refused: Refused,
-    /// Files that lost their name to another one.
-    removed: usize,
-    /// Channels of the recording so far, by a hash of name and schema, and the bytes of their schemas.
-    described: HashSet<u64>,
-    described_bytes: usize,
+    files: Files<ChannelFile>,
+    described: Described,
     /// A value, copied out of shared memory before it is looked at.
     value: Vec<u8>,
+}
+
+/// Channels of the recording so far, by a hash of name and schema, and the bytes of their schemas.
+#[derive(Default)]
+struct Described {
+    channels: HashSet<u64>,
+    bytes: usize,
 }
 
 impl Channels {
     /// Watches a session directory; `late` skips what its rings hold now.
     pub fn open(directory: &Path, late: bool) -> Channels {
-        let (files, refused) = (HashMap::new(), Refused::default());
-        let mut channels = Channels {
-            listing: Listing::new(directory.to_owned()),
-            files,
-            refused,
-            removed: 0,
-            described: HashSet::new(),
-            described_bytes: 0,
-            value: Vec::new(),
-        };
+        let files = Files::new(directory, "telemetry", "telemetry is");
+        let mut channels = Channels { files, described: Described::default(), value: Vec::new() };
         if late {
-            // What is refused here is refused and told again: nothing remembers it.
             channels.discover(&mut Vec::new());
-            channels.refused.clear();
-            channels.listing = Listing::new(directory.to_owned());
-            channels.files.values_mut().for_each(ChannelFile::skip);
+            // What is refused here is refused and told again: nothing remembers it.
+            channels.files.look_again();
+            channels.files.iter_mut().for_each(ChannelFile::skip);
         }
         channels
     }
@@ -98,91 +89,62 @@ impl Channels {
     /// Looks for new files.
     pub fn discover(&mut self, refused: &mut Vec<String>) {
         // That the directory is gone is told by whoever looks for rings.
-        let Ok(Some(listed)) = self.listing.look() else { return };
-        self.refused.keep(&listed.paths);
-        for (path, inode) in listed.paths {
-            let is_ours = path.extension().is_some_and(|e| e == "telemetry");
-            if !is_ours || self.refused.contains(&path) {
-                continue;
-            }
-            match self.files.remove(&path) {
-                Some(file) if file.shared.has_name(&path, inode) => {
-                    self.files.insert(path, file);
-                    continue;
-                }
-                // As of a ring file: it goes on under a name that no file has.
-                Some(file) => {
-                    self.files.insert(path.with_extension(format!("removed-{}", self.removed)), file);
-                    self.removed += 1;
-                }
-                None => {}
-            }
+        for path in self.files.look().unwrap_or_default().paths {
             if self.files.len() >= FILES_MAX {
                 refused
                     .push(format!("more than {FILES_MAX} telemetry channels at a time: the others are not recorded"));
                 continue;
             }
-            match ChannelFile::open(&path).and_then(|file| self.describe(file)) {
-                Ok(file) => {
-                    self.files.insert(path, file);
-                }
-                Err(error) => refused.extend(self.refused.refuse(path, &error, "telemetry is", &mut self.listing)),
-            }
+            let opened = ChannelFile::open(&path).and_then(|file| self.described.with(file));
+            refused.extend(self.files.take_up(path, opened).err().flatten());
         }
-    }
-
-    /// A writer keeps what it knows of each channel, so there may not be any number of them. The same channel of another
-    /// process counts once.
-    fn describe(&mut self, file: ChannelFile) -> io::Result<ChannelFile> {
-        let mut hasher = DefaultHasher::new();
-        (&file.layout.name, &file.layout.schema).hash(&mut hasher);
-        if self.described.contains(&hasher.finish()) {
-            return Ok(file);
-        }
-        let bytes = self.described_bytes + file.layout.schema.len();
-        if self.described.len() >= CHANNELS_MAX || bytes > DESCRIBED_MAX {
-            return Err(bad(&format!(
-                "more than {CHANNELS_MAX} channels, or {} MiB of descriptions",
-                DESCRIBED_MAX >> 20
-            )));
-        }
-        self.described.insert(hasher.finish());
-        self.described_bytes = bytes;
-        Ok(file)
     }
 
     /// Writes what the rings hold, and removes the files that are done with.
     pub fn drain(&mut self, writer: &mut Writer) -> Drained {
         let mut drained = Drained::default();
-        let (refused, value) = (&mut self.refused, &mut self.value);
-        self.files.retain(|path, file| {
-            let Ok(is_whole) = file.shared.is_whole() else { return true };
-            if !is_whole {
+        let value = &mut self.value;
+        self.files.sort_out(|path, file| {
+            let Ok(is_whole) = file.shared.is_whole() else { return Then::Stays };
+            let is_done = is_whole
+                && file.drain(writer, value, &mut drained).unwrap_or_else(|error| {
+                    drained.failed = Some(error);
+                    false
+                });
+            if !is_whole || file.shared.is_cut() {
                 drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
-                refused.insert(path.clone());
-                return false;
+                return Then::IsRefused;
             }
-            let is_done = file.drain(writer, value, &mut drained).unwrap_or_else(|error| {
-                drained.failed = Some(error);
-                false
-            });
-            if file.shared.is_cut() {
-                drained.refused.push(format!("{}: it was cut short; its telemetry is lost", path.display()));
-                refused.insert(path.clone());
-                return false;
-            }
-            if is_done && fs::remove_file(path).is_err() {
-                // It stays in the directory and must not be found anew.
-                refused.insert(path.clone());
-            }
-            !is_done
+            if is_done { Then::IsDone } else { Then::Stays }
         });
         drained
     }
 
     /// Looks which processes are gone: their files go with the next drain. To be called now and then: it asks /proc.
     pub fn note_dead(&mut self) {
-        self.files.values_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
+        self.files.iter_mut().for_each(|file| file.is_dead = file.is_dead || !file.owner.is_alive());
+    }
+}
+
+impl Described {
+    /// A writer keeps what it knows of each channel, so there may not be any number of them. The same channel of another
+    /// process counts once.
+    fn with(&mut self, file: ChannelFile) -> io::Result<ChannelFile> {
+        let mut hasher = DefaultHasher::new();
+        (&file.layout.name, &file.layout.schema).hash(&mut hasher);
+        if self.channels.contains(&hasher.finish()) {
+            return Ok(file);
+        }
+        let bytes = self.bytes + file.layout.schema.len();
+        if self.channels.len() >= CHANNELS_MAX || bytes > DESCRIBED_MAX {
+            return Err(bad(&format!(
+                "more than {CHANNELS_MAX} channels, or {} MiB of descriptions",
+                DESCRIBED_MAX >> 20
+            )));
+        }
+        self.channels.insert(hasher.finish());
+        self.bytes = bytes;
+        Ok(file)
     }
 }
 
@@ -205,6 +167,12 @@ struct ChannelFile {
     lost: u64,
     last_ticks: u64,
     is_told: bool,
+}
+
+impl Mapped for ChannelFile {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl ChannelFile {

@@ -1,4 +1,4 @@
-//! How long threads ran and waited for a CPU, where no kernel events say it: /proc/PID/task/TID/schedstat.
+//! How long threads ran and waited for a CPU, where no kernel events have it: /proc/PID/task/TID/schedstat.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! Who is who: names of the recorded tree's threads and of those that took their CPU.
+//! Names of the recorded tree's threads and of those that took their CPU.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use crate::proc;
 
 /// Newcomers looked up in one round; at the start a whole machine is new.
 const LOOKUPS_MAX: usize = 64;
-/// So many may be known before it is asked who is gone; later twice as many as were left.
+/// So many may be known before those that are gone are looked for; later twice as many as were left.
 const KNOWN_FIRST: usize = 8192;
 
-/// Threads as they were told last, and those whose name is still to be asked.
+/// Threads as they were last reported, and those whose name is still to be read.
 #[derive(Default)]
 pub struct Threads {
     known: HashMap<i32, Known>,
     /// Whether it belongs to the recorded tree, by tid.
     newcomers: HashMap<i32, bool>,
     recorded: usize,
-    /// How many may be known before it is asked who is gone.
+    /// How many may be known before those that are gone are looked for.
     most_known: usize,
 }
 

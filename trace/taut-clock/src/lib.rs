@@ -1,5 +1,4 @@
-//! Everything that tells time: counters, and the mapping between them.
-//! First on the way of the data; it knows no other crate of taut.
+//! Counters, and the mapping between them. It uses no other crate of taut.
 
 mod counter;
 mod mapping;

@@ -11,7 +11,7 @@ pub enum Error {
         kind: &'static str,
         /// How that is seen.
         why: String,
-        /// Who writes such files.
+        /// Programs that write such files.
         writer: &'static str,
     },
     /// A part of the format that this reader does not know. Guessing would make data up.
@@ -52,7 +52,7 @@ pub enum Error {
 
 /// What is wrong with a part of a file.
 pub(crate) enum Trouble {
-    /// It is left out, and said so.
+    /// It is left out, and reported.
     Damage(String),
     /// Nothing can be imported.
     Fatal(Error),

@@ -1,5 +1,5 @@
-//! Stamps as JSON lines: one object a line, a stamp each or a message each. What many home-made traces look like, and
-//! what one is quick to write. `docs/reference/import.md` has the keys.
+//! Stamps as JSON lines: one object a line, a stamp each or a message each. A common form of self-made traces.
+//! `docs/reference/import.md` has the keys.
 
 use std::{
     collections::{HashMap, hash_map::DefaultHasher},
@@ -58,7 +58,7 @@ fn refuse_others(first: &[u8]) -> Result<(), Error> {
 struct Trace {
     filling: Filling,
     unit: Unit,
-    /// Threads by name, and those by number that were told of.
+    /// Threads by name, and those by number that were reported.
     threads: HashMap<(i32, String), i32>,
     coarse: bool,
 }

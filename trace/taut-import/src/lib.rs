@@ -1,5 +1,5 @@
-//! Fills a recording from other people's files: one module a kind. Each streams (memory does not grow with the
-//! file), believes nothing that it reads, and says what it had to leave out.
+//! Fills a recording from files of other tools: one module a kind. Each streams (memory does not grow with the file),
+//! checks everything that it reads, and reports what it leaves out.
 
 pub mod bag;
 pub mod chrome;

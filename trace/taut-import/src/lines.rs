@@ -9,7 +9,7 @@ use crate::{Error, error::Trouble, writing::Import};
 
 /// A longer line is no line of a log.
 const MOST_BYTES: u64 = 8 << 20;
-/// How often progress is told.
+/// How often progress is reported.
 const TOLD_BYTES: u64 = 1 << 20;
 
 /// Sentences of damage that are kept of what precedes the first row.
@@ -52,7 +52,7 @@ pub(crate) struct Filling {
     to: PathBuf,
     kind: &'static str,
     import: Option<Import>,
-    /// Damage from before the first row: whoever names the wrong file is told of its first lines.
+    /// Damage from before the first row: with the wrong file the error shows its first lines.
     early: Vec<String>,
 }
 

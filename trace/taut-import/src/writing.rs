@@ -1,4 +1,4 @@
-//! The recording that an importer fills, by way of a neighbour that replaces it only when whole.
+//! The recording that an importer fills, in a temporary file beside it that replaces it when whole.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! What of a file could not be read, said exactly.
+//! What of a file could not be read, exactly.
 
 use std::fmt;
 
@@ -43,14 +43,14 @@ pub enum Damage {
         /// Whether a copy without a checksum stands in for it.
         has_copy: bool,
     },
-    /// Verified messages that do not decode: a defect of whoever wrote them.
+    /// Verified messages that do not decode: a defect of their writer.
     Message {
         /// Their topic.
         topic: &'static str,
         /// How many.
         count: u64,
     },
-    /// Messages that nobody can read: every copy of their channel's schema is gone, or it is none that taut knows.
+    /// Messages that cannot be read: every copy of their channel's schema is gone, or it is none that taut knows.
     Schema {
         /// The channel's number.
         channel: u16,

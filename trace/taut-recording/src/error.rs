@@ -9,13 +9,13 @@ pub enum Error {
     /// Not even an MCAP file.
     #[error("is not a recording (no MCAP file); name a file written by `taut record`")]
     NotMcap,
-    /// Somebody else's MCAP.
+    /// An MCAP file of another tool.
     #[error("is an MCAP file of profile {profile:?}, not a taut recording; name a file written by `taut record`")]
     Foreign {
         /// The profile in its header.
         profile: String,
     },
-    /// Torn before anything was on disk.
+    /// Truncated before anything was on disk.
     #[error("ends after {bytes} bytes, before the first record; nothing of it can be read, record again")]
     Truncated {
         /// The file's length.
@@ -27,7 +27,7 @@ pub enum Error {
         /// The first unknown one.
         feature: String,
     },
-    /// A chunk of somebody's file. Guessing would make data up.
+    /// A chunk of a foreign file. Guessing would invent data.
     #[error("at byte {at}: the chunk compression {name:?}, which this taut does not know")]
     UnknownCompression {
         /// Where.

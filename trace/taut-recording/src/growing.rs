@@ -93,7 +93,7 @@ impl GrowingRecording {
     /// whether there was anything.
     ///
     /// # Errors
-    /// The file cannot be read, is no recording, or is not what it was: somebody cut or overwrote it.
+    /// The file cannot be read, is no recording, or is not what it was: it was cut or overwritten.
     pub fn read(&mut self, sink: &mut dyn FnMut(u64, Record)) -> Result<bool, Error> {
         let length = self.file.metadata().map_err(Error::Read)?.len();
         let before = self.at;

@@ -1,6 +1,6 @@
 //! What a recording is: one MCAP file of stamps, kernel events and their environment.
 //!
-//! Filled by capture and importers, read by analysis. It knows MCAP; nobody else does.
+//! Filled by capture and importers, read by analysis. Only this crate knows MCAP.
 //! The format is written down in `docs/reference/recording.md`.
 
 pub mod cdr;

@@ -1,5 +1,5 @@
-//! One channel, one stretch of time, without the bytes of the others: what the index at the end of the file says,
-//! or, where that is missing, the chunks' own heads.
+//! One channel, one stretch of time, without the bytes of the others: by the index at the end of the file, or, where
+//! that is missing, the chunks' own heads.
 
 use std::{
     collections::BTreeMap,

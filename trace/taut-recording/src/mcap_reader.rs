@@ -1,6 +1,6 @@
-//! Any MCAP file from its first byte to its last, whoever wrote it: the records by the `mcap` crate, their framing here, where a
-//! length that lies asks for no memory and a damaged chunk costs no more than itself. taut's own recordings are read by `reader`,
-//! which finds chunks even where the framing is gone.
+//! Any MCAP file from its first byte to its last, of any writer: the records by the `mcap` crate, their framing here,
+//! where a wrong length asks for no memory and a damaged chunk affects no other. taut's own recordings are read by
+//! `reader`, which finds chunks even where the framing is gone.
 
 use std::{
     io::{BufReader, Read},
@@ -15,7 +15,7 @@ use crate::{
     mcap_record::{MAGIC, split_record},
 };
 
-/// Larger chunks, or records that are no messages, are damage, or made by nobody whom we know.
+/// Larger chunks, or records that are no messages, are damage, or of an unknown writer.
 const MOST_BYTES: u64 = 192 << 20;
 
 /// What stands next in the file.

@@ -1,4 +1,4 @@
-//! What a file says of its plain channels: in its Channel and Schema records, which lie in a chunk and have its
+//! Descriptions of a file's plain channels: in its Channel and Schema records, which lie in a chunk and have its
 //! checksum, and in copies of them as Metadata, which lie open.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,5 +1,5 @@
-//! Names come from programs and files of others, and go to terminals: one that holds a line break could forge a line of a
-//! report, one with an escape sequence could rewrite the screen. So whatever is read as a name is made harmless here.
+//! Names come from programs and files of others, and go to terminals: one that holds a line break could forge a line of
+//! a report, one with an escape sequence could rewrite the screen. So control characters in names are replaced here.
 
 use std::{fmt::Write, path::Path};
 
@@ -19,7 +19,7 @@ pub fn printable(text: String) -> String {
     })
 }
 
-/// How a path is told to people, in place of [`Path::display`]: the name of a file from elsewhere is a name like any other.
+/// How a path is shown to people, in place of [`Path::display`]: the name of a file from elsewhere is a name like any other.
 pub trait Shown {
     /// The path as [`printable`] text.
     fn shown(&self) -> String;

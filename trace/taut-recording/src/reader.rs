@@ -1,4 +1,4 @@
-//! Reads a recording, whole, torn or damaged, by one mechanism: a zstd chunk is its own seek
+//! Reads a recording, whole, truncated or damaged, by one mechanism: a zstd chunk is its own seek
 //! marker. The file is searched for chunk signatures (fixed fields, `zstd`, the zstd frame magic, a
 //! length equation); a chunk counts only when its checksum is right; everything between chunks is
 //! walked record by record only to tell damage from index.
@@ -17,7 +17,7 @@ use crate::{
     schemas::Channel,
 };
 
-/// The frame of a torn chunk may not ask for a larger window either.
+/// The frame of a truncated chunk may not ask for a larger window either.
 const MAX_WINDOW_LOG: u32 = 24;
 
 /// Gives every readable record of the file to `sink`, in the order of the file; at the end, for each hole that damage
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Refuses what is certainly not ours; a damaged head is left to the chunks to prove. Nothing
-/// vouches for Metadata, so the format is refused only if every copy of it in the head says so.
+/// vouches for Metadata, so the format is refused only if every copy of it in the head requires it.
 pub(crate) fn check_head(bytes: &[u8]) -> Result<(), Error> {
     let Some(mut rest) = bytes.strip_prefix(&MAGIC) else { return Ok(()) };
     let mut verdicts = Vec::new();
@@ -328,7 +328,7 @@ pub(crate) fn check_head(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// One damaged byte in the profile must not turn a recording into a stranger's file.
+/// One damaged byte in the profile must not turn a recording into a foreign file.
 fn mentions_us(bytes: &[u8]) -> bool {
     memmem::find(&bytes[..bytes.len().min(1 << 16)], b"taut.format").is_some()
 }

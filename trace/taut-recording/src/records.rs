@@ -169,7 +169,7 @@ impl KernelBatch {
 pub enum KernelEvent {
     /// tid left the CPU: arg0 = next tid, arg1 = prev_state bits as the kernel gives them, arg2 = next_prio << 16 | prev_prio.
     SchedSwitch = 1,
-    /// tid wakes somebody: arg0 = woken tid, arg1 = target cpu, arg2 = its prio.
+    /// tid wakes a thread: arg0 = woken tid, arg1 = target cpu, arg2 = its prio.
     SchedWaking = 2,
     /// Like [`KernelEvent::SchedWaking`], for a new thread.
     SchedWakeupNew = 3,
@@ -208,11 +208,15 @@ pub enum KernelEvent {
     /// moment at which the interrupt read the timer's own clock, arg2 = 1 if it is the one that gives a control group its CPU
     /// quota again.
     TimerExpire = 18,
+    /// tid, or an interrupt, gives work to a kernel thread: arg0 = the work's address in the kernel.
+    WorkQueue = 19,
+    /// tid, a kernel thread, begins with work: arg0 = its address.
+    WorkStart = 20,
 }
 
 impl KernelEvent {
     /// All events, in the order of their numbers.
-    pub const ALL: [KernelEvent; 18] = {
+    pub const ALL: [KernelEvent; 20] = {
         use KernelEvent::*;
         [
             SchedSwitch,
@@ -233,6 +237,8 @@ impl KernelEvent {
             SwitchOut,
             TimerStart,
             TimerExpire,
+            WorkQueue,
+            WorkStart,
         ]
     };
 
@@ -331,11 +337,11 @@ pub struct Frame {
     pub address: u64,
     /// The file's path, "[kernel]", or "[memory of PID]".
     pub module: String,
-    /// The function; empty while it is not known, or nobody knows it.
+    /// The function; empty while it is not known, or unknown.
     pub name: String,
 }
 
-/// A distribution of durations whose messages nobody kept: of another tool, imported. Several of one name add up. A
+/// A distribution of durations without its messages: of another tool, imported. Several of one name add up. A
 /// bucket holds what lies from its `from` up to its `to`, both included; buckets ascend and do not overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
@@ -748,6 +754,9 @@ pub struct Info {
     pub facts: Vec<(String, String)>,
 }
 
+/// The further fact that is the recorder's process id, as the kernel of that host has it.
+pub const RECORDER_FACT: &str = "recorder_pid";
+
 impl Info {
     /// The value of a further fact; "" where there is none.
     pub fn fact(&self, key: &str) -> &str {
@@ -757,6 +766,19 @@ impl Info {
     /// Names of the hosts of a joined recording, the first is the one with the clock; of another recording none.
     pub fn hosts(&self) -> Vec<&str> {
         self.fact("hosts").split(',').filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The key of a fact of a joined recording on the clocks of two of its hosts, the one that comes first in [`Info::hosts`] first.
+    pub fn clocks_fact(of: &str, first: &str, second: &str) -> String {
+        format!("clocks_{of}:{first}:{second}")
+    }
+
+    /// What a joined recording says of the clocks of two of its hosts, in any order; "" where it says nothing.
+    pub fn clocks(&self, of: &str, one: &str, other: &str) -> &str {
+        match self.fact(&Info::clocks_fact(of, one, other)) {
+            "" => self.fact(&Info::clocks_fact(of, other, one)),
+            said => said,
+        }
     }
 }
 

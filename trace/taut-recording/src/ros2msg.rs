@@ -9,7 +9,7 @@ use crate::cdr::Decoder;
 const DEEPEST: usize = 64;
 /// Structs within one message, by its schema alone.
 const MOST_VALUES: usize = 1 << 20;
-/// Elements of an array whose type takes no bytes: nobody needs more of those.
+/// Elements of an array whose type takes no bytes: more of those have no use.
 const MOST_EMPTY: usize = 1000;
 
 /// A parsed schema.

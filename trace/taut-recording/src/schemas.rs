@@ -1,5 +1,5 @@
-//! How records lie in the file: one channel and one `ros2msg` schema for each kind, and the
-//! two functions between [`Record`] and CDR bytes. `docs/reference/recording.md` is this page for others.
+//! How records lie in the file: one channel and one `ros2msg` schema for each kind, and the two functions between
+//! [`Record`] and CDR bytes. `docs/reference/recording.md` documents it.
 
 use taut_clock::{ClockPair, Counter, Ticks};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A channel of taut's own records. The numbered ones have the same id in every file of version 1, so that a file
-/// which lost its head still reads. From [`Channel::Profile`] on they are told by their schema's name: ids above the
+/// which lost its head still reads. From [`Channel::Profile`] on they are known by their schema's name: ids above the
 /// numbered ones are given out as they come, to values and telemetry too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -170,7 +170,7 @@ impl Channel {
         NUMBERED.iter().map(|(channel, ..)| *channel).find(|channel| *channel as u16 == id)
     }
 
-    /// The channel that is told by that schema.
+    /// The channel that is known by that schema.
     pub fn from_schema(name: &str) -> Option<Channel> {
         NAMED.iter().find(|(_, _, schema_name, _)| *schema_name == name).map(|(channel, ..)| *channel)
     }

@@ -1,6 +1,6 @@
 //! The system calls in which a thread of a control loop waits or wakes another, by name and by number.
 //!
-//! A recording holds the numbers of the machine that it was made on, and says whose they are
+//! A recording holds the numbers of the machine that it was made on, and names it
 //! ([`Info::system_calls`](crate::Info)): a board's recording is explained on a desk of another architecture.
 
 /// Whose numbers a recording's system calls have.

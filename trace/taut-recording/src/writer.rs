@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 1 << 19;
 const CHUNK_AGE_NS: u64 = 200_000_000;
 /// Of these larger ones go to the file as they are, without a copy in between.
 const WRITE_BYTES: usize = 1 << 14;
-/// What a late reader needs is said again this often …
+/// What a late reader needs is written again this often …
 const REPEAT_NS: u64 = 30_000_000_000;
 /// … and what a channel is so soon after it came: elsewhere in the file, where the same damage does not reach.
 const REPEAT_SOON_NS: u64 = 1_000_000_000;
@@ -78,7 +78,7 @@ pub struct Writer {
     topics: Unused,
     now_ns: u64,
     repeated_ns: u64,
-    /// When the channels are said again.
+    /// When the channels are written again.
     channels_due_ns: u64,
     synced_ns: u64,
     sequence: u32,
@@ -290,7 +290,7 @@ impl Writer {
     }
 
     /// Closes all chunks and describes the plain channels again, so that the file can be read from here on by whoever has its
-    /// head and knows what is said only once. Returns the file's length before that, in bytes.
+    /// head and knows what is written only once. Returns the file's length before that, in bytes.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -344,7 +344,7 @@ impl Writer {
     }
 
     /// Says in Metadata, which lies open between the chunks, what a reader must know. Metadata has no
-    /// checksum, therefore the format is said twice: one flipped bit must not get a file refused.
+    /// checksum, therefore the format is written twice: one flipped bit must not get a file refused.
     fn describe(&mut self) -> Result<(), Error> {
         for _ in 0..2 {
             let format = [("version", FORMAT_VERSION.to_string()), ("required_features", String::new())];
@@ -474,14 +474,14 @@ impl Writer {
         }
     }
 
-    /// Takes a record of a channel that is told by its schema, and therefore lies in the file as plain ones do.
+    /// Takes a record of a channel that is known by its schema, and therefore lies in the file as plain ones do.
     fn push_named(&mut self, channel: Channel, time_ns: u64, bytes: &[u8]) -> Result<(), Error> {
         let (number, group) = self.named(channel)?;
         let header = self.header(number, self.log_time(time_ns));
         self.push(group, header, |out| out.extend_from_slice(bytes))
     }
 
-    /// Number and group of a channel that is told by its schema, which is added if the file has none yet.
+    /// Number and group of a channel that is known by its schema, which is added if the file has none yet.
     fn named(&mut self, channel: Channel) -> Result<(u16, usize), Error> {
         let (_, topic, schema_name, schema) = channel.described();
         let number = self.channel(topic, schema_name, schema)?;

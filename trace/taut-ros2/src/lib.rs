@@ -1,7 +1,7 @@
-//! `libtaut_ros2.so`, which records ROS 2 nodes as they are: as bytes, to be written where a node can load them.
+//! `libtaut_ros2.so`, which records unmodified ROS 2 nodes: as bytes, to be written where a node can load them.
 //!
-//! The library itself is C (`preload.c`), built for the target by `build.rs`. It writes what a node's tracepoints say into the
-//! session's rings; `taut-capture` reads them.
+//! The library itself is C (`preload.c`), built for the target by `build.rs`. It writes the events of a node's
+//! tracepoints into the session's rings; `taut-capture` reads them.
 
 /// The library: a shared object for the machine that this taut was built for.
 pub static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtaut_ros2.so"));

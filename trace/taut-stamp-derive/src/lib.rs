@@ -1,4 +1,4 @@
-//! `#[derive(Telemetry)]`: what lies where in a struct, said by the compiler itself.
+//! `#[derive(Telemetry)]`: the layout of a struct, by the compiler.
 
 use proc_macro2::TokenStream;
 use quote::quote;

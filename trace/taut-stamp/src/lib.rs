@@ -1,4 +1,4 @@
-//! Stamp messages from inside a robot process, for the price of a counter read.
+//! Stamp messages from inside a robot process, at the cost of reading a counter.
 //!
 //! ```
 //! use taut_stamp::{applied, outcome, stamp};
@@ -198,7 +198,7 @@ pub fn applied(message_id: u64) {
     APPLIED.outcome(message_id);
 }
 
-/// Waits on `lock` are told by this name from now on: by its address, which the kernel sees when a thread
+/// Waits on `lock` are reported by this name from now on: by its address, which kernel events have when a thread
 /// waits. For what holds its futex word inside itself, as `std::sync::Mutex` and `RwLock` do; waiters of
 /// `parking_lot`'s locks sleep on words of their own. Once, where the lock has come to its place; a lock that
 /// moves is named again.

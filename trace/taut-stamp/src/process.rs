@@ -61,7 +61,7 @@ pub struct Process {
     header: &'static Header,
 }
 
-/// The ring file, attaching first if nobody has tried yet. `None`: off or failed.
+/// The ring file, attaching first if this was not tried yet. `None`: off or failed.
 #[cold]
 pub fn process() -> Option<Process> {
     if STATE.load(Ordering::Acquire) == UNKNOWN {
@@ -401,7 +401,7 @@ impl File {
     }
 }
 
-/// Gives a file its name and never another's: 0, or an error number, which is `EEXIST` where somebody has it.
+/// Gives a file its name and never another's: 0, or an error number, which is `EEXIST` where another file has it.
 pub(crate) fn publish(temporary: &CStr, path: &CStr) -> c_int {
     let (temporary, path) = (temporary.as_ptr(), path.as_ptr());
     // SAFETY: system calls with valid C strings.

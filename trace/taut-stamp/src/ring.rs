@@ -8,7 +8,7 @@ use core::cell::Cell;
 /// A slot's state while a thread takes it.
 pub const CLAIMING: u32 = 3;
 
-/// The producer's own knowledge of its ring. The hot path compares two numbers of one cache line that nobody
+/// The producer's own knowledge of its ring. The hot path compares two numbers of one cache line that nothing
 /// else touches; a thread without a ring has no room in it, so that needs no question of its own.
 pub struct Producer {
     /// Position of the next record: what the shared head is, or is about to be.

@@ -129,7 +129,7 @@ pub fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Gives this thread a slot if it has none; whether it has one. Loses nothing: nobody has stamped yet. A thread that got
+/// Gives this thread a slot if it has none; whether it has one. Loses nothing: there was no stamp yet. A thread that got
 /// none looks again at its 2nd, 4th, 8th … try: so it loses no more than twice what was lost before a slot came free, for
 /// a few looks in all.
 #[cold]

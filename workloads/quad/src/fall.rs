@@ -1,4 +1,4 @@
-//! How a robot comes down: how fast it reaches the ground, and how hard; and whether it stood before.
+//! How fast and how hard a robot reaches the ground, and whether it stood before.
 
 use moteus_protocol::Mode;
 use serde_json::{Value, json};

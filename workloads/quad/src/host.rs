@@ -1,5 +1,5 @@
-//! The robot's controller: stands up, trots in place, and lowers the robot when something is wrong. What is wrong, and what
-//! follows, is the business of `taut_guard`'s chain.
+//! The robot's controller: stands up, trots in place, and lowers the robot when something is wrong. `taut_guard`'s
+//! chain decides what is wrong and what follows.
 
 use std::{
     f64::consts::TAU,

@@ -22,7 +22,7 @@ pub fn bus(servo: usize) -> usize {
     servo / JOINTS
 }
 
-/// The buses with their servos, moved by somebody else's physics. Gains are those that mjbots/quad's
+/// The buses with their servos, moved by the caller's physics. Gains are those that mjbots/quad's
 /// `utils/config_servos.py` sets in the A2; the torque is the peak of its qdd100 servos.
 pub fn buses(wiring: &Wiring) -> Vec<Bus> {
     let servo = |servo: usize| {

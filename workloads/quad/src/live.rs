@@ -38,7 +38,7 @@ pub struct Live<'a> {
     pub stop: Arc<AtomicBool>,
 }
 
-/// What came of it.
+/// Its result.
 pub struct Lived {
     /// What each host printed; `None`: it was killed.
     pub hosts: Vec<Option<Value>>,

@@ -59,7 +59,7 @@ impl Bell {
         self.rung.fetch_add(1, SeqCst);
     }
 
-    /// Wakes whoever sleeps.
+    /// Wakes all sleeping threads.
     pub fn wake(&self) {
         if self.sleeps.load(SeqCst) != 0 {
             // It can fail on a bad address only.

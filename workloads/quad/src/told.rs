@@ -1,4 +1,4 @@
-//! What a run says: whether it went as it must, as one JSON object or as people read it.
+//! The result of a run, as one JSON object or as text.
 
 use std::fmt::Write;
 

@@ -202,7 +202,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The world again, once nobody else has it.
+    /// The world again, once no other thread has it.
     pub fn into_inner(self) -> Option<World> {
         Arc::into_inner(self.0).map(|world| world.into_inner().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Where every setpoint ended: the guard crate's ledger, and the stamps that say so.
+//! Where every setpoint ended: the guard crate's ledger, and the stamps of it.
 //!
 //! The leader numbers its setpoints 1, 2, 3, …; the follower enters each number here exactly once, those that it never saw included,
 //! so that at the end the leader's count and the ledger's sums must agree.

@@ -125,7 +125,7 @@ impl Receiver {
         vec![frame]
     }
 
-    /// What these bytes begin with, if that can be told yet.
+    /// What these bytes begin with, if that is known yet.
     fn next(&self, bytes: &[u8]) -> Option<Found> {
         if bytes.len() < OVERHEAD_BYTES {
             return None;

@@ -478,8 +478,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const START_NS: u64 = 1_000_000 * MS;
 
-    /// On virtual time: it passes when somebody sleeps, and a little when somebody looks. The arm takes every command, or bends one, and
-    /// says so in its states; the guard answers while it is well.
+    /// On virtual time: it passes when a thread sleeps, and a little when a thread reads it. The arm takes every command, or bends one, and
+    /// shows it in its states; the guard answers while it is well.
     struct Virtual {
         now_ns: Cell<u64>,
         waiting: Vec<Setpoint>,

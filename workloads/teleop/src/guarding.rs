@@ -1,5 +1,5 @@
-//! The guard's process: it hears the follower arm's own state stream and answers the heartbeat. Hung or killed it answers nothing, and
-//! the follower stops without being asked to.
+//! The guard's process: it receives the follower arm's state stream and answers the heartbeat. If it hangs or is
+//! killed, there is no answer, and the follower stops.
 
 use anyhow::Result;
 use serde_json::json;

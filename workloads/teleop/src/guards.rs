@@ -238,7 +238,7 @@ impl Guard {
         }
     }
 
-    /// After a pause of the stream, or by somebody who looks and presses reset a second after a trip. The guard refuses it until frames
+    /// After a pause of the stream, or by an operator who presses reset a second after a trip. The guard refuses it until frames
     /// were fresh and slow for long enough.
     fn reset(&mut self, now_ns: u64) {
         let (Some(ours), Some(trip)) = (&mut self.ours, self.trips.last()) else { return };

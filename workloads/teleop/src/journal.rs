@@ -1,5 +1,5 @@
-//! What an arm truly did, kept by its controller: the servo's every step and every command it took. The truth that tracking,
-//! smoothness and a guard's trips are held against.
+//! What an arm did, recorded by its controller: the servo's every step and every command it took. The truth that
+//! tracking, smoothness and a guard's trips are held against.
 //!
 //! Two files beside each other, of little-endian records: `ARM.steps`, 1 kHz: time i64 (ns of the simulated clock), six joint
 //! angles f64 (deg); `ARM.commands`: time i64, setpoint id i64, cmdT f64 (s), six target angles f64 (deg).

@@ -53,7 +53,7 @@ impl Link {
         Link { end, is_open: true }
     }
 
-    /// To wait on, while there is somebody.
+    /// To wait on, while there is another end.
     pub fn source(&self) -> Option<BorrowedFd<'_>> {
         self.is_open.then(|| self.end.as_fd())
     }

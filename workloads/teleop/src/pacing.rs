@@ -33,7 +33,7 @@ const BRIDGED_NS: i64 = 2 * SETPOINT_PERIOD_NS;
 const SELDOM: u32 = 100;
 /// Setpoints that come late one after the other are late once.
 const TOGETHER: u32 = 3;
-/// A path that is further off than this is not made up for but begun anew: the stream was interrupted.
+/// A path that is further off than this is not made up for but begun again: the stream was interrupted.
 const JUMP_NS: i64 = 200 * MS;
 
 /// Where to be at the end of a command's time. It plays the path from `from_ns` to `path_ns`, by the robot's clock.

@@ -24,13 +24,13 @@ pub struct Limits {
     pub tool_m_s: f64,
     /// Slowing down is not limited, so that nothing overshoots.
     pub speeding_up_deg_s2: f64,
-    /// What a joint can be counted on for: one that was told to stop has not stopped at once.
+    /// What a joint can be counted on for: one that was commanded to stop has not stopped at once.
     pub slowing_down_deg_s2: f64,
 }
 
 pub const LIMITS: Limits =
     Limits { joint_deg_s: 70.0, tool_m_s: 1.0, speeding_up_deg_s2: f64::INFINITY, slowing_down_deg_s2: f64::INFINITY };
-/// Of the limits, for commands: a servo makes up for its lag faster than it was told to move, and the guard trips at the limits
+/// Of the limits, for commands: a servo makes up for its lag faster than it was commanded to move, and the guard trips at the limits
 /// themselves.
 const HEADROOM: f64 = 0.94;
 /// What commands are held to, so that the arm that follows them stays within the limits. The hand's own change of speed is 740 deg/s²;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result, bail, ensure};
 use quick_xml::{Reader, events::Event};
 
-/// A message is shorter than this; nobody can make the other side keep more.
+/// A message is shorter than this; no peer can make the other side keep more.
 pub const BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -91,7 +91,7 @@ fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos() as u64
 }
 
-/// The worst messages that are shown when nobody says how many.
+/// The worst messages that are shown by default.
 const WORST: usize = 10;
 
 /// Reads, analyses, prints.

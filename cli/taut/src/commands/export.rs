@@ -1,4 +1,4 @@
-//! `taut export`: a recording in the forms of other people's tools. Each form is one subcommand and one file of
+//! `taut export`: a recording in the formats of other tools. Each form is one subcommand and one file of
 //! `taut_report::export`; tables are of `taut_tables`.
 
 use std::{

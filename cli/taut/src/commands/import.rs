@@ -1,4 +1,4 @@
-//! `taut import`: recordings from other people's files. Each kind is one subcommand and one module of `taut-import`.
+//! `taut import`: recordings from files of other tools. Each kind is one subcommand and one module of `taut-import`.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! `taut merge`: one recording of two hosts' recordings.
+//! `taut merge`: one recording of several hosts' recordings.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,14 @@ use crate::{
     output,
 };
 
-/// Write one recording of two hosts' recordings, on the first host's clock.
+/// Write one recording of several hosts' recordings, on the first host's clock.
 ///
-/// The clocks are aligned by the messages that both hosts stamped: each bounds their offset from one side. What is known of it, at each
-/// moment, is written beside the recording (RUN.alignment.json). The two recordings are not changed.
+/// The clocks are aligned by the messages that two hosts stamped: each bounds their offset from one side. A host without messages to the
+/// first is reached through others. What is known of the offsets, at each moment, is written beside the recording (RUN.alignment.json).
+/// The hosts' recordings are not changed.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut merge desk.mcap robot.mcap -o run.mcap\n  taut merge desk.mcap robot.mcap --hosts desk,robot -o run.mcap"
+    after_help = "Examples:\n  taut merge desk.mcap robot.mcap -o run.mcap\n  taut merge desk.mcap robot.mcap arm.mcap --hosts desk,robot,arm -o run.mcap"
 )]
 pub struct Args {
     /// One recording of each host; the first host's clock is the result's.
@@ -43,11 +44,11 @@ pub fn run(args: &Args) -> Result<Done> {
         bail!("{}: cannot be merged onto itself; name another file with -o", path.shown());
     }
     let config = config::load(args.config.as_deref())?;
-    let both = JoinedRecordings::read(&args.recordings, &args.join, &config)?;
-    let alignment = format!("{}\n", hosts_json(&both.joined, both.names()));
+    let all = JoinedRecordings::read(&args.recordings, &args.join, &config)?;
+    let alignment = format!("{}\n", hosts_json(&all.joined, &all.names()));
     let written = output::recording(to, |path| {
         let partial = path.with_extension("mcap.partial");
-        let written = write(&both, &partial, to).and_then(|()| {
+        let written = write(&all, &partial, to).and_then(|()| {
             let sidecar = sidecar(to).map_or(Ok(()), |sidecar| output::write(&alignment, Some(&sidecar)));
             sidecar.and_then(|()| std::fs::rename(&partial, path).with_context(|| to.shown()))
         });
@@ -57,9 +58,9 @@ pub fn run(args: &Args) -> Result<Done> {
         written
     });
     written?;
-    let damage = both.damage();
+    let damage = all.damage();
     damage.iter().for_each(|damage| say!("lost: {damage}"));
-    hosts_sentences(&both.joined, both.names()).iter().for_each(|sentence| say!("{sentence}"));
+    hosts_sentences(&all.joined, &all.names()).iter().for_each(|sentence| say!("{sentence}"));
     let beside = sidecar(to).map_or(String::new(), |sidecar| format!(" and {}", sidecar.shown()));
     say!("wrote {}{beside}", to.shown());
     Ok(if damage.is_empty() { Done::Fine } else { Done::DataLost })
@@ -70,10 +71,10 @@ fn sidecar(to: &Path) -> Option<PathBuf> {
     (to != Path::new("-")).then(|| to.with_extension("alignment.json"))
 }
 
-fn write(both: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
-    let mut writer = Writer::create(partial, &both.info()).with_context(|| to.shown())?;
+fn write(all: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
+    let mut writer = Writer::create(partial, &all.info()).with_context(|| to.shown())?;
     let mut failed = None;
-    both.records(&mut |record| {
+    all.records(&mut |record| {
         if failed.is_none() {
             failed = writer.write(&record).err();
         }
@@ -81,6 +82,6 @@ fn write(both: &JoinedRecordings, partial: &Path, to: &Path) -> Result<()> {
     if let Some(error) = failed {
         return Err(error).with_context(|| to.shown());
     }
-    writer.finish(&both.ending()).with_context(|| to.shown())?;
+    writer.finish(&all.ending()).with_context(|| to.shown())?;
     Ok(())
 }

@@ -35,7 +35,7 @@ pub struct Args {
     /// Declared chains and deadlines; ./taut.toml is used when it exists.
     #[arg(long, value_name = "TOML")]
     config: Option<PathBuf>,
-    /// The recordings are of two hosts and of one time: analyse them as one, with the clocks aligned by the messages.
+    /// The recordings are of several hosts and of one time: analyse them as one, with the clocks aligned by the messages.
     #[arg(long)]
     join: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `taut top`: look on while a session is recorded.
+//! `taut top`: a session on the terminal while it is recorded.
 
 use std::{
     fs::File,
@@ -33,7 +33,7 @@ pub struct Args {
     /// A recording that is being written [default: that of the only recorder].
     #[arg(conflicts_with_all = ["pid", "session"])]
     run: Option<PathBuf>,
-    /// A process that stamps.
+    /// A process; it need not stamp.
     #[arg(long)]
     pid: Option<i32>,
     /// Session directory [default: with --pid, that of the process's environment].

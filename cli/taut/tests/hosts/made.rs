@@ -9,8 +9,10 @@ use taut_recording::{
 
 pub const MESSAGES: u64 = 1_000;
 pub const PERIOD_NS: u64 = 10_000_000;
-/// Ids of states are apart from those of setpoints.
+/// Ids of states are apart from those of setpoints, and so are those between the robot and its arm.
 const STATES: u64 = 1 << 32;
+const COMMANDS: u64 = 2 << 32;
+const FEEDBACK: u64 = 3 << 32;
 /// The number of the program's thread, on both hosts.
 const LOOP: i32 = 10;
 const RECEIVER: i32 = 11;
@@ -18,6 +20,10 @@ const HOG: i32 = 30;
 const SLEEPS: i64 = 1;
 const RUNNABLE: i64 = 0x100;
 const SOFT_IRQ: u8 = 0x10;
+const NET_RX: i64 = 3;
+/// What the receiver's kernel takes for a message; and of one that is held on the way.
+const IN_KERNEL_NS: u64 = 10_000;
+const HELD_IN_KERNEL_NS: u64 = 2_000_000;
 
 /// A host's clock, as the true time has it.
 #[derive(Clone, Copy, Default)]
@@ -46,12 +52,14 @@ pub struct Made {
     pub has_kernel: bool,
     /// The robot's stamps begin with this id: with a large one no message is on both hosts.
     pub first_id: u64,
+    /// A third host, to which the robot alone sends commands, and which answers with feedback; its clock.
+    pub arm: Option<Clock>,
 }
 
 impl Default for Made {
     fn default() -> Made {
         let robot = Clock { ahead_ns: 3 * 86_400_000_000_000, ppm: 200, step: None };
-        Made { robot, has_states: true, has_kernel: true, first_id: 0 }
+        Made { robot, has_states: true, has_kernel: true, first_id: 0, arm: None }
     }
 }
 
@@ -62,6 +70,10 @@ struct Moments {
     applied: u64,
     state_sent: u64,
     state_received: u64,
+    command_sent: u64,
+    command_received: u64,
+    feedback_sent: u64,
+    feedback_received: u64,
 }
 
 /// One of 200 takes 5 ms more on the way, and one 4 ms more on the robot.
@@ -84,15 +96,29 @@ impl Moments {
         let received = sent + 300_000 + queued(3) + if is_held_on_the_way(message) { 5_000_000 } else { 0 };
         let applied = received + 200_000 + if is_hogged(message) { 4_000_000 } else { 0 };
         let state_sent = applied + 100_000;
-        Moments { sent, received, applied, state_sent, state_received: state_sent + 250_000 + queued(7) }
+        let (command_sent, feedback_sent) = (applied + 1_000_000, applied + 2_000_000);
+        Moments {
+            sent,
+            received,
+            applied,
+            state_sent,
+            state_received: state_sent + 250_000 + queued(7),
+            command_sent,
+            command_received: command_sent + 60_000 + queued(11),
+            feedback_sent,
+            feedback_received: feedback_sent + 40_000 + queued(13),
+        }
     }
 }
 
 impl Made {
-    /// `desk.mcap` and `robot.mcap` in the folder.
+    /// `desk.mcap`, `robot.mcap`, and `arm.mcap` if it is wanted, in the folder.
     pub fn write(self, folder: &Path) {
         self.desk(&folder.join("desk.mcap"));
         self.robot(&folder.join("robot.mcap"));
+        if let Some(clock) = self.arm {
+            self.arm(clock, &folder.join("arm.mcap"));
+        }
     }
 
     pub fn info(self, host: &str, clock: Clock, architecture: Architecture) -> Info {
@@ -115,10 +141,12 @@ impl Made {
         for message in 0..MESSAGES {
             let at = Moments::of(message);
             host.stamp(LOOP, at.sent, message, 1);
+            // Before it sends it wakes whoever waits for what it held.
+            host.wake_of_futex(LOOP, at.sent + 2_000, at.sent + 3_000);
             host.call("sendto", LOOP, at.sent + 5_000, at.sent + 15_000);
             host.call_of_sleep(LOOP, at.sent + 20_000, at.sent + PERIOD_NS - 20_000);
             if self.has_states {
-                host.receive(RECEIVER, 1, at.state_received, message + 1 == MESSAGES);
+                host.receive(RECEIVER, 1, at.state_received, IN_KERNEL_NS, message + 1 == MESSAGES);
                 host.stamp(RECEIVER, at.state_received, STATES + message, 2);
             }
         }
@@ -128,10 +156,11 @@ impl Made {
     fn robot(self, path: &Path) {
         let architecture = Architecture::Aarch64;
         let mut host = Host::new(path, self.robot, &self.info("robot", self.robot, architecture), architecture);
-        host.names(&["setpoint.received", "setpoint.applied", "state.sent"]);
+        host.names(&["setpoint.received", "setpoint.applied", "state.sent", "command.sent", "feedback.received"]);
         for message in 0..MESSAGES {
             let (at, id) = (Moments::of(message), message + self.first_id);
-            host.receive(LOOP, 0, at.received, message + 1 == MESSAGES);
+            let in_kernel_ns = if is_held_on_the_way(message) { HELD_IN_KERNEL_NS } else { IN_KERNEL_NS };
+            host.receive(LOOP, 0, at.received, in_kernel_ns, message + 1 == MESSAGES);
             host.stamp(LOOP, at.received, id, 1);
             if is_hogged(message) {
                 host.event(0, at.received + 50_000, KernelEvent::SchedSwitch, 0, LOOP, [HOG.into(), RUNNABLE, 0]);
@@ -142,6 +171,22 @@ impl Made {
                 host.stamp(LOOP, at.state_sent, STATES + id, 3);
                 host.call("sendto", LOOP, at.state_sent + 5_000, at.state_sent + 15_000);
             }
+            if self.arm.is_some() {
+                host.stamp(RECEIVER, at.command_sent, COMMANDS + message, 4);
+                host.stamp(RECEIVER, at.feedback_received, FEEDBACK + message, 5);
+            }
+        }
+        host.finish(self.has_kernel);
+    }
+
+    fn arm(self, clock: Clock, path: &Path) {
+        let architecture = Architecture::X86_64;
+        let mut host = Host::new(path, clock, &self.info("arm", clock, architecture), architecture);
+        host.names(&["command.received", "feedback.sent"]);
+        for message in 0..MESSAGES {
+            let at = Moments::of(message);
+            host.stamp(LOOP, at.command_received, COMMANDS + message, 1);
+            host.stamp(LOOP, at.feedback_sent, FEEDBACK + message, 2);
         }
         host.finish(self.has_kernel);
     }
@@ -187,9 +232,14 @@ impl Host {
         self.last_ns = self.last_ns.max(ticks);
     }
 
-    /// A thread was in a call that waits for data, which came 20 µs before `stamp_ns`.
-    fn receive(&mut self, tid: i32, cpu: u16, stamp_ns: u64, is_last: bool) {
+    /// A thread was in a call that waits for data, which came 20 µs before `stamp_ns`, and which its kernel had dealt with by then.
+    fn receive(&mut self, tid: i32, cpu: u16, stamp_ns: u64, in_kernel_ns: u64, is_last: bool) {
         let (idle_flags, number) = (SOFT_IRQ, self.number("recvfrom"));
+        for (event, at_ns) in
+            [(KernelEvent::IrqEnter, stamp_ns - 20_000 - in_kernel_ns), (KernelEvent::IrqExit, stamp_ns - 15_000)]
+        {
+            self.event(cpu, at_ns, event, 0, 0, [NET_RX, 1, 0]);
+        }
         self.event(cpu, stamp_ns - 20_000, KernelEvent::SchedWaking, idle_flags, 0, [tid.into(), cpu.into(), 0]);
         self.event(cpu, stamp_ns - 12_000, KernelEvent::SchedSwitch, 0, 0, [tid.into(), RUNNABLE, 0]);
         self.event(cpu, stamp_ns - 6_000, KernelEvent::SyscallExit, 0, tid, [number, 64, 0]);
@@ -205,6 +255,13 @@ impl Host {
         let number = self.number(name);
         self.event(0, from_ns, KernelEvent::SyscallEnter, 0, tid, [number, 3, 0]);
         self.event(0, to_ns, KernelEvent::SyscallExit, 0, tid, [number, 64, 0]);
+    }
+
+    fn wake_of_futex(&mut self, tid: i32, from_ns: u64, to_ns: u64) {
+        const WAKE_PRIVATE: i64 = 129;
+        let number = self.number("futex");
+        self.event(0, from_ns, KernelEvent::SyscallEnter, 0, tid, [number, 0x7000, WAKE_PRIVATE]);
+        self.event(0, to_ns, KernelEvent::SyscallExit, 0, tid, [number, 0, 0]);
     }
 
     fn call_of_sleep(&mut self, tid: i32, from_ns: u64, to_ns: u64) {

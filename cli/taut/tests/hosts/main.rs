@@ -1,14 +1,18 @@
-//! Recordings of two hosts as one: `taut report --join` and `taut merge` as processes.
+//! Recordings of two hosts as one: `taut record --on`, `taut report --join` and `taut merge` as processes.
 
 use assert_cmd::cargo::cargo_bin;
 use predicates::prelude::*;
 use serde_json::Value;
 
+mod by_ssh;
 #[path = "../folder/mod.rs"]
 mod folder;
 mod known_clocks;
 mod made;
 mod one_clock;
+mod ros_pair;
+#[path = "../sshd/mod.rs"]
+mod sshd;
 
 use folder::Folder;
 
@@ -37,6 +41,11 @@ impl Folder {
             predicate::str::contains(text.to_owned()).and(predicate::function(|e: &str| e.lines().count() == 1)),
         );
     }
+}
+
+/// The report of desk.mcap and robot.mcap, with the clocks aligned by the messages though both are of one machine.
+fn aligned(folder: &Folder) -> Value {
+    folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])
 }
 
 fn number(value: &Value) -> f64 {

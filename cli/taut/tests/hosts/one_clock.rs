@@ -12,13 +12,14 @@ use serde_json::Value;
 use taut_skip::{Need, skip};
 
 use crate::{
+    aligned,
     folder::{Folder, until},
     hop_to, number,
 };
 
-const DESK: &str = "10.98.1.1";
-const RELAY: &str = "10.98.1.2";
-const ROBOT: &str = "10.98.2.1";
+pub const DESK: &str = "10.98.1.1";
+pub const RELAY: &str = "10.98.1.2";
+pub const ROBOT: &str = "10.98.2.1";
 /// The relay's port and the robot's, as /proc/net/udp has it.
 const PORT: &str = ":1267 ";
 const MESSAGES: u64 = 1_000;
@@ -26,11 +27,11 @@ const EVERY: u64 = 50;
 const HELD_US: u64 = 8_000;
 
 /// Three namespaces in a row, which go with it.
-struct Net([String; 3]);
+pub struct Net(pub [String; 3]);
 
 impl Net {
     /// `None` where this user may not, or the kernel has none.
-    fn new() -> Option<Net> {
+    pub fn new() -> Option<Net> {
         static NETS: AtomicU32 = AtomicU32::new(0);
         let own = format!("{}-{}", std::process::id(), NETS.fetch_add(1, Ordering::Relaxed));
         let net = Net(["desk", "relay", "robot"].map(|name| format!("{name}-{own}")));
@@ -50,7 +51,7 @@ impl Net {
         is_done.then_some(net)
     }
 
-    fn command(&self, at: usize, folder: &Folder, words: &[&str]) -> Command {
+    pub fn command(&self, at: usize, folder: &Folder, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[at]]).args(words);
         command.current_dir(folder.0.path()).env_remove("TAUT_SESSION").stdout(Stdio::null());
@@ -58,7 +59,7 @@ impl Net {
     }
 
     /// Starts what listens, and waits until it does.
-    fn listens(&self, at: usize, folder: &Folder, words: &[&str]) -> Child {
+    pub fn listens(&self, at: usize, folder: &Folder, words: &[&str]) -> Child {
         let child = self.command(at, folder, words).spawn().unwrap();
         until("a socket", || {
             let sockets = self.command(at, folder, &["cat", "/proc/net/udp"]).stdout(Stdio::piped()).output().unwrap();
@@ -76,15 +77,20 @@ impl Drop for Net {
     }
 }
 
-/// `desk.mcap` and `robot.mcap` over a relay with these delays.
-fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
-    let net = Net::new()?;
-    let folder = Folder::new();
+/// The program of both hosts, and of the relay.
+pub fn compile_pair(folder: &Folder) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut gcc = Command::new("gcc");
     gcc.args(["-O2", "-pthread", "-o", "pair", "-I"]).arg(root.join("../../include"));
     gcc.arg(root.join("tests/hosts/pair.c")).arg("-lm").current_dir(folder.0.path());
     assert!(gcc.status().unwrap().success());
+}
+
+/// `desk.mcap` and `robot.mcap` over a relay with these delays.
+fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
+    let net = Net::new()?;
+    let folder = Folder::new();
+    compile_pair(&folder);
     let (taut, every, held) = (cargo_bin!("taut").display().to_string(), every.to_string(), HELD_US.to_string());
     let record = |host: &str, command: &[&str]| -> Vec<String> {
         let file = format!("{host}.mcap");
@@ -105,11 +111,6 @@ fn recorded(there: &str, back: &str, every: u64) -> Option<Folder> {
         assert!(child.wait().unwrap().success());
     }
     Some(folder)
-}
-
-/// The report, with the clocks aligned by the messages.
-fn aligned(folder: &Folder) -> Value {
-    folder.json(&["report", "desk.mcap", "robot.mcap", "--join", "--clocks", "messages"])
 }
 
 /// The fastest messages of the hops between the hosts, in ns: a busy machine may leave too few bursts for a median.

@@ -14,7 +14,7 @@ pub struct CycleBudget {
     pub title: String,
     /// What it describes, and from where.
     pub about: String,
-    /// What somebody measured of it.
+    /// What was measured of it.
     pub published: Option<Published>,
     /// Keys beside the terms whose figures are fitted.
     pub fitted: Vec<String>,

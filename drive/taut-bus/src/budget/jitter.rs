@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The standard normal's 99th percentile.
 const Z_99: f64 = 2.326_347_874_040_841;
 
-/// Time that is added to a term's fixed time, drawn anew each time the term is paid.
+/// Time that is added to a term's fixed time, drawn again each time the term is paid.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Jitter {

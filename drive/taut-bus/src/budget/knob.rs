@@ -1,5 +1,5 @@
-//! The figures of a budget that one can turn: for the sensitivity table and for solving. Their names are the keys
-//! that `--set` takes.
+//! The figures of a budget that can be varied: for the sensitivity table and for solving. Their names are the keys that
+//! `--set` takes.
 
 use super::{
     file::CycleBudget,

@@ -30,7 +30,7 @@ pub const PRESETS: [Preset; 12] = [
 /// The preset of that name.
 ///
 /// # Errors
-/// None is called so; the nearest name is said.
+/// None has this name; the nearest name is given.
 pub fn preset(name: &str) -> Result<&'static Preset, Error> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let near = |preset: &&Preset| strsim::jaro_winkler(name, preset.name);

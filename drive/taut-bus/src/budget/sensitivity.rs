@@ -1,4 +1,4 @@
-//! Sideways: what each figure of a budget is worth.
+//! Sensitivity: by how much each figure of a budget changes the cycle.
 
 use super::{
     file::CycleBudget,

@@ -63,7 +63,7 @@ const RATE_MAX: f64 = 1e12;
 const RATE_MIN: f64 = 1.0;
 /// Enough halvings for a rate to six digits over 12 decades.
 const HALVINGS: u32 = 30;
-/// Of the drawn cycles so many hold the target at `limit_p99`, drawn anew for each value that is tried.
+/// Of the drawn cycles so many hold the target at `limit_p99`, drawn again for each value that is tried.
 const HOLDING: f64 = 0.99;
 const TRIED_CYCLES: u32 = 4000;
 

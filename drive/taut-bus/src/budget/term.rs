@@ -194,14 +194,14 @@ pub enum IdKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The file says so and no more.
+    /// The file states it without a source.
     #[default]
     Given,
     /// A source states it.
     Stated,
     /// It follows from stated figures.
     Derived,
-    /// Somebody measured it.
+    /// It was measured.
     Measured,
     /// Chosen so that the total comes out.
     Fitted,

@@ -28,7 +28,7 @@ impl<T: InertialUnit + ?Sized> InertialUnit for Box<T> {
     }
 }
 
-/// A body that stands still, or is told where it is.
+/// A body that stands still, or is placed from outside.
 #[derive(Clone, Debug)]
 pub struct SimulatedInertialUnit {
     /// What it tells.

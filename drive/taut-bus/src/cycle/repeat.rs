@@ -1,4 +1,4 @@
-//! The cycle at a rate: wait for its time, let the controller decide, go round the buses, make values of the replies.
+//! The cycle at a rate: wait for its time, run the controller, exchange frames on all buses, parse the replies.
 
 use std::ops::ControlFlow;
 
@@ -92,7 +92,7 @@ pub struct Cycle {
 
 /// Decides what is sent.
 pub trait Controller {
-    /// Changes `commands` for the cycle that begins, from what was told before. Breaks the loop to end it.
+    /// Changes `commands` for the cycle that begins, from the commands before. Breaks the loop to end it.
     fn control(&mut self, number: u64, states: &States, commands: &mut Vec<Command>) -> ControlFlow<()>;
 
     /// Whether the cycle shall read the inertial unit.

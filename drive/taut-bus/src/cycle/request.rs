@@ -1,11 +1,11 @@
-//! What one cycle is asked to do, and what came of it.
+//! The request of one cycle, and its result.
 
 use super::inertial::Attitude;
 use crate::transport::Frame;
 
 /// The flag of a moteus id that asks for a reply.
 const WANTS_REPLY: u32 = 0x8000;
-/// The destination of all servos; nobody knows how many answer.
+/// The destination of all servos; the number of answers is unknown.
 const BROADCAST: u8 = 0x7f;
 /// One frame to send.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Request<'a> {
 /// How long to wait for replies, counted from the last command sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// At least so long, even with all expected replies there: for frames that nobody counts on.
+    /// At least so long, even with all expected replies there: for frames that are not expected.
     pub min_wait_ns: u64,
     /// At most so long.
     pub deadline_ns: u64,
@@ -58,7 +58,7 @@ impl Default for Patience {
 pub struct Reply {
     /// Index of the bus.
     pub bus: usize,
-    /// Who sent it, by its id.
+    /// The servo that sent it, by its id.
     pub servo: u8,
     /// When the engine took it.
     pub at_ns: u64,

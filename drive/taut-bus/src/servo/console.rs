@@ -11,7 +11,7 @@ const SERVER_DATA_FLOW: u8 = 0x43;
 const POLL_FLOW: u8 = 0x44;
 /// The console; other channels are silent.
 const CHANNEL: u8 = 1;
-/// A line that is longer, and text that nobody fetches beyond this, are lost.
+/// A line that is longer, and text beyond this that is not fetched, are lost.
 const MOST: usize = 1024;
 /// What fits beside a reply's head.
 const MOST_DATA: usize = 60;

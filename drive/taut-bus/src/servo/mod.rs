@@ -33,7 +33,7 @@ pub struct Servo {
     console: Console,
 }
 
-/// A register to be told, or why not.
+/// A register's value, or the reason why there is none.
 type Asked = (u16, Resolution, Result<Reading, Refused>);
 
 impl Servo {

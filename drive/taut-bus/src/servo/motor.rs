@@ -19,7 +19,7 @@ pub struct Body {
     pub load_nm: f64,
     /// Viscous friction, Nm·s a revolution.
     pub friction_nm_s: f64,
-    /// False: somebody else moves it, by [`Motor::place`].
+    /// False: the caller moves it, by [`Motor::place`].
     pub turns_by_itself: bool,
     /// How fast torque heats it, K/s at 1 Nm; the heat grows with the torque's square.
     pub heating_k_s_nm2: f64,
@@ -230,7 +230,7 @@ impl Motor {
         self.body.load_nm = load_nm;
     }
 
-    /// Where somebody else's physics has it now; see [`Body::turns_by_itself`].
+    /// Where the caller's physics has it now; see [`Body::turns_by_itself`].
     pub fn place(&mut self, position_rev: f64, velocity_rev_s: f64) {
         (self.position_rev, self.velocity_rev_s) = (position_rev, velocity_rev_s);
     }

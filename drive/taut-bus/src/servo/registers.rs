@@ -1,4 +1,4 @@
-//! The simulated servo's registers: what each tells and takes. Numbers and scalings are those of `moteus-protocol`.
+//! The simulated servo's registers: what each reads and writes. Numbers and scalings are those of `moteus-protocol`.
 
 use moteus_protocol::{
     CURRENT_REGISTER_MAP_VERSION, Mode, Register, Scaling, Value,

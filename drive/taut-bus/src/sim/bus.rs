@@ -1,4 +1,4 @@
-//! One CAN-FD bus with its servos: who sends next, how long it takes, when it has arrived.
+//! One CAN-FD bus with its servos: which node sends next, how long it takes, when it has arrived.
 
 use std::collections::VecDeque;
 
@@ -103,7 +103,7 @@ impl Bus {
         self.servos.iter_mut().find(|servo| servo.id() == id)
     }
 
-    /// Cuts the wire next to the host, or mends it: frames go out and nobody hears them.
+    /// Cuts the wire next to the host, or repairs it: frames go out and do not arrive.
     pub fn cut(&mut self, cut: bool) {
         self.cut = cut;
     }

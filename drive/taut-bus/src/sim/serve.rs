@@ -1,4 +1,4 @@
-//! Gives a simulated bus to another process: whatever comes through the door goes on the bus, and back.
+//! Gives a simulated bus to another process: what arrives on the transport goes on the bus, and back.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

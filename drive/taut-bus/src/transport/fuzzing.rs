@@ -1,4 +1,4 @@
-//! For the fuzzer: what comes through a door, as if anybody stood there.
+//! For the fuzzer: foreign bytes on a transport.
 
 use super::{
     Frame, ID_MASK,

@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// What an adapter is told.
+/// Commands to an adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Told {
     /// Send this.

@@ -15,7 +15,7 @@ use super::{
 #[derive(Debug)]
 pub struct Udp(Peer);
 
-/// The end in front of a bus: answers whoever sent last.
+/// The end in front of a bus: answers the last sender.
 #[derive(Debug)]
 pub struct UdpDoor(Peer);
 
@@ -90,7 +90,7 @@ impl Peer {
         }
     }
 
-    /// With `answer`, whoever sent is answered from now on.
+    /// With `answer`, the sender is answered from now on.
     fn receive(&mut self, frame: &mut Frame, answer: bool) -> Result<bool, Error> {
         loop {
             if self.datagram.next(frame) {

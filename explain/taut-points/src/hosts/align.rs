@@ -104,9 +104,9 @@ pub struct Known {
 /// Messages that are kept at most: of more, the tightest of each stretch.
 const MOST: usize = 1 << 14;
 /// Knots are this far apart at least.
-const KNOT_NS: i64 = 10_000_000;
+pub(super) const KNOT_NS: i64 = 10_000_000;
 /// And at most so many.
-const MOST_KNOTS: i64 = 20_000;
+pub(super) const MOST_KNOTS: i64 = 20_000;
 /// The rates that the messages allow are covered by so many cells.
 const CELLS: usize = 16;
 /// A message after a contradiction is a step's if the next ones contradict as well; so many are looked at.
@@ -116,7 +116,7 @@ const AGREE: usize = 3;
 /// Steps and wrong messages that are believed at most.
 const MOST_CUTS: usize = 100;
 /// Times are whole nanoseconds, and calculated in f64.
-const ROUNDING_NS: f64 = 2.0;
+pub(super) const ROUNDING_NS: f64 = 2.0;
 
 /// One side of the offset at one moment, from a base.
 #[derive(Clone, Copy)]
@@ -184,6 +184,13 @@ impl Alignment {
         nearer.at(a_ns).map(|known| Known { bound_ns: None, ..known })
     }
 
+    /// What is possible at this moment of A's clock; `None` between two pieces.
+    pub fn knot(&self, a_ns: i64) -> Option<Knot> {
+        let next = self.pieces.partition_point(|piece| piece.from_ns <= a_ns);
+        let piece = self.pieces.get(next.saturating_sub(1))?;
+        (a_ns <= piece.to_ns || next == self.pieces.len()).then(|| piece.knot(a_ns))?
+    }
+
     /// A's clock when B's shows this. It never goes back, also where a clock stepped.
     pub fn a_of(&self, b_ns: i64) -> Option<i64> {
         let shown = |piece: &Piece, a_ns: i64| piece.at(a_ns).map_or(i64::MAX, |known| a_ns + known.offset_ns);
@@ -210,38 +217,43 @@ impl Alignment {
             (false, false) => by_before.clamp(before.to_ns, after.from_ns),
         })
     }
-
-    /// Whether messages both ways bound the offset.
-    pub fn is_two_way(&self) -> bool {
-        self.used[0] > 0 && self.used[1] > 0
-    }
 }
 
 impl Piece {
     fn at(&self, a_ns: i64) -> Option<Known> {
-        let next = self.knots.partition_point(|knot| knot.at_ns <= a_ns);
-        let (Some(before), Some(after)) = (next.checked_sub(1).map(|at| self.knots[at]), self.knots.get(next)) else {
-            return self.beyond(a_ns, if next == 0 { self.knots.first()? } else { self.knots.last()? });
-        };
-        let (left, right) = ((a_ns - before.at_ns) as f64, (after.at_ns - a_ns) as f64);
-        let (from, to) = (before.known()?, after.known()?);
-        let share = left / (left + right);
-        let offset_ns = from.offset_ns + ((to.offset_ns - from.offset_ns) as f64 * share).round() as i64;
-        // The offset leaves the straight line between two knots by this much at most.
-        let bends = 2.0 * self.change * left.min(right);
-        let bound =
-            from.bound_ns.zip(to.bound_ns).map(|(from, to)| from as f64 * (1.0 - share) + to as f64 * share + bends);
-        Some(Known { offset_ns, bound_ns: bound.map(|bound| bound.ceil() as u64) })
+        let (knot, away_ns) = self.level(a_ns)?;
+        let known = knot.known()?;
+        Some(Known { bound_ns: known.bound_ns.map(|bound| bound + away_ns.unsigned_abs()), ..known })
     }
 
-    /// Before the first knot or behind the last one: by the rate; its uncertainty widens the bound.
-    fn beyond(&self, a_ns: i64, knot: &Knot) -> Option<Known> {
-        let known = knot.known()?;
-        let away = (a_ns - knot.at_ns) as f64;
-        let (low, high) = self.rates;
-        let offset_ns = known.offset_ns + (away * (low + high) / 2.0).round() as i64;
-        let grows = (self.change + (high - low) / 2.0) * away.abs();
-        Some(Known { offset_ns, bound_ns: known.bound_ns.map(|bound| bound + grows.ceil() as u64) })
+    fn knot(&self, a_ns: i64) -> Option<Knot> {
+        let (knot, away_ns) = self.level(a_ns)?;
+        let (low_ns, high_ns) = (knot.low_ns.map(|low| low - away_ns), knot.high_ns.map(|high| high + away_ns));
+        Some(Knot { low_ns, high_ns, ..knot })
+    }
+
+    /// Both sides as the nearest knots have them, and how far the offset can be beyond either.
+    fn level(&self, a_ns: i64) -> Option<(Knot, i64)> {
+        let next = self.knots.partition_point(|knot| knot.at_ns <= a_ns);
+        let (Some(before), Some(after)) = (next.checked_sub(1).map(|at| self.knots[at]), self.knots.get(next)) else {
+            let knot = if next == 0 { self.knots.first()? } else { self.knots.last()? };
+            // By the rate; its uncertainty widens what is possible.
+            let (away, (low, high)) = ((a_ns - knot.at_ns) as f64, self.rates);
+            let moved = |side: Option<i64>| side.map(|at| at + (away * (low + high) / 2.0).round() as i64);
+            let grows = (self.change + (high - low) / 2.0) * away.abs();
+            let level = Knot { at_ns: a_ns, low_ns: moved(knot.low_ns), high_ns: moved(knot.high_ns) };
+            return Some((level, grows.ceil() as i64));
+        };
+        let (left, right) = ((a_ns - before.at_ns) as f64, (after.at_ns - a_ns) as f64);
+        let share = left / (left + right);
+        let between = |from: Option<i64>, to: Option<i64>| {
+            let (from, to) = (from?, to?);
+            Some(from + ((to - from) as f64 * share).round() as i64)
+        };
+        let (low_ns, high_ns) = (between(before.low_ns, after.low_ns), between(before.high_ns, after.high_ns));
+        // The offset leaves the straight line between two knots by this much at most.
+        let bends = 2.0 * self.change * left.min(right);
+        Some((Knot { at_ns: a_ns, low_ns, high_ns }, bends.ceil() as i64))
     }
 
     fn a_of(&self, b_ns: i64) -> Option<i64> {
@@ -259,7 +271,8 @@ impl Piece {
 }
 
 impl Knot {
-    fn known(&self) -> Option<Known> {
+    /// The middle, with half of the width.
+    pub fn known(&self) -> Option<Known> {
         match (self.low_ns, self.high_ns) {
             (Some(low), Some(high)) => Some(Known {
                 offset_ns: low + (high - low) / 2,

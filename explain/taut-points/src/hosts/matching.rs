@@ -1,55 +1,45 @@
-//! Messages that two hosts stamped → the offset of their clocks.
+//! Messages that two hosts stamped, or that one published and the other took → the offset of their clocks.
 
 use std::{
     collections::BTreeMap,
     fmt::{self, Display},
 };
 
-use taut_recording::Info;
-
 use super::{
     align::{Alignment, Crossing, Drift, Way, align},
-    host_clock::HostClock,
+    ros_messages::{RosSightings, crossed},
     survey::{Sighting, Survey},
     ways::{Known, Message, OrderFrom, Ways},
 };
 
-/// Two hosts with what is known of their clocks.
+/// Two hosts with what their messages say of their clocks.
 #[derive(Debug)]
-pub struct Joined {
+pub struct Pair {
+    /// Their numbers, the lower one first.
+    pub hosts: (usize, usize),
     /// Between raw times of both.
     pub alignment: Alignment,
-    /// The clocks of both.
-    pub(super) clocks: [HostClock; 2],
     /// Points between which messages changed host, with how many.
     pub routes: Vec<Route>,
     /// Messages that both hosts stamped.
     pub common: u64,
-    /// Messages that only the first, and only the second, stamped.
+    /// Messages that the first, and not the second, stamped; and the other way round.
     pub alone: [u64; 2],
     /// Ids that both stamped and that passed a point more than once: not used for the clocks.
     pub repeated: u64,
-    /// By how much the offset lies away from where the hosts' CLOCK_REALTIME has it.
-    pub realtime_off_ns: i64,
-    /// By how much CLOCK_REALTIME of each host is wrong at most, if its kernel states it.
-    pub stated_error_us: [Option<i64>; 2],
-    /// The bounds of the offset at the messages between the hosts, ascending.
-    bounds_ns: Vec<u64>,
     /// What the order of the points follows from.
     pub order_from: OrderFrom,
-    /// Where the offset comes from.
-    pub clocks_from: ClocksFrom,
+    /// When messages changed host, on the first one's raw clock.
+    pub(super) moments_ns: Vec<i64>,
 }
 
-/// Where the offset of two clocks comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClocksFrom {
-    /// The messages between the hosts.
-    Messages,
-    /// Both recordings are of one boot of one machine: the clocks are the same.
-    OneMachine,
-    /// CLOCK_REALTIME of both, as the user wants it.
-    Realtime,
+/// A host as a pair needs it.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub number: usize,
+    pub sightings: &'a [Sighting],
+    pub ros: &'a RosSightings,
+    pub survey: &'a Survey,
 }
 
 /// Messages change host between two points.
@@ -65,8 +55,8 @@ pub struct Route {
     pub messages: u64,
 }
 
-/// Why two recordings cannot be joined.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why the recordings of two hosts cannot be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotJoined {
     /// No message was stamped on both.
     NoCommonMessage,
@@ -82,7 +72,8 @@ impl Display for NotJoined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NotJoined::NoCommonMessage => {
-                "no message was stamped on both hosts; stamp it with the same id on each, and record both at the same time"
+                "no message was stamped on both hosts, and no ROS 2 message of one was taken on the other; stamp it with the same id on each, \
+                 and record both at the same time"
             }
             NotJoined::OnlyRepeated => {
                 "every id that both hosts stamped passes some point more than once; give each message an id of its own"
@@ -100,49 +91,46 @@ impl Display for NotJoined {
 
 impl std::error::Error for NotJoined {}
 
-/// What the stamps of two hosts say of their clocks. `names`: of the hosts. `chains`: points of declared chains, each "HOST:POINT".
-/// `is_one_machine`: as [`is_one_machine`] has it, or the user; then the clocks are the same.
-///
-/// # Errors
-/// They have no message in common, or no order of their points agrees with the declared chains.
-pub fn join(
-    surveys: [&Survey; 2],
-    infos: [&Info; 2],
-    names: [&str; 2],
-    chains: &[Vec<String>],
-    is_one_machine: bool,
-) -> Result<Joined, NotJoined> {
-    let clocks = surveys.map(|survey| if is_one_machine { survey.monotonic_clock() } else { survey.clock() });
-    let seen = [surveys[0].sightings(&clocks[0]), surveys[1].sightings(&clocks[1])];
-    let Matched { messages, alone, repeated } = matched(&seen[0], &seen[1]);
-    if messages.is_empty() {
+/// What the messages of two hosts say of their clocks. `is_one_machine`: the clocks are the same.
+pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool) -> Result<Pair, NotJoined> {
+    let Matched { messages, alone, repeated } = matched(sides[0].sightings, sides[1].sightings);
+    let ros = [(Way::ToB, sides[0], sides[1]), (Way::ToA, sides[1], sides[0])]
+        .map(|(way, from, to)| (way, crossed(from.ros, to.ros), to));
+    if messages.is_empty() && ros.iter().all(|(_, crossed, _)| crossed.is_empty()) {
         return Err(if repeated > 0 { NotJoined::OnlyRepeated } else { NotJoined::NoCommonMessage });
     }
-    let ahead = [Survey::realtime_ahead_ns(infos[0], &clocks[0]), Survey::realtime_ahead_ns(infos[1], &clocks[1])];
-    let stated_error_us = infos.map(|info| info.fact("realtime_max_error_us").parse().ok());
-    let (realtime_ns, realtime_error_ns) = match is_one_machine {
-        true => (0, Some(0)),
-        false => (ahead[0].wrapping_sub(ahead[1]), sum_ns(stated_error_us)),
+    let ways = match messages.is_empty() {
+        true => None,
+        false => Some(Ways::of(&messages, known).ok_or(NotJoined::NoOrder)?),
     };
-    let chains: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, surveys, names)).collect();
-    let known = Known { chains: &chains, realtime_ns, realtime_error_ns };
-    let ways = Ways::of(&messages, &known).ok_or(NotJoined::NoOrder)?;
     let mut counts: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
     let mut crossings = Vec::new();
     for message in &messages {
-        for (a, b, way) in ways.changes(*message) {
+        for (a, b, way) in ways.iter().flat_map(|ways| ways.changes(*message)) {
             *counts.entry((a.point, b.point, way == Way::ToB)).or_default() += 1;
             crossings.push(Crossing { way, a_ns: a.at_ns, b_ns: b.at_ns, message: a.id });
         }
     }
     let route = |((a, b, to_b), messages): ((u32, u32, bool), u64)| {
-        let (a, b) = (surveys[0].name(a), surveys[1].name(b));
+        let (a, b) = (sides[0].survey.name(a), sides[1].survey.name(b));
         let (from, to, way) = if to_b { (a, b, Way::ToB) } else { (b, a, Way::ToA) };
         Route { from, to, way, messages }
     };
     let mut routes: Vec<Route> = counts.into_iter().map(route).collect();
+    for (way, crossed, to) in ros {
+        let mut topics: BTreeMap<&str, u64> = BTreeMap::new();
+        for (sent, taken) in crossed {
+            *topics.entry(to.survey.ros.topic(taken.by)).or_default() += 1;
+            let (a_ns, b_ns) = if way == Way::ToB { (sent.at_ns, taken.at_ns) } else { (taken.at_ns, sent.at_ns) };
+            crossings.push(Crossing { way, a_ns, b_ns, message: sent.stamp });
+        }
+        routes.extend(topics.into_iter().map(|(topic, messages)| {
+            let (from, to) = (format!("publish {topic}"), format!("take {topic}"));
+            Route { from, to, way, messages }
+        }));
+    }
     routes.sort_by_key(|route| std::cmp::Reverse(route.messages));
-    let start_ns = messages.iter().map(|(a, _)| a[0].at_ns).min().unwrap_or(0);
+    let start_ns = crossings.iter().map(|crossing| crossing.a_ns).min().unwrap_or(0);
     let alignment = match is_one_machine {
         true => Alignment::constant(start_ns, 0, Some(0)),
         false => align(&crossings, Drift::default()),
@@ -150,90 +138,27 @@ pub fn join(
     if alignment.is_contradictory {
         return Err(NotJoined::Contradictory);
     }
-    let offset_ns = alignment.at(start_ns).map_or(realtime_ns, |known| known.offset_ns);
-    let bounds = crossings.iter().filter_map(|crossing| alignment.at(crossing.a_ns)?.bound_ns);
-    let mut bounds_ns: Vec<u64> = bounds.collect();
-    bounds_ns.sort_unstable();
-    Ok(Joined {
+    Ok(Pair {
+        hosts: (sides[0].number, sides[1].number),
         alignment,
-        bounds_ns,
-        stated_error_us,
-        clocks,
         routes,
         common: messages.len() as u64,
         alone,
         repeated,
-        realtime_off_ns: offset_ns.wrapping_sub(realtime_ns),
-        order_from: ways.from,
-        clocks_from: if is_one_machine { ClocksFrom::OneMachine } else { ClocksFrom::Messages },
+        // Who publishes a message is said.
+        order_from: ways.map_or(OrderFrom::Declared, |ways| ways.from),
+        moments_ns: crossings.iter().map(|crossing| crossing.a_ns).collect(),
     })
 }
 
-impl Joined {
-    /// The offset of the second host's clock at the first message.
-    pub fn offset_ns(&self) -> i64 {
-        self.alignment
-            .pieces
-            .first()
-            .and_then(|piece| self.alignment.at(piece.from_ns))
-            .map_or(0, |known| known.offset_ns)
+impl Pair {
+    /// The bound at the median of the messages.
+    pub(super) fn bound_ns(&self) -> Option<u64> {
+        let mut bounds: Vec<u64> =
+            self.moments_ns.iter().filter_map(|at_ns| self.alignment.at(*at_ns)?.bound_ns).collect();
+        bounds.sort_unstable();
+        bounds.get(bounds.len() / 2).copied()
     }
-
-    /// By how much the offset is wrong at most: the median of the messages between the hosts, and the most; `None` without a bound.
-    pub fn bounds_ns(&self) -> Option<(u64, u64)> {
-        Some((*self.bounds_ns.get(self.bounds_ns.len() / 2)?, *self.bounds_ns.last()?))
-    }
-
-    /// CLOCK_MONOTONIC of the first host when the second's shows this.
-    pub fn time_of_monotonic(&self, time_ns: u64) -> u64 {
-        self.to_first(self.clocks[1].of_monotonic(time_ns))
-    }
-
-    /// CLOCK_MONOTONIC of the first host at this reading of one of the second's counters; `None`: it has no calibrations.
-    pub fn time_of_ticks(&self, counter: u8, ticks: u64) -> Option<u64> {
-        Some(self.to_first(self.clocks[1].of_ticks(counter, ticks)?))
-    }
-
-    /// CLOCK_MONOTONIC of the first host at this moment of its raw clock.
-    pub fn time_of_raw(&self, raw_ns: i64) -> u64 {
-        self.clocks[0].to_monotonic(raw_ns)
-    }
-
-    /// Does away with the alignment: both hosts' CLOCK_REALTIME is taken for one clock.
-    pub fn by_realtime(&mut self) {
-        let start_ns = self.alignment.pieces.first().map_or(0, |piece| piece.from_ns);
-        let offset_ns = self.alignment.at(start_ns).map_or(0, |known| known.offset_ns) - self.realtime_off_ns;
-        self.alignment = Alignment::constant(start_ns, offset_ns, None);
-        self.bounds_ns.clear();
-        (self.realtime_off_ns, self.clocks_from) = (0, ClocksFrom::Realtime);
-    }
-
-    fn to_first(&self, raw_ns: i64) -> u64 {
-        self.time_of_raw(self.alignment.a_of(raw_ns).unwrap_or(raw_ns))
-    }
-}
-
-/// Whether both were recorded in one boot of one machine, outside of time namespaces: in containers, or in network namespaces.
-pub fn is_one_machine(infos: [&Info; 2]) -> bool {
-    let [a, b] = infos.map(|info| info.fact("boot_id"));
-    a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
-}
-
-/// By how much the difference of the two hosts' CLOCK_REALTIME is wrong at most, if the kernels of both state it.
-fn sum_ns([a, b]: [Option<i64>; 2]) -> Option<i64> {
-    Some(a?.checked_add(b?)?.saturating_mul(1_000))
-}
-
-/// The host and number of each point of a declared chain that messages passed.
-fn points(chain: &[String], surveys: [&Survey; 2], names: [&str; 2]) -> Vec<(usize, u32)> {
-    let point = |text: &String| {
-        let of_host = |host: usize| {
-            let point = text.strip_prefix(names[host])?.strip_prefix(':')?;
-            Some((host, surveys[host].point(point)?))
-        };
-        of_host(0).or_else(|| of_host(1))
-    };
-    chain.iter().filter_map(point).collect()
 }
 
 /// Messages that both saw.

@@ -1,17 +1,21 @@
 //! Recordings of several hosts → one stream of records on one clock.
 //!
-//! [`Survey`] reads what two recordings say of the same messages, [`join`] finds from it what is known of the offset of their
-//! clocks, and [`Renumber`] gives the other host's records the reference host's time and numbers of their own. The stages behind
-//! see one recording.
+//! [`Survey`] reads what a recording says of messages, [`join`] finds from those that several hosts saw what is known of the
+//! offsets of their clocks, and [`Renumber`] gives the other hosts' records the reference host's time and numbers of their own. The
+//! stages behind see one recording.
 
 pub mod align;
+pub mod constraints;
 mod host_clock;
+mod joined;
 mod matching;
 mod renumber;
+mod ros_messages;
 mod survey;
 mod ways;
 
-pub use matching::{ClocksFrom, Joined, NotJoined, Route, is_one_machine, join};
-pub use renumber::Renumber;
+pub use joined::{Between, ClocksFrom, Host, Joined, join};
+pub use matching::{NotJoined, Pair, Route};
+pub use renumber::{MOST_HOSTS, Renumber};
 pub use survey::Survey;
 pub use ways::OrderFrom;

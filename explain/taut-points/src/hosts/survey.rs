@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use taut_clock::ClockPair;
 use taut_recording::{Info, Kind, Record};
 
-use super::host_clock::HostClock;
+use super::{host_clock::HostClock, ros_messages::RosMessages};
 
 /// Stamps and calibrations of a recording.
 #[derive(Default)]
@@ -16,6 +16,7 @@ pub struct Survey {
     names: HashMap<u32, String>,
     last_name: u32,
     points: BTreeSet<u32>,
+    pub(super) ros: RosMessages,
 }
 
 struct Stamp {
@@ -55,6 +56,8 @@ impl Survey {
                 }));
                 self.points.extend(batch.point.iter().copied());
             }
+            Record::RosObject(object) => self.ros.object(object),
+            Record::Ros(batch) => self.ros.events(batch),
             _ => {}
         }
     }

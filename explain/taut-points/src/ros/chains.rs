@@ -31,7 +31,7 @@ pub(super) enum Root {
 pub(super) struct Chain {
     pub name: String,
     pub hops: Vec<Hop>,
-    /// Whether anything is kept on the way: then what comes out can be older than what went in last.
+    /// Whether anything is kept on the way: then a result can be older than the last input.
     pub keeps: bool,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use foldhash::{HashMap, HashSet};
 use hdrhistogram::Histogram as Hdr;
-use taut_recording::{Histogram, RosEvent};
+use taut_recording::{Histogram, RosEvent, host_numbers::host_of};
 
 use super::{
     chains::{Chains, Exit, Root},
@@ -116,7 +116,7 @@ struct Doing {
     called: Option<(u32, u64)>,
 }
 
-/// How old what comes out of a chain is, over all that came out.
+/// How old the results of a chain are, over all results.
 struct Ages {
     of_ns: Hdr<u64>,
     /// Number of the name of the value that says it of each.
@@ -440,12 +440,14 @@ impl<'a> Flow<'a> {
             let take = self.chains.all[message.chain as usize].hops[usize::from(message.hop)].take;
             self.stamp(thread, *message, time_ns, take);
         }
+        // From another host it came later than it was published, and source timestamps are of another clock.
+        let is_far = host_of(taken.from.0) != host_of(taker);
         self.of(thread).arrived = Some(Arrived {
             callback,
-            ready_ns: taken.published_ns,
+            ready_ns: if is_far { time_ns } else { taken.published_ns },
             published_ns: taken.published_ns,
             stamp: taken.stamp,
-            stamped_ns: taken.stamped_ns,
+            stamped_ns: if is_far { 0 } else { taken.stamped_ns },
             request,
             messages: taken.messages,
         });

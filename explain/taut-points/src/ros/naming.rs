@@ -1,4 +1,4 @@
-//! Gives everything its name and number.
+//! Gives nodes, topics and callbacks their names and numbers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -248,7 +248,7 @@ impl Naming<'_> {
         number
     }
 
-    /// Numbers a callback of `of`. One that is said again is the same, and so is one whose namesake has gone; another of the same
+    /// Numbers a callback of `of`. One that is recorded again is the same, and so is one whose namesake has gone; another of the same
     /// name in the same process is not.
     fn callback(&mut self, object: &RosObject, of: u64, mut callback: Callback) -> u32 {
         let (key, time_ns) = ((object.pid, object.handle), object.time_ns);

@@ -53,10 +53,10 @@ pub(super) struct Queue {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub messages: Vec<Message>,
-    /// When they were published; and whether only that tells that they are these.
+    /// When they were published; and whether only that identifies them.
     pub published_ns: u64,
     pub is_near: bool,
-    /// Who published them, and in which process.
+    /// Their publisher, and its process.
     pub from: (i32, u32),
     /// When the source timestamp was taken, and that itself; 0 where they are not known.
     pub stamped_ns: u64,

@@ -1,4 +1,4 @@
-//! What the events say of who runs, publishes and takes, by addresses.
+//! What runs, publishes and takes according to the events, by addresses.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) enum Runs {
     Service(u64),
 }
 
-/// Who sends, by an address of its process.
+/// The sender, by an address of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sender {
     Publisher(u64),
@@ -74,7 +74,7 @@ pub(super) struct Seen {
     /// By thread: what it is in; and the client whose answer it took last, until it has scheduled what is to be done with that.
     stacks: Vec<Vec<Runs>>,
     answers: Vec<Option<Runs>>,
-    /// Who sends in what, with when it was first seen.
+    /// Senders by what they send in, with the first time.
     publishes: HashMap<(i32, Runs, Sender), u64>,
     /// What ran, and when first.
     ran: HashMap<(i32, Runs), u64>,
@@ -250,7 +250,7 @@ impl Seen {
         all.map(|thread| members[&self.stands_for(thread)].clone()).collect()
     }
 
-    /// Who publishes what and who takes it, by number.
+    /// Publishers and takers, by number.
     pub fn join(&self, books: &Books, system: &mut System) {
         system.publishes = vec![BTreeSet::new(); system.callbacks.len()];
         system.takers = vec![BTreeSet::new(); system.topics.len()];

@@ -122,14 +122,14 @@ pub(super) struct System {
     /// Callback of a subscription of the middleware, and of a buffer within a process.
     pub subscriber_at: Book<u32>,
     pub buffer_at: Book<u32>,
-    /// By the middleware's client: who requests, what runs when an answer comes, and its gid.
+    /// By the middleware's client: the requesting callback, what runs when an answer comes, and its gid.
     pub requester_at: Book<u32>,
     pub client_at: Book<u32>,
     pub client_gid_at: Book<u64>,
-    /// By the middleware's service: its callback, and who answers.
+    /// By the middleware's service: its callback, and the answering one.
     pub service_at: Book<u32>,
     pub answerer_at: Book<u32>,
-    /// By a callback that is scheduled: who sends its runs.
+    /// By a callback that is scheduled: the sender of its runs.
     pub scheduler_at: Book<u32>,
     /// By request: clients' word that they sent one that was taken before.
     pub late_sends: HashMap<i64, Send>,

@@ -4,7 +4,7 @@
 use taut_timelines::Call;
 
 use super::{
-    schedule::{self, middle},
+    schedule::{self, Part, middle},
     waits::Waker,
     worker::{self, Run, Worker},
 };
@@ -24,8 +24,6 @@ const SLEEP_STEADY: f64 = 0.02;
 const SLEEP_STEADY_NS: f64 = 20_000.0;
 /// The middle four fifths of a loop's intervals lie within this share of their median.
 const STEADY: f64 = 0.3;
-/// A timer's expiries show a loop of their own among others if there are so many.
-const MODE_SHARE: f64 = 0.1;
 
 /// A loop, and which of the worker's runs are its.
 pub(super) struct Found {
@@ -34,12 +32,22 @@ pub(super) struct Found {
     pub skipped: u64,
     /// Places among the worker's runs, ascending.
     pub runs: Vec<usize>,
+    /// Of several timers that one run may serve: when this one released each of them. Else the runs say it.
+    pub releases: Vec<u64>,
 }
 
-/// Loops by a timer. A thread that several timers wake, each on its schedule, is as many loops.
+/// Loops by a timer. A thread that several timers wake, each on its schedule, is as many loops, and so is one whose schedule changes.
 pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
-    let is_timed = |at: &usize| worker::timer(worker.runs[*at].waker).is_some();
-    let timed: Vec<usize> = (0..worker.runs.len()).filter(is_timed).collect();
+    let timed = timed(worker);
+    let several = by_several_timers(worker);
+    if several.len() > 1 {
+        return several;
+    }
+    // One after the other.
+    let modes = by_schedules(worker, &timed, schedule::modes);
+    if modes.len() > 1 {
+        return modes;
+    }
     if let Some(mut found) = scheduled(worker, timed.clone()) {
         // And those whose moment was past when they came to wait for it.
         let is_its = |at: &usize| worker.runs[*at].waker == Waker::Past || timed.binary_search(at).is_ok();
@@ -47,43 +55,62 @@ pub(super) fn by_timer(worker: &mut Worker) -> Vec<Found> {
         found.skipped = worker.keep_schedule(&mut found.runs, found.period_ns);
         return vec![found];
     }
-    match asleep(worker, &timed) {
-        Some(found) => vec![found],
-        None => by_several_timers(worker, &timed),
+    // All at once, as executors of callbacks do: they sleep until the next moment of any.
+    let merged = by_schedules(worker, &timed, schedule::merged);
+    if merged.len() > 1 {
+        return merged;
     }
+    asleep(worker, &timed).map_or(several, |found| vec![found])
 }
 
-fn by_several_timers(worker: &Worker, timed: &[usize]) -> Vec<Found> {
-    let address = |at: usize| address(&worker.runs[at]);
-    let mut addresses: Vec<u64> = timed.iter().map(|at| address(*at)).filter(|address| *address != 0).collect();
+/// The worker's runs that a timer released.
+fn timed(worker: &Worker) -> Vec<usize> {
+    (0..worker.runs.len()).filter(|at| worker::timer(worker.runs[*at].waker).is_some()).collect()
+}
+
+/// Timers of descriptors, which keep their addresses. Several that fire while the thread is busy are served by one run.
+fn by_several_timers(worker: &Worker) -> Vec<Found> {
+    let mut addresses: Vec<u64> = worker.expiries.iter().map(|expiry| expiry.address).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    let least = schedule::LEAST.max((MODE_SHARE * worker.runs.len() as f64) as usize);
-    let mut found = Vec::new();
-    for wanted in addresses {
-        let runs: Vec<usize> = timed.iter().copied().filter(|at| address(*at) == wanted).collect();
-        if runs.len() >= least {
-            found.extend(scheduled(worker, runs));
+    let of_timer = |address: u64| {
+        let expiries = || worker.expiries.iter().filter(|expiry| expiry.address == address);
+        let (asked, armed): (Vec<u64>, Vec<u64>) = expiries().map(|expiry| (expiry.asked_ns, expiry.armed_ns)).unzip();
+        let schedule = schedule::of(&asked, &armed)?;
+        let (mut runs, mut releases) = (Vec::new(), Vec::new());
+        for expiry in expiries() {
+            let run = worker.runs.partition_point(|run| run.start_ns < expiry.at_ns);
+            if run < worker.runs.len() && runs.last() != Some(&run) {
+                runs.push(run);
+                releases.push(expiry.asked_ns);
+            }
         }
-    }
+        Some(Found { runs, releases, ..by_schedule(schedule) }).filter(|found| !found.runs.is_empty())
+    };
+    let mut found: Vec<Found> = addresses.into_iter().filter_map(of_timer).collect();
     found.sort_by_key(|found| found.runs[0]);
     found
 }
 
-fn address(run: &Run) -> u64 {
-    match run.waker {
-        Waker::Timer { address, .. } => address,
-        _ => 0,
-    }
+/// Loops of several schedules that the thread's moments keep, one after the other or all at once.
+fn by_schedules(worker: &Worker, timed: &[usize], of: impl Fn(&[u64]) -> Vec<Part>) -> Vec<Found> {
+    let asked: Vec<u64> = timed.iter().filter_map(|at| worker::timer(worker.runs[*at].waker)).map(|of| of.0).collect();
+    let found = |part: Part| {
+        let runs = part.moments.iter().map(|at| timed[*at]).collect();
+        Found { runs, ..by_schedule(part.schedule) }
+    };
+    of(&asked).into_iter().map(found).collect()
 }
 
 fn scheduled(worker: &Worker, runs: Vec<usize>) -> Option<Found> {
     let timers = runs.iter().filter_map(|at| worker::timer(worker.runs[*at].waker));
     let (asked, armed): (Vec<u64>, Vec<u64>) = timers.unzip();
-    let found = schedule::of(&asked, &armed)?;
-    let found =
-        Found { evidence: LoopEvidence::AbsoluteTimer, period_ns: found.period_ns, skipped: found.skipped, runs };
-    Some(found)
+    Some(Found { runs, ..by_schedule(schedule::of(&asked, &armed)?) })
+}
+
+fn by_schedule(schedule: schedule::Schedule) -> Found {
+    let schedule::Schedule { period_ns, skipped } = schedule;
+    Found { evidence: LoopEvidence::AbsoluteTimer, period_ns, skipped, runs: Vec::new(), releases: Vec::new() }
 }
 
 /// It sleeps for the same time again and again. Sleeps for other times are part of what it does in between.
@@ -105,7 +132,13 @@ fn asleep(worker: &mut Worker, timed: &[usize]) -> Option<Found> {
     let period = Intervals::of(&worker.runs, &steady).filter(|period| period.p90 <= MOST_UNEVEN * period.median)?;
     worker.keep_only(&steady);
     let evidence = LoopEvidence::RelativeTimer { asked_ns: usual as u64 };
-    Some(Found { evidence, period_ns: period.median as u64, skipped: 0, runs: (0..worker.runs.len()).collect() })
+    Some(Found {
+        evidence,
+        period_ns: period.median as u64,
+        skipped: 0,
+        runs: (0..worker.runs.len()).collect(),
+        releases: Vec::new(),
+    })
 }
 
 /// The length of the sleeps in which a thread sleeps most of its time, if most of them are of one length.
@@ -160,7 +193,7 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
         _ => LoopEvidence::Guessed { error_ns: half_spread as u64 },
     };
     let is_loop = is_steady || is_driven && matches!(evidence, LoopEvidence::WokenBy { .. });
-    is_loop.then_some(Found { evidence, period_ns, skipped: 0, runs })
+    is_loop.then_some(Found { evidence, period_ns, skipped: 0, runs, releases: Vec::new() })
 }
 
 /// Times from one start to the next.

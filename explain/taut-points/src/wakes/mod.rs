@@ -106,8 +106,7 @@ impl System {
         let kernel = Kernel { timelines: scene.timelines, objects: scene.objects, futexes: scene.futexes };
         let mut system = System { workers: Vec::new(), waking: Vec::new() };
         for (tid, timeline) in &scene.timelines.threads {
-            let is_taut = scene.objects.is_taut(*tid) || without.contains(tid);
-            if *tid == 0 || !scene.objects.is_recorded(*tid) || is_taut {
+            if *tid == 0 || !scene.objects.is_recorded(*tid) || without.contains(tid) {
                 continue;
             }
             let (mut waits, mut longest) = (0, None);
@@ -159,10 +158,14 @@ fn station_of(found: &[(usize, Found)], worker: u32, run: u32) -> Station {
 }
 
 fn as_loop(worker: &Worker, found: &Found, name: String) -> Loop {
-    let runs = || found.runs.iter().map(|run| &worker.runs[*run]);
+    let runs = || (0..).zip(&found.runs).map(|(at, run)| (at, &worker.runs[*run]));
     let is_guessed = matches!(found.evidence, LoopEvidence::Guessed { .. });
-    let activation = |run: &worker::Run| Activation {
-        release_ns: run.release_ns.filter(|_| !is_guessed),
+    let release_ns = |at: usize, run: &worker::Run| match found.releases.get(at) {
+        Some(release_ns) => Some((*release_ns).min(run.start_ns)),
+        None => run.release_ns,
+    };
+    let activation = |(at, run): (usize, &worker::Run)| Activation {
+        release_ns: release_ns(at, run).filter(|_| !is_guessed),
         start_ns: run.start_ns,
         done_ns: run.done_ns,
         cpu_ns: run.cpu_ns,
@@ -172,8 +175,8 @@ fn as_loop(worker: &Worker, found: &Found, name: String) -> Loop {
         name,
         period_ns: found.period_ns,
         evidence: found.evidence,
-        activations: runs().filter(|run| !run.is_lost).map(activation).collect(),
-        left_out: runs().filter(|run| run.is_lost).count() as u64,
+        activations: runs().filter(|(_, run)| !run.is_lost).map(activation).collect(),
+        left_out: runs().filter(|(_, run)| run.is_lost).count() as u64,
         skipped: found.skipped,
     }
 }

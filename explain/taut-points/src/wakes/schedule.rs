@@ -13,6 +13,16 @@ const LEAST_FOR_JITTER: usize = 30;
 /// Correlation of neighbouring steps: −1/2 of moments that each miss the schedule by themselves, 0 of a drift.
 const LOCKED: f64 = -0.25;
 
+/// Schedules of one thread keep their moments to within this share of the period: of more moments than one in so many periods, a wider
+/// one would find schedules in what has none.
+const STEADY_OF_SEVERAL: f64 = 0.002;
+/// The next moment of a schedule is among so many that follow one of its.
+const LOOKED_AHEAD: usize = 24;
+/// Several schedules are found if they are all that there is, but for one of so many moments.
+const LEFT_OVER: usize = 10;
+/// No more moments are tried that no schedule begins with: each is held against many others.
+const MOST_OF_NONE: usize = 100;
+
 /// The period of a schedule, and its moments that were left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Schedule {
@@ -53,6 +63,97 @@ pub(super) fn of(moments: &[u64], armed: &[u64]) -> Option<Schedule> {
     let period = if is_exact { median } else { mean };
     let skipped = steps.iter().map(|step| ((step / period).round() as u64).saturating_sub(1)).sum();
     Some(Schedule { period_ns: period.round() as u64, skipped })
+}
+
+/// One of several schedules that a thread keeps.
+#[derive(Debug, PartialEq)]
+pub(super) struct Part {
+    pub schedule: Schedule,
+    /// Places of its moments.
+    pub moments: Vec<usize>,
+}
+
+/// Schedules that ascending moments keep one after the other: stretches of one step each. None or several.
+pub(super) fn modes(moments: &[u64]) -> Vec<Part> {
+    let steps: Vec<f64> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
+    let is_same = |a: f64, b: f64| (a - b).abs() <= STEADY * a.min(b) && a > 0.0;
+    let mut modes: Vec<(f64, Vec<usize>)> = Vec::new();
+    let mut at = 0;
+    for stretch in steps.chunk_by(|a, b| is_same(*a, *b)) {
+        let period = middle(stretch);
+        if stretch.len() >= LEAST {
+            let place = modes.iter().position(|(known, _)| is_same(*known, period)).unwrap_or(modes.len());
+            if place == modes.len() {
+                modes.push((period, Vec::new()));
+            }
+            let last = modes[place].1.last().map_or(0, |last| last + 1);
+            modes[place].1.extend((at..=at + stretch.len()).filter(|moment| *moment >= last));
+        }
+        at += stretch.len();
+    }
+    let in_modes: usize = modes.iter().map(|(_, moments)| moments.len()).sum();
+    if modes.len() < 2 || LEFT_OVER * in_modes < (LEFT_OVER - 1) * moments.len() {
+        return Vec::new();
+    }
+    let part = |(period, moments): (f64, Vec<usize>)| Part {
+        schedule: Schedule { period_ns: period.round() as u64, skipped: 0 },
+        moments,
+    };
+    modes.into_iter().map(part).collect()
+}
+
+/// Schedules that ascending moments keep all at once. None or several. A moment may be of two.
+pub(super) fn merged(moments: &[u64]) -> Vec<Part> {
+    let mut is_left = vec![true; moments.len()];
+    let mut parts: Vec<Part> = Vec::new();
+    let mut of_none = 0;
+    for first in 0..moments.len() {
+        if !is_left[first] {
+            continue;
+        }
+        if of_none > MOST_OF_NONE.min(moments.len() / LEFT_OVER) {
+            return Vec::new();
+        }
+        // The shortest period: of its multiples each would do.
+        let mut ahead = (first + 1..moments.len()).take(LOOKED_AHEAD);
+        let is_new = |part: &Part| 2 * part.moments.iter().filter(|at| is_left[**at]).count() >= part.moments.len();
+        match ahead.find_map(|next| from(moments, first, next).filter(is_new)) {
+            Some(part) => {
+                part.moments.iter().for_each(|at| is_left[*at] = false);
+                parts.push(part);
+            }
+            None => of_none += 1,
+        }
+    }
+    if parts.len() > 1 { parts } else { Vec::new() }
+}
+
+/// The schedule with those two moments, if it is kept to the end.
+fn from(moments: &[u64], first: usize, next: usize) -> Option<Part> {
+    let since_first = |at: usize| (moments[at] - moments[first]) as f64;
+    // By all moments so far: what the first step was off by does not add up, and who drifts keeps no schedule.
+    let mut period = since_first(next);
+    let within = (STEADY_OF_SEVERAL * period).max(EXACT_NS);
+    let (mut its, mut missed) = (vec![first], 0);
+    for n in 1u32.. {
+        let due_ns = moments[first] as f64 + f64::from(n) * period;
+        if period < 1.0 || due_ns - within > moments[moments.len() - 1] as f64 {
+            break;
+        }
+        let at = moments.partition_point(|moment| (*moment as f64) < due_ns - within);
+        if moments.get(at).is_some_and(|moment| *moment as f64 <= due_ns + within) {
+            its.push(at);
+            period = since_first(at) / f64::from(n);
+        } else {
+            missed += 1;
+        }
+        if missed > its.len() + LEAST {
+            return None;
+        }
+    }
+    let is_kept = its.len() >= LEAST && its.len() as f64 >= STEADY_SHARE * (its.len() + missed) as f64;
+    let schedule = Schedule { period_ns: period.round() as u64, skipped: missed as u64 };
+    is_kept.then_some(Part { schedule, moments: its })
 }
 
 /// Whether what one step exceeds the period by is taken back by the next.
@@ -138,6 +239,36 @@ mod tests {
         assert_eq!(of(&moments, &armed), None);
     }
 
+    fn periods(parts: &[Part]) -> Vec<(u64, u64, usize)> {
+        parts.iter().map(|of| (of.schedule.period_ns, of.schedule.skipped, of.moments.len())).collect()
+    }
+
+    #[test]
+    fn a_schedule_that_changes_is_two() {
+        let mut moments: Vec<u64> = (0..50).map(|k| k * 2_000_000).collect();
+        moments.extend((1..=40).map(|k| 98_000_000 + k * 7_000_000));
+        moments.extend((1..=30).map(|k| 378_000_000 + k * 2_000_000));
+        assert_eq!(periods(&modes(&moments)), [(2_000_000, 0, 81), (7_000_000, 0, 41)]);
+        // Of one that leaves moments out now and then there is one.
+        let gaps: Vec<u64> = (0..200).filter(|k| k % 25 != 3).map(|k| k * 1_000_000).collect();
+        assert_eq!(modes(&gaps), []);
+    }
+
+    #[test]
+    fn moments_of_three_schedules_are_told_apart() {
+        let of_period = |period: u64, phase: u64| (1..=2_000_000_000 / period).map(move |k| k * period + phase);
+        let three = [(4_000_000, 0), (10_000_000, 300_001), (25_000_000, 600_007)];
+        let mut moments: Vec<u64> = three.into_iter().flat_map(|(period, phase)| of_period(period, phase)).collect();
+        moments.sort_unstable();
+        assert_eq!(periods(&merged(&moments)), [(4_000_000, 0, 500), (10_000_000, 0, 200), (25_000_000, 0, 80)]);
+        assert_eq!(of(&moments, &moments), None);
+        // Where two of them meet, the moment is of both.
+        let mut moments: Vec<u64> = of_period(4_000_000, 0).chain(of_period(10_000_000, 0)).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        assert_eq!(periods(&merged(&moments)), [(4_000_000, 0, 500), (10_000_000, 0, 200)]);
+    }
+
     #[test]
     fn random_moments_keep_no_schedule() {
         let mut at = 0;
@@ -149,6 +280,8 @@ mod tests {
             })
             .collect();
         assert_eq!(of(&moments, &[]), None);
+        assert_eq!((modes(&moments), merged(&moments)), (vec![], vec![]));
         assert_eq!(of(&[5; 50], &[]), None);
+        assert_eq!((modes(&[5; 50]), merged(&[5; 50])), (vec![], vec![]));
     }
 }

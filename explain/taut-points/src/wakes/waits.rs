@@ -185,13 +185,18 @@ fn waker(tid: i32, timeline: &Timeline, at: usize, call: Option<&SystemCall>, ke
     }
 }
 
-/// A thread of the kernel that hands over what another one sent, as for terminals, was woken by that one while it sent.
+/// A thread of the kernel that hands over what another one sent, as for terminals, does the work that this one gave it. In recordings
+/// without such events it was woken by that one while it sent.
 fn relayed(tid: i32, at_ns: u64, kernel: Kernel<'_>) -> Waker {
     let direct = Waker::Thread { tid, at_ns };
     if kernel.objects.is_recorded(tid) {
         return direct;
     }
     let Some(relay) = kernel.timelines.threads.get(&tid) else { return direct };
+    if let Some(work) = relay.work(at_ns) {
+        let is_interrupt = work.flags & (HARD_IRQ | SOFT_IRQ) != 0;
+        return if is_interrupt { Waker::Interrupt } else { Waker::Thread { tid: work.by, at_ns: work.queued_ns } };
+    }
     let until = relay.segments.partition_point(|segment| segment.start_ns <= at_ns);
     let Some(wake) = relay.segments[..until].iter().rev().find(|segment| segment.state == ThreadState::Woken) else {
         return direct;

@@ -1,7 +1,7 @@
 //! A thread and its main wait: what it does from the end of one to the beginning of the next is a run.
 
 use foldhash::HashMap;
-use taut_timelines::{Call, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline};
+use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline};
 
 use super::{
     schedule,
@@ -21,6 +21,8 @@ pub(super) struct Worker {
     pub site: Site,
     /// In order of time.
     pub runs: Vec<Run>,
+    /// Of timers that are no sleeps: when they fired.
+    pub expiries: Vec<Expiry>,
 }
 
 /// From the end of a main wait until the next one.
@@ -129,9 +131,35 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
     let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
     let worker = longest.and_then(|site| {
         let runs = runs(site, timeline, bounds, &waits, kernel);
-        (runs.len() >= LEAST_RUNS).then_some(Worker { tid, site, runs })
+        (runs.len() >= LEAST_RUNS).then(|| Worker {
+            tid,
+            site,
+            expiries: expiries(site, timeline, bounds, &runs),
+            runs,
+        })
     });
     Life { waits: waits.len() as u64, longest, worker }
+}
+
+/// Those from the first run's wait on, of timers that wake the thread at this site at least once: others are time-outs of what it does.
+fn expiries(site: Site, timeline: &Timeline, bounds: (u64, u64), runs: &[Run]) -> Vec<Expiry> {
+    if site.kind() == Some(Call::Sleep) {
+        return Vec::new();
+    }
+    let mut its: Vec<u64> = runs.iter().filter_map(|run| address(run.waker)).collect();
+    its.sort_unstable();
+    its.dedup();
+    let from_ns = runs.first().map_or(u64::MAX, |run| run.from_ns);
+    let within = |expiry: &&Expiry| (from_ns..bounds.1).contains(&expiry.at_ns);
+    let all = timeline.expiries.iter().filter(within);
+    all.filter(|expiry| its.binary_search(&expiry.address).is_ok()).copied().collect()
+}
+
+fn address(waker: Waker) -> Option<u64> {
+    match waker {
+        Waker::Timer { address, .. } => Some(address).filter(|address| *address != 0),
+        _ => None,
+    }
 }
 
 fn has_schedule(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait]) -> bool {
@@ -266,7 +294,7 @@ fn confirm(runs: &mut [Run], timeline: &Timeline, kernel: Kernel<'_>) {
             continue;
         }
         if let Some(expiry) = timeline.expiry(last_start_ns, run.from_ns) {
-            let taut_timelines::Expiry { asked_ns, armed_ns, address, is_relative, .. } = *expiry;
+            let Expiry { asked_ns, armed_ns, address, is_relative, .. } = *expiry;
             run.waker = Waker::Timer { asked_ns, armed_ns, address, is_relative };
             run.release_ns = Some(asked_ns.min(run.start_ns));
         } else {

@@ -1,4 +1,4 @@
-//! The twenty reasons why a setpoint does not simply pass. The numbers are those of the specification and of reports.
+//! The twenty reasons why a setpoint does not pass unchanged. The numbers are those of the specification and of reports.
 
 /// What kind of outcome a reason stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Class {
     Modified,
     /// The last one is kept.
     Held,
-    /// It is refused, and the producer is told.
+    /// It is refused, and the producer gets the reason.
     Rejected,
     /// It must never happen.
     Forbidden,
@@ -19,7 +19,7 @@ pub enum Class {
 
 macro_rules! reasons {
     ($($(#[$about:meta])* $name:ident = $number:literal, $text:literal, $class:ident;)*) => {
-        /// Why a setpoint did not simply pass.
+        /// Why a setpoint did not pass unchanged.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Reason { $($(#[$about])* $name = $number,)* }
@@ -93,7 +93,7 @@ impl Reason {
         matches!(self as u8, 3 | 14..=17)
     }
 
-    /// Whether nobody but the ledger would notice.
+    /// Whether only the ledger reports it.
     pub fn is_silent(self) -> bool {
         matches!(self, Reason::QueueOverflow | Reason::ValidatorTimingBug | Reason::NotExecuted)
     }

@@ -20,7 +20,7 @@ impl Decimate {
     }
 
     /// Whether to send this one; if not, it is superseded for [`Reason::Decimated`](crate::ledger::Reason::Decimated). After
-    /// a gap the periods begin anew.
+    /// a gap the periods begin again.
     pub fn keeps(&mut self, produced_ns: i64) -> bool {
         let next_ns = *self.next_ns.get_or_insert(produced_ns);
         if produced_ns < next_ns {

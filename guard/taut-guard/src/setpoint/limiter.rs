@@ -1,4 +1,4 @@
-//! Keeps setpoints within limits, by the last one that was *sent*: not by the measured position, which lags and eats
+//! Keeps setpoints within limits, by the last one that was *sent*: not by the measured position, which lags and takes
 //! speed, nor by the last one received, after whose rejection the next jump is larger still.
 
 use crate::{
@@ -72,7 +72,7 @@ impl<const N: usize> Limiter<N> {
     }
 
     /// After the robot moved without us (enabled again, dragged, stopped): go on from where it is, so that it does not
-    /// jump to where it last was told to be.
+    /// jump to where it was last commanded to be.
     ///
     /// # Errors
     /// A position that is not finite.

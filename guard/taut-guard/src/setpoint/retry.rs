@@ -1,4 +1,4 @@
-//! Sending again, but never for longer than one period: the next setpoint is worth more than this one.
+//! Sending again, but never for longer than one period, since the next setpoint is due then.
 
 use crate::error::{Error, within};
 

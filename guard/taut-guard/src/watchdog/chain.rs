@@ -1,5 +1,5 @@
 //! The host's end: any fault sends every servo to zero velocity, latched, with the first cause kept. A servo that does
-//! not answer for k cycles is a fault too: nobody steers by joint angles that are old.
+//! not answer for k cycles is a fault too: old joint angles must not be used for control.
 
 use super::timeouts::Timeouts;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 /// By how much the damping is raised when all servos are sent to zero velocity.
 pub const FIRST_FAULT_KD_SCALE: f64 = 1.5;
 
-/// What a servo says of itself in a reply.
+/// What a servo reports in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// It follows or waits.
@@ -151,7 +151,7 @@ impl<const N: usize, W: Width> DegradeChain<N, W> {
         }
     }
 
-    /// The operator was heard.
+    /// A signal of the operator arrived.
     pub fn operator(&mut self, now_ns: u64) {
         self.operator_ns = self.operator_ns.max(now_ns);
     }

@@ -1,5 +1,4 @@
-//! Back to work after a stop: the first setpoint is where the joints are, and from there the way to the target is walked
-//! in limited steps.
+//! The restart after a stop: the first setpoint is where the joints are, and the target is approached in limited steps.
 
 use crate::error::{Error, within};
 

@@ -64,7 +64,7 @@ impl Timeout {
     }
 }
 
-/// What a servo is told.
+/// A command to a servo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
     /// Leaves every mode.

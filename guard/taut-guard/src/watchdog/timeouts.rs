@@ -1,4 +1,4 @@
-//! The chain of time-outs. Each must fire before the next larger one, or a slow one hides a fast one.
+//! The chain of time-outs. Each must fire before the next larger one, or a long one hides a short one.
 
 use crate::error::{Error, within};
 

@@ -1,4 +1,4 @@
-//! System calls that ask the kernel for this process's standing and for its clocks.
+//! System calls for this process's rights and for the kernel's clocks.
 
 use std::{fs::File, io::Read, os::unix::fs::FileExt};
 
@@ -61,7 +61,7 @@ pub fn writable(path: &str) -> Answer {
     access(path, Access::WRITE_OK).map(|()| "writable".to_owned()).map_err(|errno| missing(errno.into()))
 }
 
-/// The limit that somebody holds open, in µs (Documentation/power/pm_qos_interface.rst).
+/// The limit that a process holds open, in µs (Documentation/power/pm_qos_interface.rst).
 pub fn dma_latency_us() -> Answer {
     let mut bytes = [0; 4];
     File::open("/dev/cpu_dma_latency").and_then(|mut file| file.read_exact(&mut bytes)).map_err(missing)?;

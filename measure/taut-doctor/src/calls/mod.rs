@@ -1,5 +1,5 @@
 //! Answers that no file gives, by name. All of them only ask: none opens a serial port (that would raise DTR, which
-//! resets many controllers), and the one scheduling change is made to a thread of its own that ends at once.
+//! resets many controllers), and the one scheduling change is made to a separate thread that ends at once.
 
 mod audit;
 mod kernel;

@@ -1,5 +1,5 @@
-//! What `python3` says of itself. It may be a shell script in front of the interpreter, and slow: it starts first and is
-//! read last, and gets a second.
+//! Version and build of `python3`. It may be a shell script in front of the interpreter, and slow: it starts first and
+//! is read last, and gets a second.
 
 use std::{
     cell::{OnceCell, RefCell},

@@ -1,4 +1,4 @@
-//! What the kernel keeps off the loop's CPUs.
+//! Work that the kernel keeps off the loop's CPUs.
 
 use crate::{
     Check, Effect, Subject, cpus,
@@ -6,7 +6,7 @@ use crate::{
     seen::{Look, Seen, bad, good, warn},
 };
 
-/// CPUs that must be left for everything else where nobody named the loop's.
+/// CPUs that must be left for everything else where the loop's were not named.
 const LEFT: usize = 2;
 const CPUS: &str = "/sys/devices/system/cpu";
 

@@ -1,4 +1,4 @@
-//! What the control group of a process allows it; of the one named by `--pid`, else of this one.
+//! Limits of the control group of a process: of the one named by `--pid`, else of this one.
 
 use super::groups;
 use crate::{

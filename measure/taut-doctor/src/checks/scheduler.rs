@@ -1,4 +1,4 @@
-//! Who shares a core or a CPU with the loop.
+//! What shares a core or a CPU with the loop.
 
 use crate::{
     Check, Effect, Subject, cpus,

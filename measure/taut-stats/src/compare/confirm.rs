@@ -1,16 +1,17 @@
-//! The last word on an accusation: fresh pairs, which know nothing of the luck that made it.
+//! The confirmation of a finding on fresh pairs, which are independent of its selection.
 
 use super::{
     Finding, InvalidReason, Judgement, Metric, Next, Plan, Verdict,
     judge::{Adjust, judge_adjusted, together},
 };
 
-/// Holds the accused metrics against fresh pairs; `fresh` has the metrics in the same order, the fresh pairs only.
+/// Tests the found metrics on fresh pairs; `fresh` has the metrics in the same order, the fresh pairs only.
 ///
-/// The same procedure once more with `confirm_alpha` and `confirm_looks`. The accused are tested in turn, the surest first, each at the whole level
-/// as long as all before it are confirmed: a sequence that other data have fixed needs no correction (Maurer, Hothorn & Lehmacher 1995).
+/// The same procedure once more with `confirm_alpha` and `confirm_looks`. The found metrics are tested in turn, the surest first,
+/// each at the whole level as long as all before it are confirmed: a sequence that other data have fixed needs no correction (Maurer,
+/// Hothorn & Lehmacher 1995).
 /// `before` and `is_last` are as for [`judge`](super::judge). What is not confirmed was not enough evidence. The other metrics keep their verdicts. Where first and
-/// fresh pairs err independently, a wrong accusation survives with chance `accuse_alpha` times `confirm_alpha`.
+/// fresh pairs err independently, a wrong finding survives with chance `accuse_alpha` times `confirm_alpha`.
 pub fn confirm(plan: &Plan, first: &Judgement, fresh: &[Metric], before: &[usize], is_last: bool) -> Judgement {
     let is_accused = |at: &usize| first.findings[*at].verdict == Verdict::Worse;
     let mut accused: Vec<usize> = (0..first.findings.len().min(fresh.len())).filter(is_accused).collect();

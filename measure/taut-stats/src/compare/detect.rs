@@ -1,5 +1,5 @@
-//! What the noise of a machine lets a gate see: the noise floor of a program against itself, the smallest change that
-//! a plan detects, and how many more pairs an open comparison needs.
+//! What a gate can find in the noise of a machine: the noise floor of a program against itself, the smallest change
+//! that a plan detects, and how many more pairs an open comparison needs.
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub fn noise_floor(plan: &Plan, control: &Metric, metrics: usize, seed: u64) -> 
 
 /// The smallest shift for the worse that a plan detects with chance 0.9, confirmation included, given differences
 /// that stand for the noise (made symmetric, smoothed, and drawn from with replacement) and a margin on the same scale. Judged as
-/// the hardest case of `metrics` metrics, in which no other is worse. `most`: the pairs that there is time for, to accuse and
+/// the hardest case of `metrics` metrics, in which no other is worse. `most`: the pairs that there is time for, to find and
 /// to confirm; beyond the plan's they change nothing. Beside the differences of a share stands that of one message in a trial's: a share that
 /// is larger means that messages come at random, a whole number in each trial (Poisson).
 pub fn smallest_detectable(

@@ -5,11 +5,11 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{shift::standard_normal, signed_rank::attainable};
 
-/// How a gate goes about it: errors, looks, confirmation.
+/// Settings of a gate: errors, looks, confirmation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {
-    /// Chance that any metric is accused wrongly over all looks. Easily done, since a verdict against needs
+    /// Chance that any metric is found worse wrongly over all looks. It may be large, since a verdict of worse needs
     /// `confirm_alpha` as well: together they err with the product of both.
     pub accuse_alpha: f64,
     /// Chance that any metric is praised wrongly over all looks; nothing confirms praise.

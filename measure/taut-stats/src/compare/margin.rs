@@ -1,4 +1,4 @@
-//! How a metric is compared: as a ratio or a difference, and from which effect on it is news.
+//! How a metric is compared: as a ratio or a difference, and from which effect on it counts.
 
 use serde::{Deserialize, Serialize};
 

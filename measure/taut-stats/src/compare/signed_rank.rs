@@ -1,4 +1,4 @@
-//! The exact null distribution of Wilcoxon's signed-rank statistic: the ground under every bound and verdict here.
+//! The exact null distribution of Wilcoxon's signed-rank statistic: the basis of every bound and verdict here.
 
 /// The null distribution of T⁺, the sum of the ranks of the positive differences, for a number of pairs.
 ///

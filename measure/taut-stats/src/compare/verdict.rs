@@ -1,4 +1,4 @@
-//! What a comparison comes to: verdicts with the figures that a sentence about them needs. Rendering is not here.
+//! The result of a comparison: verdicts with the figures that a sentence about them needs. Rendering is not here.
 
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Its figures; of the fresh pairs where those were asked for, free of the luck that made the accusation.
     pub figures: Option<ChangeFigures>,
-    /// The figures that accused, where fresh pairs had the last word.
+    /// The figures of the finding, where fresh pairs decided.
     pub accusation: Option<ChangeFigures>,
 }
 
@@ -156,7 +156,7 @@ pub enum Next {
         /// Complete pairs at the next look; of fresh ones while confirming.
         until_pairs: usize,
     },
-    /// A metric is accused: run fresh pairs, and hand them to `confirm`.
+    /// A metric is found worse: run fresh pairs, and hand them to `confirm`.
     Confirm {
         /// Complete fresh pairs at the first look.
         until_pairs: usize,

@@ -72,7 +72,7 @@ impl Mailbox {
         Ok(Some((words[0], tuple(py, &numbers)?)))
     }
 
-    /// Wakes whoever waits; from now on nobody waits.
+    /// Wakes all waiting threads; from now on none waits.
     fn close(&self) {
         *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.bell.notify_all();

@@ -409,7 +409,7 @@ impl SpeedGuard {
         self.0.count_parser_resync(octets);
     }
 
-    /// Answers a question from outside, or None: nobody calls this guard, or it does not enable motion.
+    /// Answers a question from outside, or None: this guard is not called, or it does not enable motion.
     fn answer(&self, challenge: u32, now_ns: u64) -> Option<u32> {
         heartbeat::answer(&self.0, challenge, now_ns)
     }

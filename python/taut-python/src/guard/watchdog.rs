@@ -155,7 +155,7 @@ impl DegradeChain {
         Ok(())
     }
 
-    /// The operator was heard.
+    /// A signal of the operator arrived.
     fn operator(&mut self, now_ns: u64) {
         self.chain.operator(now_ns);
     }

@@ -70,6 +70,7 @@ fn sentence(explained: &Explained) -> String {
             format!("the {messages} above {} ({limit})", words::quantile(quantile))
         }
         Selected::Missed => format!("the {messages} that missed the deadline of {limit}"),
+        Selected::Overran => format!("the {messages} that took longer than the period of {limit}"),
         Selected::AboveTime => format!("the {messages} above {limit}"),
     };
     let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
@@ -134,7 +135,7 @@ fn excess(chain: &Chain) -> Option<Lanes> {
 fn by_cause(explained: &Explained) -> Table {
     let mut table = Table::new(["cause", "of the excess", "in them", "in as many typical ones", "messages"]);
     table.columns[1].bar = true;
-    if !matches!(explained.selected, Selected::Missed) {
+    if !matches!(explained.selected, Selected::Missed | Selected::Overran) {
         let limit = words::duration(explained.tail_limit_ns);
         table.caption = format!("Messages of up to {limit} were not examined").into();
     }

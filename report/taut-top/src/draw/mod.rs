@@ -1,4 +1,4 @@
-//! The picture: made for 80 × 24, and for any size above 40 × 10.
+//! The display: made for 80 × 24, and for any size above 40 × 10.
 
 mod hop;
 mod overview;

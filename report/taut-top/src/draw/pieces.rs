@@ -17,7 +17,7 @@ pub const COLUMN: usize = 9;
 /// A quantile is drawn without reserve when so many values lie beyond it.
 const BEYOND: f64 = 10.0;
 
-/// At most so many characters; what is cut off is told by "…".
+/// At most so many characters; "…" stands for what is cut off.
 pub fn cut(text: &str, width: usize) -> String {
     match text.chars().count() <= width {
         true => text.to_owned(),

@@ -108,7 +108,7 @@ pub(super) fn mark_of(pid: u32) -> Option<String> {
     variable(pid, MARK)
 }
 
-/// Whether the lab with that mark still runs. What is no mark is nobody's business, and nor is a lab of another
+/// Whether the lab with that mark still runs. What has no mark is left alone, and so is a lab of another
 /// container, which shares a folder with us: both count as alive.
 pub(super) fn is_alive(mark: &str) -> bool {
     let numbers: Result<Vec<u64>, _> = mark.split('-').map(str::parse).collect();

@@ -1,4 +1,4 @@
-//! What the lab does to the machine and sees of it: processes in groups, on their CPUs, watched and cleaned away.
+//! What the lab changes and reads on the machine: processes in groups, on their CPUs, watched and ended.
 
 mod cgroup;
 mod child;
@@ -33,7 +33,7 @@ pub(crate) use tree::{Tree, Usage, kill_descendants, reap};
 
 /// Where children of the lab are put.
 pub(crate) struct Place<'a> {
-    /// Who they belong to.
+    /// Their owner.
     pub mine: &'a Mine,
     /// Where their output goes.
     pub logs: &'a Path,

@@ -1,5 +1,5 @@
-//! A network of the lab's own: a namespace with nothing in it but loopback, in which the system runs, and in which delay
-//! and loss can be had without anybody else's packets being touched. It is gone when its last process is.
+//! A network of the lab's own: a namespace with nothing in it but loopback, in which the system runs, and in which
+//! delay and loss affect no other packets. It ends with its last process.
 
 use std::{
     fs::File,

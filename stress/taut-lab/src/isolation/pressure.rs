@@ -1,4 +1,4 @@
-//! What the machine says of its own trouble (PSI, steal), so that a trial can say how much there was while it ran.
+//! Pressure (PSI) and steal of the machine while a trial ran.
 
 use procfs::{CpuPressure, Current, CurrentSI, IoPressure, MemoryPressure};
 use serde::{Deserialize, Serialize};

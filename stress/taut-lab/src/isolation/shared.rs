@@ -1,5 +1,5 @@
 //! Shared memory that processes of the lab leave behind: files in /dev/shm that one of them had mapped, or that a
-//! middleware named, and that nobody maps any more. A middleware that finds its dead predecessor's would talk to it.
+//! middleware named, and that no process maps any more. A middleware that finds its dead predecessor's would use it.
 
 use std::{
     collections::BTreeSet,
@@ -113,7 +113,7 @@ fn mapped(pids: impl Iterator<Item = u32>) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Removes those that are still there and that nobody has mapped, and says which.
+/// Removes those that are still there and that no process has mapped, and returns their names.
 fn remove_unused(files: &BTreeSet<PathBuf>, everybody: impl Iterator<Item = u32>) -> Vec<PathBuf> {
     let left: BTreeSet<PathBuf> = files.iter().filter(|file| file.is_file()).cloned().collect();
     if left.is_empty() {

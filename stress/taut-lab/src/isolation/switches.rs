@@ -1,4 +1,4 @@
-//! Who ran on which CPU and for how long, from the scheduler's own events: between two looks at /proc a thread can
+//! Which thread ran on which CPU and for how long, from scheduler events: between two looks at /proc a thread can
 //! leave its CPUs and come back, between two switches it cannot.
 
 use std::{
@@ -45,7 +45,7 @@ pub(crate) struct Stay {
     pub ran_ns: u64,
 }
 
-/// Who ran where between [`Switches::begin`] and [`Switches::end`].
+/// Which thread ran where between [`Switches::begin`] and [`Switches::end`].
 #[derive(Debug, Default)]
 pub(crate) struct Stays {
     pub all: Vec<Stay>,
@@ -109,7 +109,7 @@ impl Switches {
         Ok(Switches { inside, end, emptier: Some(emptier), name })
     }
 
-    /// From now on it is written down who runs where.
+    /// From now on it is recorded which thread runs where.
     pub fn begin(&self) -> io::Result<()> {
         let mut inside = held(&self.inside);
         inside.empty()?;
@@ -180,13 +180,13 @@ fn held(inside: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
     inside.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who ran where, out of switches.
+/// Which thread ran where, out of switches.
 #[derive(Debug, Default)]
 struct Account {
     /// Whether it is written down.
     is_open: bool,
     began_ns: u64,
-    /// By CPU who is on it, and since when.
+    /// By CPU the thread on it, and since when.
     on: HashMap<u16, (i32, u64)>,
     ran: BTreeMap<(i32, u16), u64>,
     born: HashMap<i32, i32>,
@@ -227,7 +227,7 @@ impl Account {
 
     /// Every event names the thread that is current on its CPU. If that is not the one that came last, a switch is
     /// missing: full buffers lose them, and some kernels record none of a CPU's idle task. On an idle CPU the newcomer
-    /// runs since it could; else since now for certain, and how long the other one stayed nobody knows.
+    /// runs since it could; else since now for certain, and how long the other one stayed is unknown.
     fn is_current(&mut self, cpu: u16, tid: i32, time_ns: u64) {
         if let Some((expected, idle_ns)) = self.on.get(&cpu).copied().filter(|(on, _)| *on != tid) {
             let able_ns = self.able.get(&tid).copied().filter(|able_ns| expected == 0 && *able_ns >= idle_ns);
@@ -235,7 +235,7 @@ impl Account {
         }
     }
 
-    /// Who leaves came at the last switch; whoever was there from the first event on, at the beginning at the latest.
+    /// A thread that leaves came at the last switch; one that was there from the first event on, at the beginning at the latest.
     fn left(&mut self, cpu: u16, tid: i32, time_ns: u64) {
         let since_ns = match self.on.remove(&cpu) {
             Some((on, since_ns)) if on == tid => since_ns,

@@ -28,7 +28,7 @@ pub struct Flood {
     /// Of a message.
     #[serde(default = "super::a_kilobyte")]
     pub payload_bytes: u32,
-    /// Processes that read all topics and count. 0: nobody of the load's own listens, and unless the system does,
+    /// Processes that read all topics and count. 0: no reader of the load's own, and unless the system has one,
     /// nothing leaves the writers.
     #[serde(default = "one")]
     pub readers: u32,

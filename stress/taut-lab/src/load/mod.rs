@@ -169,7 +169,7 @@ impl Load {
         matches!(self, Load::Udp { .. } | Load::Ros2(_) | Load::Dds(_) | Load::Zenoh(_))
     }
 
-    /// Of a flood over a middleware: processes of its own that read.
+    /// Of a flood over a middleware: its processes that read.
     pub(crate) fn readers(&self) -> Option<u32> {
         match self {
             Load::Ros2(flood) | Load::Dds(flood) | Load::Zenoh(flood) => Some(flood.readers),

@@ -2,6 +2,7 @@
 //! compared within a host; a round whose host is lost is run again on another.
 
 mod ray;
+mod remote;
 mod run_command;
 mod ssh;
 
@@ -24,14 +25,16 @@ use crate::{
     run_order::rounds,
 };
 pub(crate) use ray::RAY;
+pub use remote::{Remote, quoted};
+pub use run_command::Ended;
 use ssh::Ssh;
 
 /// What `ssh`, `sftp` and the helper for Ray end with when it is the host that cannot be reached.
-const UNREACHABLE: i32 = 255;
+pub const UNREACHABLE: i32 = 255;
 /// How often a host without work asks for some.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Somebody who runs rounds on a host, one at a time, and brings their folders here.
+/// Runs rounds on a host, one at a time, and brings their folders here.
 trait Runner: Send {
     /// The host's.
     fn name(&self) -> &str;
@@ -44,7 +47,7 @@ trait Runner: Send {
 enum Outcome {
     /// A folder with a manifest and logs.
     Ran(PathBuf),
-    /// The host cannot be reached any more; the round is somebody else's.
+    /// The host cannot be reached any more; another host runs the round.
     Lost(String),
 }
 
@@ -149,7 +152,7 @@ pub fn run_on_hosts(
     Ok(Ran { confinement: header.confinement, trials })
 }
 
-/// Rounds that nobody has yet, and how many are being run.
+/// Rounds that no runner has yet, and how many are being run.
 struct Queue(Mutex<(Vec<u32>, usize)>);
 
 impl Queue {

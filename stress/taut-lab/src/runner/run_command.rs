@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io::{Read, Write},
+    os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -15,13 +16,15 @@ use crate::Error;
 const STEP: Duration = Duration::from_millis(50);
 
 /// How a command ended.
-pub(super) struct Ended {
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` where a signal ended it.
     pub code: Option<i32>,
     /// The last line that it said.
     pub said: String,
 }
 
-/// Ends with the command, or when somebody wants the lab to end. `place` is for messages, as is what to install.
+/// Ends with the command, or when the user wants the lab to end. `place` is for messages, as is what to install.
 pub(super) fn run(
     program: &Path,
     arguments: &[OsString],
@@ -35,6 +38,8 @@ pub(super) fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // A terminal's Ctrl-C is not for it: `stop` is.
+        .process_group(0)
         .spawn()
         .map_err(|error| Error::Start {
             place: place.0.to_owned(),

@@ -1,5 +1,5 @@
-//! The search itself: which load next, as a pure function of what the trials said. Brackets both ends, halves the
-//! bracket by impressions, then proves its two ends, and moves an end outwards where the proof fails.
+//! The search itself: which load next, as a pure function of the trials' results. Brackets both ends, halves the
+//! bracket by single trials, then proves its two ends, and moves an end outwards where the proof fails.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ impl Search {
             .or_else(|| (evidence.trials >= self.range.most_per_load).then(|| judge.guess(evidence)))
     }
 
-    /// A trial at an end that is not yet proven, either end by a coin, so that a drift does not tell them apart.
+    /// A trial at an end that is not yet proven, either end by a coin, so that a drift does not separate them.
     fn prove(&mut self) -> Option<Load> {
         loop {
             let low = self.wanting(self.low, Claim::Fine);

@@ -1,4 +1,4 @@
-//! What the trials at one load say: sequential probability ratio tests (Wald 1945) of its chance of success.
+//! Evidence of the trials at one load: sequential probability ratio tests (Wald 1945) of its chance of success.
 
 /// By how much the odds differ from those of the threshold where a load is to be proven fine, or broken.
 const PROOF_ODDS: f64 = 8.0;

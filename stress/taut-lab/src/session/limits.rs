@@ -1,5 +1,5 @@
-//! What a scenario takes from the system besides loading it: CPU time, network, frequency. Set before the system starts,
-//! measured with every trial, lifted with the system.
+//! Limits that a scenario sets besides its load: CPU time, network, frequency. Set before the system starts, measured
+//! with every trial, lifted with the system.
 
 use super::Session;
 use crate::{

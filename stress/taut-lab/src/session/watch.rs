@@ -1,5 +1,5 @@
-//! What is seen and heard of the threads during a trial: ten looks a second at /proc, and the scheduler's events where
-//! there are any. Says which thread ran where it must not, and where every thread ran.
+//! Watches threads during a trial: /proc ten times a second, and scheduler events where there are any. Reports threads
+//! that ran where they must not, and where every thread ran.
 
 use std::{
     collections::{BTreeMap, HashMap},

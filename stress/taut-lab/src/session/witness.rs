@@ -1,5 +1,5 @@
-//! What is kept of a trial that was no success, beside its logs: what the kernel said meanwhile, every thread at the
-//! trial's end, and which settings of the machine are no longer what they were when the lab began.
+//! Files of a trial without success, beside its logs: kernel messages, every thread at the trial's end, and which
+//! settings of the machine are no longer what they were when the lab began.
 
 use std::{
     collections::BTreeMap,

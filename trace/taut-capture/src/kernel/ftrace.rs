@@ -1,5 +1,5 @@
-//! The full tier by ftrace: two private instances whose rings are read page by page.
-//! One holds what all tasks' scheduling does, the other what the recorded tree asks of the kernel.
+//! The full tier by ftrace: two private instances whose rings are read page by page. One has the scheduling of all
+//! tasks, the other system calls of the recorded tree.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -52,7 +52,7 @@ struct Instance {
     what: &'static str,
     /// Path inside tracefs.
     folder: String,
-    /// The folder, locked for as long as somebody here lives; see [`remove_stale`].
+    /// The folder, locked while this process lives; see [`remove_stale`].
     _lock: File,
     rings: Vec<Ring>,
 }
@@ -196,7 +196,7 @@ impl Ftrace {
 }
 
 /// Reads what a ring holds, page by page, and no more than it can hold: where each read brings on more events than it takes, as
-/// under a debugger, there would be no end, and nobody would drain stamps.
+/// under a debugger, there would be no end, and no stamps would be drained.
 fn read_pages(
     raw: &mut impl Read,
     page: &mut [u8],
@@ -307,7 +307,7 @@ impl Ftrace {
 }
 
 /// Removes an instance. A child that another thread forked a moment ago holds copies of our files until
-/// its exec closes them, and the kernel says "busy" until then: wait for that, bounded.
+/// its exec closes them, and the kernel returns EBUSY until then: wait for that, bounded.
 fn remove_when_free(path: &Path) -> io::Result<()> {
     for _ in 0..200 {
         match fs::remove_dir(path) {
@@ -338,7 +338,7 @@ fn losses_of(stats: &str) -> u64 {
 }
 
 /// Makes an instance and locks it. The process id in its name is for people: in another pid namespace
-/// somebody else has the same.
+/// another user has the same.
 fn create(tracefs: &Tracefs, what: &str) -> io::Result<(String, File)> {
     loop {
         let (pid, number) = (std::process::id(), TRIED.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! For the fuzzer: what the kernel hands over, as if somebody else had written it.
+//! For the fuzzer: the bytes that the kernel hands over, as foreign bytes.
 
 use super::{
     Depth,

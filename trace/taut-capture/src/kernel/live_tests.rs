@@ -264,7 +264,7 @@ fn ftrace_counts_what_a_full_ring_drops() {
 
 #[test]
 fn perf_counts_what_a_full_ring_drops() {
-    match super::perf::Perf::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, 8) {
+    match super::perf::with_ring_kib(&Wanted { pid: std::process::id() as i32, ..Wanted::default() }, 8) {
         Ok(source) => losses_are_counted(Box::new(source)),
         Err(error) => not_permitted("perf", &error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! What the kernel saw: one trait, three sources (ftrace, perf, own context switches).
+//! Kernel events: one trait, three sources (ftrace, perf, own context switches).
 //! First stop of kernel events: from the kernel's rings to columns, before any file.
 
 pub(crate) mod capabilities;
@@ -9,6 +9,7 @@ pub mod fuzzing;
 mod own_switches;
 mod perf;
 pub(crate) mod perf_ring;
+mod perf_source;
 mod rows;
 mod sub_buffer;
 mod tracefs;
@@ -53,7 +54,7 @@ impl Depth {
     }
 }
 
-pub(crate) use perf::Cpu;
+pub(crate) use perf_source::Cpus;
 
 /// A running source of kernel events.
 ///
@@ -176,7 +177,7 @@ pub fn start(wanted: &Wanted) -> Result<Chosen, Error> {
         }
     }
     if only.is_none_or(|tier| tier == Tier::SelfOnly) {
-        match own_switches::OwnSwitches::start(wanted) {
+        match own_switches::start(wanted) {
             Ok(source) => {
                 let reason = format!("{reason}{SELF_COSTS}; {GRANT_FULL}");
                 return Ok(chosen(Box::new(source), Tier::SelfOnly, reason));
@@ -211,7 +212,7 @@ fn start_full(wanted: &Wanted) -> Result<Box<dyn Source>, (String, bool)> {
         }
     }
     if asked("perf") {
-        match perf::Perf::start(wanted) {
+        match perf::start(wanted) {
             Ok(source) => return Ok(Box::new(source)),
             Err(error) => {
                 denied |= is_denied(&error);

@@ -4,12 +4,12 @@
 use std::io;
 
 use perf_event_open_sys::bindings;
-use taut_recording::{KernelBatch, KernelEvent};
+use taut_recording::KernelEvent;
 
-use super::perf::Cpu;
 use super::perf_ring::{self, Record};
-use super::rows::{Row, Rows};
-use super::{Source, Wanted, capabilities};
+use super::perf_source::{Cpu, Cpus, Decode, PerfSource};
+use super::rows::Row;
+use super::{Wanted, capabilities};
 
 /// With the page of header exactly what kernel.perf_event_mlock_kb permits by default (516 KiB a CPU).
 const RING_KIB: u64 = 512;
@@ -19,61 +19,33 @@ const TID_AT: usize = 8;
 const PARENT_TID_AT: usize = 12;
 const TASK_TIME_AT: usize = 16;
 
-/// The rings of all CPUs.
-pub struct OwnSwitches {
-    cpus: Vec<Cpu>,
-    rows: Rows,
-    bytes_read: u64,
-    stopped: bool,
+/// Starts recording.
+///
+/// # Errors
+/// perf_event_open or the mapping of its ring was refused.
+pub fn start(wanted: &Wanted) -> io::Result<PerfSource<Switches>> {
+    let mut attribute = perf_ring::attribute();
+    attribute.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attribute.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+    attribute.sample_type = u64::from(bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME);
+    attribute.set_sample_id_all(1);
+    attribute.set_context_switch(1);
+    attribute.set_task(1);
+    attribute.set_inherit(1);
+    attribute.set_exclude_kernel(1);
+    attribute.set_exclude_hv(1);
+    let tids = capabilities::of_tree(wanted.pid, wanted.follow_existing_threads);
+    let cpus = Cpus::of_threads(&attribute, &tids, RING_KIB)
+        .map_err(|error| io::Error::new(error.kind(), format!("perf_event_open of process {}: {error}", wanted.pid)))?;
+    Ok(PerfSource::new(cpus, Switches, Vec::new()))
 }
 
-impl OwnSwitches {
-    /// Starts recording.
-    ///
-    /// # Errors
-    /// perf_event_open or the mapping of its ring was refused.
-    pub fn start(wanted: &Wanted) -> io::Result<OwnSwitches> {
-        let mut attribute = perf_ring::attribute();
-        attribute.type_ = bindings::PERF_TYPE_SOFTWARE;
-        attribute.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
-        attribute.sample_type = u64::from(bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME);
-        attribute.set_sample_id_all(1);
-        attribute.set_context_switch(1);
-        attribute.set_task(1);
-        attribute.set_inherit(1);
-        attribute.set_exclude_kernel(1);
-        attribute.set_exclude_hv(1);
-        let tids = capabilities::of_tree(wanted.pid, wanted.follow_existing_threads);
-        let mut cpus = Vec::new();
-        for cpu in capabilities::online_cpus() {
-            let mut cpu = Cpu::new(cpu);
-            for &tid in &tids {
-                match cpu.add(&attribute, tid, RING_KIB) {
-                    Ok(_) => {}
-                    // It ended: the first one, too, may end before the others.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    Err(error) => {
-                        return Err(io::Error::new(error.kind(), format!("perf_event_open of thread {tid}: {error}")));
-                    }
-                }
-            }
-            if cpu.events.is_empty() {
-                return Err(io::Error::other(format!("no thread of process {} runs", wanted.pid)));
-            }
-            cpus.push(cpu);
-        }
-        Ok(OwnSwitches { cpus, rows: Rows::default(), bytes_read: 0, stopped: false })
-    }
+/// The kernel's records of switches, forks and exits.
+pub struct Switches;
 
-    fn read_rings(&mut self) {
-        for cpu in &mut self.cpus {
-            let Some(ring) = &mut cpu.ring else { continue };
-            let (queue, lost) = (self.rows.of_cpu(cpu.cpu), &mut cpu.lost);
-            self.bytes_read += ring.read(|record| match record.kind {
-                bindings::PERF_RECORD_LOST => *lost += record.u64_at(8).unwrap_or(1),
-                _ => queue.extend(row(&record)),
-            });
-        }
+impl Decode for Switches {
+    fn row(&self, _: &mut Cpu, record: &Record<'_>) -> Option<Row> {
+        row(record)
     }
 }
 
@@ -95,48 +67,6 @@ fn row(record: &Record<'_>) -> Option<Row> {
         _ => return None,
     };
     Some(Row { time_ns, event, flags: 0, tid, args: [argument, 0, 0] })
-}
-
-impl Source for OwnSwitches {
-    fn name(&self) -> &'static str {
-        "perf"
-    }
-
-    fn drain(&mut self, sink: &mut dyn FnMut(KernelBatch)) -> io::Result<()> {
-        if self.stopped {
-            self.rows.release(u64::MAX, sink);
-            return Ok(());
-        }
-        let now_ns = taut_clock::monotonic_ns();
-        self.read_rings();
-        self.rows.release(now_ns, sink);
-        Ok(())
-    }
-
-    fn stop(&mut self) -> io::Result<()> {
-        if self.stopped {
-            return Ok(());
-        }
-        for event in self.cpus.iter().flat_map(|cpu| &cpu.events) {
-            perf_ring::disable(event)?;
-        }
-        self.read_rings();
-        for cpu in &mut self.cpus {
-            cpu.count_losses();
-            cpu.ring = None;
-            cpu.events.clear();
-        }
-        self.stopped = true;
-        Ok(())
-    }
-
-    fn bytes_read(&self) -> u64 {
-        self.bytes_read
-    }
-
-    fn lost(&mut self) -> Vec<(String, u64)> {
-        self.cpus.iter_mut().filter_map(|cpu| cpu.take_lost("perf")).collect()
-    }
 }
 
 #[cfg(test)]

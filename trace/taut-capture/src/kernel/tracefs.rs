@@ -1,5 +1,5 @@
-//! The way to tracefs: where it is mounted, or a private mount that nobody else sees.
-//! The system is not changed: no mount point, no mode, no option of anybody's tracing.
+//! The way to tracefs: where it is mounted, or a private mount of this process only. The system is not changed: no
+//! mount point, no mode, no option of other tracing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

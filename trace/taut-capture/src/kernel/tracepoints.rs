@@ -21,7 +21,7 @@ enum Argument {
     Field(&'static str),
     /// A 32-bit field whose all-ones value means -1 though the kernel declares it unsigned.
     Signed(&'static str),
-    /// `first << 16 | second`.
+    /// `first << 16 | second`, of which either may be negative.
     Pair(&'static str, &'static str),
     /// `first << 8 | second`: an address of the kernel, of which all else is known, and a number of one byte.
     Address(&'static str, &'static str),
@@ -80,12 +80,18 @@ const INTERRUPTS: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("softirq_exit", IrqExit, [Field("vec"), Constant(1), None]),
 ];
 
-/// Timers of threads; the others, of which the tick is the most frequent, wake nobody who is waited for.
+/// Timers of threads; the others, of which the tick is the most frequent, wake no thread that is waited for.
 const TIMERS_OF_THREADS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
     function.function == posix_timer_fn || function.function == dl_task_timer";
 /// The same, and those at which a control group gets its CPU quota again, where the kernel has quotas.
 const TIMERS_AND_QUOTAS: &str = "function.function == hrtimer_wakeup || function.function == timerfd_tmrproc || \
     function.function == posix_timer_fn || function.function == dl_task_timer || function.function == sched_cfs_period_timer";
+
+/// A terminal's bytes, and those of a serial port, reach their reader by a kernel thread that works for many writers.
+const WORK: &[(&str, KernelEvent, [Argument; 3])] = &[
+    ("workqueue_queue_work", WorkQueue, [Field("work"), None, None]),
+    ("workqueue_execute_start", WorkStart, [Field("work"), None, None]),
+];
 
 const POWER: &[(&str, KernelEvent, [Argument; 3])] = &[
     ("cpu_idle", CpuIdle, [Signed("state"), None, None]),
@@ -103,6 +109,7 @@ pub fn of_all_tasks(tracefs: &Tracefs, depth: Depth) -> Vec<Tracepoint> {
     let mut wanted = table("sched", SCHEDULING);
     if depth >= Depth::Syscalls {
         wanted.push(timer_expires());
+        wanted.extend(table("workqueue", WORK));
     }
     if depth >= Depth::Irq {
         wanted.extend(table("irq", INTERRUPTS));
@@ -182,7 +189,7 @@ fn page_fault() -> Tracepoint {
     Tracepoint { group, name, event: PageFault, arguments, filters: &[] }
 }
 
-/// How long a sleep was asked for stands behind a pointer in the call's arguments; the timer tells it.
+/// How long a sleep was asked for is behind a pointer in the call's arguments; the timer's event has it.
 fn timer() -> Tracepoint {
     let arguments = [Field("softexpires"), Field("expires"), Address("hrtimer", "mode")];
     let (group, name) = ("timer".into(), "hrtimer_start".into());
@@ -324,7 +331,7 @@ impl BoundArgument {
         match self {
             BoundArgument::Constant(value) => Some(*value),
             BoundArgument::Field(field) => field.read(record),
-            BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)?),
+            BoundArgument::Pair(first, second) => Some(first.read(record)? << 16 | second.read(record)? & 0xffff),
             BoundArgument::Address(first, second) => Some(first.read(record)? << 8 | second.read(record)? & 0xff),
             BoundArgument::Equals(field, value) => Some(i64::from(field.read(record)? == *value)),
             BoundArgument::Second(number, second, third) => {
@@ -431,6 +438,9 @@ mod tests {
         record[56..60].copy_from_slice(&42i32.to_le_bytes());
         record[60..64].copy_from_slice(&98i32.to_le_bytes());
         let row = decoder().row(5, &record).unwrap();
+        // Of a thread of SCHED_DEADLINE.
+        record[28..32].copy_from_slice(&(-1i32).to_le_bytes());
+        assert_eq!(decoder().row(5, &record).unwrap().args[2], 98 << 16 | 0xffff);
         let expected = Row { time_ns: 5, event: SchedSwitch, flags: 0x08, tid: 41, args: [42, 0x100, 98 << 16 | 120] };
         assert_eq!(row, expected);
     }

@@ -21,7 +21,7 @@ pub const MOST_OPEN: usize = 512;
 /// Longer than any build id.
 pub const BUILD_ID_BYTES: usize = 20;
 
-/// What the kernel says a mapped file is.
+/// A mapped file by the kernel's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// Its build id, shorter ones with zeros behind.

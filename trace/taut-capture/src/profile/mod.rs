@@ -269,7 +269,7 @@ fn is_file(path: &str) -> bool {
     path == VDSO || path.starts_with('/') && !path.starts_with("//anon")
 }
 
-/// Executable mappings as /proc tells them, for processes that were there before.
+/// Executable mappings from /proc, for processes that were there before.
 fn mapped_now(pid: i32) -> Vec<Mapping> {
     let Some(maps) = proc::parsed::<procfs::process::MemoryMaps>(format!("/proc/{pid}/maps")) else {
         return Vec::new();

@@ -9,7 +9,7 @@ use super::{
     Scope,
     images::{BUILD_ID_BYTES, Identity},
 };
-use crate::kernel::{Cpu, capabilities, perf_ring, perf_ring::Record};
+use crate::kernel::{Cpus, capabilities, perf_ring, perf_ring::Record};
 
 /// With the page of header what kernel.perf_event_mlock_kb permits by default, without any privilege.
 const RING_KIB: u64 = 512;
@@ -17,7 +17,7 @@ const RING_KIB: u64 = 512;
 const CONTEXT: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
-/// What the kernel tells, in the order of its time.
+/// The kernel's events, in order of time.
 #[derive(Debug, PartialEq)]
 pub enum Event {
     /// A thread ran; `frames` from the innermost on.
@@ -43,7 +43,7 @@ pub enum Address {
 
 /// The rings of all CPUs.
 pub struct Sampler {
-    cpus: Vec<Cpu>,
+    cpus: Cpus,
     waiting: Vec<(u64, Event)>,
     with_kernel: bool,
 }
@@ -108,28 +108,14 @@ impl Sampler {
         attribute.set_exclude_callchain_kernel(u64::from(!with_kernel));
         attribute.set_inherit(u64::from(scope == Scope::Tree));
         let tids = if scope == Scope::Tree { capabilities::of_tree(pid, existing) } else { vec![-1] };
-        let mut cpus = Vec::new();
-        for cpu in capabilities::online_cpus() {
-            let mut cpu = Cpu::new(cpu);
-            for &tid in &tids {
-                match cpu.add(&attribute, tid, RING_KIB) {
-                    // It ended: the first one, too, may end before the others.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    other => drop(other?),
-                }
-            }
-            if cpu.events.is_empty() {
-                return Err(io::Error::other(format!("no thread of process {pid} runs")));
-            }
-            cpus.push(cpu);
-        }
+        let cpus = Cpus::of_threads(&attribute, &tids, RING_KIB)?;
         Ok(Sampler { cpus, waiting: Vec::new(), with_kernel })
     }
 
     /// What has come, in order. What is mapped on one CPU and sampled on another may come in two calls; what is newer than
     /// `until_ns` therefore waits for the next.
     pub fn drain(&mut self, until_ns: u64) -> Vec<(u64, Event)> {
-        self.read_rings();
+        self.cpus.read(|_, record| self.waiting.extend(event(record)));
         self.waiting.sort_by_key(|(time_ns, _)| *time_ns);
         let ready = self.waiting.partition_point(|(time_ns, _)| *time_ns <= until_ns);
         self.waiting.drain(..ready).collect()
@@ -137,30 +123,13 @@ impl Sampler {
 
     /// Ends the sampling; one more `drain` takes what is left.
     pub fn stop(&mut self) -> io::Result<()> {
-        self.cpus.iter().flat_map(|cpu| &cpu.events).try_for_each(perf_ring::disable)?;
-        // What the rings say of losses comes before the exact number, which holds it.
-        self.read_rings();
-        for cpu in &mut self.cpus {
-            cpu.count_losses();
-            cpu.ring = None;
-        }
+        self.cpus.stop(|_, record| self.waiting.extend(event(record)))?;
         Ok(())
-    }
-
-    fn read_rings(&mut self) {
-        for cpu in &mut self.cpus {
-            let Some(ring) = &mut cpu.ring else { continue };
-            let (waiting, lost) = (&mut self.waiting, &mut cpu.lost);
-            ring.read(|record| match record.kind {
-                bindings::PERF_RECORD_LOST => *lost += record.u64_at(8).unwrap_or(1),
-                _ => waiting.extend(event(&record)),
-            });
-        }
     }
 
     /// Samples lost since the last call, by ring.
     pub fn lost(&mut self) -> Vec<(String, u64)> {
-        self.cpus.iter_mut().filter_map(|cpu| cpu.take_lost("profile")).collect()
+        self.cpus.take_lost("profile")
     }
 }
 

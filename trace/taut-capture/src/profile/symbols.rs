@@ -72,7 +72,7 @@ impl Tables {
 }
 
 impl Symbols {
-    /// The function's name, in people's spelling; empty when nobody knows it.
+    /// The function's name, in people's spelling; empty when it is unknown.
     pub fn name(&mut self, place: &Place) -> String {
         let found = match place {
             Place::Kernel(address) => {

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     os::unix::fs::FileExt,
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
@@ -609,7 +610,7 @@ fn a_promise_of_billions_is_taken_in_bearable_pieces() {
         let drained = session.drain();
         let taken: usize = drained.batches.iter().map(|batch| batch.ticks.len()).sum();
         assert!(taken as u64 <= DRAIN_MAX && drained.pace == Pace::Behind);
-        let states = session.rings.values().next().unwrap();
+        let states = session.rings.iter().next().unwrap();
         slots_seen.extend((0..states.slot_count).filter(|slot| states.slots[*slot].tail > 0));
     }
     assert_eq!(slots_seen.len(), 64, "each gets its turn");
@@ -803,7 +804,7 @@ fn an_event_of_two_records_is_not_taken_apart() {
     file.pair(2);
     file.publish(4);
     let mut session = file.session();
-    let ring = session.rings.values_mut().next().unwrap();
+    let ring = session.rings.iter_mut().next().unwrap();
     let mut drained = Drained::default();
     let taken: Vec<u64> = (0..2).map(|_| ring.drain(3, &mut Names::default(), &mut drained)).collect();
     assert_eq!(taken, [2, 2]);

@@ -1,6 +1,6 @@
 //! The consumer against files of objects built by hand, as a node, a killed one or a hostile one leaves them.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, os::unix::fs::FileExt, path::PathBuf};
 
 use proptest::prelude::*;
 

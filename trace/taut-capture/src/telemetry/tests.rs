@@ -1,6 +1,10 @@
 //! The consumer against telemetry files built by hand, as a producer, a dead one or a hostile one leaves them.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::PathBuf,
+};
 
 use proptest::prelude::*;
 use taut_recording::{Ending, Info, Record};
@@ -217,18 +221,17 @@ fn a_name_that_is_too_long_or_no_text_is_refused() {
 
 #[test]
 fn channels_without_end_are_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut channels = Channels::open(folder.path(), false);
+    let mut known = Described::default();
     let described = |name: &str| {
         let file = Written::by(std::process::id(), &TEXT.replacen("arm", name, 1));
         ChannelFile::open(&file.path).unwrap()
     };
     for n in 0..CHANNELS_MAX as u64 - 1 {
-        channels.described.insert(n);
+        known.channels.insert(n);
     }
-    assert!(channels.describe(described("last")).is_ok());
-    assert!(channels.describe(described("last")).is_ok(), "the same channel of another process");
-    let error = channels.describe(described("more")).err().unwrap();
+    assert!(known.with(described("last")).is_ok());
+    assert!(known.with(described("last")).is_ok(), "the same channel of another process");
+    let error = known.with(described("more")).err().unwrap();
     assert!(error.to_string().contains("more than 4096 channels"), "{error}");
 }
 

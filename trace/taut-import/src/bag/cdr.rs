@@ -15,7 +15,7 @@ const HEAD_BYTES: u64 = 64;
 pub enum Head {
     /// Nanoseconds since 1970, or since whatever its clock counts from; and the sequence number that ROS 1 has.
     At { ns: i64, sequence: Option<u32> },
-    /// The stamp is zero: nobody set it.
+    /// The stamp is zero: it was never set.
     Zero,
     /// The sequence whose first element has the stamp is empty.
     Nothing,

@@ -17,7 +17,7 @@ use crate::Error;
 const MAGIC_BYTES: u64 = 8;
 /// Of a message that is no chunk's: its head, and the first block of one that is compressed by itself (RFC 8878).
 const MESSAGE_BYTES: u64 = 160 << 10;
-/// How often progress is told.
+/// How often progress is reported.
 const TOLD_BYTES: u64 = 1 << 20;
 
 /// Takes in an MCAP file.

@@ -22,7 +22,7 @@ use crate::{Error, Imported};
 use container::Container;
 use topics::Topics;
 
-/// Imports the bag at `path`, a file or a rosbag2 folder, into a recording at `to`. `progress` is told bytes done.
+/// Imports the bag at `path`, a file or a rosbag2 folder, into a recording at `to`. `progress` gets the bytes done.
 ///
 /// # Errors
 /// It is no bag, has parts that are not known, or the recording cannot be written. Then there is no recording.

@@ -1,6 +1,6 @@
-//! Where a message type has its stamp: its first field, or the first field of that, is a `std_msgs/Header` or a
-//! `Time` called `stamp`. Told by the definition that the file carries (`ros2msg`, `ros2idl`, `ros1msg`), else by a
-//! table of the types that everybody uses.
+//! Where a message type has its stamp: its first field, or the first field of that, is a `std_msgs/Header` or a `Time`
+//! called `stamp`. Found by the definition that the file carries (`ros2msg`, `ros2idl`, `ros1msg`), else by a table of
+//! common types.
 
 /// How deep types may lie in one another.
 const DEEPEST: usize = 8;

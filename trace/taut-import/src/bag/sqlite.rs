@@ -14,7 +14,7 @@ use crate::Error;
 
 /// The version that rosbag2 has had since 2023, with the messages' definitions.
 const NEWEST: i64 = 4;
-/// How often progress is told.
+/// How often progress is reported.
 const TOLD_BYTES: u64 = 1 << 20;
 
 /// Takes in a database.

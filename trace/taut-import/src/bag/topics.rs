@@ -1,4 +1,4 @@
-//! Messages of topics → stamps: `TOPIC header`, `TOPIC publish`, `TOPIC log`, and what must be said of them.
+//! Messages of topics → stamps: `TOPIC header`, `TOPIC publish`, `TOPIC log`, and notes on them.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ pub struct Seen<'a> {
     pub log_ns: u64,
     /// `None` where the format has none.
     pub publish_ns: Option<u64>,
-    /// 0 where nobody counted.
+    /// 0 without a count.
     pub sequence: u32,
     /// From its first byte on; the head is enough.
     pub data: &'a [u8],

@@ -1,5 +1,5 @@
 //! One event of a trace, and the reading of all, one at a time. Fields may be of any type: what is no number counts as
-//! absent, and no odd event costs more than itself.
+//! absent, and a malformed event affects no other.
 
 use std::{
     fmt,

@@ -3,7 +3,7 @@
 //! asynchronous events messages from their begin to their end.
 //!
 //! The file is read twice, a record at a time: flows and the beginning of time first, then everything. Which slice a flow
-//! binds to may be told anywhere in the file, before it or after; so flows are what is kept (`flows`), not slices.
+//! binds to may be anywhere in the file, before it or after; so flows are what is kept (`flows`), not slices.
 
 mod event;
 mod flows;
@@ -50,7 +50,7 @@ pub fn import(path: &Path, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<I
 /// Opens the trace from its beginning.
 type Open<'a> = &'a mut dyn FnMut() -> std::io::Result<Box<dyn Read>>;
 
-/// Imports a trace that can be opened twice. `progress` is told the pass, 0 or 1, and bytes of it.
+/// Imports a trace that can be opened twice. `progress` gets the pass, 0 or 1, and bytes of it.
 ///
 /// # Errors
 /// As [`import`].

@@ -6,9 +6,9 @@ use hdrhistogram::Histogram as Hdr;
 
 /// Names whose durations are kept; each costs up to some 20 kB.
 const MOST_NAMES: usize = 2_000;
-/// Durations are told apart to 1 %.
+/// Durations are distinguished to 1 %.
 const DIGITS: u8 = 2;
-/// Deeper slices are somebody's begins without ends.
+/// Deeper slices are begins without ends.
 const DEEPEST: usize = 10_000;
 
 /// Open slices and finished durations.

@@ -33,7 +33,7 @@ pub(crate) struct Description {
     stream_ids: HashMap<u64, usize>,
 }
 
-/// The clock that all events are told by.
+/// The clock of all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     pub hertz: u64,
@@ -59,7 +59,7 @@ pub(super) struct Stream {
     event_ids: Vec<u32>,
 }
 
-/// Registers of what a packet says of itself.
+/// Registers of a packet's own fields.
 #[derive(Default)]
 pub(super) struct PacketFields {
     pub begin: Option<u32>,

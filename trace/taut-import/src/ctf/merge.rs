@@ -109,7 +109,7 @@ impl Traces {
         self.traces.iter().map(|trace| usize::from(trace.host) + 1).max().unwrap_or(0)
     }
 
-    /// Reads all events in order of time. `progress` is told bytes done.
+    /// Reads all events in order of time. `progress` gets the bytes done.
     pub fn read(
         &self,
         each: &mut dyn FnMut(Source, &Event<'_>) -> Result<(), Error>,

@@ -300,7 +300,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The event that was read last; `None` if nobody wants it.
+    /// The event that was read last; `None` if it is not wanted.
     #[inline]
     pub fn current<'a>(&'a self, description: &'a Description) -> Option<Event<'a>> {
         let class = &description.streams[self.class];

@@ -1,4 +1,4 @@
-//! TSDL → declarations: what the metadata says, word by word, before anything is looked up.
+//! TSDL → declarations: the metadata's syntax, before names are resolved.
 //!
 //! From the Common Trace Format's specification 1.8.3, appendix C; of C's declarators those that tracers write (no
 //! pointers).

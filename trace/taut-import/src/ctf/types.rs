@@ -8,7 +8,7 @@ use super::{
     syntax::{Declared, Length, Number},
 };
 
-/// The register of a field that nobody can ask for.
+/// The register of a field that cannot be asked for.
 const NOWHERE: u32 = u32::MAX;
 
 /// How to read one value.
@@ -136,7 +136,7 @@ impl State {
     }
 }
 
-/// A clock of which the lowest `size` bits were read. It never runs back: where they are less, they began anew.
+/// A clock of which the lowest `size` bits were read. It never runs back: where they are less, they began again.
 pub(super) fn advanced(clock: u64, low: u64, size: u32) -> u64 {
     if size >= 64 {
         return low;

@@ -38,7 +38,7 @@ const MOST_MESSAGE: usize = 4 << 20;
 const MOST_RECORDS: usize = 20_000;
 const SEARCH_BYTES: usize = 1 << 20;
 
-/// Imports the log `source`, `length` bytes long, into a recording at `to`. `progress` is told bytes done.
+/// Imports the log `source`, `length` bytes long, into a recording at `to`. `progress` gets the bytes done.
 ///
 /// # Errors
 /// It is no such log, has parts that are not known, or the recording cannot be written. Then there is no recording.

@@ -1,5 +1,5 @@
-//! LTTng's kernel events → the recording's: other names of fields, priorities counted from elsewhere, and no word of who was
-//! current or whether an interrupt was under way, which is told from what came before on the CPU.
+//! LTTng's kernel events → the recording's: other names of fields, priorities counted from elsewhere, and neither the
+//! current thread nor whether an interrupt was under way, which follows from the events before on the CPU.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,11 +42,11 @@ struct Cpu {
     batch: KernelBatch,
 }
 
-/// What the kernel's events are told from.
+/// The state from which kernel events are read.
 #[derive(Default)]
 pub(super) struct Kernel {
     cpus: Vec<Cpu>,
-    /// Whether a wakeup counts: only where nobody says waking.
+    /// Whether a wakeup counts: only where no waking is recorded.
     has_waking: bool,
     /// Processes of the ROS system.
     processes: HashSet<i32>,

@@ -28,7 +28,7 @@ use crate::{
 /// The recording's chunks are closed at least this often.
 const FLUSH_NS: u64 = 10_000_000_000;
 
-/// Imports the traces at or below the folder `from` into a recording at `to`. `progress` is told bytes done, of those in
+/// Imports the traces at or below the folder `from` into a recording at `to`. `progress` gets the bytes done, of those in
 /// all files below the folder.
 ///
 /// # Errors

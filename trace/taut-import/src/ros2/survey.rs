@@ -1,4 +1,4 @@
-//! The first reading of a trace: which threads and kinds of events there are. A recording says so at its beginning.
+//! The first reading of a trace: which threads and kinds of events there are. A recording has them at its beginning.
 
 use taut_recording::RosObjectKind;
 

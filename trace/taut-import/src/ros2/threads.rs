@@ -1,10 +1,10 @@
-//! Who the events are from: threads and processes of one or several machines.
+//! The origin of events: threads and processes of one or several machines.
 
 use std::collections::HashMap;
 
 use crate::ctf::{Event, Source};
 
-/// Thread and process numbers of another machine are told apart by this much; the kernel's own stay below 2²².
+/// Thread and process numbers of another machine are separated by this much; the kernel's own stay below 2²².
 const HOST: i32 = 1 << 23;
 
 /// More threads are no machine's.

@@ -129,7 +129,7 @@ pub(super) fn text(layout: &'static Layout) -> String {
 }
 
 /// Types before those that hold them, each once; gives the type's name. Types of different modules may be called
-/// the same: the later is told by a number.
+/// the same: the later gets a number.
 fn describe(layout: &'static Layout, said: &mut Vec<(String, &'static Layout)>, text: &mut String) -> String {
     if let Some((name, _)) = said.iter().find(|(_, known)| *known == layout) {
         return name.clone();

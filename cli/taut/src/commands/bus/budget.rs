@@ -216,7 +216,7 @@ fn against(budget: &CycleBudget, forecast: &Forecast, path: &Path) -> Result<(Co
     Ok((comparison, if analysis.has_loss() { Done::DataLost } else { Done::Fine }))
 }
 
-/// How many servos the recording's cycles ask, where it says so, as those of `taut bus --rate` do.
+/// How many servos the recording's cycles ask, where it has it, as those of `taut bus --rate` do.
 fn servos(path: &Path) -> Result<Option<u32>> {
     let bytes = input::map(path)?;
     let (mut names, mut values) = (HashMap::new(), HashMap::new());

@@ -1,4 +1,5 @@
-//! `taut bus`: frames to servo buses and back; once, or in a cycle at a rate; or simulated servos for others to drive.
+//! `taut bus`: frames to servo buses and back; once, or in a cycle at a rate; or simulated servos for other programs to
+//! drive.
 
 mod budget;
 mod rate;

@@ -58,7 +58,7 @@ pub fn once_json(outcome: &Outcome, servos: &[(usize, u8)], engine: &Buses) -> S
     format!("{:#}\n", bus_json(outcome, servos, engine))
 }
 
-/// Many cycles: phases as distributions, who did not answer.
+/// Many cycles: phases as distributions, servos that did not answer.
 pub fn statistics(s: &Statistics, addresses: &[Address], engine: &Buses) -> String {
     let (expected, missing) = s.replies();
     let mut text = format!(

@@ -120,7 +120,7 @@ fn print(args: &Args, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// One line of talk on stderr; nobody listens when that fails.
+/// One line of progress on stderr; a failed write is no error.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "taut: {line}");
 }

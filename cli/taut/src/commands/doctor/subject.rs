@@ -1,4 +1,5 @@
-//! What the doctor is asked about, held against the machine: a name that is not there is a slip, not a finding.
+//! The CPUs, interfaces and processes named on the command line, checked against the machine: an unknown name is an
+//! error, not a finding.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Ctrl-C and its like while a gate runs: what it has started is ended, and the gate goes on to put away what it has laid out.
+//! Ctrl-C and its like while a gate runs: what it has started is ended, and the gate continues to remove the files that
+//! it made.
 
 use std::{
     os::unix::process::CommandExt,
@@ -32,7 +33,7 @@ use crate::exit::Interrupted;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Whether somebody has interrupted, and whom that must reach.
+/// Whether the user has interrupted, and which processes that must reach.
 #[derive(Clone)]
 pub struct Interrupt(Arc<State>);
 
@@ -73,7 +74,7 @@ impl Interrupt {
         Ok(Interrupt(state))
     }
 
-    /// Fails once somebody has interrupted.
+    /// Fails once the user has interrupted.
     pub fn check(&self) -> Result<()> {
         match self.0.signal.load(SeqCst) {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Two commands in turns on this machine: each trial a recording of its own, by a process of its own.
+//! Two commands in turns on this machine: each trial is a separate recording, by a separate process.
 
 use std::{
     io::IsTerminal,
@@ -102,7 +102,7 @@ impl Live {
         })
     }
 
-    /// Runs the baseline once, and chooses how long trials are; says so.
+    /// Runs the baseline once, and chooses how long trials are; reports it.
     pub fn choose_length(&mut self, a: &Program, settings: &Settings) -> Result<()> {
         if self.runs.duration.is_some() {
             return Ok(());

@@ -64,7 +64,7 @@ impl Outputs {
         self.write(&history_document(shown), &history_json(shown), None, None)
     }
 
-    /// The files first: whoever reads the verdict may read them at once. `page` has more than the document.
+    /// The files first, so that they are complete when the verdict is read. `page` has more than the document.
     fn write(
         &self,
         document: &Document,

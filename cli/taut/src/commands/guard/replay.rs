@@ -173,7 +173,7 @@ fn channel(bytes: &[u8], topic: &str, fields: &[(&str, &Mapping)]) -> Result<(St
     Ok((stream, told.damage))
 }
 
-/// A bar when somebody watches.
+/// A bar on a terminal.
 fn progress() -> indicatif::ProgressBar {
     if !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();

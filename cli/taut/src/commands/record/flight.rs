@@ -1,4 +1,4 @@
-//! `taut record --flight-recorder`: when its memory is saved, and what is said of that.
+//! `taut record --flight-recorder`: when its memory is saved, and how that is reported.
 
 use std::{
     collections::BTreeSet,

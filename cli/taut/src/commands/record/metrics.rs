@@ -46,7 +46,7 @@ pub struct Metrics {
     pusher: Option<Pusher>,
     following: Option<Following>,
     follower: Option<Follower>,
-    /// The file that nobody wants to keep.
+    /// The file that is not kept.
     unwanted: Option<tempfile::TempDir>,
     failure: Option<String>,
     said: mpsc::Receiver<String>,

@@ -11,6 +11,7 @@ use taut_report::words;
 
 mod flight;
 mod metrics;
+mod on;
 pub mod ros2;
 
 use super::wakeup;
@@ -28,7 +29,7 @@ const SIGNAL: i32 = crate::exit::SIGNAL as i32;
 /// the recorder are 125 to 127. Ctrl-C reaches the command; the recording stays readable whatever ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --system --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
+    after_help = "Examples:\n  taut record -o run.mcap -- python my_robot.py\n  taut record --duration 30 -- ./robot --config arm.yaml\n  taut record --pid 4242 --duration 10\n  taut record --system --duration 10\n  taut record --profile 99 -- ./robot\n  taut record --on robot=ssh://alice@10.0.0.2 'python robot.py' -- python desk.py\n  taut record --serve --no-file -- ./robot\n  taut record --flight-recorder=60s --save-above 20ms -- ./robot\n  taut record --save"
 )]
 pub struct Args {
     /// The recording to write.
@@ -44,6 +45,11 @@ pub struct Args {
     /// Name of this host in the recording [default: the kernel's]: what a host is called where recordings are joined.
     #[arg(long, value_name = "NAME", value_parser = host_name)]
     host_name: Option<String>,
+    /// Record this command on another host as well, e.g. --on robot=ssh://alice@10.0.0.2 './robot --fast'. Repeatable. Its
+    /// recording is fetched at the end: run.robot.mcap beside run.mcap.
+    #[arg(long, num_args = 2, value_names = ["NAME=ssh://HOST", "COMMAND"], action = clap::ArgAction::Append,
+          conflicts_with_all = ["pid", "system", "session", "no_file", "flight_recorder", "save"])]
+    on: Vec<String>,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
@@ -99,12 +105,15 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Records until the command ends, the duration is over, or somebody interrupts.
+/// Records until the command ends, the duration is over, or the user interrupts.
 pub fn run(args: &Args) -> Result<Done> {
     if args.flight.save {
         let path = flight::save(args.pid, args.session.as_deref())?;
         output::write(&format!("{}\n", path.shown()), None)?;
         return Ok(Done::Fine);
+    }
+    if !args.on.is_empty() {
+        return on::run(args);
     }
     let mut options = options(args)?;
     let (flight, watch) = flight::prepare(&args.flight, &args.output, options.compression)?.unzip();

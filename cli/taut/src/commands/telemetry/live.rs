@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A recorder writes something each 30 s, whatever happens.
 const SILENCE: Duration = Duration::from_secs(65);
 
-/// Serves until the recording ends, nobody writes it any more, or the user has seen enough.
+/// Serves until the recording ends, no recorder writes it any more, or the user ends it.
 pub fn serve(recording: &Path, file: File, address: &str, origins: &[String]) -> Result<Done> {
     let subject = || recording.shown();
     if is_finished(&file).with_context(subject)? {

@@ -1,4 +1,4 @@
-//! The talk on stderr while probing: a line for each CPU on a terminal.
+//! Progress on stderr while probing: a line for each CPU on a terminal.
 
 use std::io::IsTerminal;
 

@@ -1,0 +1,219 @@
+//! Recordings of several hosts → how their clocks stand to that of the first.
+
+use std::collections::BTreeMap;
+
+use taut_recording::Info;
+
+use super::{
+    align::Alignment,
+    constraints::{Closed, Link, Network, pairs},
+    host_clock::HostClock,
+    matching::{NotJoined, Pair, Side, pair},
+    ros_messages::RosSightings,
+    survey::{Sighting, Survey},
+    ways::Known,
+};
+
+/// Hosts with what is known of their clocks; the first is the reference.
+#[derive(Debug)]
+pub struct Joined {
+    /// Each two hosts that stamped the same messages.
+    pub pairs: Vec<Pair>,
+    /// Those whose messages are of no use.
+    pub unused: Vec<((usize, usize), NotJoined)>,
+    /// By how much CLOCK_REALTIME of each host is wrong at most, if its kernel states it.
+    pub stated_error_us: Vec<Option<i64>>,
+    /// Moments at which the messages of several pairs contradict each other, of how many.
+    pub contradicted: (u64, u64),
+    /// The clocks of all.
+    clocks: Vec<HostClock>,
+    between: BTreeMap<(usize, usize), Between>,
+}
+
+/// What is known of the clocks of two hosts.
+#[derive(Debug)]
+pub struct Between {
+    /// The offset of the second one's raw clock from the first one's, over the reference's.
+    pub alignment: Alignment,
+    /// Where it comes from.
+    pub clocks_from: ClocksFrom,
+    /// By how much the offset lies away from where the hosts' CLOCK_REALTIME has it.
+    pub realtime_off_ns: i64,
+    /// Hosts over which the second is reached from the first, where that is the reference.
+    pub through: Vec<usize>,
+    /// The bounds of the offset at the messages between the two, or at all times where there are none; ascending.
+    bounds_ns: Vec<u64>,
+}
+
+/// Where the offset of two clocks comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClocksFrom {
+    /// The messages between the hosts.
+    Messages,
+    /// Both recordings are of one boot of one machine: the clocks are the same.
+    OneMachine,
+    /// CLOCK_REALTIME of both, as the user wants it.
+    Realtime,
+}
+
+/// A host's recording.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// Differs from the others'.
+    pub name: &'a str,
+    /// What the recording says of messages.
+    pub survey: &'a Survey,
+    /// What it says of itself.
+    pub info: &'a Info,
+}
+
+/// What the stamps and the ROS 2 messages of several hosts say of their clocks. `chains`: points of declared chains, each "HOST:POINT".
+/// `one_clock_a_machine`: recordings of one boot of one machine have the same clock.
+///
+/// # Errors
+/// Two hosts, or one and all others, have no message in common that is of use; the hosts' numbers and why.
+pub fn join(
+    hosts: &[Host<'_>],
+    chains: &[Vec<String>],
+    one_clock_a_machine: bool,
+) -> Result<Joined, (Vec<usize>, NotJoined)> {
+    let is_one = |a: usize, b: usize| one_clock_a_machine && is_one_machine([hosts[a].info, hosts[b].info]);
+    // Counters of one machine are scaled alike only as CLOCK_MONOTONIC; a slew of that counts as drift against others.
+    let has_other = |a: usize| (0..hosts.len()).any(|b| a != b && is_one(a, b));
+    let clock = |(number, host): (usize, &Host<'_>)| {
+        if has_other(number) { host.survey.monotonic_clock() } else { host.survey.clock() }
+    };
+    let clocks: Vec<HostClock> = hosts.iter().enumerate().map(clock).collect();
+    let seen: Vec<Vec<Sighting>> =
+        hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.sightings(clock)).collect();
+    let ros: Vec<RosSightings> =
+        hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.ros.sightings(clock)).collect();
+    let ahead = |host: usize| Survey::realtime_ahead_ns(hosts[host].info, &clocks[host]);
+    let realtime_ns = |a: usize, b: usize| if is_one(a, b) { 0 } else { ahead(a).wrapping_sub(ahead(b)) };
+    let stated_error_us: Vec<Option<i64>> =
+        hosts.iter().map(|host| host.info.fact("realtime_max_error_us").parse().ok()).collect();
+    let (mut found, mut unused) = (Vec::new(), Vec::new());
+    for (a, b) in pairs(hosts.len()) {
+        let side =
+            |number: usize| Side { number, sightings: &seen[number], ros: &ros[number], survey: hosts[number].survey };
+        let of_pair: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, [hosts[a], hosts[b]])).collect();
+        let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
+        let known = Known { chains: &of_pair, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
+        match pair([side(a), side(b)], &known, is_one(a, b)) {
+            Ok(pair) => found.push(pair),
+            Err(why) => unused.push(((a, b), why)),
+        }
+    }
+    let link = |pair: &'_ Pair| (pair.hosts, pair.bound_ns());
+    let bounds: Vec<_> = found.iter().map(link).collect();
+    let links = found.iter().zip(&bounds).map(|(pair, (hosts, bound_ns))| Link {
+        hosts: *hosts,
+        alignment: &pair.alignment,
+        bound_ns: *bound_ns,
+    });
+    let network = Network::new(hosts.len(), links.collect()).map_err(|alone| {
+        // What is worse than nothing in common says more.
+        let of_host = unused.iter().filter(|((a, b), _)| *a == alone || *b == alone);
+        let (pair, why) = of_host.max_by_key(|(_, why)| *why != NotJoined::NoCommonMessage).unwrap_or(&unused[0]);
+        let is_pair = hosts.len() == 2 || *why != NotJoined::NoCommonMessage;
+        (if is_pair { vec![pair.0, pair.1] } else { vec![alone] }, *why)
+    })?;
+    let Closed { between, moments, contradicted } = network.close();
+    if between.values().any(|alignment| alignment.pieces.is_empty()) {
+        return Err(((0..hosts.len()).collect(), NotJoined::Contradictory));
+    }
+    let between = between.into_iter().map(|((a, b), alignment)| {
+        let messages = found.iter().filter(|pair| pair.hosts == (a, b)).flat_map(|pair| &pair.moments_ns);
+        let mut at: Vec<i64> = messages.map(|at_ns| network.first_of(a, *at_ns)).collect();
+        if at.is_empty() {
+            at.extend(alignment.pieces.iter().flat_map(|piece| &piece.knots).map(|knot| knot.at_ns));
+        }
+        let mut bounds_ns: Vec<u64> = at.iter().filter_map(|at_ns| alignment.at(*at_ns)?.bound_ns).collect();
+        bounds_ns.sort_unstable();
+        let offset_ns = at.iter().min().and_then(|first| alignment.at(*first)).map_or(0, |known| known.offset_ns);
+        let of = Between {
+            realtime_off_ns: offset_ns.wrapping_sub(realtime_ns(a, b)),
+            clocks_from: if is_one(a, b) { ClocksFrom::OneMachine } else { ClocksFrom::Messages },
+            through: if a == 0 { network.through(b) } else { Vec::new() },
+            alignment,
+            bounds_ns,
+        };
+        ((a, b), of)
+    });
+    let between = between.collect();
+    Ok(Joined { between, unused, stated_error_us, clocks, contradicted: (contradicted, moments), pairs: found })
+}
+
+impl Joined {
+    /// What is known of two hosts, the lower number first.
+    pub fn between(&self, first: usize, second: usize) -> &Between {
+        &self.between[&(first, second)]
+    }
+
+    /// CLOCK_MONOTONIC of the first host when this one's shows `time_ns`.
+    pub fn time_of_monotonic(&self, host: usize, time_ns: u64) -> u64 {
+        self.to_first(host, self.clocks[host].of_monotonic(time_ns))
+    }
+
+    /// CLOCK_MONOTONIC of the first host at this reading of one of this one's counters; `None`: it has no calibrations.
+    pub fn time_of_ticks(&self, host: usize, counter: u8, ticks: u64) -> Option<u64> {
+        Some(self.to_first(host, self.clocks[host].of_ticks(counter, ticks)?))
+    }
+
+    /// Does away with the alignment: all hosts' CLOCK_REALTIME is taken for one clock.
+    pub fn by_realtime(&mut self) {
+        for between in self.between.values_mut() {
+            let start_ns = between.alignment.pieces.first().map_or(0, |piece| piece.from_ns);
+            let offset_ns = between.offset_ns() - between.realtime_off_ns;
+            between.alignment = Alignment::constant(start_ns, offset_ns, None);
+            between.bounds_ns.clear();
+            (between.realtime_off_ns, between.clocks_from) = (0, ClocksFrom::Realtime);
+        }
+    }
+
+    fn to_first(&self, host: usize, raw_ns: i64) -> u64 {
+        let first = if host == 0 { None } else { self.between(0, host).alignment.a_of(raw_ns) };
+        self.clocks[0].to_monotonic(first.unwrap_or(raw_ns))
+    }
+}
+
+impl Between {
+    /// The offset at the start.
+    pub fn offset_ns(&self) -> i64 {
+        let first = self.alignment.pieces.first();
+        first.and_then(|piece| self.alignment.at(piece.from_ns)).map_or(0, |known| known.offset_ns)
+    }
+
+    /// By how much the offset is wrong at most: the median, and the most; `None` without a bound.
+    pub fn bounds_ns(&self) -> Option<(u64, u64)> {
+        Some((*self.bounds_ns.get(self.bounds_ns.len() / 2)?, *self.bounds_ns.last()?))
+    }
+
+    /// How much faster the second one's clock is.
+    pub fn drift_ppm(&self) -> f64 {
+        self.alignment.pieces.first().map_or(0.0, |piece| (piece.rates.0 + piece.rates.1) * 5e5)
+    }
+}
+
+/// Whether both were recorded in one boot of one machine, outside of time namespaces: in containers, or in network namespaces.
+fn is_one_machine(infos: [&Info; 2]) -> bool {
+    let [a, b] = infos.map(|info| info.fact("boot_id"));
+    a == b && !a.is_empty() && infos.iter().all(|info| info.fact("time_namespace").is_empty())
+}
+
+/// By how much the difference of the two hosts' CLOCK_REALTIME is wrong at most, if the kernels of both state it.
+fn sum_ns([a, b]: [Option<i64>; 2]) -> Option<i64> {
+    Some(a?.checked_add(b?)?.saturating_mul(1_000))
+}
+
+/// The host (0 or 1) and number of each point of a declared chain that messages passed.
+fn points(chain: &[String], hosts: [Host<'_>; 2]) -> Vec<(usize, u32)> {
+    let point = |text: &String| {
+        let of_host = |host: usize| {
+            let point = text.strip_prefix(hosts[host].name)?.strip_prefix(':')?;
+            Some((host, hosts[host].survey.point(point)?))
+        };
+        of_host(0).or_else(|| of_host(1))
+    };
+    chain.iter().filter_map(point).collect()
+}
