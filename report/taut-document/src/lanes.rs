@@ -43,7 +43,8 @@ pub struct LaneItem {
     pub to_ns: u64,
     /// From top to bottom.
     pub rows: Vec<LaneRow>,
-    /// What a row did, whether it matters or not.
+    /// What a row did, whether it matters or not: thousands of [row, from_ns, to_ns, activity].
+    #[schemars(with = "Vec<(usize, u64, u64, Activity)>")]
     pub states: Vec<LaneState>,
     /// What matters.
     pub pieces: Vec<LanePiece>,
@@ -64,7 +65,8 @@ pub struct LaneRow {
 }
 
 /// What a row did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "(usize, u64, u64, Activity)")]
 pub struct LaneState {
     /// Its number.
     pub row: usize,
@@ -104,6 +106,12 @@ pub struct LanePiece {
     pub class: usize,
     /// What it is, in words.
     pub text: String,
+}
+
+impl From<LaneState> for (usize, u64, u64, Activity) {
+    fn from(LaneState { row, from_ns, to_ns, activity }: LaneState) -> Self {
+        (row, from_ns, to_ns, activity)
+    }
 }
 
 impl Activity {

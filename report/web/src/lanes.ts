@@ -81,10 +81,10 @@ function drawn(model: Lanes, item: LaneItem): HTMLElement[] {
       element.append(svg("title", {}, text));
       parts.push(element);
     };
-    for (const s of item.states) {
-      const y = TOP + ROW * s.row;
-      const [top, tall] = s.activity === "Waiting" ? [y + 16, 2] : [y + 12, 10];
-      rect(s.from_ns, s.to_ns, top, tall, `state ${s.activity.toLowerCase()}`, `${s.activity.toLowerCase()} ${f.duration(s.to_ns - s.from_ns)}`);
+    for (const [row, a, b, activity] of item.states) {
+      const y = TOP + ROW * row;
+      const [top, tall] = activity === "Waiting" ? [y + 16, 2] : [y + 12, 10];
+      rect(a, b, top, tall, `state ${activity.toLowerCase()}`, `${activity.toLowerCase()} ${f.duration(b - a)}`);
     }
     item.pieces.forEach((p, i) => {
       const y = TOP + ROW * p.row;
