@@ -15,9 +15,8 @@ export async function open(path, { dark = false, width = 1200, height = 1500 } =
   page.on("pageerror", (error) => trouble.push(String(error)));
   page.on("request", (request) => request.url().startsWith("http") && trouble.push(`request to ${request.url()}`));
   await page.goto(pathToFileURL(path).href);
-  // Most pages draw themselves on a canvas, a lab's in strips; a gate's is finished as it comes, and a recording without a
-  // chain has no chart.
-  await page.waitForSelector("article canvas, article .strip, svg.drawn, figure canvas, .report:not(:has(article))");
+  // A page is finished as it comes; its script then draws what one can point at.
+  await page.waitForFunction(() => document.querySelector("main") && [...document.querySelectorAll(".plot")].every((plot) => plot.querySelector("canvas, svg > *")));
   return { browser, page, trouble };
 }
 

@@ -6,7 +6,7 @@ use taut_analysis::{Analyzer, Config};
 use taut_recording::{
     GrowingRecording, Record, channel_numbers, log::Log, read, recover, ros2msg::Schema, telemetry::StructLayout,
 };
-use taut_report::{Asked, Named, Style};
+use taut_report::{Asked, Named, Style, explain_document, interactive, report_document};
 
 use crate::{file, halves};
 
@@ -128,11 +128,14 @@ pub fn reported(bytes: &[u8]) {
             continue;
         };
         let named = Named { name: "run.mcap", analysis: &analysis };
-        let page = taut_report::html(named);
-        assert_eq!(page.matches("</script").count(), 2, "its data and its program, and nothing foreign");
-        taut_report::terminal(named, Style::default());
-        taut_report::markdown(named);
-        taut_report::explanation(named, Asked { messages: &[], hypotheses: false }, Style::default());
+        let report = report_document(named);
+        let page = interactive(&report);
+        let data = page.matches("<script type=\"application/json\"").count();
+        assert_eq!(page.matches("</script").count(), data + 1, "its data and its program, and nothing foreign");
+        for document in [report, explain_document(named, Asked::default())] {
+            taut_document::terminal(&document, Style::default());
+            taut_document::markdown(&document);
+        }
         assert!(taut_report::json(&[named]).is_object());
     }
 }

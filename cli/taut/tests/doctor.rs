@@ -116,6 +116,10 @@ fn output_goes_to_a_file_or_to_nobody() {
         .stdout("");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(value["schema_version"], 2);
+    for (form, begins) in [("html", "<!doctype html>"), ("markdown", "### doctor")] {
+        let text = predicate::str::starts_with(begins).and(predicate::str::contains("Preemption"));
+        taut(&["--machine", &machine("laptop"), "--format", form]).success().stdout(text);
+    }
     refuses(&["--machine", &machine("laptop"), "-o", "no/such/folder.txt"], "no/such/folder.txt");
 }
 

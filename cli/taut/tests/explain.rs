@@ -195,8 +195,8 @@ fn the_terminal_says_whose_time_it_was_and_draws_the_worst() {
     let sentence = text.lines().find(|line| line.contains("over typical messages, by cause")).unwrap();
     assert!(sentence.contains("preempted 100 %"), "{sentence}");
     for part in [
-        "preempted contributes 100 %",
-        "lock:sdk_lock does not contribute",
+        "contributes         preempted: 100 %",
+        "does not contribute lock:sdk_lock: ",
         "without preempted",
         "Message 1999: ",
         "PPPPPPPP",

@@ -178,12 +178,12 @@ fn a_point_of_no_chain_has_its_periods() {
     let point = &report["points"][0];
     assert_eq!((&point["name"], &point["gaps"]), (&"camera.frame".into(), &19.into()));
     assert_eq!((&point["period"]["p50_ns"], &point["period"]["max_ns"]), (&33_000_000.into(), &66_000_000.into()));
-    let table = predicate::str::contains("period (ms) at").and(predicate::str::contains("camera.frame"));
+    let table = predicate::str::contains("period at (ms)").and(predicate::str::contains("camera.frame"));
     taut(&folder, &["report", "run.mcap"]).assert().success().stdout(table);
     taut(&folder, &["report", "run.mcap", "--format", "html"])
         .assert()
         .success()
-        .stdout(predicate::str::contains("\"gaps\":19"));
+        .stdout(predicate::str::contains("<td>19</td>"));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_histogram_is_a_report_that_says_there_are_no_stamps() {
         .stderr(predicate::str::contains("wrote run.mcap: 1 histogram"));
     let output = taut(&folder, &["report", "run.mcap"]).assert().success().get_output().stdout.clone();
     let told = String::from_utf8(output).unwrap().replace('\u{202f}', " ");
-    for part in ["thread 0", "1 991", "31 ≥ 4.00 µs", "no stamps", "≥ 4.00 µs"] {
+    for part in ["thread 0", "1 991", "beyond  from", "  31  4.00", "no stamps", "≥ 4.00"] {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
     let of = &report(&folder, "run.mcap")["histograms"][0];
@@ -206,7 +206,7 @@ fn a_histogram_is_a_report_that_says_there_are_no_stamps() {
     taut(&folder, &["report", "run.mcap", "--format", "markdown"])
         .assert()
         .success()
-        .stdout(predicate::str::contains("| of (ms) | n |"));
+        .stdout(predicate::str::contains("| of (µs) | n |"));
 }
 
 #[test]

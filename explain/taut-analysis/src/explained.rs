@@ -1,10 +1,13 @@
 //! What the time of a chain's messages was spent on, as plain data in the user's words.
 //! All times in nanoseconds; moments are nanoseconds since the recording's start.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::Distribution;
 
 /// What a stretch of time was spent on. The words are those of reports and of `--hypothesis`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Cause {
     /// The thread computed.
@@ -146,7 +149,7 @@ pub enum Selected {
 }
 
 /// A peak of the distribution that stands apart from the main one: messages that take longer for a reason of their own.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Mode {
     /// Shortest of its messages.
     pub from_ns: u64,
@@ -158,12 +161,23 @@ pub struct Mode {
     pub messages: u64,
     /// Of all messages, the share (0..1).
     pub share: f64,
-    /// What they have beyond typical messages, largest first: cause, detail, share of the excess.
-    pub causes: Vec<(Cause, String, f64)>,
+    /// What they have beyond typical messages, largest first.
+    pub causes: Vec<ModeCause>,
+}
+
+/// A cause of the messages of a mode.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ModeCause {
+    /// The cause.
+    pub cause: Cause,
+    /// Where one makes most of it; else empty.
+    pub detail: String,
+    /// Of the excess of the mode's messages (0..1).
+    pub share: f64,
 }
 
 /// One cause, with the place or party it is about.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CauseShare {
     /// The cause.
     pub cause: Cause,
@@ -180,7 +194,7 @@ pub struct CauseShare {
 }
 
 /// A party that took time from the tail's messages.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Party {
     /// "thread", "process", "lock" or "irq".
     pub kind: String,
@@ -195,7 +209,8 @@ pub struct Party {
 }
 
 /// Whether a hypothesis holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Contribution {
     /// The lower bound of the share is at least 5 %.
     Contributes,
@@ -218,7 +233,7 @@ impl Contribution {
 }
 
 /// The result for one hypothesis.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Hypothesis {
     /// "lock:sdk_lock", "gil", "hop:a → b", "process:NAME", "irq" …
     pub hypothesis: String,
@@ -227,21 +242,24 @@ pub struct Hypothesis {
     /// What would decide an undecided one; else empty.
     pub decided_by: String,
     /// Whether it was named by the user.
+    #[serde(skip)]
     pub is_asked: bool,
     /// Time that each message lost to it; messages that lost none count as 0.
     pub wait: Distribution,
     /// Messages that lost any time to it.
+    #[serde(rename = "messages")]
     pub touched: u64,
     /// Share of the tail (0..1).
     pub tail_share: f64,
     /// 95 % interval of that share, by resampling the bursts of explained messages.
+    #[serde(rename = "interval")]
     pub tail_share_interval: (f64, f64),
     /// In words.
     pub sentence: String,
 }
 
 /// The chain without a cause: a prediction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Prediction {
     /// The factor: "gil", "lock:sdk_lock", "preempted" …
     pub without: String,
@@ -258,13 +276,14 @@ pub struct Prediction {
     /// Messages that miss the deadline; `None` without one.
     pub missed: Option<u64>,
     /// Whether messages waited for busy threads, so that what was recorded was replayed.
+    #[serde(rename = "replayed")]
     pub is_replayed: bool,
     /// What the prediction assumes.
     pub assumption: String,
 }
 
 /// A quantile as measured, and without a cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Predicted {
     /// E.g. 0.99.
     pub quantile: f64,
@@ -273,11 +292,12 @@ pub struct Predicted {
     /// As predicted.
     pub after_ns: u64,
     /// 95 % interval in which the quantile of another recording of this length, made without the cause, is expected.
+    #[serde(rename = "interval")]
     pub interval_ns: (u64, u64),
 }
 
 /// What to do about it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Recommendation {
     /// The cause it is against, as in [`Prediction::without`].
     pub against: String,
@@ -292,7 +312,7 @@ pub struct Recommendation {
 }
 
 /// What one message's time was spent on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct MessageTime {
     /// Message id.
     pub id: u64,
@@ -301,17 +321,19 @@ pub struct MessageTime {
     /// First to last point; the sum of `pieces`.
     pub total_ns: u64,
     /// Largest first.
+    #[serde(rename = "causes")]
     pub pieces: Vec<TimePiece>,
 }
 
 /// One cause of a message's time.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TimePiece {
     /// The cause.
     pub cause: Cause,
     /// As in [`CauseShare::detail`].
     pub detail: String,
     /// Time.
+    #[serde(rename = "time_ns")]
     pub ns: u64,
 }
 
@@ -360,9 +382,10 @@ pub struct SideShare {
 }
 
 /// A message's critical path, and what the threads on it did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct MessagePath {
     /// Its time by cause.
+    #[serde(flatten)]
     pub time: MessageTime,
     /// Moments at which it passed the chain's points: (index of the point, moment).
     pub passes: Vec<(usize, u64)>,
@@ -373,7 +396,7 @@ pub struct MessagePath {
 }
 
 /// One piece of a critical path.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PathPiece {
     /// Where it begins.
     pub from_ns: u64,
@@ -388,15 +411,17 @@ pub struct PathPiece {
     /// As in [`CauseShare::detail`].
     pub detail: String,
     /// The message that the thread was busy with, or had been late by, where this one waited for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<u64>,
     /// The responsible thread as "comm/tid": lock holder, preempting thread, awaited peer; "" where it is unknown.
+    #[serde(skip)]
     pub by: String,
     /// Everything else that is known: holder, system call, preempting thread, what the holder did.
     pub note: String,
 }
 
 /// What one thread did during a message.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Lane {
     /// "comm/tid", with the process where it differs.
     pub thread: String,
@@ -405,7 +430,8 @@ pub struct Lane {
 }
 
 /// A thread's state as a lane shows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum State {
     /// On a CPU.

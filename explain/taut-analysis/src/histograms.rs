@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_recording::Histogram as Recorded;
 
 /// A quantile is given only if so many values lie beyond it. Of bursts a histogram knows nothing.
 const BEYOND: u64 = 10;
 
 /// One distribution, all its records together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Histogram {
     /// Of what.
     pub name: String,
@@ -37,7 +39,8 @@ pub struct Histogram {
 }
 
 /// How exactly buckets tell a quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantile {
     /// It lies in a bucket; this is the bucket's largest value.
     AtMost(u64),

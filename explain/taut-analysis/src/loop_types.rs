@@ -1,11 +1,13 @@
 //! Results on loops and on other threads that are woken.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::Distribution;
 
 use crate::CauseShare;
 
 /// A thread that waits for the same thing again and again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Loop {
     /// Its thread's name without a number, and what it waits for: "ctrl timer 1 ms".
     pub name: String,
@@ -17,6 +19,7 @@ pub struct Loop {
     /// and its nice value); `None` where no switch of it was seen.
     pub priority: Option<i16>,
     /// How it was found.
+    #[serde(skip)]
     pub found: LoopFound,
     /// By the timer; else the median time between two starts where that is steady, and the mean where not.
     pub period_ns: u64,
@@ -44,6 +47,7 @@ pub struct Loop {
     /// The chain that its thread is part of.
     pub chain: Option<String>,
     /// Above which release latency its late starts begin, and by which quantile.
+    #[serde(skip)]
     pub late_above: Option<(f64, u64)>,
     /// What late starts exceed typical ones by, largest first; shares sum to 1.
     pub late_by: Vec<CauseShare>,
@@ -87,7 +91,7 @@ impl LoopFound {
 }
 
 /// A thread that is woken again and again, and is no loop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WakingThread {
     /// "comm/tid".
     pub thread: String,

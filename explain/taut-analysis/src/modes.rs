@@ -3,7 +3,7 @@
 
 use taut_stats::modes as peaks;
 
-use crate::{Cause, Chain, Mode, ledger::Ledger, walk::Walker};
+use crate::{Cause, Chain, Mode, ModeCause, ledger::Ledger, walk::Walker};
 
 /// Width of a bin: modes this close to each other are one.
 const BIN: f64 = 1.1;
@@ -59,7 +59,7 @@ fn bins(sorted: &[(u64, usize)]) -> Vec<(u64, u64, u64)> {
     bins
 }
 
-fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec<(Cause, String, f64)> {
+fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec<ModeCause> {
     let rows: Vec<usize> = of_mode.iter().map(|(_, at)| *at).collect();
     let causes = ledger.groups_of(&rows, |kind| kind.cause);
     let details = ledger.groups_of(&rows, |kind| (kind.cause, kind.detail));
@@ -72,5 +72,5 @@ fn causes(of_mode: &[(u64, usize)], ledger: &Ledger, walker: &Walker<'_>) -> Vec
         let first = first.filter(|(_, of_detail)| **of_detail > 0.8 * share);
         first.map_or(String::new(), |(line, _)| walker.names.text(line.group.1).to_owned())
     };
-    all.map(|(cause, share)| (cause, detail(cause, share), share)).collect()
+    all.map(|(cause, share)| ModeCause { cause, detail: detail(cause, share), share }).collect()
 }

@@ -4,7 +4,12 @@ use foldhash::HashMap;
 use taut_points::{Pass, PointId};
 use taut_stats::Distribution;
 
-use crate::{context::Context, line::ChainLine, messages::Message, result::Outcomes};
+use crate::{
+    context::Context,
+    line::ChainLine,
+    messages::Message,
+    result::{LastSeen, Outcomes},
+};
 
 /// A message without an outcome is in flight if it was seen this short before the end of the
 /// recording, or within ten times the slowest typical way through, whichever is longer.
@@ -131,9 +136,16 @@ impl<'a> Account<'a> {
             Fate::Lost => "stamps were lost".to_owned(),
             _ => "unexplained".to_owned(),
         };
-        let place = |((point, fate), n): (&(PointId, Fate), &u64)| (name(*point), why(*fate), *n);
+        let place = |((point, fate), n): (&(PointId, Fate), &u64)| LastSeen {
+            point: name(*point),
+            reason: why(*fate),
+            messages: *n,
+        };
         self.outcomes.last_seen = self.last_seen.iter().map(place).collect();
-        self.outcomes.last_seen.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
+        let order = |a: &LastSeen, b: &LastSeen| {
+            b.messages.cmp(&a.messages).then_with(|| (&a.point, &a.reason).cmp(&(&b.point, &b.reason)))
+        };
+        self.outcomes.last_seen.sort_by(order);
         self.outcomes
     }
 }

@@ -1,6 +1,10 @@
 //! The result of an analysis, as plain data in the user's words. All times in
 //! nanoseconds unless the name says otherwise.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use taut_points::SourceKind;
 use taut_recording::{Ending, Info};
 use taut_stats::Distribution;
@@ -139,11 +143,12 @@ pub struct Chain {
 }
 
 /// A point of a chain.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Point {
     /// Its name as stamped.
     pub name: String,
     /// A moment that a schedule says, and not one at which something happened.
+    #[serde(skip)]
     pub is_due: bool,
     /// Messages that passed.
     pub messages: u64,
@@ -164,7 +169,7 @@ pub struct Point {
 }
 
 /// How late a loop starts: its first stamp against the moment that its absolute timer was set to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Starts {
     /// Median time between two intended starts.
     pub period_ns: u64,
@@ -177,7 +182,7 @@ pub struct Starts {
 }
 
 /// A start that came late.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LateStart {
     /// Message id.
     pub id: u64,
@@ -186,33 +191,38 @@ pub struct LateStart {
     /// How much later the first stamp was.
     pub late_ns: u64,
     /// What that time was spent on, largest first.
+    #[serde(rename = "causes")]
     pub pieces: Vec<crate::TimePiece>,
 }
 
 /// A stretch in which a steady stream was silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Gap {
     /// The last message before it, in ns since the recording's start.
     pub from_ns: u64,
     /// Until the next one.
+    #[serde(rename = "duration_ns")]
     pub ns: u64,
     /// Messages that are missing in it, by the median period.
     pub missing: u64,
 }
 
 /// Delay figures and their histogram.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Delay {
     /// Quantiles with their counts.
+    #[serde(flatten)]
     pub distribution: Distribution,
-    /// Histogram for plots.
+    /// Histogram for plots: [from_ns, to_ns, count].
+    #[schemars(with = "Vec<(u64, u64, u64)>")]
     pub histogram: Vec<Bin>,
     /// Percentile curve for plots: (quantile 0..1, ns), dense towards 1, never beyond what the count carries.
     pub percentiles: Vec<(f64, u64)>,
 }
 
 /// One bar of a histogram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "(u64, u64, u64)")]
 pub struct Bin {
     /// Lower edge, inclusive.
     pub from_ns: u64,
@@ -222,29 +232,38 @@ pub struct Bin {
     pub count: u64,
 }
 
+impl From<Bin> for (u64, u64, u64) {
+    fn from(bin: Bin) -> (u64, u64, u64) {
+        (bin.from_ns, bin.to_ns, bin.count)
+    }
+}
+
 /// The stretch between two neighbouring points.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Hop {
     /// Point it starts at.
     pub from: String,
     /// Point it ends at.
     pub to: String,
     /// Its delay over the messages that passed both, start-up apart.
+    #[serde(flatten)]
     pub delay: Delay,
     /// 99th percentile of delay less the chain's minimum delay of this hop (RFC 5481 PDV).
     pub pdv_p99_ns: Option<u64>,
     /// Of the time by which messages of the tail exceed the median message, the share spent in this hop (0..1); shares of a chain sum to 1.
     pub tail_share: Option<f64>,
     /// Messages that seem to have reached the end before the start by more than the clocks' error; they count as 0 ns.
+    #[serde(skip)]
     pub inverted: u64,
     /// The largest such step back.
+    #[serde(skip)]
     pub inverted_max_ns: u64,
     /// True when both ends are stamped by different threads for most messages.
     pub crosses_threads: bool,
 }
 
 /// Of a hop from one host of a joined recording to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BetweenHosts {
     /// The host that messages leave.
     pub from: String,
@@ -268,7 +287,7 @@ impl Hop {
 }
 
 /// Start-up: the first messages, slower than everything after.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Startup {
     /// How many messages are set apart.
     pub messages: u64,
@@ -281,7 +300,7 @@ pub struct Startup {
 }
 
 /// Where messages ended: applied + in_flight + Σ dropped + lost + unexplained = messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Outcomes {
     /// Reached their goal: by an outcome stamp "applied", or, in a chain without outcome stamps, by the last point.
     pub applied: u64,
@@ -290,17 +309,35 @@ pub struct Outcomes {
     /// Their next stamp may be among those that were lost: nothing is known of their end.
     pub lost: u64,
     /// By reason, most first.
+    #[serde(serialize_with = "as_map")]
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub dropped: Vec<(String, u64)>,
     /// Ended nowhere: no outcome, and too old to be in flight. Must be 0 in a chain with outcome stamps.
     pub unexplained: u64,
     /// More than one outcome for one message (counted once above, by the first).
     pub double: u64,
-    /// At which point messages were seen last, for those that did not complete: (point, reason or "unexplained", n).
-    pub last_seen: Vec<(String, String, u64)>,
+    /// Where messages that did not complete were seen last, most first.
+    pub last_seen: Vec<LastSeen>,
+}
+
+/// Messages that ended early in one way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LastSeen {
+    /// The last point that they passed.
+    pub point: String,
+    /// Why they were dropped, or "unexplained".
+    pub reason: String,
+    /// How many.
+    pub messages: u64,
+}
+
+/// Counts by name as an object.
+fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.iter().map(|(name, n)| (name, n)))
 }
 
 /// A point off the main line.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Branch {
     /// Its name.
     pub point: String,

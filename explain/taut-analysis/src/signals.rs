@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// The end of the name of a signal that was asked for; the same name ending in [`ACTUAL`] is what came of it.
 const COMMANDED: &str = ".commanded";
 const ACTUAL: &str = ".actual";
@@ -16,7 +19,7 @@ pub struct Signal {
 }
 
 /// How far `NAME.actual` was from `NAME.commanded`, at each actual value against the last command before it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Tracking {
     /// What both names begin with.
     pub name: String,

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_recording::{Lost, PlainChannel, PlainMessage, ros2msg::Schema};
 use taut_stats::Distribution;
 
@@ -10,11 +12,12 @@ use taut_stats::Distribution;
 const MOST_VALUES: usize = 100_000;
 
 /// One channel of plain messages.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Telemetry {
     /// Its topic.
     pub topic: String,
     /// The type of its messages.
+    #[serde(rename = "type")]
     pub type_name: String,
     /// Numbers and bools in each message; an array of any length counts as one.
     pub values: u64,
@@ -33,7 +36,7 @@ pub struct Telemetry {
 }
 
 /// Holes in a sequence: of lost messages, and of damaged chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Gaps {
     /// Holes.
     pub count: u64,

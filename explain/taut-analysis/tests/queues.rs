@@ -151,7 +151,7 @@ fn a_mode_below_the_tail_is_found() {
     let (scene, _) = run(&arrivals, with);
     let explained = scene.explained();
     let mode = explained.modes.first().unwrap_or_else(|| panic!("{:?}", explained.by_cause));
-    assert_eq!((mode.messages, mode.causes[0].0, mode.causes[0].1.as_str()), (80, Cause::Lock, "0x1010"));
+    assert_eq!((mode.messages, mode.causes[0].cause, mode.causes[0].detail.as_str()), (80, Cause::Lock, "0x1010"));
     assert!((3_000_000..3_400_000).contains(&mode.p50_ns), "{mode:?}");
 }
 

@@ -1,5 +1,7 @@
 //! The table of remedies: the causes that each answers, what it changes, how it is applied, verified and undone, what it costs, what it needs.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_analysis::Cause;
 
 use crate::Plan;
@@ -249,9 +251,10 @@ pub struct Remedy {
 }
 
 /// A remedy that is not tried.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Left {
     /// As of a remedy.
+    #[serde(rename = "remedy")]
     pub id: String,
     /// What it is.
     pub title: String,
@@ -260,6 +263,7 @@ pub struct Left {
     /// The command that would permit it.
     pub grant: Option<String>,
     /// Predicted change, as of a remedy.
+    #[serde(rename = "predicted_gain")]
     pub gain: f64,
 }
 

@@ -1,5 +1,7 @@
 //! Changes that only the program itself can make: named with their predicted gain, and not tried.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_analysis::{Cause, Chain};
 
 /// Causes that settings outside the program do not answer.
@@ -8,19 +10,21 @@ const WITHIN: [&str; 8] = ["cpu", "lock", "gil", "io", "queued", "executor", "sl
 const SHARE_MIN: f64 = 0.05;
 
 /// Where the time is that only the program can change.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Within {
     /// The cause, as in predictions: "lock:sdk_lock", "io".
     pub against: String,
     /// The hop that has most of it: "from → to"; empty where the recording does not say.
     pub hop: String,
     /// Share of the excess of the tail.
+    #[serde(rename = "tail_share")]
     pub share: f64,
     /// What was seen.
     pub evidence: String,
     /// What to do.
     pub advice: String,
     /// Predicted change of the tail.
+    #[serde(rename = "predicted_gain")]
     pub gain: f64,
 }
 

@@ -5,9 +5,12 @@ use crate::{
     machine::Machine,
     seen::{Look, State},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What a setting costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Late wakeups, mostly rare ones.
     Tail,
@@ -18,7 +21,8 @@ pub enum Effect {
 }
 
 /// The groups of the report, in the order of reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// How the kernel was built and booted.
     Kernel,
@@ -73,7 +77,7 @@ pub struct Check {
 }
 
 /// A check's answer for one machine. All texts are one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// The check's name.
     pub id: &'static str,
@@ -92,6 +96,7 @@ pub struct Finding {
     /// What it does to a loop.
     pub why: &'static str,
     /// What to do, where something can be done.
+    #[serde(skip)]
     pub remedy: Option<Remedy>,
     /// Takes the remedy back.
     pub undo: Option<String>,

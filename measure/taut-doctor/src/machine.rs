@@ -1,6 +1,8 @@
 //! What checks share: the loop's CPUs, the kernel's version, build and command line, and reading a file in such a way
 //! that what is missing becomes an answer.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::{cell::OnceCell, str::FromStr};
 
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// What the doctor is asked to look at besides the machine itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Asked {
     /// CPUs that the loop runs on.
     pub cpus: Vec<u32>,

@@ -1,9 +1,11 @@
 //! The effect of a remedy, by wakeups measured without and with it in turn.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::Distribution;
 
 /// Wakeups without and with a remedy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Measured {
     /// The check whose remedy it was.
     pub id: &'static str,
@@ -26,7 +28,7 @@ pub struct Measured {
 }
 
 /// One turn without and one with the remedy: lateness in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Round {
     /// Median without.
     pub before_p50_ns: u64,

@@ -1,9 +1,12 @@
 //! The state of one setting.
 
 use crate::Remedy;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// How it stands with one setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Works against a control loop.
     Bad,

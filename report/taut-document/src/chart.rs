@@ -1,15 +1,17 @@
 //! A chart: curves over two axes, as data. Pages draw it on a canvas, stills as SVG.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Table, Text, Tone};
 
 /// Curves over two axes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Chart {
     /// What it shows.
     pub title: String,
     /// What it shows, in one sentence.
+    #[serde(skip)]
     pub finding: Text,
     /// Across; with names, the rows of a chart that lies on its side.
     pub x: Axis,
@@ -22,13 +24,14 @@ pub struct Chart {
     /// Stretches of an axis with their names.
     pub bands: Vec<Band>,
     /// The same as figures.
+    #[serde(skip)]
     pub table: Option<Table>,
     /// As wide as the page.
     pub wide: bool,
 }
 
 /// An axis.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Axis {
     /// What is measured along it; its title says the same when empty.
     pub label: String,
@@ -45,7 +48,7 @@ pub struct Axis {
 }
 
 /// How the values of an axis are laid out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum AxisScale {
     /// Equal steps.
     #[default]
@@ -57,7 +60,7 @@ pub enum AxisScale {
 }
 
 /// What the values of an axis are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Quantity {
     /// A length of time in ns.
     Time,
@@ -81,13 +84,14 @@ pub enum Quantity {
 }
 
 /// Points of one name. A y that is no number is a gap.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Curve {
     /// Stands in the key; "" for one that is not listed.
     pub name: String,
     /// How it is drawn.
     pub mark: Mark,
     /// In the order of x.
+    #[schemars(with = "Vec<(f64, Option<f64>)>")]
     pub xy: Vec<(f64, f64)>,
     /// Its colour.
     pub tone: Tone,
@@ -98,7 +102,7 @@ pub struct Curve {
 }
 
 /// How a curve is drawn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub enum Mark {
     /// Straight from point to point.
     #[default]
@@ -114,7 +118,7 @@ pub enum Mark {
 }
 
 /// A stretch of an axis.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Band {
     /// Where it begins.
     pub from: f64,

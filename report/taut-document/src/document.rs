@@ -1,12 +1,10 @@
 //! What a document is: a headline, and sections of text, findings, tables and charts. A subject builds one from its result, a renderer
 //! shows it; neither knows the other.
 
-use serde::Serialize;
-
 use crate::{Chart, Lanes, Table, Text, Tone, table::Cell};
 
 /// What is known of one subject, ready to be shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// What it is about, such as the name of a recording.
     pub title: String,
@@ -23,7 +21,7 @@ pub struct Document {
 }
 
 /// A part of a document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     /// Its heading; none when empty.
     pub title: String,
@@ -36,7 +34,7 @@ pub struct Section {
 }
 
 /// Where a section is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// Everywhere, at once.
     #[default]
@@ -45,10 +43,14 @@ pub enum Show {
     Folded,
     /// In HTML only.
     Page,
+    /// In all but HTML, which shows the same in another way.
+    Text,
+    /// In what is passed on: HTML, and folded in Markdown.
+    Kept,
 }
 
 /// One thing in a section.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A paragraph.
     Text(Text),
@@ -72,7 +74,7 @@ pub enum Block {
 }
 
 /// A result: of a hypothesis, of a figure that was judged, of a check; or a recommendation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// How it is coloured.
     pub tone: Tone,
@@ -87,7 +89,7 @@ pub struct Finding {
 }
 
 /// What a finding rests on: "430 of 43 012 messages: 71.2 %, 95 % interval 64.0 % to 78.1 %".
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// How many are affected.
     pub affected: u64,
@@ -119,9 +121,20 @@ impl Section {
         Section { title: title.into(), level, show: Show::Always, blocks }
     }
 
+    /// Whether a terminal shows it.
+    pub(crate) fn is_in_terminal(&self) -> bool {
+        !matches!(self.show, Show::Page | Show::Kept)
+    }
+
     /// The same, shown elsewhere.
     pub fn shown(self, show: Show) -> Section {
         Section { show, ..self }
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Block {
+        Block::Table(table)
     }
 }
 

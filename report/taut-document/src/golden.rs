@@ -339,6 +339,24 @@ fn the_data_of_charts_and_lanes_can_be_read_back() {
     assert_eq!(charts[3]["curves"][0]["xy"][1][1], serde_json::Value::Null, "a gap");
 }
 
+/// What a page's script reads; its types are made of this (`report/web/types.mjs`).
+#[test]
+fn the_schema_of_charts_and_lanes_is_the_pages() {
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code)]
+    struct Drawn {
+        chart: Chart,
+        lanes: Lanes,
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/document.schema.json");
+    let text = serde_json::to_string_pretty(&schemars::schema_for!(Drawn)).unwrap() + "\n";
+    if std::env::var_os("TAUT_UPDATE").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(kept == text, "report/web/document.schema.json is stale: run this test with TAUT_UPDATE=1");
+}
+
 #[test]
 fn a_document_without_anything_is_no_page_of_headings() {
     assert_eq!(terminal(&Document::default(), Style::default()), "");

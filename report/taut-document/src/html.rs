@@ -25,35 +25,22 @@ pub struct Front<'a> {
     pub script: &'a str,
     /// Stands for the page's own style, with which it begins.
     pub style: &'a str,
-    /// Further contents: an element's id, and its name.
-    pub contents: &'a [(String, &'a str)],
-    /// Finished markup below the document.
-    pub below: &'a str,
+    /// Documents below the first, each with its contents.
+    pub further: &'a [Document],
 }
 
 /// A self-contained page. Without a script the data of charts and lanes are left out.
 pub fn html(document: &Document, front: Option<&Front<'_>>) -> String {
     let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some() };
-    page.body += &format!("<p class=\"kicker\"><b>taut</b> {}", escape(&document.title));
-    if !document.measured.is_empty() {
-        page.body += &format!(" · {}", text(&document.measured));
-    }
-    page.body += "</p>\n";
-    if !document.headline.is_empty() {
-        page.body += &format!("<p class=\"headline\">{}</p>\n", text(&document.headline));
-    }
-    page.contents(&document.sections, front.map_or(&[], |front| front.contents));
-    document.sections.iter().for_each(|section| page.section(section));
-    if !document.notes.is_empty() {
-        let notes: String = document.notes.iter().map(|note| format!("<li>{}</li>", text(note))).collect();
-        page.body += &format!("<ul class=\"notes\">{notes}</ul>\n");
-    }
-    if !document.reproduce.is_empty() {
-        page.body += &format!("<h2>Reproduce</h2>\n<pre>{}</pre>\n", escape(&document.reproduce.join("\n")));
+    let further = front.map_or(&[][..], |front| front.further);
+    page.document(document, further);
+    for (at, document) in (1..).zip(further) {
+        page.body += &format!("<section class=\"further\" id=\"document-{at}\">\n");
+        page.document(document, &[]);
+        page.body += "</section>\n";
     }
     let style = front.map_or(STYLE, |front| front.style);
     let script = front.map_or(String::new(), |front| format!("<script>{}</script>\n", front.script));
-    page.body += front.map_or("", |front| front.below);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -72,14 +59,40 @@ struct Page {
 }
 
 impl Page {
-    fn contents(&mut self, sections: &[Section], further: &[(String, &str)]) {
-        let parts = sections.iter().filter(|of| of.level <= 1 && !of.title.is_empty() && of.show != Show::Folded);
-        let parts = parts.enumerate().map(|(at, of)| (format!("part-{at}"), of.title.as_str()));
-        let parts: Vec<(String, &str)> = parts.chain(further.iter().cloned()).collect();
+    fn document(&mut self, document: &Document, further: &[Document]) {
+        let heading = if self.body.is_empty() { "h1" } else { "h2" };
+        let (kicker, headline) = if document.headline.is_empty() { (heading, "p") } else { ("p", heading) };
+        let measured = text(&document.measured);
+        let measured = if measured.is_empty() { measured } else { format!(" · {measured}") };
+        let title = escape(&document.title);
+        self.body += &format!("<{kicker} class=\"kicker\"><b>taut</b> {title}{measured}</{kicker}>\n");
+        if !document.headline.is_empty() {
+            self.body += &format!("<{headline} class=\"headline\">{}</{headline}>\n", text(&document.headline));
+        }
+        self.contents(&document.title, &document.sections, further);
+        let shown = document.sections.iter().filter(|section| section.show != Show::Text);
+        shown.for_each(|section| self.section(section));
+        if !document.notes.is_empty() {
+            let notes: String = document.notes.iter().map(|note| format!("<li>{}</li>", text(note))).collect();
+            self.body += &format!("<ul class=\"notes\">{notes}</ul>\n");
+        }
+        if !document.reproduce.is_empty() {
+            self.body += &format!("<h2>Reproduce</h2>\n<pre>{}</pre>\n", escape(&document.reproduce.join("\n")));
+        }
+    }
+
+    fn contents(&mut self, title: &str, sections: &[Section], further: &[Document]) {
+        let is_listed =
+            |of: &&Section| of.level <= 1 && !of.title.is_empty() && !matches!(of.show, Show::Folded | Show::Text);
+        let parts = sections.iter().filter(is_listed).zip(self.headings..);
+        let parts = parts.map(|(of, at)| (format!("part-{at}"), of.title.as_str()));
+        let further = (1..).zip(further).map(|(at, of)| (format!("document-{at}"), of.title.as_str()));
+        let parts: Vec<(String, &str)> = parts.chain(further).collect();
         if parts.len() >= CONTENTS_MIN {
             let link = |(id, title): &(String, &str)| format!("<li><a href=\"#{id}\">{}</a></li>", escape(title));
             let links: String = parts.iter().map(link).collect();
-            self.body += &format!("<nav><ul>{links}</ul></nav>\n");
+            let title = escape(title);
+            self.body += &format!("<nav aria-label=\"Contents of {title}\"><ul>{links}</ul></nav>\n");
         }
     }
 
@@ -94,7 +107,13 @@ impl Page {
             }
             _ => self.body += &format!("<h3>{title}</h3>\n"),
         }
-        section.blocks.iter().for_each(|block| self.block(block));
+        let is_chart = |block: &Block| matches!(block, Block::Chart(_));
+        for blocks in section.blocks.chunk_by(|a, b| is_chart(a) && is_chart(b)) {
+            let are_several = blocks.len() > 1;
+            self.body += if are_several { "<div class=\"charts\">\n" } else { "" };
+            blocks.iter().for_each(|block| self.block(block));
+            self.body += if are_several { "</div>\n" } else { "" };
+        }
         if section.show == Show::Folded {
             self.body += "</details>\n";
         }
@@ -127,8 +146,8 @@ impl Page {
         for curve in &mut chart.curves {
             match curve.mark {
                 Mark::Points => curve.xy = thinned(&curve.xy, POINTS_MAX),
-                Mark::Line => curve.xy = thinned(&curve.xy, LINE_MAX),
-                Mark::Steps | Mark::Bars | Mark::Range(_) => {}
+                Mark::Line | Mark::Steps => curve.xy = thinned(&curve.xy, LINE_MAX),
+                Mark::Bars | Mark::Range(_) => {}
             }
         }
         let still = svg::chart(&chart);
@@ -150,7 +169,7 @@ impl Page {
         let key = if key.len() > 1 { format!("<p class=\"key\">{}</p>", key.join(" · ")) } else { String::new() };
         let wide = if chart.wide { " class=\"wide\"" } else { "" };
         let data = self.data("chart", &chart);
-        let figures = chart.table.as_ref().map_or(String::new(), folded);
+        let figures = chart.table.as_ref().map_or(String::new(), |table| folded("Data", table));
         self.body += &format!("<figure{wide}>{title}{finding}{key}{still}{data}{figures}</figure>\n");
     }
 
@@ -163,11 +182,14 @@ impl Page {
             .collect();
         let data = self.data("lanes", lanes);
         let drawing = svg::lanes(lanes, item);
+        let tables: String = match lanes.items.as_slice() {
+            [one] => folded("Data", &one.table),
+            all => all.iter().map(|item| folded(&item.title.plain(), &item.table)).collect(),
+        };
         self.body += &format!(
-            "<figure class=\"wide lanes\"><p class=\"finding\">{}</p><p class=\"key\">{}</p>{drawing}{data}{}</figure>\n",
+            "<figure class=\"wide lanes\"><p class=\"finding\">{}</p><p class=\"key\">{}</p>{drawing}{data}{tables}</figure>\n",
             text(&item.title),
             key.join(" "),
-            folded(&item.table)
         );
     }
 
@@ -198,11 +220,11 @@ fn finding(finding: &Finding) -> String {
     format!("<li>{label}{}{evidence}{details}</li>", text(&finding.text))
 }
 
-fn folded(of: &Table) -> String {
+fn folded(summary: &str, of: &Table) -> String {
     if of.rows.is_empty() {
         return String::new();
     }
-    format!("<details class=\"data\"><summary>Data</summary>{}</details>", table(of))
+    format!("<details class=\"data\"><summary>{}</summary>{}</details>", escape(summary), table(of))
 }
 
 fn table(of: &Table) -> String {
@@ -247,7 +269,9 @@ fn table(of: &Table) -> String {
         }
         rows += "</tr>";
     }
-    format!("<div class=\"scroll\"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n")
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n"
+    )
 }
 
 fn text(of: &Text) -> String {

@@ -1,11 +1,12 @@
 //! Lanes: what threads (or buses, or hosts) did over a stretch of time, one line each, with the pieces that matter on top.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Table, Text, Tone};
 
 /// One or several stretches of time over the same classes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Lanes {
     /// The first is shown; pages show the others, too.
     pub items: Vec<LaneItem>,
@@ -14,7 +15,7 @@ pub struct Lanes {
 }
 
 /// A kind of piece, as a renderer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Class {
     /// Stands for it where there is no colour.
     pub letter: char,
@@ -32,7 +33,7 @@ impl Class {
 }
 
 /// One stretch of time, such as a message.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LaneItem {
     /// "Message 1734: 11.0 ms".
     pub title: Text,
@@ -42,18 +43,20 @@ pub struct LaneItem {
     pub to_ns: u64,
     /// From top to bottom.
     pub rows: Vec<LaneRow>,
-    /// What a row did, whether it matters or not.
+    /// What a row did, whether it matters or not: thousands of [row, from_ns, to_ns, activity].
+    #[schemars(with = "Vec<(usize, u64, u64, Activity)>")]
     pub states: Vec<LaneState>,
     /// What matters.
     pub pieces: Vec<LanePiece>,
     /// Times with names, such as points that a message passed.
     pub moments: Vec<(u64, String)>,
     /// The pieces as figures.
+    #[serde(skip)]
     pub table: Table,
 }
 
 /// A line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LaneRow {
     /// What several rows belong to, such as a host; "" for none.
     pub group: String,
@@ -63,6 +66,7 @@ pub struct LaneRow {
 
 /// What a row did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "(usize, u64, u64, Activity)")]
 pub struct LaneState {
     /// Its number.
     pub row: usize,
@@ -75,7 +79,7 @@ pub struct LaneState {
 }
 
 /// What a row may be doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Activity {
     /// Running.
     Running,
@@ -90,7 +94,7 @@ pub enum Activity {
 }
 
 /// A stretch that matters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LanePiece {
     /// On this row.
     pub row: usize,
@@ -102,6 +106,12 @@ pub struct LanePiece {
     pub class: usize,
     /// What it is, in words.
     pub text: String,
+}
+
+impl From<LaneState> for (usize, u64, u64, Activity) {
+    fn from(LaneState { row, from_ns, to_ns, activity }: LaneState) -> Self {
+        (row, from_ns, to_ns, activity)
+    }
 }
 
 impl Activity {

@@ -26,7 +26,7 @@ pub fn markdown(document: &Document) -> String {
 }
 
 fn section(out: &mut String, section: &Section) {
-    let is_folded = section.show == Show::Folded;
+    let is_folded = matches!(section.show, Show::Folded | Show::Kept);
     if is_folded {
         *out += &format!("<details><summary>{}</summary>\n\n", plain(&section.title));
     } else if !section.title.is_empty() {

@@ -1,14 +1,12 @@
 //! A table: figures with their quantities, not yet text; and how its cells become text, the same for every renderer.
 
-use serde::Serialize;
-
 use crate::{
     Text, Tone,
     units::{self, MISSING, TimeUnit},
 };
 
 /// Rows of figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// What it shows; none when empty.
     pub caption: Text,
@@ -21,7 +19,7 @@ pub struct Table {
 }
 
 /// A column.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
     /// Its head. A unit of time is added.
     pub name: String,
@@ -34,7 +32,7 @@ pub struct Column {
 }
 
 /// A row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRow {
     /// One for each column.
     pub cells: Vec<Cell>,
@@ -45,7 +43,7 @@ pub struct TableRow {
 }
 
 /// A figure or a text. Times are in ns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
     /// Nothing belongs here.
     #[default]
@@ -54,6 +52,8 @@ pub enum Cell {
     Missing,
     /// A name or words.
     Text(Text),
+    /// A figure in the form in which another program prints it.
+    Printed(String),
     /// How many.
     Count(u64),
     /// How long.
@@ -268,6 +268,7 @@ impl Cell {
             Cell::Empty => String::new(),
             Cell::Missing => MISSING.into(),
             Cell::Text(text) => text.plain(),
+            Cell::Printed(text) => text.clone(),
             Cell::Count(n) => units::count(*n),
             Cell::Time(ns) => unit.print([*ns as f64], 3, one),
             Cell::SignedTime(ns) => {
@@ -330,7 +331,7 @@ impl Cell {
             Cell::Of(n, of) => Some(*n as f64 / (*of).max(1) as f64),
             Cell::SignedTime(ns) => Some(ns.unsigned_abs() as f64),
             Cell::Change(change) | Cell::Points(change) => Some(change.abs()),
-            Cell::Empty | Cell::Missing | Cell::Text(_) | Cell::Interval(_) | Cell::Step(_) => None,
+            Cell::Empty | Cell::Missing | Cell::Text(_) | Cell::Printed(_) | Cell::Interval(_) | Cell::Step(_) => None,
         }
     }
 }

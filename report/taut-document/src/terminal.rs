@@ -1,9 +1,10 @@
 //! The terminal form. No line is wider than the terminal, whatever the names are; no figure is ever cut.
 
 use crate::{
-    Block, Document, Finding, Lanes, Section, Show, Style, Table, Text, Tone,
+    Block, Document, Finding, Lanes, Section, Style, Table, Text, Tone,
     lanes::{Activity, LaneItem},
     table::{Printed, PrintedCell},
+    units::bar,
     wrap::{cut, line, padded, shortened, styled, width, wrapped},
 };
 
@@ -16,7 +17,7 @@ const WRAPS_TO: usize = 24;
 /// Where no column may go, text has no less than this.
 const LEAST: usize = 8;
 /// Cells of the longest bar.
-const BAR: f64 = 10.0;
+const BAR: usize = 10;
 /// Cells of a lane, and of its name.
 const LANE: usize = 72;
 const LANE_NAME: usize = 32;
@@ -30,7 +31,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
         out.space();
         out.paragraph(0, &document.headline, str::to_owned);
     }
-    document.sections.iter().filter(|section| section.show != Show::Page).for_each(|section| out.section(section));
+    document.sections.iter().filter(|section| section.is_in_terminal()).for_each(|section| out.section(section));
     if !document.notes.is_empty() {
         out.space();
     }
@@ -418,18 +419,8 @@ impl Bars {
 
     fn beside(&self, row: usize, figure: String) -> String {
         match self.shares.get(row).copied().flatten() {
-            Some(share) => format!("{} {}", bar_of(share), padded(&figure, self.figures, false)),
+            Some(share) => format!("{} {}", bar(share, BAR), padded(&figure, self.figures, false)),
             None => figure,
         }
     }
-}
-
-fn bar_of(share: f64) -> String {
-    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * BAR * 8.0).round() as usize;
-    let mut text = "█".repeat(eighths / 8);
-    if !eighths.is_multiple_of(8) {
-        text.push(EIGHTHS[eighths % 8]);
-    }
-    text
 }

@@ -1,13 +1,14 @@
 //! Sentences, and what a colour says: what all blocks of a document are made of.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A sentence, parts of which stand out. Each renderer escapes every part; there is no raw form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Text(pub Vec<Part>);
 
 /// A part of a [`Text`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Part {
     /// As the text around it.
     Plain(String),
@@ -18,7 +19,7 @@ pub enum Part {
 }
 
 /// What a colour says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Tone {
     /// Nothing.
     #[default]

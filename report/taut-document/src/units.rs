@@ -115,6 +115,14 @@ pub fn points(change: f64) -> String {
     }
 }
 
+/// A share (0..1) as a bar of up to so many characters, an eighth fine.
+pub fn bar(share: f64, characters: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * characters as f64 * 8.0).round() as usize;
+    let rest = Some(EIGHTHS[eighths % 8]).filter(|_| !eighths.is_multiple_of(8));
+    std::iter::repeat_n('█', eighths / 8).chain(rest).collect()
+}
+
 /// Bytes in the unit that suits them: "4.2 MB".
 pub fn bytes(n: u64) -> String {
     match n as f64 {

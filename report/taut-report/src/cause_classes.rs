@@ -28,7 +28,7 @@ fn tone(cause: Cause) -> Tone {
 }
 
 /// One letter, so that lanes are read without colour.
-pub(crate) fn letter(cause: Cause) -> char {
+fn letter(cause: Cause) -> char {
     match cause {
         Cause::Cpu => 'c',
         Cause::Syscall => 's',
@@ -49,5 +49,19 @@ pub(crate) fn letter(cause: Cause) -> char {
         Cause::Stopped => 'S',
         Cause::Hypervisor => 'H',
         Cause::Unknown => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_place_and_a_letter_of_its_own() {
+        let mut letters: Vec<char> = classes().iter().map(|class| class.letter).collect();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.len(), Cause::ALL.len());
+        assert!(Cause::ALL.into_iter().enumerate().all(|(at, cause)| cause as usize == at));
     }
 }

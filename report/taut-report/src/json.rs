@@ -5,21 +5,23 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis as found;
+use taut_analysis::{
+    Analysis, BetweenHosts, Branch, CauseShare, Chain, Delay, Explained, Histogram, Hop, Hypothesis, MessagePath,
+    MessageTime, Mode, Outcomes, Party, Point, Prediction, Recommendation, Selected, Signal, Starts, Startup,
+    Telemetry, Tracking, WakingThread,
+};
 use taut_recording::Info;
-use taut_stats::Distribution;
 
 use crate::{
     Named,
     envelope::SCHEMA_VERSION,
-    json_explained as explained,
-    loops::{self, JsonLoop, JsonThread},
+    loops::{self, LoopShown},
 };
 
 /// One recording gives one object; several give `{ "schema_version", "comparison", "reports": [ … ] }`.
 pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
-    let value = |report: &Report| serde_json::to_value(report).unwrap_or_default();
-    let reports: Vec<Report> = recordings.iter().map(report).collect();
+    let value = |report: &Report<'_>| serde_json::to_value(report).unwrap_or_default();
+    let reports: Vec<Report<'_>> = recordings.iter().map(report).collect();
     match reports.as_slice() {
         [one] => value(one),
         many => serde_json::json!({
@@ -33,92 +35,56 @@ pub fn json(recordings: &[Named<'_>]) -> serde_json::Value {
 
 /// The JSON schema of one report.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Report).to_value()
+    schemars::schema_for!(Report<'_>).to_value()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Report {
+struct Report<'a> {
     /// Version of this schema.
     schema_version: u32,
     /// "report".
     kind: &'static str,
     /// The recording's file, as named on the command line.
-    name: String,
+    name: &'a str,
     /// One sentence: what a busy reader needs.
     headline: String,
     recording: Recording,
     /// Most messages first.
-    chains: Vec<Chain>,
+    chains: Vec<ChainShown<'a>>,
     /// Threads that wait for the same thing again and again, as kernel events show; in order of their first activation.
-    loops: Vec<JsonLoop>,
+    loops: Vec<LoopShown<'a>>,
     /// The other threads that are woken, most wakes first.
-    waking_threads: Vec<JsonThread>,
+    waking_threads: &'a [WakingThread],
     /// Values over time, by name.
-    signals: Vec<Signal>,
+    signals: Vec<SignalShown<'a>>,
     /// How far NAME.actual was from NAME.commanded.
-    tracking: Vec<Tracking>,
+    tracking: &'a [Tracking],
     /// Channels of whole structs, by topic.
-    telemetry: Vec<Telemetry>,
+    telemetry: &'a [Telemetry],
     /// Points that no message passes together with another, by name; the others are in their chains.
-    points: Vec<Point>,
+    points: &'a [Point],
     /// Distributions that came without messages, by name.
-    histograms: Vec<Histogram>,
+    histograms: &'a [Histogram],
     /// Topics, callbacks and executors; null without ROS 2 events.
     ros: Option<crate::ros::Ros>,
     /// Sampled stacks, which `taut flamegraph` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
-    damage: Vec<String>,
+    damage: &'a [String],
     /// What one must know to trust the figures.
-    notes: Vec<String>,
+    notes: &'a [String],
     /// What would say more than a recording of a program without stamps does; null where it has some.
     next_step: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Signal {
-    name: String,
+#[schemars(rename = "Signal")]
+struct SignalShown<'a> {
+    name: &'a str,
     n: u64,
     min: Option<f64>,
     max: Option<f64>,
     last: Option<f64>,
-}
-
-/// Distances without sign, each actual value from the last command before it, in the signal's unit.
-#[derive(Serialize, JsonSchema)]
-struct Tracking {
-    name: String,
-    n: u64,
-    p50: f64,
-    p99: f64,
-    max: f64,
-}
-
-/// What came of a channel; `taut telemetry` reads the values.
-#[derive(Serialize, JsonSchema)]
-struct Telemetry {
-    topic: String,
-    #[serde(rename = "type")]
-    type_name: String,
-    /// Numbers and bools in each message; an array of any length counts as one.
-    values: u64,
-    messages: u64,
-    /// As encoded, before compression.
-    bytes: u64,
-    rate_hz: Option<f64>,
-    /// From one message to the next.
-    period: Distribution,
-    /// Messages that the recorder saw lost.
-    lost: u64,
-    /// Holes in the sequence of what was written; null where several wrote by turns.
-    gaps: Option<Gaps>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Gaps {
-    count: u64,
-    /// Missing in them.
-    messages: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -180,13 +146,13 @@ struct Trips {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Host {
-    name: String,
-    kernel: String,
-    cpu: String,
-    cpus: u32,
+pub(crate) struct Host {
+    pub name: String,
+    pub kernel: String,
+    pub cpu: String,
+    pub cpus: u32,
     /// Further facts: governor, clocksource, …
-    facts: BTreeMap<String, String>,
+    pub facts: BTreeMap<String, String>,
     /// Of the second host of a joined recording: what is known of its clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<HostClock>,
@@ -207,8 +173,9 @@ struct HostClock {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Chain {
-    name: String,
+#[schemars(rename = "Chain")]
+struct ChainShown<'a> {
+    name: &'a str,
     /// Where its points are from: "stamps", "ros", or "wakes": kernel events alone.
     source: &'static str,
     declared: bool,
@@ -218,203 +185,98 @@ struct Chain {
     missed: Option<u64>,
     messages: u64,
     /// First to last point.
-    end_to_end: Delay,
+    end_to_end: &'a Delay,
     /// First to last stamp of every message, wherever it ended.
-    whole_life: Delay,
-    hops: Vec<Hop>,
-    points: Vec<Point>,
-    startup: Option<Startup>,
+    whole_life: &'a Delay,
+    hops: Vec<HopShown<'a>>,
+    points: &'a [Point],
+    startup: Option<&'a Startup>,
     /// How late its loop starts, where its thread sleeps until moments.
-    starts: Option<Starts>,
-    outcomes: Outcomes,
-    branches: Vec<Branch>,
-    tail: explained::Tail,
+    starts: Option<&'a Starts>,
+    /// applied + in_flight + sum(dropped) + lost + unexplained = messages.
+    outcomes: &'a Outcomes,
+    branches: &'a [Branch],
+    tail: Tail,
     /// Cause shares of the tail, largest first; the tail_shares sum to 1 when there is a tail.
-    causes: Vec<explained::CauseShare>,
+    causes: &'a [CauseShare],
     /// The same by cause alone.
-    by_cause: Vec<explained::CauseShare>,
+    by_cause: &'a [CauseShare],
     /// Modes of the distribution above the main one, in order of time.
-    modes: Vec<explained::Mode>,
+    modes: &'a [Mode],
     /// Threads, processes, locks and interrupts that the tail's time went to, most first.
-    responsible: Vec<explained::Party>,
+    responsible: &'a [Party],
     /// Registered locks, causes with a share of the tail, and those named by the user.
-    hypotheses: Vec<explained::Hypothesis>,
+    hypotheses: &'a [Hypothesis],
     /// Most gain first.
-    predictions: Vec<explained::Prediction>,
+    predictions: Vec<PredictionShown<'a>>,
     /// Most gain first.
-    recommendations: Vec<explained::Recommendation>,
+    recommendations: &'a [Recommendation],
     /// The worst messages, worst first, then those asked for; `taut explain` only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    worst: Vec<explained::Path>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    worst: &'a [MessagePath],
     /// Every explained message; `taut explain --all` only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    all: Vec<explained::Message>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    all: &'a [MessageTime],
+}
+
+fn is_empty<T>(of: &&[T]) -> bool {
+    of.is_empty()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Delay {
+#[schemars(rename = "Hop")]
+struct HopShown<'a> {
     #[serde(flatten)]
-    figures: Distribution,
-    /// [from_ns, to_ns, count]
-    histogram: Vec<(u64, u64, u64)>,
-    /// [quantile 0..1, ns]
-    percentiles: Vec<(f64, u64)>,
-}
-
-/// A hop's two hosts.
-#[derive(Serialize, JsonSchema)]
-struct BetweenHosts {
-    from: String,
-    to: String,
-    /// Each delay of the hop is wrong by at most this; null where there is no bound.
-    bound_ns: Option<u64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Hop {
-    from: String,
-    to: String,
-    #[serde(flatten)]
-    delay: Delay,
-    pdv_p99_ns: Option<u64>,
-    /// Share of the tail's excess over the median message (0..1).
-    tail_share: Option<f64>,
-    crosses_threads: bool,
+    of: &'a Hop,
     /// Where the hop is between two hosts of a joined recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     between_hosts: Option<BetweenHosts>,
     /// Cause shares of the tail in this hop; all shares of all hops sum to 1. Empty when nothing tells causes.
-    causes: Vec<explained::CauseShare>,
+    causes: &'a [CauseShare],
 }
 
+/// Which messages are the tail.
 #[derive(Serialize, JsonSchema)]
-struct Point {
-    name: String,
+struct Tail {
+    /// Messages explained.
+    explained: u64,
+    /// Messages in the tail.
     messages: u64,
-    rate_hz: Option<f64>,
-    period: Distribution,
-    period_jitter: Distribution,
-    /// Periods above 1.5 times the median.
-    gaps: u64,
-    /// Messages missing in them, by the median period.
-    missing: u64,
-    /// Longest first, at most 20.
-    longest_gaps: Vec<Gap>,
-    threads: Vec<String>,
+    /// Quantile above which the tail begins; null when there are too few messages, or where no quantile says which messages
+    /// are explained.
+    quantile: Option<f64>,
+    /// Messages that took no longer were not examined.
+    limit_ns: u64,
+    /// Why these messages: "tail", "deadline" (all that missed it), "overrun" (all activations longer than their loop's period),
+    /// "above" (named by the user) or "none".
+    selected: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Gap {
-    /// Since the recording's start.
-    from_ns: u64,
-    duration_ns: u64,
-    missing: u64,
+#[schemars(rename = "Prediction")]
+struct PredictionShown<'a> {
+    #[serde(flatten)]
+    of: &'a Prediction,
+    /// 95 % interval of the p99 of another recording of this length, made without the cause; null where p99 is.
+    interval: Option<(u64, u64)>,
 }
 
-/// Quantiles are null where fewer than ten values lie beyond them.
-#[derive(Serialize, JsonSchema)]
-struct Histogram {
-    name: String,
-    /// Of all figures: "ns" for durations.
-    unit: String,
-    n: u64,
-    min: Option<u64>,
-    p50: Option<Quantile>,
-    p90: Option<Quantile>,
-    p99: Option<Quantile>,
-    p999: Option<Quantile>,
-    max: Option<u64>,
-    /// Values beyond the last bucket of the source.
-    overflow: u64,
-    /// What they reach, at least.
-    overflow_from: u64,
-    /// [smallest value, largest value, count]
-    buckets: Vec<(u64, u64, u64)>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Quantile {
-    /// The largest value of the bucket that it lies in.
-    AtMost(u64),
-    /// It lies beyond the last bucket, which ends here.
-    AtLeast(u64),
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Startup {
-    messages: u64,
-    until_ns: u64,
-    max_ns: u64,
-    sentence: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Starts {
-    /// Median time between two intended starts.
-    period_ns: u64,
-    /// From the moment that the loop's absolute timer was set to until the first stamp.
-    lateness: Distribution,
-    /// Intended starts that never came.
-    missing: u64,
-    /// Latest first.
-    worst: Vec<LateStart>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct LateStart {
-    id: u64,
-    /// Since the recording's start.
-    intended_ns: u64,
-    late_ns: u64,
-    /// What that time was spent on, largest first.
-    causes: Vec<explained::TimePiece>,
-}
-
-/// applied + in_flight + sum(dropped) + lost + unexplained = messages.
-#[derive(Serialize, JsonSchema)]
-struct Outcomes {
-    applied: u64,
-    in_flight: u64,
-    dropped: serde_json::Map<String, serde_json::Value>,
-    /// Their next stamp may be among those that were lost.
-    lost: u64,
-    unexplained: u64,
-    double: u64,
-    /// Where messages that did not complete were seen last.
-    last_seen: Vec<LastSeen>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct LastSeen {
-    point: String,
-    reason: String,
-    messages: u64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Branch {
-    point: String,
-    after: String,
-    messages: u64,
-}
-
-fn report(named: &Named<'_>) -> Report {
+fn report<'a>(named: &Named<'a>) -> Report<'a> {
     let analysis = named.analysis;
     Report {
         schema_version: SCHEMA_VERSION,
         kind: "report",
-        name: named.name.to_owned(),
+        name: named.name,
         headline: crate::headline(analysis),
         recording: recording(analysis),
         chains: analysis.chains.iter().map(|found| chain(found, &analysis.info)).collect(),
-        loops: analysis.loops.iter().map(loops::json).collect(),
-        waking_threads: analysis.waking.iter().map(loops::json_thread).collect(),
+        loops: analysis.loops.iter().map(loops::shown).collect(),
+        waking_threads: &analysis.waking,
         signals: analysis.signals.iter().map(signal).collect(),
-        tracking: analysis.tracking.iter().map(tracking).collect(),
-        telemetry: analysis.telemetry.iter().map(telemetry).collect(),
-        points: analysis.points.iter().map(point).collect(),
-        histograms: analysis.histograms.iter().map(histogram).collect(),
+        tracking: &analysis.tracking,
+        telemetry: &analysis.telemetry,
+        points: &analysis.points,
+        histograms: &analysis.histograms,
         ros: analysis.ros.as_ref().map(crate::ros::json),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
@@ -422,13 +284,13 @@ fn report(named: &Named<'_>) -> Report {
             frames: found.frames,
             frames_without_name: found.unnamed,
         }),
-        damage: analysis.damage.clone(),
-        notes: analysis.notes.clone(),
+        damage: &analysis.damage,
+        notes: &analysis.notes,
         next_step: loops::next_step(analysis),
     }
 }
 
-fn recording(analysis: &found::Analysis) -> Recording {
+fn recording(analysis: &Analysis) -> Recording {
     let (info, totals, ending) = (&analysis.info, &analysis.totals, analysis.ending.as_ref());
     Recording {
         duration_s: totals.duration_s,
@@ -460,7 +322,7 @@ fn recording(analysis: &found::Analysis) -> Recording {
     }
 }
 
-fn hosts(info: &Info) -> Vec<Host> {
+pub(crate) fn hosts(info: &Info) -> Vec<Host> {
     let names = info.hosts();
     let others: Vec<Host> = names.iter().skip(1).map(|name| other_host(info, name)).collect();
     let is_own = |key: &str| {
@@ -504,154 +366,71 @@ fn other_host(info: &Info, name: &str) -> Host {
     }
 }
 
-fn chain(chain: &found::Chain, info: &Info) -> Chain {
-    Chain {
-        name: chain.name.clone(),
+fn chain<'a>(chain: &'a Chain, info: &Info) -> ChainShown<'a> {
+    let explained = &chain.explained;
+    let hop = |(at, of): (usize, &'a Hop)| HopShown {
+        of,
+        between_hosts: of.between_hosts(info),
+        causes: explained.hops.get(at).map_or(&[], Vec::as_slice),
+    };
+    let prediction = |of: &'a Prediction| PredictionShown {
+        of,
+        interval: of.quantiles.iter().find(|of| of.quantile == 0.99).map(|of| of.interval_ns),
+    };
+    ChainShown {
+        name: &chain.name,
         source: chain.source.word(),
         declared: chain.declared,
         is_loop: chain.is_loop,
         deadline_ns: chain.deadline_ns,
         missed: chain.missed,
         messages: chain.messages,
-        end_to_end: delay(&chain.end_to_end),
-        whole_life: delay(&chain.whole_life),
-        hops: chain.hops.iter().enumerate().map(|(at, found)| hop(found, chain.explained.hops.get(at), info)).collect(),
-        points: chain.points.iter().map(point).collect(),
-        startup: chain.startup.as_ref().map(|s| Startup {
-            messages: s.messages,
-            until_ns: s.until_ns,
-            max_ns: s.max_ns,
-            sentence: s.sentence.clone(),
-        }),
-        starts: chain.starts.as_ref().map(|starts| Starts {
-            period_ns: starts.period_ns,
-            lateness: starts.lateness.clone(),
-            missing: starts.missing,
-            worst: starts.worst.iter().map(late_start).collect(),
-        }),
-        outcomes: outcomes(&chain.outcomes),
-        branches: chain.branches.iter().map(branch).collect(),
-        tail: explained::tail(&chain.explained),
-        causes: explained::causes(&chain.explained.causes),
-        by_cause: explained::causes(&chain.explained.by_cause),
-        modes: explained::modes(&chain.explained.modes),
-        responsible: explained::responsible(&chain.explained.responsible),
-        hypotheses: explained::hypotheses(&chain.explained.hypotheses),
-        predictions: explained::predictions(&chain.explained.predictions),
-        recommendations: explained::recommendations(&chain.explained.recommendations),
-        worst: chain.explained.paths.iter().map(explained::path).collect(),
-        all: chain.explained.times.iter().map(explained::message).collect(),
+        end_to_end: &chain.end_to_end,
+        whole_life: &chain.whole_life,
+        hops: chain.hops.iter().enumerate().map(hop).collect(),
+        points: &chain.points,
+        startup: chain.startup.as_ref(),
+        starts: chain.starts.as_ref(),
+        outcomes: &chain.outcomes,
+        branches: &chain.branches,
+        tail: tail(explained),
+        causes: &explained.causes,
+        by_cause: &explained.by_cause,
+        modes: &explained.modes,
+        responsible: &explained.responsible,
+        hypotheses: &explained.hypotheses,
+        predictions: explained.predictions.iter().map(prediction).collect(),
+        recommendations: &explained.recommendations,
+        worst: &explained.paths,
+        all: &explained.times,
     }
 }
 
-fn delay(delay: &found::Delay) -> Delay {
-    Delay {
-        figures: delay.distribution.clone(),
-        histogram: delay.histogram.iter().map(|b| (b.from_ns, b.to_ns, b.count)).collect(),
-        percentiles: delay.percentiles.clone(),
+fn tail(explained: &Explained) -> Tail {
+    Tail {
+        explained: explained.messages,
+        messages: explained.tail_messages,
+        quantile: explained.tail_quantile,
+        limit_ns: explained.tail_limit_ns,
+        selected: match explained.selected {
+            Selected::Nothing => "none",
+            Selected::Tail(_) => "tail",
+            Selected::Missed => "deadline",
+            Selected::Overran => "overrun",
+            Selected::AboveQuantile(_) | Selected::AboveTime => "above",
+        },
     }
 }
 
-fn signal(signal: &found::Signal) -> Signal {
+fn signal(signal: &Signal) -> SignalShown<'_> {
     let values = || signal.points.iter().map(|(_, value)| *value);
-    Signal {
-        name: signal.name.clone(),
+    SignalShown {
+        name: &signal.name,
         n: signal.points.len() as u64,
         min: values().min_by(f64::total_cmp),
         max: values().max_by(f64::total_cmp),
         last: signal.points.last().map(|(_, value)| *value),
     }
-}
-
-fn tracking(tracking: &found::Tracking) -> Tracking {
-    let found::Tracking { name, n, p50, p99, max } = tracking.clone();
-    Tracking { name, n, p50, p99, max }
-}
-
-fn telemetry(telemetry: &found::Telemetry) -> Telemetry {
-    Telemetry {
-        topic: telemetry.topic.clone(),
-        type_name: telemetry.type_name.clone(),
-        values: telemetry.values,
-        messages: telemetry.messages,
-        bytes: telemetry.bytes,
-        rate_hz: telemetry.rate_hz,
-        period: telemetry.period.clone(),
-        lost: telemetry.lost,
-        gaps: telemetry.gaps.map(|gaps| Gaps { count: gaps.count, messages: gaps.messages }),
-    }
-}
-
-fn hop(hop: &found::Hop, causes: Option<&Vec<found::CauseShare>>, info: &Info) -> Hop {
-    Hop {
-        from: hop.from.clone(),
-        to: hop.to.clone(),
-        delay: delay(&hop.delay),
-        pdv_p99_ns: hop.pdv_p99_ns,
-        tail_share: hop.tail_share,
-        crosses_threads: hop.crosses_threads,
-        between_hosts: hop.between_hosts(info).map(|hosts| BetweenHosts {
-            from: hosts.from,
-            to: hosts.to,
-            bound_ns: hosts.bound_ns,
-        }),
-        causes: causes.map_or(Vec::new(), |causes| explained::causes(causes)),
-    }
-}
-
-fn point(point: &found::Point) -> Point {
-    Point {
-        name: point.name.clone(),
-        messages: point.messages,
-        rate_hz: point.rate_hz,
-        period: point.period.clone(),
-        period_jitter: point.period_jitter.clone(),
-        gaps: point.gaps,
-        missing: point.missing,
-        longest_gaps: point.longest_gaps.iter().map(gap).collect(),
-        threads: point.threads.clone(),
-    }
-}
-
-fn late_start(late: &found::LateStart) -> LateStart {
-    let found::LateStart { id, intended_ns, late_ns, ref pieces } = *late;
-    LateStart { id, intended_ns, late_ns, causes: explained::pieces(pieces) }
-}
-
-fn gap(gap: &found::Gap) -> Gap {
-    Gap { from_ns: gap.from_ns, duration_ns: gap.ns, missing: gap.missing }
-}
-
-fn histogram(of: &found::Histogram) -> Histogram {
-    let found::Histogram { name, unit, n, min, p50, p90, p99, p999, max, overflow, overflow_from, buckets } =
-        of.clone();
-    let [p50, p90, p99, p999] = [p50, p90, p99, p999].map(|quantile| {
-        quantile.map(|quantile| match quantile {
-            found::Quantile::AtMost(value) => Quantile::AtMost(value),
-            found::Quantile::AtLeast(value) => Quantile::AtLeast(value),
-        })
-    });
-    Histogram { name, unit, n, min, p50, p90, p99, p999, max, overflow, overflow_from, buckets }
-}
-
-fn outcomes(outcomes: &found::Outcomes) -> Outcomes {
-    Outcomes {
-        applied: outcomes.applied,
-        in_flight: outcomes.in_flight,
-        dropped: outcomes.dropped.iter().map(|(reason, n)| (reason.clone(), (*n).into())).collect(),
-        lost: outcomes.lost,
-        unexplained: outcomes.unexplained,
-        double: outcomes.double,
-        last_seen: outcomes.last_seen.iter().map(last_seen).collect(),
-    }
-}
-
-fn last_seen((point, reason, messages): &(String, String, u64)) -> LastSeen {
-    LastSeen { point: point.clone(), reason: reason.clone(), messages: *messages }
-}
-
-fn branch(branch: &found::Branch) -> Branch {
-    Branch { point: branch.point.clone(), after: branch.after.clone(), messages: branch.messages }
 }
 
 /// Holds a generated schema against the documented one; with TAUT_UPDATE it documents it.
@@ -710,6 +489,20 @@ mod tests {
             "/chains/0/outcomes/dropped/validator_timing_bug",
         ] {
             assert!(value.pointer(field).is_some(), "{field} is missing");
+        }
+    }
+
+    #[test]
+    fn causes_results_and_states_have_the_same_words_everywhere() {
+        use taut_analysis::{Cause, Contribution, State};
+        let json = |of: serde_json::Result<serde_json::Value>| of.unwrap();
+        let causes = Cause::ALL.map(|of| (json(serde_json::to_value(of)), of.word()));
+        let results = [Contribution::Contributes, Contribution::DoesNotContribute, Contribution::Undecided];
+        let results = results.map(|of| (json(serde_json::to_value(of)), of.word()));
+        let states = [State::Running, State::Preempted, State::Woken, State::Blocked, State::Unknown];
+        let states = states.map(|of| (json(serde_json::to_value(of)), of.word()));
+        for (json, word) in causes.into_iter().chain(results).chain(states) {
+            assert_eq!(json, word);
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::html::escape;
+use crate::escape::{Form, escaped};
 
 /// More plots of a channel than this, or curves in a plot, nobody can read; the rest is in the tool's own list.
 const MOST_PLOTS: usize = 6;
@@ -93,18 +93,18 @@ pub fn plotjuggler(channels: &[ChannelPaths]) -> String {
             xml,
             "  <Tab tab_name=\"{}\" containers=\"1\">\n   <Container>\n    \
              <DockSplitter orientation=\"-\" count=\"{}\" sizes=\"{share}\">",
-            escape(channel.topic.trim_start_matches('/')),
+            escaped(channel.topic.trim_start_matches('/'), Form::Markup),
             plots.len()
         );
         for plot in plots {
             let _ = writeln!(
                 xml,
                 "     <DockArea name=\"{}\">\n      <plot mode=\"TimeSeries\" style=\"Lines\">",
-                escape(&plot.name)
+                escaped(&plot.name, Form::Markup)
             );
             for (path, colour) in plot.paths.iter().zip(COLOURS) {
                 let series = format!("{}/{}", channel.topic, path.replace('.', "/"));
-                let _ = writeln!(xml, "       <curve name=\"{}\" color=\"{colour}\"/>", escape(&series));
+                let _ = writeln!(xml, "       <curve name=\"{}\" color=\"{colour}\"/>", escaped(&series, Form::Markup));
             }
             xml.push_str("      </plot>\n     </DockArea>\n");
         }

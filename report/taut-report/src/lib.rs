@@ -4,10 +4,8 @@
 mod budget;
 mod bus;
 mod cause_classes;
-mod causes;
 mod charts;
 mod compare;
-mod console;
 mod doctor;
 mod envelope;
 pub mod export;
@@ -17,19 +15,14 @@ mod gate;
 mod guard;
 mod headline;
 mod hosts;
-mod html;
 mod json;
-mod json_explained;
 mod lab;
 mod lateness;
 pub mod layouts;
 mod log;
 mod loops;
-mod markdown;
-mod points;
+mod report;
 mod ros;
-mod short_chains;
-mod terminal;
 mod tune;
 mod wakeup;
 pub mod words;
@@ -41,7 +34,6 @@ mod sample;
 
 pub use budget::{Budgeted, budget_document, budget_json};
 pub use bus::{bus_cycles_json, bus_json};
-pub use causes::{Asked, explanation};
 pub use compare::{TwoShown, comparison_document, comparison_html, comparison_json, two_document, two_html, two_json};
 pub use doctor::{
     doctor_checks_document, doctor_checks_json, doctor_checks_markdown, doctor_document, doctor_json,
@@ -56,16 +48,14 @@ pub use gate::{
 pub use guard::{GuardShown, guard_document, guard_json};
 pub use headline::headline;
 pub use hosts::{hosts_facts, hosts_json, hosts_sentences};
-pub use html::{html, interactive};
 pub use json::{json, schema};
 pub use lab::{
     LabShown, lab_break_document, lab_break_json, lab_check, lab_csv, lab_document, lab_json, lab_sweep_json,
 };
 pub use log::{log_channels_json, log_line_json};
-pub use markdown::{markdown, markdown_explanation};
+pub use report::{Asked, explain_document, interactive, report_document};
 pub use taut_document::Style;
 pub(crate) use taut_document::escape;
-pub use terminal::terminal;
 pub use tune::{tune_document, tune_headline, tune_json};
 pub use wakeup::{wakeup_document, wakeup_json};
 

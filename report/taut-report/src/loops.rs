@@ -3,22 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{Analysis, Cause, CauseShare, Loop, LoopFound, SourceKind, WakingThread, probe_chain};
+use taut_document::{Block, Cell, Section, Show, Table};
 use taut_recording::Tier;
-use taut_stats::Distribution;
 
-use crate::{
-    Style,
-    console::{indent, table, wrap},
-    json_explained::{self, CauseShare as JsonShare},
-    words::{count, duration, hertz, milliseconds, percent, quantity},
-};
+use crate::words::{count, duration, hertz, percent, quantity};
 
-/// Heads of the columns of [`row`].
-const COLUMNS: [&str; 10] =
-    ["loop (ms)", "n", "Hz", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
-/// The longest name that leaves room for the figures in 100 columns.
-const NAME_WIDTH: usize = 20;
-/// So many loops are described one by one.
+/// So many loops are described one by one; on a page all are.
 const DESCRIBED: usize = 8;
 /// So many other threads are named.
 const NAMED: usize = 8;
@@ -170,24 +160,6 @@ pub(crate) fn next_step(analysis: &Analysis) -> Option<String> {
     ))
 }
 
-/// A loop's figures, its name apart.
-fn row(of: &Loop) -> [String; 9] {
-    let late = &of.release_latency;
-    let rate = of.rate_hz.map_or("–".into(), |hz| format!("{hz:.1}"));
-    let number = |n: Option<u64>| n.map_or("–".into(), count);
-    [
-        count(of.activations),
-        rate,
-        milliseconds(late.p50_ns),
-        milliseconds(late.p99_ns),
-        milliseconds(late.max_ns),
-        milliseconds(of.response_time.p99_ns),
-        milliseconds(of.cpu_time.p99_ns),
-        number(of.overruns),
-        number(of.skipped),
-    ]
-}
-
 /// A thread's priority, as the scheduler has it.
 fn priority_word(priority: i16) -> String {
     match priority {
@@ -262,156 +234,88 @@ fn others(waking: &[WakingThread]) -> Option<String> {
     Some(format!("No loops: {}{more}.", named.join(", ")))
 }
 
-/// The section of a terminal.
-pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
+/// What a report shows of loops, and of threads that are none.
+pub(crate) fn sections(analysis: &Analysis, show: Show) -> Vec<Section> {
+    let others = others(&analysis.waking).map(|text| Block::Text(text.into()));
     if analysis.loops.is_empty() {
-        return others(&analysis.waking)
-            .filter(|_| is_unmodified(analysis))
-            .map_or_else(String::new, |text| format!("\n{}\n", wrap(&text, 98)));
+        let others = others.filter(|_| is_unmodified(analysis));
+        return others.into_iter().map(|text| Section::new(1, "", vec![text]).shown(show)).collect();
     }
-    let mut rows = table(&COLUMNS);
-    for of in &analysis.loops {
-        let name = wrap(&of.name, NAME_WIDTH);
-        rows.add_row([name].into_iter().chain(row(of)));
-    }
-    let mut out = format!(
-        "\n{}\n\n{}  late: from release to start; busy: from release until it waits again;\n  overran: not done at the next release; skipped: releases without a start\n",
-        style.bold("Loops"),
-        indent(&rows)
-    );
-    let mut lines: Vec<String> = analysis.loops.iter().take(DESCRIBED).map(description).collect();
-    lines.extend(others(&analysis.waking));
-    for line in lines {
-        out += &format!("\n  {}\n", wrap(&line, 94).replace('\n', "\n  "));
-    }
-    out
+    let described = |of: &[Loop]| of.iter().map(|of| Block::Text(description(of).into())).collect::<Vec<_>>();
+    let (first, more) = analysis.loops.split_at(analysis.loops.len().min(DESCRIBED));
+    let blocks = [table(&analysis.loops).into()].into_iter().chain(described(first)).chain(others);
+    vec![Section::new(1, "Loops", blocks.collect()).shown(show), Section::new(2, "", described(more)).shown(Show::Page)]
 }
 
-/// The section of a Markdown page; `cell` takes foreign text.
-pub(crate) fn markdown(analysis: &Analysis, cell: impl Fn(&str) -> String) -> String {
-    let mut out = String::new();
-    if !analysis.loops.is_empty() {
-        out += &format!("| {} |\n|---{}|\n", COLUMNS.join(" | "), "|--:".repeat(COLUMNS.len() - 1));
-        for of in &analysis.loops {
-            out += &format!("| {} | {} |\n", cell(&of.name), row(of).join(" | "));
-        }
-        out += "\n";
-        for of in analysis.loops.iter().take(DESCRIBED) {
-            out += &format!("- {}\n", cell(&description(of)));
-        }
+fn table(loops: &[Loop]) -> Table {
+    let head = ["loop", "n", "rate", "late p50", "p99", "max", "busy p99", "cpu p99", "overran", "skipped"];
+    let mut table = Table::new(head).priorities([0, 5, 4, 6, 0, 0, 2, 3, 0, 1]);
+    table.caption =
+        "Late: from release to start; busy: from release until it waits again; overran: not done at the next release; \
+                     skipped: releases without a start"
+            .into();
+    for of in loops {
+        let late = &of.release_latency;
+        let count = |n: Option<u64>| n.map_or(Cell::Missing, Cell::Count);
+        table.row([
+            Cell::text(of.name.as_str()),
+            Cell::Count(of.activations),
+            of.rate_hz.map_or(Cell::Missing, Cell::Rate),
+            Cell::time(late.p50_ns),
+            Cell::time(late.p99_ns),
+            Cell::time(late.max_ns),
+            Cell::time(of.response_time.p99_ns),
+            Cell::time(of.cpu_time.p99_ns),
+            count(of.overruns),
+            count(of.skipped),
+        ]);
     }
-    if let Some(text) = others(&analysis.waking).filter(|_| is_unmodified(analysis)) {
-        out += &format!("- {}\n", cell(&text));
-    }
-    if out.is_empty() { out } else { out + "\n" }
+    table
 }
 
 /// A loop as JSON has it.
 #[derive(Serialize, JsonSchema)]
-pub struct JsonLoop {
-    /// Its thread's name and what it waits for; the same in each run of the program.
-    name: String,
-    /// "comm/tid".
-    thread: String,
-    /// The main thread of its process, "comm/tid".
-    process: String,
-    /// The scheduler's priority of the thread: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
-    /// and its nice value); null where no switch of it was seen.
-    priority: Option<i16>,
+#[schemars(rename = "Loop")]
+pub(crate) struct LoopShown<'a> {
+    #[serde(flatten)]
+    of: &'a Loop,
     /// How it was found: "absolute_timer", "relative_timer", "woken_by" or "guessed".
     evidence: &'static str,
     /// Of a relative timer: the time asked for, median.
     asked_ns: Option<u64>,
     /// Of one that is woken: the thread that does so most.
-    woken_by: Option<String>,
+    woken_by: Option<&'a str>,
     /// Of a guess: four fifths of the intervals are within this of the period.
     error_ns: Option<u64>,
-    period_ns: u64,
-    /// Activations a second.
-    rate_hz: Option<f64>,
-    activations: u64,
-    /// Activations with missing events, in no figure.
-    left_out: u64,
-    /// From one start to the next.
-    period: Distribution,
-    /// |time between two starts − period|.
-    period_jitter: Distribution,
-    /// From the release to the start.
-    release_latency: Distribution,
-    /// From the release, or the start where none is known, until it waits again.
-    response_time: Distribution,
-    /// On a CPU from the start until it waits again.
-    cpu_time: Distribution,
-    /// Not done at the next release; null where no release is known.
-    overruns: Option<u64>,
-    /// Releases of its schedule that it did not wait for; null without a schedule.
-    skipped: Option<u64>,
-    /// The chain that its thread is part of.
-    chain: Option<String>,
     /// Starts later than this are late ones.
     late_above_ns: Option<u64>,
-    /// What late starts exceed typical ones by, largest first; the tail_shares sum to 1.
-    late_by: Vec<JsonShare>,
     /// In words.
     sentence: String,
 }
 
-/// A thread that is no loop, as JSON has it.
-#[derive(Serialize, JsonSchema)]
-pub struct JsonThread {
-    /// "comm/tid".
-    thread: String,
-    /// The main thread of its process, "comm/tid".
-    process: String,
-    /// How often a wait of it ended.
-    wakes: u64,
-    /// Where it waited longest.
-    waits_for: String,
-}
-
-pub(crate) fn json(of: &Loop) -> JsonLoop {
-    let (mut asked_ns, mut woken_by, mut error_ns) = (None, None, None);
-    match &of.found {
-        LoopFound::AbsoluteTimer => {}
-        LoopFound::RelativeTimer { asked_ns: asked } => asked_ns = Some(*asked),
-        LoopFound::WokenBy { thread, .. } => woken_by = Some(thread.clone()),
-        LoopFound::Guessed { error_ns: error } => error_ns = Some(*error),
-    }
-    JsonLoop {
-        name: of.name.clone(),
-        thread: of.thread.clone(),
-        process: of.process.clone(),
-        priority: of.priority,
+pub(crate) fn shown(of: &Loop) -> LoopShown<'_> {
+    let (asked_ns, woken_by, error_ns) = match &of.found {
+        LoopFound::AbsoluteTimer => (None, None, None),
+        LoopFound::RelativeTimer { asked_ns } => (Some(*asked_ns), None, None),
+        LoopFound::WokenBy { thread, .. } => (None, Some(thread.as_str()), None),
+        LoopFound::Guessed { error_ns } => (None, None, Some(*error_ns)),
+    };
+    LoopShown {
+        of,
         evidence: of.found.word(),
         asked_ns,
         woken_by,
         error_ns,
-        period_ns: of.period_ns,
-        rate_hz: of.rate_hz,
-        activations: of.activations,
-        left_out: of.left_out,
-        period: of.period.clone(),
-        period_jitter: of.period_jitter.clone(),
-        release_latency: of.release_latency.clone(),
-        response_time: of.response_time.clone(),
-        cpu_time: of.cpu_time.clone(),
-        overruns: of.overruns,
-        skipped: of.skipped,
-        chain: of.chain.clone(),
         late_above_ns: of.late_above.map(|(_, ns)| ns),
-        late_by: json_explained::causes(&of.late_by),
         sentence: description(of),
     }
-}
-
-pub(crate) fn json_thread(of: &WakingThread) -> JsonThread {
-    let WakingThread { thread, process, wakes, waits_for } = of.clone();
-    JsonThread { thread, process, wakes, waits_for }
 }
 
 #[cfg(test)]
 mod tests {
     use taut_analysis::Chain;
+    use taut_document::{Document, Style, markdown, terminal};
+    use taut_stats::Distribution;
 
     use super::*;
     use crate::{Named, sample};
@@ -536,19 +440,9 @@ mod tests {
 
     #[test]
     fn the_table_of_loops() {
-        insta::assert_snapshot!(terminal(&unmodified(), Style::default()));
-        insta::assert_snapshot!(markdown(&unmodified(), str::to_owned));
-    }
-
-    #[test]
-    fn it_fits_100_columns_whatever_the_names() {
-        let mut analysis = unmodified();
-        for of in &mut analysis.loops {
-            (of.name, of.thread) = ("x".repeat(119), format!("{}/1", "y".repeat(60)));
-        }
-        for line in terminal(&analysis, Style::default()).lines() {
-            assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
-        }
+        let document = Document { sections: sections(&unmodified(), Show::Always), ..Document::default() };
+        insta::assert_snapshot!(terminal(&document, Style::default()));
+        insta::assert_snapshot!(markdown(&document));
     }
 
     #[test]
@@ -557,15 +451,16 @@ mod tests {
         let before = crate::headline(&analysis);
         analysis.loops = unmodified().loops;
         assert_eq!((crate::headline(&analysis), next_step(&analysis)), (before, None));
-        let text = crate::terminal(Named { name: "run.mcap", analysis: &analysis }, Style::default());
-        let [chain, loops] = ["messages ended so", "\nLoops\n"].map(|part| text.find(part).unwrap());
+        let document = crate::report_document(Named { name: "run.mcap", analysis: &analysis });
+        let text = terminal(&document, Style::default());
+        let [chain, loops] = ["Where the messages ended", "\nLoops\n"].map(|part| text.find(part).unwrap());
         assert!(chain < loops, "{text}");
     }
 
     #[test]
     fn json_says_how_each_loop_was_found() {
         let all: Vec<serde_json::Value> =
-            unmodified().loops.iter().map(|of| serde_json::to_value(json(of)).unwrap()).collect();
+            unmodified().loops.iter().map(|of| serde_json::to_value(shown(of)).unwrap()).collect();
         let of = |at: usize, field: &str| all[at][field].clone();
         assert_eq!(
             (of(0, "evidence"), of(0, "overruns"), of(0, "skipped")),

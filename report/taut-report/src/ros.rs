@@ -1,14 +1,9 @@
-//! Topics, callbacks and executors of a recording with ROS 2 events: tables for terminal, Markdown and page, and JSON.
+//! Topics, callbacks and executors of a recording with ROS 2 events: tables, and JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_analysis::{Analysis, Durations, RosFigures};
-
-use crate::{
-    Style,
-    console::{indent, table},
-    words,
-};
+use taut_analysis::{Durations, RosFigures};
+use taut_document::{Cell, Section, Table};
 
 /// Topics, callbacks and executors.
 #[derive(Serialize, JsonSchema)]
@@ -127,107 +122,88 @@ pub(crate) fn json(ros: &RosFigures) -> Ros {
     }
 }
 
-/// Seconds as `ros2 topic hz` and `delay` print them.
-fn seconds(ns: f64) -> String {
-    format!("{:.3}s", ns / 1e9)
-}
-
-/// Mean, min, max and standard deviation in seconds.
-fn figures(of: &Durations) -> [String; 4] {
+/// Mean, min, max and standard deviation, in seconds as `ros2 topic hz` and `delay` print them.
+fn figures(of: &Durations) -> [Cell; 4] {
+    let seconds = |ns: f64| Cell::Printed(format!("{:.3}s", ns / 1e9));
     match of.n {
-        0 => std::array::from_fn(|_| "–".to_owned()),
-        _ => [
-            seconds(of.mean_ns),
-            seconds(of.min_ns as f64),
-            seconds(of.max_ns as f64),
-            format!("{:.5}s", of.deviation_ns / 1e9),
-        ],
+        0 => std::array::from_fn(|_| Cell::Missing),
+        _ => {
+            let deviation = Cell::Printed(format!("{:.5}s", of.deviation_ns / 1e9));
+            [seconds(of.mean_ns), seconds(of.min_ns as f64), seconds(of.max_ns as f64), deviation]
+        }
     }
 }
 
-/// Names in the first column, figures in the others.
-#[derive(Serialize)]
-pub(crate) struct RosTable {
-    /// The heading above it, or above the table before it.
-    section: &'static str,
-    /// On a page.
-    caption: &'static str,
-    pub header: &'static [&'static str],
-    pub rows: Vec<Vec<String>>,
+/// What a report shows, without tables that have no row.
+pub(crate) fn sections(ros: &RosFigures) -> Vec<Section> {
+    let section = |title: &str, tables: [Table; 2]| {
+        let blocks = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Into::into).collect();
+        Section::new(1, title, blocks)
+    };
+    let sections =
+        [section("Topics", [published(ros), taken(ros)]), section("Callbacks", [callbacks(ros), executors(ros)])];
+    sections.into_iter().filter(|section| !section.blocks.is_empty()).collect()
 }
 
-/// What each form shows, without tables that have no row.
-pub(crate) fn tables(ros: &RosFigures) -> Vec<RosTable> {
-    let published = ros.topics.iter().filter(|topic| topic.published > 0).map(|topic| {
+fn captioned<const N: usize>(caption: &str, head: [&str; N]) -> Table {
+    Table { caption: caption.into(), ..Table::new(head) }
+}
+
+fn published(ros: &RosFigures) -> Table {
+    let head = ["published", "n", "average rate", "min", "max", "std dev"];
+    let mut table = captioned("Rate and period of publication, as ros2 topic hz prints them", head);
+    for topic in ros.topics.iter().filter(|topic| topic.published > 0) {
         let [_, min, max, deviation] = figures(&topic.period);
-        let rate = rate_hz(&topic.period).map_or("–".to_owned(), |hz| format!("{hz:.3}"));
-        vec![topic.name.clone(), words::count(topic.published), rate, min, max, deviation]
-    });
-    let taken = ros.topics.iter().flat_map(|topic| &topic.subscriptions).map(|of| {
-        let depth = if of.depth == 0 { "–".to_owned() } else { of.depth.to_string() };
-        let counts = [words::count(of.overwritten), words::count(of.not_taken), depth];
-        [of.callback.clone(), words::count(of.taken)].into_iter().chain(figures(&of.delay)).chain(counts).collect()
-    });
-    let durations = ros.callbacks.iter().map(|of| {
-        let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(|ns| words::milliseconds(Some(ns)));
-        vec![of.name.clone(), words::count(of.duration.n), p50, max]
-    });
-    let executors =
-        ros.executors.iter().map(|of| vec![of.thread.clone(), words::count(of.callbacks), words::percent(of.busy)]);
-    let tables = [
-        RosTable {
-            section: "Topics",
-            caption: "Rate and period of publication, as ros2 topic hz prints them",
-            header: &["published", "n", "average rate", "min", "max", "std dev"],
-            rows: published.collect(),
-        },
-        RosTable {
-            section: "Topics",
-            caption: "From publication to the begin of the callback, as ros2 topic delay prints it; and messages that no callback received",
-            header: &["taken by", "n", "average delay", "min", "max", "std dev", "overwritten", "not taken", "depth"],
-            rows: taken.collect(),
-        },
-        RosTable {
-            section: "Callbacks",
-            caption: "From the begin of a callback to its end",
-            header: &["duration (ms) of", "n", "p50", "max"],
-            rows: durations.collect(),
-        },
-        RosTable {
-            section: "Callbacks",
-            caption: "Share of the time from the first to the last callback of a thread that it spent in callbacks",
-            header: &["executor's thread", "callbacks", "in callbacks"],
-            rows: executors.collect(),
-        },
-    ];
-    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+        let rate = rate_hz(&topic.period).map_or(Cell::Missing, |hz| Cell::Printed(format!("{hz:.3}")));
+        table.row([Cell::text(topic.name.as_str()), Cell::Count(topic.published), rate, min, max, deviation]);
+    }
+    table
 }
 
-/// Of the terminal form; nothing without ROS 2 events.
-pub(crate) fn terminal(analysis: &Analysis, style: Style) -> String {
-    let mut out = String::new();
-    let mut above = "";
-    for of in analysis.ros.iter().flat_map(tables) {
-        if above != of.section {
-            above = of.section;
-            out += &format!("\n{}\n", style.bold(above));
-        }
-        let mut drawn = table(of.header);
-        for row in of.rows {
-            drawn.add_row(row);
-        }
-        out += &format!("\n{}", indent(&drawn));
+fn taken(ros: &RosFigures) -> Table {
+    let head = ["taken by", "n", "average delay", "min", "max", "std dev", "overwritten", "not taken", "depth"];
+    let caption = "From publication to the begin of the callback, as ros2 topic delay prints it; and messages that no callback \
+                   received";
+    let mut table = captioned(caption, head).priorities([0, 5, 0, 3, 0, 2, 0, 0, 1]);
+    for of in ros.topics.iter().flat_map(|topic| &topic.subscriptions) {
+        let depth = if of.depth == 0 { Cell::Missing } else { Cell::Count(of.depth) };
+        let first = [Cell::text(of.callback.as_str()), Cell::Count(of.taken)].into_iter();
+        let last = [Cell::Count(of.overwritten), Cell::Count(of.not_taken), depth];
+        table.add(first.chain(figures(&of.delay)).chain(last));
     }
-    out
+    table
+}
+
+fn callbacks(ros: &RosFigures) -> Table {
+    let mut table = captioned("From the begin of a callback to its end", ["duration of", "n", "p50", "max"]);
+    for of in &ros.callbacks {
+        let [p50, max] = [of.duration.p50_ns, of.duration.max_ns].map(Cell::Time);
+        table.row([Cell::text(of.name.as_str()), Cell::Count(of.duration.n), p50, max]);
+    }
+    table
+}
+
+fn executors(ros: &RosFigures) -> Table {
+    let caption = "Share of the time from the first to the last callback of a thread that it spent in callbacks";
+    let mut table = captioned(caption, ["executor's thread", "callbacks", "in callbacks"]);
+    for of in &ros.executors {
+        table.row([Cell::text(of.thread.as_str()), Cell::Count(of.callbacks), Cell::Share(of.busy)]);
+    }
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use taut_analysis::{CallbackFigures, ExecutorFigures, SubscriptionFigures, TopicFigures};
+    use taut_document::{Document, Style, markdown, terminal};
 
     use super::*;
 
-    fn camera_and_detector() -> Analysis {
+    fn shown(ros: &RosFigures) -> Document {
+        Document { sections: sections(ros), ..Document::default() }
+    }
+
+    fn camera_and_detector() -> RosFigures {
         let period = Durations {
             n: 99,
             mean_ns: 33_333_333.3,
@@ -254,13 +230,12 @@ mod tests {
         };
         let callbacks = vec![CallbackFigures { name: "/detector callback /image".into(), duration: delay }];
         let executors = vec![ExecutorFigures { thread: "python/7".into(), callbacks: 98, busy: 0.25 }];
-        let ros = RosFigures { topics: vec![topic], callbacks, executors };
-        Analysis { ros: Some(ros), ..Analysis::default() }
+        RosFigures { topics: vec![topic], callbacks, executors }
     }
 
     #[test]
     fn rates_and_delays_read_as_ros2_topic_prints_them() {
-        let text = terminal(&camera_and_detector(), Style::default());
+        let text = terminal(&shown(&camera_and_detector()), Style { width: 120, ..Style::default() });
         let words: Vec<String> =
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         for line in [
@@ -274,21 +249,15 @@ mod tests {
 
     #[test]
     fn each_form_has_the_tables_of_the_others() {
-        let mut analysis = camera_and_detector();
-        analysis.ros.as_mut().unwrap().executors[0].thread = "a|b<c>/7".into();
-        let text = crate::markdown::ros(&analysis);
-        let tables = tables(analysis.ros.as_ref().unwrap());
-        assert_eq!(tables.len(), 4);
-        for table in &tables {
-            assert!(text.contains(&format!("| {} |", table.header.join(" | "))), "{text}");
-        }
+        let document = shown(&camera_and_detector());
+        let text = markdown(&document);
+        assert_eq!(text.matches("|:").count() + text.matches("| --- |").count(), 4, "{text}");
         assert!(text.contains("| /image | 100 | 30.000 | 0.031s | 0.041s | 0.00123s |"), "{text}");
-        assert!(!text.contains("<c>") && !text.contains("a|b"), "{text}");
+        assert_eq!(taut_document::html(&document, None).matches("<table").count(), 4);
     }
 
     #[test]
     fn without_events_of_ros_there_is_no_table() {
-        let analysis = Analysis { ros: Some(RosFigures::default()), ..Analysis::default() };
-        assert_eq!(terminal(&analysis, Style::default()) + &crate::markdown::ros(&analysis), "");
+        assert!(sections(&RosFigures::default()).is_empty());
     }
 }

@@ -69,7 +69,11 @@ pub fn teleop() -> Analysis {
             applied: 869,
             in_flight: 1,
             dropped: vec![("validator_timing_bug".into(), 2101), ("work_area".into(), 50)],
-            last_seen: vec![("follower.command_pre_hardware_write".into(), "validator_timing_bug".into(), 2101)],
+            last_seen: vec![LastSeen {
+                point: "follower.command_pre_hardware_write".into(),
+                reason: "validator_timing_bug".into(),
+                messages: 2101,
+            }],
             ..Outcomes::default()
         },
         series: (0..869).map(|i| (i * 69_000_000, 2_000_000 + (i * 7_919) % 9_000_000)).collect(),
@@ -343,7 +347,7 @@ fn explained() -> Explained {
             p50_ns: 10_400_000,
             messages: 14,
             share: 0.016,
-            causes: vec![(Cause::Gil, "held by python/4243".into(), 0.97)],
+            causes: vec![ModeCause { cause: Cause::Gil, detail: "held by python/4243".into(), share: 0.97 }],
         }],
         responsible: vec![Party {
             kind: "thread".into(),

@@ -1,31 +1,8 @@
 //! What reports say beside the figures of `taut_document::units`, and the forms of figures that tables without documents still have.
 
 pub use taut_document::units::{
-    bytes, count, duration, figure, hertz, maybe, percent, quantile, quantity, ratio, scaled,
+    bar, bytes, count, duration, figure, hertz, maybe, percent, quantile, quantity, ratio, scaled,
 };
-
-/// A duration in milliseconds for a column headed "ms"; "–" where the data do not carry it.
-/// Below 10 µs a figure has its own unit: a lock of 30 ns is neither "0.000" nor "0.0000".
-pub fn milliseconds(ns: Option<u64>) -> String {
-    match ns {
-        None => "–".into(),
-        Some(0) => "0".into(),
-        Some(ns) if ns < 10_000 => duration(ns),
-        Some(ns) if ns < 100_000_000 => format!("{:.3}", ns as f64 / 1e6),
-        Some(ns) => format!("{:.1}", ns as f64 / 1e6),
-    }
-}
-
-/// A sum over messages in milliseconds, in three digits: more of them the data do not carry.
-pub fn sum_of_milliseconds(ns: u64) -> String {
-    let ms = ns as f64 / 1e6;
-    match ms {
-        _ if ns == 0 => "0".into(),
-        ms if ms < 9.995 => format!("{ms:.2}"),
-        ms if ms < 99.95 => format!("{ms:.1}"),
-        ms => count(ms.round() as u64),
-    }
-}
 
 /// A duration in microseconds for a column headed "µs"; "–" where the data do not carry it.
 pub fn microseconds(ns: Option<u64>) -> String {
@@ -70,23 +47,9 @@ pub fn shell(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// What a channel lacks: by the holes in its sequence, or by what the recorder counted.
-pub fn missing(telemetry: &taut_analysis::Telemetry) -> String {
-    match telemetry.gaps {
-        Some(gaps) if gaps.count > 0 => format!("{} in {}", count(gaps.messages), quantity(gaps.count, "gap")),
-        _ => count(telemetry.lost),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_missing_figure_is_a_dash_and_a_small_one_is_not_zero() {
-        let figures = [None, Some(0), Some(30), Some(1_234), Some(10_000), Some(1_234_567)];
-        assert_eq!(figures.map(milliseconds), ["–", "0", "30 ns", "1.23 µs", "0.010", "1.235"]);
-    }
 
     #[test]
     fn microseconds_keep_three_digits_and_group_thousands() {

@@ -11,38 +11,21 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function section(title: string, ...children: Child[]): HTMLElement {
-  return h("section", {}, h("h2", {}, title), ...children);
+/** The figures of a kind with the data that stand beside their stills. */
+export function* stills<T>(kind: string): Generator<[HTMLElement, T]> {
+  for (const data of document.querySelectorAll(`script.${kind}`)) {
+    const figure = data.closest("figure");
+    const model = JSON.parse(data.textContent ?? "null") as T | null;
+    if (figure && model) yield [figure, model];
+  }
 }
 
-/** A table; the first column is the row's heading, the others are figures. */
-export function table(caption: string, head: (string | Node)[], rows: (string | Node)[][], hidden = false): HTMLElement {
-  const body = rows.map(([first, ...rest]) =>
-    h("tr", {}, h("th", { scope: "row" }, first ?? ""), ...rest.map((cell) => h("td", {}, cell))));
-  const element = h("table", {},
-    h("caption", { class: "quiet" }, caption),
-    h("thead", {}, h("tr", {}, ...head.map((cell) => h("th", { scope: "col" }, cell)))),
-    h("tbody", {}, ...body));
-  return hidden ? h("details", { class: "data" }, h("summary", {}, `Data: ${caption}`), element) : h("div", { class: "scroll" }, element);
-}
-
-/** A bar as wide as its share, for the eye only: the figure stands beside it. */
-export function bar(share: number, kind = ""): HTMLElement {
-  const width = `${(Math.max(0, Math.min(1, share)) * 100).toFixed(2)}%`;
-  return h("span", { class: `bar ${kind}`, "aria-hidden": "true" }, h("span", { style: `width:${width}` }));
-}
-
-let choices = 0;
-
-/** One of several views of the same thing; the first is shown. */
-export function choice(legend: string, views: [name: string, draw: () => HTMLElement][], kind = ""): HTMLElement {
-  const name = `choice-${choices++}`;
-  const place = h("div", {});
-  const options = views.map(([label, draw], at) => {
-    const input = h("input", { type: "radio", name, ...(at === 0 ? { checked: "" } : {}) });
-    input.addEventListener("change", () => place.replaceChildren(draw()));
-    return h("label", {}, input, h("span", {}, label));
-  });
-  place.replaceChildren(...views.slice(0, 1).map(([, draw]) => draw()));
-  return h("div", { class: kind }, h("fieldset", { class: "choice" }, h("legend", {}, legend), ...options), place);
+/** A picture by itself, in a tab or a file of its own, can be zoomed and searched: as an image nothing in it runs. */
+export function openPictures(): void {
+  for (const image of document.querySelectorAll<HTMLImageElement>("figure img")) {
+    const markup = decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
+    const url = URL.createObjectURL(new Blob([markup], { type: "image/svg+xml" }));
+    image.before(h("p", { class: "aside" }, h("a", { href: url, target: "_blank" }, "Open it by itself"), " to zoom in and to search, or ",
+      h("a", { href: url, download: "flame.svg" }, "save it"), "."));
+  }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, Result, bail};
 use taut_analysis::{Above, Chain, ExplainOptions};
 use taut_recording::Shown;
-use taut_report::{Asked, Named};
+use taut_report::{Asked, Named, explain_document};
 
 use crate::{
     analyse::analyse,
@@ -125,10 +125,8 @@ pub fn run(args: &Args) -> Result<Done> {
     let named = Named { name: &name, analysis: &analysis };
     let asked = Asked { messages: &args.message, hypotheses: !args.hypothesis.is_empty() && args.worst.is_none() };
     let text = match args.format {
-        Format::Html => taut_report::html(named),
         Format::Json => format!("{:#}\n", taut_report::json(&[named])),
-        Format::Markdown => taut_report::markdown_explanation(named, asked),
-        _ => taut_report::explanation(named, asked, output::style(args.output.as_deref())),
+        form => output::interactive(&explain_document(named, asked), form, args.output.as_deref()),
     };
     output::write(&text, args.output.as_deref())?;
     if let Some(path) = &args.output {

@@ -135,8 +135,8 @@ pub fn run(args: &Args) -> Result<Done> {
 fn check(args: &Check) -> Result<Done> {
     let (lab, _) = read(&args.file)?;
     let feasible = taut_lab::feasible(&lab);
-    let shown = taut_report::lab_check(&args.file.shown(), &lab, &feasible, output::style(None));
-    output::write(&shown, None)?;
+    let document = taut_report::lab_check(&args.file.shown(), &lab, &feasible);
+    output::write(&output::rendered(&document, Format::Terminal, None), None)?;
     Ok(if feasible.obstacles.is_empty() { Done::Fine } else { Done::Forwarded(exit::BAD_INPUT) })
 }
 

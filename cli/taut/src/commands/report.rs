@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
-use taut_report::{Named, TwoShown, comparison_document, two_document, two_html, two_json};
+use taut_report::{Named, TwoShown, comparison_document, report_document, two_document, two_html, two_json};
 
 use crate::{
     analyse::analyse,
@@ -99,10 +99,8 @@ fn of_two(two: &TwoShown<'_>, args: &Args) -> String {
 fn render(named: &[Named<'_>], args: &Args) -> String {
     match (args.format, named) {
         (Format::Json, named) => format!("{:#}\n", taut_report::json(named)),
-        (Format::Html, [one]) => taut_report::html(*one),
+        (form, [one]) => output::interactive(&report_document(*one), form, args.output.as_deref()),
         (Format::Html, several) => taut_report::comparison_html(several),
-        (Format::Markdown, [one]) => taut_report::markdown(*one),
-        (_, [one]) => taut_report::terminal(*one, output::style(args.output.as_deref())),
         (form, several) => output::rendered(&comparison_document(several), form, args.output.as_deref()),
     }
 }

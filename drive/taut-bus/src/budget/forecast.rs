@@ -1,5 +1,7 @@
 //! Forward: from a budget to its cycle, by mean terms and by Monte-Carlo over their jitter.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use taut_stats::Distribution;
 
 use super::{
@@ -66,7 +68,7 @@ pub struct Cost {
 }
 
 /// Cycles longer than the period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Misses {
     /// The period, µs.
     pub period_us: f64,

@@ -5,11 +5,14 @@ use super::{
     forecast::mean_cycle_us,
     knob::{Knob, knobs},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The cycle's answer to one figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gradient {
     /// The figure.
+    #[serde(skip)]
     pub knob: Knob,
     /// Its key, as `--set` takes it.
     pub key: String,

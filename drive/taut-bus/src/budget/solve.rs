@@ -9,9 +9,12 @@ use super::{
     load::lanes,
     sampling::Sampling,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Solve {
     /// The most servos.
     Servos,
@@ -31,11 +34,12 @@ pub struct Solved {
 }
 
 /// One figure, solved for by itself, everything else as the budget has it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The question it answers.
     pub solve: Solve,
     /// The figure.
+    #[serde(skip)]
     pub knob: Knob,
     /// Its key, as `--set` takes it.
     pub key: String,

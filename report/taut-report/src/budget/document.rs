@@ -310,7 +310,7 @@ mod tests {
     fn the_sample_pages_for_the_browser_tests_are_written() {
         let write = |name: &str, shown: &Budgeted<'_>| {
             let path = format!("{}/../../target/budget-{name}.html", env!("CARGO_MANIFEST_DIR"));
-            std::fs::write(path, crate::html::interactive(&budget_document(shown))).unwrap();
+            std::fs::write(path, crate::interactive(&budget_document(shown))).unwrap();
         };
         sample::with("pi3hat", |shown| write("parallel", shown));
         sample::with_answers(|shown| write("answers", shown));

@@ -1,5 +1,4 @@
-//! The JSON form of a budget: serialisable twins, made here at the edge so that the model may change without breaking
-//! scripts. The schema is documented in `docs/schemas/bus_budget.schema.json`, generated from these types.
+//! The JSON form of a budget: its results with what is said of them. The schema is documented in `docs/schemas/bus_budget.schema.json`, generated from these types.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ pub fn budget_json(shown: &Budgeted<'_>) -> serde_json::Value {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Budget {
+struct Budget<'a> {
     /// Version of this schema.
     schema_version: u32,
     /// "bus_budget".
@@ -48,9 +47,9 @@ struct Budget {
     /// Figures that are assumed, with those of assumed terms.
     assumed: Vec<Figure>,
     /// Most worth first.
-    sensitivity: Vec<Gradient>,
+    sensitivity: Vec<GradientShown<'a>>,
     /// Null without a target to solve for.
-    solved: Option<Solved>,
+    solved: Option<Solved<'a>>,
     /// Null without a recording.
     against: Option<Against>,
 }
@@ -77,7 +76,7 @@ struct Cycle {
     histogram: Vec<(u64, u64, u64)>,
     seed: u64,
     /// Null without a target.
-    misses: Option<Misses>,
+    misses: Option<model::Misses>,
     sentence: String,
 }
 
@@ -89,15 +88,6 @@ struct Polled {
     /// Of these, questions to which nothing had come.
     in_vain: f64,
     sentence: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Misses {
-    period_us: f64,
-    missed: u64,
-    of: u64,
-    /// Upper end of the 95 % interval.
-    probability_at_most: f64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -155,42 +145,27 @@ struct Figure {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Gradient {
-    /// As `--set` takes it.
-    key: String,
-    value: f64,
+#[schemars(rename = "Gradient")]
+struct GradientShown<'a> {
+    #[serde(flatten)]
+    of: &'a model::Gradient,
     unit: &'static str,
-    /// Cycle for one unit more.
-    per_unit_us: f64,
-    /// The value after a step that makes the cycle shorter.
-    better: f64,
-    /// What that step saves.
-    gain_us: f64,
     /// `value`, `better` and the slope in words.
     words: [String; 3],
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Solved {
+struct Solved<'a> {
     target_hz: f64,
-    answers: Vec<Answer>,
+    answers: Vec<AnswerShown<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Answer {
-    /// servos, payload, bitrate.
-    solve: &'static str,
-    key: String,
+#[schemars(rename = "Answer")]
+struct AnswerShown<'a> {
+    #[serde(flatten)]
+    of: &'a model::Answer,
     unit: &'static str,
-    now: f64,
-    /// The value that just holds the target; null if none does.
-    limit: Option<f64>,
-    /// The value up to which 99 % of drawn cycles hold the target.
-    limit_p99: Option<f64>,
-    /// Mean cycle at the limit, or the shortest that can be had.
-    cycle_us: f64,
-    /// Whether the format ends there, not the time.
-    unbounded: bool,
     sentence: String,
 }
 
@@ -240,7 +215,7 @@ struct Residual {
     needed_each_us: Option<f64>,
 }
 
-fn budget(shown: &Budgeted<'_>) -> Budget {
+fn budget<'a>(shown: &Budgeted<'a>) -> Budget<'a> {
     let (budget, forecast) = (shown.budget, shown.forecast);
     Budget {
         schema_version: crate::SCHEMA_VERSION,
@@ -267,7 +242,7 @@ fn budget(shown: &Budgeted<'_>) -> Budget {
             drawn: forecast.distribution.clone(),
             histogram: forecast.histogram.clone(),
             seed: forecast.sampling.seed,
-            misses: forecast.misses.map(misses),
+            misses: forecast.misses,
             sentence: sentences::drawn(forecast),
         },
         polled: shown.polled.map(|polled| Polled {
@@ -287,11 +262,6 @@ fn budget(shown: &Budgeted<'_>) -> Budget {
         }),
         against: shown.against.map(|(run, comparison)| against(shown, run, comparison)),
     }
-}
-
-fn misses(misses: model::Misses) -> Misses {
-    let model::Misses { period_us, missed, of, probability_at_most } = misses;
-    Misses { period_us, missed, of, probability_at_most }
 }
 
 fn term(shown: &Budgeted<'_>, cost: &model::Cost) -> Term {
@@ -365,39 +335,14 @@ fn owned_up(budget: &model::CycleBudget, origin: model::Origin, keys: &[String])
     terms.chain(keys.iter().map(|key| figure(key.clone(), ""))).collect()
 }
 
-fn gradient(gradient: &model::Gradient) -> Gradient {
-    let in_words = |value: f64| figures::value(&gradient.knob, value);
-    Gradient {
-        key: gradient.key.clone(),
-        value: gradient.value,
-        unit: gradient.knob.unit(),
-        per_unit_us: gradient.per_unit_us,
-        better: gradient.better,
-        gain_us: gradient.gain_us,
-        words: [
-            in_words(gradient.value),
-            in_words(gradient.better),
-            figures::slope(&gradient.knob, gradient.per_unit_us),
-        ],
-    }
+fn gradient(of: &model::Gradient) -> GradientShown<'_> {
+    let in_words = |value: f64| figures::value(&of.knob, value);
+    let words = [in_words(of.value), in_words(of.better), figures::slope(&of.knob, of.per_unit_us)];
+    GradientShown { of, unit: of.knob.unit(), words }
 }
 
-fn answer(answer: &model::Answer, target_hz: f64) -> Answer {
-    Answer {
-        solve: match answer.solve {
-            model::Solve::Servos => "servos",
-            model::Solve::Payload => "payload",
-            model::Solve::Bitrate => "bitrate",
-        },
-        key: answer.key.clone(),
-        unit: answer.knob.unit(),
-        now: answer.now,
-        limit: answer.limit,
-        limit_p99: answer.limit_p99,
-        cycle_us: answer.cycle_us,
-        unbounded: answer.unbounded,
-        sentence: sentences::answer(answer, target_hz),
-    }
+fn answer(of: &model::Answer, target_hz: f64) -> AnswerShown<'_> {
+    AnswerShown { of, unit: of.knob.unit(), sentence: sentences::answer(of, target_hz) }
 }
 
 fn against(shown: &Budgeted<'_>, run: &str, comparison: &model::Comparison) -> Against {
@@ -484,6 +429,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        assert_documented(&schemars::schema_for!(Budget).to_value(), "schemas/bus_budget.schema.json");
+        assert_documented(&schemars::schema_for!(Budget<'_>).to_value(), "schemas/bus_budget.schema.json");
     }
 }

@@ -12,8 +12,7 @@ use super::{CauseSide, Compared, Comparison, Run, Side};
 use crate::{
     Named, cause_classes,
     charts::{self, Percentiles, side_by_side},
-    html,
-    terminal::measured,
+    report::{interactive_with, measured, report_document},
 };
 
 /// Bins of a distribution on a logarithmic axis.
@@ -51,7 +50,13 @@ pub fn comparison_document(recordings: &[Named<'_>]) -> Document {
 
 /// One page: side by side, then each by itself.
 pub fn comparison_html(recordings: &[Named<'_>]) -> String {
-    html::page_of(&comparison_document(recordings), recordings)
+    page_of(&comparison_document(recordings), recordings)
+}
+
+/// A document about recordings, and below it each by itself.
+pub(super) fn page_of(document: &Document, recordings: &[Named<'_>]) -> String {
+    let each: Vec<Document> = recordings.iter().map(|named| report_document(*named)).collect();
+    interactive_with(document, &each)
 }
 
 fn of_chain(comparison: &Comparison, chain: &Compared, recordings: &[Named<'_>]) -> Vec<Section> {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use taut_document::{Block, Document, Section, Text};
 
-use super::comparison_document;
-use crate::{GateShown, Named, gate_document, gate_json, html::page_of, json};
+use super::{comparison_document, document::page_of};
+use crate::{GateShown, Named, gate_document, gate_json, json};
 
 /// Two recordings, with what is to be said about them.
 #[derive(Clone, Copy, Debug)]

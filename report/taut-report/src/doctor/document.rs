@@ -88,7 +88,7 @@ fn next(diagnosis: &Diagnosis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use taut_document::{Style, terminal};
+    use taut_document::{Style, markdown, terminal};
 
     use super::*;
     use crate::doctor::sample;
@@ -96,5 +96,18 @@ mod tests {
     #[test]
     fn the_terminal_form() {
         insta::assert_snapshot!(terminal(&doctor_document(&sample::laptop()), Style::default()));
+    }
+
+    #[test]
+    fn markdown_and_the_page_have_every_remedy() {
+        let diagnosis = sample::laptop();
+        let document = doctor_document(&diagnosis);
+        let is_against = |of: &&Finding| matches!(of.state, State::Bad | State::Warn) && of.remedy.is_some();
+        let remedies = diagnosis.findings.iter().filter(is_against).count();
+        for (text, remedy) in [(markdown(&document), "  - do: "), (taut_document::html(&document, None), "<dt>do</dt>")]
+        {
+            assert!(text.contains(&summary(&diagnosis)), "{text}");
+            assert_eq!(text.matches(remedy).count(), remedies, "{text}");
+        }
     }
 }

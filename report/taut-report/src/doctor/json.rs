@@ -1,85 +1,55 @@
-//! The JSON form of a diagnosis: serialisable twins, made here at the edge. The schema is documented in
-//! `docs/doctor.schema.json`, generated from these types.
+//! The JSON form of a diagnosis, and what is said of it. The schema is documented in `docs/doctor.schema.json`, generated from these types.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use taut_doctor as model;
-
-use taut_stats::Distribution;
+use taut_doctor::{Asked, Diagnosis, Finding, Measured, Ratio, Remedy, State};
 
 /// What `taut doctor --format json` prints: all findings, and what was measured if something was.
-pub fn doctor_json(diagnosis: &model::Diagnosis, measured: Option<&model::Measured>) -> serde_json::Value {
+pub fn doctor_json(diagnosis: &Diagnosis, tried: Option<&Measured>) -> serde_json::Value {
     let doctor = Doctor {
         schema_version: crate::SCHEMA_VERSION,
         kind: "doctor",
         machine: diagnosis.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-        asked: asked(&diagnosis.asked),
-        summary: model::State::ALL.iter().map(|state| (state.word().to_owned(), diagnosis.count(*state))).collect(),
+        asked: &diagnosis.asked,
+        summary: State::ALL.iter().map(|state| (state.word().to_owned(), diagnosis.count(*state))).collect(),
         findings: diagnosis.findings.iter().map(finding).collect(),
-        measured: measured.map(one_measured),
+        measured: tried.map(measured),
     };
     serde_json::to_value(doctor).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Doctor {
+struct Doctor<'a> {
     /// Version of this schema.
     schema_version: u32,
     /// "doctor".
     kind: &'static str,
     /// Facts by name: "cpu", "cpus", "kernel", "board", "hypervisor", "container"; what is not visible is left out.
     machine: BTreeMap<String, String>,
-    asked: Asked,
+    /// What was named on the command line.
+    asked: &'a Asked,
     /// How many findings are in each state; every state is there.
     summary: BTreeMap<String, usize>,
     /// One for each check, in the table's order.
-    findings: Vec<Finding>,
+    findings: Vec<FindingShown<'a>>,
     /// Null without --measure.
-    measured: Option<Measured>,
-}
-
-/// What was named on the command line.
-#[derive(Serialize, JsonSchema)]
-struct Asked {
-    /// CPUs of the loop; empty when none was named.
-    cpus: Vec<u32>,
-    interface: Option<String>,
-    tty: Option<String>,
-    pid: Option<u32>,
+    measured: Option<MeasuredShown<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Finding {
-    /// The check's name.
-    id: &'static str,
-    /// "kernel", "power", "scheduler", …
-    subject: String,
-    /// What the setting is.
-    title: &'static str,
-    /// "good", "warn", "bad", "not_visible" or "not_applicable".
-    state: &'static str,
-    /// What was read, in words; for what is not visible or not applicable, why.
-    value: String,
-    /// Files and calls that the answer is from; `*` stands for any one name.
-    read: Vec<String>,
-    /// The value a control loop wants.
-    good: &'static str,
-    /// What it does to a loop.
-    why: &'static str,
+#[schemars(rename = "Finding")]
+struct FindingShown<'a> {
+    #[serde(flatten)]
+    of: &'a Finding,
     /// Null unless the state is bad or warn.
-    remedy: Option<Remedy>,
-    /// Takes the remedy back, in words or as a command.
-    undo: Option<String>,
-    /// "tail", "throughput" or "safety".
-    effect: &'static str,
-    /// Whether the remedy needs a reboot.
-    reboot: bool,
+    remedy: Option<RemedyShown>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Remedy {
+#[schemars(rename = "Remedy")]
+struct RemedyShown {
     /// "write" (values for files), "hold" (a device held open), "run" (a command), "boot" (words for the kernel's command
     /// line) or "advise" (something a person has to do).
     how: &'static str,
@@ -93,40 +63,19 @@ struct Remedy {
 
 /// Lateness of wakeups without and with a remedy, in nanoseconds.
 #[derive(Serialize, JsonSchema)]
-struct Measured {
-    /// The check whose remedy it was.
-    id: &'static str,
-    /// What was applied.
-    remedy: String,
-    /// CPUs that were woken on.
-    cpus: Vec<u32>,
-    /// Scheduling policy of the threads that were woken: "other", "fifo", "rr".
-    policy: String,
-    /// Distance of the wakeups.
-    interval_ns: u64,
-    /// It was stopped before its time.
-    interrupted: bool,
-    rounds: Vec<Round>,
-    /// All wakeups without it.
-    before: Distribution,
-    /// All wakeups with it.
-    after: Distribution,
+#[schemars(rename = "Measured")]
+struct MeasuredShown<'a> {
+    #[serde(flatten)]
+    of: &'a Measured,
     /// With ÷ without, over the rounds; null when none was finished.
-    p50_ratio: Option<Ratio>,
+    p50_ratio: Option<RatioShown>,
     /// As above, of the 99th percentiles.
-    p99_ratio: Option<Ratio>,
+    p99_ratio: Option<RatioShown>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Round {
-    before_p50_ns: u64,
-    after_p50_ns: u64,
-    before_p99_ns: u64,
-    after_p99_ns: u64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Ratio {
+#[schemars(rename = "Ratio")]
+struct RatioShown {
     /// Median of the rounds.
     median: f64,
     /// Lower end of the 95 % interval; null with fewer than six rounds.
@@ -135,59 +84,23 @@ struct Ratio {
     high: Option<f64>,
 }
 
-fn asked(asked: &model::Asked) -> Asked {
-    let model::Asked { cpus, interface, tty, pid } = asked.clone();
-    Asked { cpus, interface, tty, pid }
-}
-
-fn finding(finding: &model::Finding) -> Finding {
-    Finding {
-        id: finding.id,
-        subject: finding.subject.word().to_lowercase(),
-        title: finding.title,
-        state: finding.state.word(),
-        value: finding.value.clone(),
-        read: finding.read.clone(),
-        good: finding.good,
-        why: finding.why,
-        remedy: finding.remedy.as_ref().map(remedy),
-        undo: finding.undo.clone(),
-        effect: finding.effect.word(),
-        reboot: finding.reboot,
-    }
-}
-
-fn remedy(remedy: &model::Remedy) -> Remedy {
-    Remedy {
-        how: remedy.how(),
-        text: remedy.text(),
-        commands: remedy.commands(),
-        undo_commands: remedy.undo_commands(),
-    }
-}
-
-fn one_measured(measured: &model::Measured) -> Measured {
-    let round = |round: &model::Round| {
-        let model::Round { before_p50_ns, after_p50_ns, before_p99_ns, after_p99_ns } = *round;
-        Round { before_p50_ns, after_p50_ns, before_p99_ns, after_p99_ns }
+fn finding(of: &Finding) -> FindingShown<'_> {
+    let remedy = |of: &Remedy| RemedyShown {
+        how: of.how(),
+        text: of.text(),
+        commands: of.commands(),
+        undo_commands: of.undo_commands(),
     };
-    Measured {
-        id: measured.id,
-        remedy: measured.remedy.clone(),
-        cpus: measured.cpus.clone(),
-        policy: measured.policy.clone(),
-        interval_ns: measured.interval_ns,
-        interrupted: measured.interrupted,
-        rounds: measured.rounds.iter().map(round).collect(),
-        before: measured.before.clone(),
-        after: measured.after.clone(),
-        p50_ratio: measured.p50().map(ratio),
-        p99_ratio: measured.p99().map(ratio),
-    }
+    FindingShown { of, remedy: of.remedy.as_ref().map(remedy) }
 }
 
-fn ratio(ratio: model::Ratio) -> Ratio {
-    Ratio { median: ratio.median, low: ratio.interval.map(|(low, _)| low), high: ratio.interval.map(|(_, high)| high) }
+fn measured(of: &Measured) -> MeasuredShown<'_> {
+    MeasuredShown { of, p50_ratio: of.p50().map(ratio), p99_ratio: of.p99().map(ratio) }
+}
+
+fn ratio(ratio: Ratio) -> RatioShown {
+    let (low, high) = ratio.interval.unzip();
+    RatioShown { median: ratio.median, low, high }
 }
 
 #[cfg(test)]
@@ -209,6 +122,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        crate::json::assert_documented(&schemars::schema_for!(Doctor).to_value(), "doctor.schema.json");
+        crate::json::assert_documented(&schemars::schema_for!(Doctor<'_>).to_value(), "doctor.schema.json");
     }
 }

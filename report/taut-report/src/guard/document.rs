@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_sample_page_for_the_browser_tests_is_written() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/guard-replay.html");
-        sample::with(|shown| std::fs::write(path, crate::html::interactive(&guard_document(shown))).unwrap());
+        sample::with(|shown| std::fs::write(path, crate::interactive(&guard_document(shown))).unwrap());
     }
 
     #[test]

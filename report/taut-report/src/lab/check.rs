@@ -1,103 +1,101 @@
 //! What `taut lab check` prints.
 
+use taut_document::{Block, Document, Finding, Section, Text, Tone};
 use taut_lab::{Command, Feasible, Lab, Ready};
 
-use crate::{
-    Style,
-    console::wrap,
-    escape::{Form, escaped},
-    words::quantity,
-};
+use crate::words::quantity;
 
 /// Rounds of the order that are shown; the manifest has them all.
 const ROUNDS: usize = 3;
 
 /// What would be done, and what cannot be done here.
-pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible, style: Style) -> String {
+pub fn lab_check(name: &str, lab: &Lab, feasible: &Feasible) -> Document {
     let title = if lab.title.is_empty() { name } else { &lab.title };
-    let mut out = format!("{}\n\n", style.bold(title));
     let starts = lab.trials.div_ceil(lab.trials_per_start) as usize * lab.scenarios.len();
     let total = u64::from(lab.trials) * lab.scenarios.len() as u64;
-    out += &wrap(
-        &format!(
-            "{} in {}, each on a fresh system after {}; {} against {:?}; seed {}",
-            quantity(total, "trial"),
-            quantity(starts as u64, "block"),
-            quantity(u64::from(lab.warm_up), "warm-up trial"),
-            quantity(lab.scenarios.len() as u64, "scenario"),
-            lab.baseline(),
-            lab.seed,
-        ),
-        98,
+    let headline = format!(
+        "{} in {}, each on a fresh system after {}; {} against {:?}; seed {}",
+        quantity(total, "trial"),
+        quantity(starts as u64, "block"),
+        quantity(u64::from(lab.warm_up), "warm-up trial"),
+        quantity(lab.scenarios.len() as u64, "scenario"),
+        lab.baseline(),
+        lab.seed,
     );
-    out += "\n\n";
-    for process in &lab.processes {
-        let cpus = process.cpus.as_ref().map_or(String::new(), |cpus| format!(" on CPU {cpus}"));
-        let ready =
-            process.ready.as_ref().map_or(String::new(), |ready| format!("         ready when {}\n", readiness(ready)));
-        out += &format!("process  {}{cpus}: {}\n{ready}", process.name, line(&process.command));
+    let against = |tone, label: &str, texts: &[String]| -> Vec<Finding> {
+        let one = |text: &String| Finding { tone, ..said(label, text.as_str()) };
+        texts.iter().map(one).collect()
+    };
+    let mut findings = [plan(lab, feasible), against(Tone::Undecided, "warning", &feasible.warnings)].concat();
+    findings.extend(against(Tone::Bad, "cannot", &feasible.obstacles));
+    let mut blocks = vec![Block::Findings(findings)];
+    if feasible.obstacles.is_empty() {
+        blocks.push(Block::Text("Nothing stands in its way.".into()));
     }
-    out += &format!("trial    {} (at most {} s)\n", line(&lab.trial.command), lab.trial.timeout_s);
+    Document {
+        title: title.to_owned(),
+        headline: headline.into(),
+        sections: vec![Section::new(1, "", blocks)],
+        ..Document::default()
+    }
+}
+
+fn said(label: &str, text: impl Into<Text>) -> Finding {
+    Finding { label: label.into(), text: text.into(), ..Finding::default() }
+}
+
+fn plan(lab: &Lab, feasible: &Feasible) -> Vec<Finding> {
+    let process = |process: &taut_lab::Process| {
+        let cpus = process.cpus.as_ref().map_or(String::new(), |cpus| format!(" on CPU {cpus}"));
+        let details = process.ready.as_ref().map(|ready| ("ready when".to_owned(), readiness(ready).into()));
+        let text = format!("{}{cpus}: {}", process.name, line(&process.command));
+        Finding { details: details.into_iter().collect(), ..said("process", text) }
+    };
+    let mut findings: Vec<Finding> = lab.processes.iter().map(process).collect();
+    let trial = format!("{} (at most {} s)", line(&lab.trial.command), lab.trial.timeout_s);
+    findings.push(said("trial", trial));
     for (scenario, place) in lab.scenarios.iter().zip(&feasible.places) {
-        let mut parts: Vec<String> = scenario.loads.iter().map(|load| text(&load.to_string())).collect();
+        let mut parts: Vec<String> = scenario.loads.iter().map(ToString::to_string).collect();
         parts.extend(scenario.limits());
-        parts.extend(scenario.environment.iter().map(|(key, value)| text(&format!("{key}={value}"))));
+        parts.extend(scenario.environment.iter().map(|(key, value)| format!("{key}={value}")));
         let parts = if parts.is_empty() { "no load".into() } else { parts.join(" + ") };
-        out += &format!("scenario {}: {parts}\n", scenario.name);
-        out += &format!("         {}\n", wrap(place, 89).replace('\n', "\n         "));
+        let details = vec![("where".to_owned(), place.as_str().into())];
+        findings.push(Finding { details, ..said("scenario", format!("{}: {parts}", scenario.name)) });
     }
     if let Some([first, last]) = lab.domains {
-        out += &format!("domains  {first} to {last}: each start gets the next as ROS_DOMAIN_ID\n");
+        let text = format!("{first} to {last}: each start gets the next as ROS_DOMAIN_ID");
+        findings.push(said("domains", text));
     }
-    out += &format!("confined by {}\n", wrap(&feasible.confinement, 86));
+    findings.push(said("confined by", feasible.confinement.as_str()));
     if let Some(sweep) = &lab.sweep {
         let lists = sweep.vary.iter().map(|(key, values)| {
             format!("{key} in {}", values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         });
         let points: usize = sweep.vary.values().map(Vec::len).product();
         let lists = lists.collect::<Vec<_>>().join("; ");
-        out += &format!("sweep    {} of {}: {lists}\n", quantity(points as u64, "point"), sweep.scenario);
+        let points = quantity(points as u64, "point");
+        findings.push(said("sweep", format!("{points} of {}: {lists}", sweep.scenario)));
     }
-    if let Some(breaking) = &lab.breaking {
-        out += &format!(
-            "break    {} of {}, {} … {}, until success falls below {:.0} %\n",
-            breaking.vary,
-            breaking.scenario,
-            breaking.from,
-            breaking.to,
-            breaking.success * 100.0
-        );
+    if let Some(of) = &lab.breaking {
+        let until = format!("until success falls below {:.0} %", of.success * 100.0);
+        findings.push(said("break", format!("{} of {}, {} … {}, {until}", of.vary, of.scenario, of.from, of.to)));
     }
-    let rounds = feasible.order.iter().take(ROUNDS).map(|round| round.join(" "));
+    let rounds: Vec<String> = feasible.order.iter().take(ROUNDS).map(|round| round.join(" ")).collect();
     let more = if feasible.order.len() > ROUNDS { " | …" } else { "" };
-    out += &format!("order    {}{more}\n", rounds.collect::<Vec<_>>().join(" | "));
-    for warning in &feasible.warnings {
-        out += &format!("{} {}\n", style.bold("warning:"), wrap(warning, 89));
-    }
-    for obstacle in &feasible.obstacles {
-        out += &format!("{} {}\n", style.bold("cannot:"), wrap(obstacle, 90));
-    }
-    if feasible.obstacles.is_empty() {
-        out += "Nothing stands in its way.\n";
-    }
-    out
+    findings.push(said("order", format!("{}{more}", rounds.join(" | "))));
+    findings
 }
 
 fn readiness(ready: &Ready) -> String {
     match ready {
-        Ready::Stdout(said) => format!("it prints a line with {:?}", text(said)),
-        Ready::File(path) => format!("{} is there", text(&path.display().to_string())),
-        Ready::Tcp(address) => format!("{} accepts connections", text(address)),
-        Ready::Command(command) => format!("{} succeeds", text(command)),
-        Ready::Ros2(name) => format!("ROS 2's discovery finds {}", text(name)),
+        Ready::Stdout(said) => format!("it prints a line with {said:?}"),
+        Ready::File(path) => format!("{} is there", path.display()),
+        Ready::Tcp(address) => format!("{address} accepts connections"),
+        Ready::Command(command) => format!("{command} succeeds"),
+        Ready::Ros2(name) => format!("ROS 2's discovery finds {name}"),
     }
 }
 
-/// A command on one line, whatever is in it: a lab from elsewhere is checked before it is run.
 fn line(command: &Command) -> String {
-    text(&command.words().join(" "))
-}
-
-fn text(text: &str) -> String {
-    escaped(text, Form::Terminal)
+    command.words().join(" ")
 }

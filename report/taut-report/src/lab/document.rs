@@ -467,7 +467,7 @@ mod tests {
         let search = lab_break_document(&sample::shown(), &sample::broken());
         for (name, document) in [("lab", run), ("lab-break", search)] {
             let path = format!("{}/../../target/{name}.html", env!("CARGO_MANIFEST_DIR"));
-            std::fs::write(path, crate::html::interactive(&document)).unwrap();
+            std::fs::write(path, crate::interactive(&document)).unwrap();
         }
     }
 }

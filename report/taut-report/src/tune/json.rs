@@ -1,20 +1,19 @@
-//! The JSON form of a tuning: serialisable twins, made here at the edge. The schema is `docs/schemas/tune.schema.json`, generated from these
-//! types.
+//! The JSON form of a tuning. The schema is `docs/schemas/tune.schema.json`, generated from these types.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use taut_stats::compare::ChangeFigures;
-use taut_tune::{Answer, Attempt, Problem, Standing, Tried, Tuned};
+use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tried, Tuned, Within};
 
 use super::sentences;
 
 /// What `taut tune --format json` prints.
 pub fn tune_json(tuned: &Tuned) -> serde_json::Value {
-    serde_json::to_value(twin(tuned)).unwrap_or_default()
+    serde_json::to_value(shown(tuned)).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Tune {
+struct Tune<'a> {
     /// Version of this schema.
     schema_version: u32,
     /// "tune".
@@ -24,11 +23,11 @@ struct Tune {
     /// The answer in one line.
     headline: String,
     /// The command, as words.
-    command: Vec<String>,
+    command: &'a [String],
     /// The chain's name.
     chain: String,
     /// Its points in order.
-    points: Vec<String>,
+    points: &'a [String],
     /// Its deadline; null without one.
     deadline_ns: Option<u64>,
     /// Messages of the first recording.
@@ -42,9 +41,9 @@ struct Tune {
     /// All sets of remedies of the selection. Their figures are no gains.
     tried: Vec<Set>,
     /// Remedies that were not tried.
-    not_tried: Vec<NotTried>,
+    not_tried: &'a [Left],
     /// What only the program can change.
-    program: Vec<Program>,
+    program: &'a [Within],
     /// Trials in all.
     trials: usize,
     /// Length of a trial; null where the command ends by itself.
@@ -56,7 +55,7 @@ struct Tune {
     /// Everything that was changed is as it was.
     restored: bool,
     /// What a reader must know.
-    notes: Vec<String>,
+    notes: &'a [String],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -148,30 +147,7 @@ struct Set {
     missed: Option<(f64, f64)>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct NotTried {
-    remedy: String,
-    title: String,
-    why: String,
-    /// What permits it; null where nothing does.
-    grant: Option<String>,
-    predicted_gain: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Program {
-    /// The cause; empty where none is known.
-    against: String,
-    /// "from → to"; empty where it is not known.
-    hop: String,
-    /// Share of the excess of the tail.
-    tail_share: f64,
-    evidence: String,
-    advice: String,
-    predicted_gain: f64,
-}
-
-fn twin(tuned: &Tuned) -> Tune {
+fn shown(tuned: &Tuned) -> Tune<'_> {
     let found = tuned.found.as_ref();
     let cause = |(cause, detail, share): &(String, String, f64)| Cause {
         cause: cause.clone(),
@@ -189,44 +165,23 @@ fn twin(tuned: &Tuned) -> Tune {
             Answer::Interrupted => "interrupted",
         },
         headline: sentences::headline(tuned),
-        command: tuned.command.clone(),
+        command: &tuned.command,
         chain: tuned.chain.clone(),
-        points: tuned.points.clone(),
+        points: &tuned.points,
         deadline_ns: tuned.deadline_ns,
         messages: tuned.messages,
         figure: tuned.figure.clone(),
         causes: tuned.causes.iter().map(cause).collect(),
         recommended: tuned.recommended().map(|attempt| recommended(tuned, attempt)),
         tried: found.into_iter().flat_map(|found| &found.tried).map(|tried| set(tuned, tried)).collect(),
-        not_tried: tuned
-            .left
-            .iter()
-            .map(|left| NotTried {
-                remedy: left.id.clone(),
-                title: left.title.clone(),
-                why: left.why.clone(),
-                grant: left.grant.clone(),
-                predicted_gain: left.gain,
-            })
-            .collect(),
-        program: tuned
-            .within
-            .iter()
-            .map(|one| Program {
-                against: one.against.clone(),
-                hop: one.hop.clone(),
-                tail_share: one.share,
-                evidence: one.evidence.clone(),
-                advice: one.advice.clone(),
-                predicted_gain: one.gain,
-            })
-            .collect(),
+        not_tried: &tuned.left,
+        program: &tuned.within,
         trials: found.map_or(0, |found| found.trials),
         trial_s: tuned.trial_s,
         elapsed_s: tuned.elapsed_s,
         seed: tuned.seed,
         restored: tuned.is_restored,
-        notes: tuned.notes.clone(),
+        notes: &tuned.notes,
     }
 }
 
@@ -313,6 +268,6 @@ mod tests {
 
     #[test]
     fn the_documented_schema_is_this_one() {
-        assert_documented(&schemars::schema_for!(Tune).to_value(), "schemas/tune.schema.json");
+        assert_documented(&schemars::schema_for!(Tune<'_>).to_value(), "schemas/tune.schema.json");
     }
 }

@@ -425,7 +425,7 @@ mod tests {
         let wakes = (0..40).map(|cpu| vec![1_000 * (cpu + 1); 50]).collect();
         let variants = vec![sample::variant("", &[], 1_000_000, wakes)];
         let findings = Findings { variants, ..Findings::default() };
-        for text in [plain(&findings), crate::html::interactive(&wakeup_document(&findings))] {
+        for text in [plain(&findings), crate::interactive(&wakeup_document(&findings))] {
             assert!(text.contains("CPU 39") && text.contains("CPU 32") && !text.contains("CPU 31"), "{text}");
             assert!(text.contains("and 32 earlier CPUs"), "{text}");
         }
@@ -445,7 +445,7 @@ mod tests {
     fn the_sample_pages_for_the_browser_tests_are_written() {
         for (name, findings) in [("ways", sample::two_ways()), ("sweep", sample::sweep()), ("edges", sample::edges())] {
             let path = format!("{}/../../target/probe-{name}.html", env!("CARGO_MANIFEST_DIR"));
-            std::fs::write(path, crate::html::interactive(&wakeup_document(&findings))).unwrap();
+            std::fs::write(path, crate::interactive(&wakeup_document(&findings))).unwrap();
         }
     }
 }

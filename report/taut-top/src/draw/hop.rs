@@ -9,7 +9,7 @@ use ratatui::{
 use taut_live::{BUCKETS, Hop, Spread, State};
 use taut_report::words;
 
-use super::pieces::{COLUMN, bar, bold, colour, coloured, cut, fill, largest, quantile, right, shares};
+use super::pieces::{COLUMN, bold, colour, coloured, cut, fill, largest, quantile, right, shares};
 use crate::view::View;
 
 const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
     for (cause, share) in shares(shown) {
         lines.push(Line::from(vec![
             coloured(fill(cause.word(), 12), colour(cause), view),
-            Span::raw(right(&words::percent(share), 7) + " " + &bar(share, room.saturating_sub(22))),
+            Span::raw(right(&words::percent(share), 7) + " " + &words::bar(share, room.saturating_sub(22))),
         ]));
     }
     if let Some(tail) = tail.filter(|_| chain.explained.tail_quantile.is_some()) {
@@ -78,7 +78,7 @@ fn histogram(spread: &Spread, area: Rect) -> Vec<Line<'static>> {
         lines.push(Line::from(format!(
             "≤ {} {} {}",
             right(&words::duration(to), COLUMN),
-            fill(&bar(count as f64 / most, width), width),
+            fill(&words::bar(count as f64 / most, width), width),
             right(&words::count(count), 9)
         )));
     }

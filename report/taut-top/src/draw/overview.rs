@@ -11,7 +11,7 @@ use taut_live::{Chain, LiveFigures, State};
 use taut_report::words;
 
 use super::pieces::{
-    COLUMN, bar, bold, cause_bar, chosen, colour, coloured, cut, fill, largest, name, quantile, rate, right, shares,
+    COLUMN, bold, cause_bar, chosen, colour, coloured, cut, fill, largest, name, quantile, rate, right, shares,
 };
 use crate::view::{Focus, View};
 
@@ -193,7 +193,7 @@ fn tail(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
     let columns = fill("cause", CAUSE) + &right("share", 8) + " detail";
     let mut lines = vec![Line::from(bold(cut(&head, width))), Line::from(bold(cut(&columns, width)))];
     for (cause, detail, share) in rows.into_iter().filter(|(.., share)| *share > 0.0005).take(area.height as usize) {
-        let beside = if detail.is_empty() { bar(share, room.saturating_sub(1)) } else { cut(&detail, room) };
+        let beside = if detail.is_empty() { words::bar(share, room.saturating_sub(1)) } else { cut(&detail, room) };
         lines.push(Line::from(vec![
             coloured(fill(cause.word(), CAUSE), colour(cause), view),
             Span::raw(right(&words::percent(share), 8) + " "),

@@ -79,14 +79,6 @@ pub fn rate(count: u64, span_ns: u64) -> String {
     }
 }
 
-/// A share as a bar of up to `width` characters, an eighth fine.
-pub fn bar(share: f64, width: usize) -> String {
-    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    let rest = Some(EIGHTHS[eighths % 8]).filter(|_| !eighths.is_multiple_of(8));
-    std::iter::repeat_n('█', eighths / 8).chain(rest).collect()
-}
-
 /// A hop's time by cause, most first.
 pub fn shares(hop: &Hop) -> Vec<(Cause, f64)> {
     let sums: BTreeMap<Cause, u64> = hop.causes.iter().map(|(cause, spread)| (*cause, spread.sum_ns())).collect();

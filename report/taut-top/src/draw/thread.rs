@@ -4,7 +4,7 @@ use ratatui::{Frame, layout::Rect, text::Line, widgets::Paragraph};
 use taut_live::State;
 use taut_report::words;
 
-use super::pieces::{bar, bold, fill, right};
+use super::pieces::{bold, fill, right};
 use crate::view::View;
 
 pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
@@ -22,7 +22,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
                 + &right(&words::duration(ns), 10)
                 + &right(&words::percent(share), 9)
                 + "  "
-                + &bar(share, width),
+                + &words::bar(share, width),
         ));
     }
     lines.push(Line::from(""));
@@ -32,7 +32,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
         let share = states.get("running").copied().unwrap_or(0) as f64 / all;
         let ago = state.until_ns.saturating_sub(*until_ns) as f64 / 1e9;
         lines.push(Line::from(
-            fill(&format!("{ago:.1} s ago"), 28) + &right(&words::percent(share), 9) + "  " + &bar(share, width),
+            fill(&format!("{ago:.1} s ago"), 28) + &right(&words::percent(share), 9) + "  " + &words::bar(share, width),
         ));
     }
     frame.render_widget(Paragraph::new(lines), area);

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["format", "measure"])]
     fix: bool,
     /// Form of the result.
-    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Json]))]
+    #[arg(long, default_value = "terminal", value_parser = format::one_of([Format::Terminal, Format::Markdown, Format::Json, Format::Html]))]
     format: Format,
     /// File to write instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -73,6 +73,7 @@ pub struct Args {
 
 /// Reads, examines, prints; measures if asked to.
 pub fn run(args: &Args) -> Result<Done> {
+    args.format.check_place(args.output.as_deref(), "-o doctor.html")?;
     if args.list {
         return print(args, &list(args)).map(|()| Done::Fine);
     }

@@ -1,28 +1,13 @@
 // The charts of a document, so that one can point at them. Until then, and without scripts, their stills stand in the page.
 
 import { type AxisSpec, chart, type SeriesSpec } from "./chart";
-import { h } from "./dom";
+import type { Axis, Chart, Curve } from "../dist/document";
+import { h, stills } from "./dom";
 import * as f from "./format";
-import { nines, ninesAxis } from "./plots";
-import type { Ns } from "./data";
-
-// As `taut-document` serialises them; what is not drawn here is left out.
-type Quantity = "Time" | "Instant" | "Count" | "Share" | "Ratio" | "Rate" | "Bytes" | "Plain" | "Day";
-interface Axis { label: string; quantity: Quantity; scale: "Linear" | "Log" | "Nines"; range: [number, number] | null; names: string[]; ticks: [number, string][] }
-interface Curve {
-  name: string; mark: "Line" | "Steps" | "Points" | "Bars" | { Range: [number, number][] };
-  /** A y that is null is a gap. */
-  xy: [x: number, y: number | null][]; tone: string | { Series: number }; dashed: boolean; quiet: boolean;
-}
-interface Chart { title: string; x: Axis; y: Axis; curves: Curve[]; limits: [number, string][]; bands: unknown[]; wide: boolean }
 
 /** Draws all charts that are more than their stills when one can point at them. */
 export function drawCharts(): void {
-  for (const data of document.querySelectorAll("script.chart")) {
-    const figure = data.closest("figure");
-    const model = JSON.parse(data.textContent ?? "null") as Chart | null;
-    if (figure && model && isUpright(model)) figure.replaceWith(drawn(model, figure));
-  }
+  for (const [figure, model] of stills<Chart>("chart")) if (isUpright(model)) figure.replaceWith(drawn(model, figure));
 }
 
 const isUpright = (model: Chart): boolean => model.x.names.length === 0 && model.bands.length === 0
@@ -33,8 +18,8 @@ function text({ quantity, ticks }: Axis, value: number): string {
   const named = ticks.find(([at]) => at === value);
   if (named) return named[1];
   switch (quantity) {
-    case "Time": return f.length(value as Ns);
-    case "Instant": return value === 0 ? "0" : f.length(value as Ns);
+    case "Time": return f.length(value);
+    case "Instant": return value === 0 ? "0" : f.length(value);
     case "Count": return f.count(value);
     case "Share": return f.percent(value);
     case "Ratio": return f.ratio(value);
@@ -43,6 +28,18 @@ function text({ quantity, ticks }: Axis, value: number): string {
     case "Day": return new Date(value * 864e5).toISOString().slice(0, 10);
     default: return f.figure(value);
   }
+}
+
+/** x = −log10(1 − q): p90, p99, p99.9 … lie equally far apart. */
+function nines(q: number): number {
+  return -Math.log10(1 - Math.min(q, 1 - 1e-9));
+}
+
+/** The percentile axis of curves that have points at these quantiles. */
+function ninesAxis(quantiles: number[]): AxisSpec {
+  const most = nines(quantiles.at(-1) ?? 0.9);
+  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999].map(nines).filter((x) => x <= most + 0.2);
+  return { label: "", ticks, format: (x) => f.quantile(1 - 10 ** -x), min: 0, max: most };
 }
 
 function axis(of: Axis, values: number[]): AxisSpec {
@@ -67,10 +64,17 @@ function drawn(model: Chart, still: HTMLElement): HTMLElement {
   const xs = [...new Set(curves.flatMap((curve) => curve.xy.map(([at]) => at)))].sort((a, b) => a - b);
   const columns = curves.map((curve) => {
     const values = new Map(curve.xy);
-    return xs.map((at) => { const value = values.get(at) ?? null; return value !== null && y.scale === "Log" && value <= 0 ? null : value; });
+    let held: number | null = null;
+    return xs.map((at) => {
+      const value = values.get(at) ?? null;
+      // What goes in steps holds until its next value, which may not be at a place of the others.
+      if (curve.mark === "Steps" && values.has(at)) held = value;
+      const shown = curve.mark === "Steps" ? held : value;
+      return shown !== null && y.scale === "Log" && shown <= 0 ? null : shown;
+    });
   });
   const shown = (at: number): string => (x.scale === "Nines" ? f.quantile(at) : text(x, at));
-  const spoken = (value: number): string => (y.quantity === "Time" ? f.duration(value as Ns) : text(y, value));
+  const spoken = (value: number): string => (y.quantity === "Time" ? f.duration(value) : text(y, value));
   const isNines = x.scale === "Nines";
   return chart({
     title: model.title,

@@ -1,0 +1,368 @@
+//! Why the tail is late: causes by share of the excess, hypotheses, predictions, recommendations.
+
+use taut_analysis::{
+    Cause, CauseShare, Chain, Contribution, Explained, Hypothesis, Mode, ModeCause, Party, Prediction, Recommendation,
+    Selected,
+};
+use taut_document::{
+    Axis, AxisScale, Block, Cell, Chart, Column, Curve, Finding, LaneItem, LanePiece, LaneRow, Lanes, Mark, Quantity,
+    Section, Show, Table, Text, Tone,
+};
+
+use super::{View, hop_name::hop_name};
+use crate::{cause_classes, headline::capital, words};
+
+/// Causes below this share are shown together.
+const SHOWN_SHARE: f64 = 0.01;
+/// Hops below this share have no row.
+const HOP_SHARE: f64 = 0.005;
+/// Parties of a cause that are shown one by one.
+const PARTIES_MAX: usize = 4;
+/// Causes that have a column in the table of hops.
+const HOP_CAUSES_MAX: usize = 4;
+/// Responsible parties that a terminal shows.
+const RESPONSIBLE_MAX: usize = 8;
+/// Recommendations in a report.
+const RECOMMENDED: usize = 3;
+
+pub(super) fn sections(chain: &Chain, view: View<'_>) -> Vec<Section> {
+    let explained = &chain.explained;
+    let summary = Block::Text(capital(&sentence(explained)).into());
+    let is_blind = explained.causes.iter().all(|share| share.cause == Cause::Unknown);
+    if explained.tail_messages == 0 || is_blind {
+        return vec![Section::new(2, "Causes", vec![summary])];
+    }
+    let above = matches!(view, View::Explanation(asked) if asked.hypotheses);
+    let results = Section::new(2, "Hypotheses", vec![Block::Findings(results(explained))]);
+    let mut shares = vec![by_cause(explained).into()];
+    shares.extend(by_hop(chain).map(Block::from));
+    shares.extend(explained.modes.iter().map(|of| Block::Text(mode(of).into())));
+    let mut sections = Vec::new();
+    sections.extend(above.then(|| results.clone()));
+    sections.push(Section::new(2, "Causes", vec![summary]));
+    sections.extend(excess(chain).map(|lanes| Section::new(2, "", vec![Block::Lanes(lanes)]).shown(Show::Page)));
+    sections.push(Section::new(2, "", shares));
+    sections.push(Section::new(2, "", vec![responsible(explained).into()]).shown(view.in_explanation()));
+    sections.extend((!above).then_some(results));
+    sections.extend(predictions(explained));
+    sections.extend(recommendations(&explained.recommendations, view));
+    sections.retain(|section| !section.blocks.iter().all(is_empty));
+    sections
+}
+
+/// What would be a heading without anything below it.
+fn is_empty(block: &Block) -> bool {
+    match block {
+        Block::Findings(findings) => findings.is_empty(),
+        Block::Table(table) => table.rows.is_empty(),
+        _ => false,
+    }
+}
+
+/// One sentence: the tail's causes.
+fn sentence(explained: &Explained) -> String {
+    let limit = words::duration(explained.tail_limit_ns);
+    let messages = words::quantity(explained.tail_messages, "message");
+    let tail = match explained.selected {
+        Selected::Nothing => return "there are too few messages for a tail".into(),
+        _ if explained.tail_messages == 0 => return format!("no message took longer than {limit}"),
+        Selected::Tail(quantile) | Selected::AboveQuantile(quantile) => {
+            format!("the {messages} above {} ({limit})", words::quantile(quantile))
+        }
+        Selected::Missed => format!("the {messages} that missed the deadline of {limit}"),
+        Selected::Overran => format!("the {messages} that took longer than the period of {limit}"),
+        Selected::AboveTime => format!("the {messages} above {limit}"),
+    };
+    let sums: Vec<(Cause, f64)> = explained.by_cause.iter().map(|share| (share.cause, share.tail_share)).collect();
+    match sums.first() {
+        None | Some((Cause::Unknown, _)) => {
+            format!("the cause of {tail} is mostly unknown: only kernel events show it (the full tier of taut record)")
+        }
+        Some(_) => {
+            let parts = sums.iter().take(3).filter(|(_, share)| *share >= 0.01);
+            let parts: Vec<String> = parts.map(|(c, s)| format!("{} {:.0} %", c.word(), 100.0 * s)).collect();
+            format!("excess of {tail} over typical messages, by cause: {}", parts.join(", "))
+        }
+    }
+}
+
+/// What a message of the tail is slower by than a typical one: a row for the chain and one for each hop that has a part in it.
+fn excess(chain: &Chain) -> Option<Lanes> {
+    let explained = &chain.explained;
+    let messages = explained.tail_messages.max(1);
+    let each = |share: &CauseShare| share.time_ns as f64 / messages as f64 - share.typical_ns as f64;
+    let total: f64 = explained.by_cause.iter().map(each).sum();
+    let mut item = LaneItem {
+        title: format!("A message of the tail is slower than a typical one by {} on average", words::scaled(total))
+            .into(),
+        to_ns: total.max(0.0) as u64,
+        ..LaneItem::default()
+    };
+    let mut row = |name: String, shares: &[CauseShare]| {
+        let mut from_ns = 0;
+        for cause in explained.by_cause.iter().map(|of| of.cause) {
+            let share: f64 = shares.iter().filter(|of| of.cause == cause).map(|of| of.tail_share).sum();
+            let to_ns = from_ns + (share * total).max(0.0) as u64;
+            let text = format!(
+                "{} {}: {} of the excess",
+                cause.word(),
+                words::duration(to_ns - from_ns),
+                words::percent(share)
+            );
+            let class = cause as usize;
+            item.pieces.extend((to_ns > from_ns).then_some(LanePiece {
+                row: item.rows.len(),
+                from_ns,
+                to_ns,
+                class,
+                text,
+            }));
+            from_ns = to_ns;
+        }
+        item.rows.push(LaneRow { name, ..LaneRow::default() });
+    };
+    row("all hops".into(), &explained.by_cause);
+    if chain.hops.len() > 1 {
+        let is_shown = |shares: &Vec<CauseShare>| shares.iter().map(|of| of.tail_share).sum::<f64>() >= HOP_SHARE;
+        for (hop, shares) in chain.hops.iter().zip(&explained.hops).filter(|(_, shares)| is_shown(shares)) {
+            row(hop_name(&hop.from, &hop.to).plain(), shares);
+        }
+    }
+    (total >= 1.0).then(|| Lanes { items: vec![item], classes: cause_classes::classes() })
+}
+
+/// Each cause of weight with its parties inside, the others as one row, and the sum.
+fn by_cause(explained: &Explained) -> Table {
+    let mut table = Table::new(["cause", "of the excess", "in them", "in as many typical ones", "messages"]);
+    table.columns[1].bar = true;
+    if !matches!(explained.selected, Selected::Missed | Selected::Overran) {
+        let limit = words::duration(explained.tail_limit_ns);
+        table.caption = format!("Messages of up to {limit} were not examined").into();
+    }
+    let mut row = |name: String, indent, share: &CauseShare, messages: Option<u64>| {
+        let typical = Cell::Time(share.typical_ns * explained.tail_messages);
+        let messages = messages.map_or(Cell::Empty, Cell::Count);
+        let cells = [Cell::text(name), Cell::Share(share.tail_share), Cell::Time(share.time_ns), typical, messages];
+        table.row(cells).indent = indent;
+    };
+    let is_shown = |share: &&CauseShare| share.tail_share >= SHOWN_SHARE;
+    for cause in explained.by_cause.iter().filter(is_shown) {
+        let parties: Vec<&CauseShare> = explained.causes.iter().filter(|share| share.cause == cause.cause).collect();
+        let word = cause.cause.word();
+        if let [one] = parties[..] {
+            row(format!("{word} {}", one.detail).trim_end().to_owned(), 0, cause, Some(cause.messages));
+            continue;
+        }
+        row(word.to_owned(), 0, cause, Some(cause.messages));
+        let (shown, rest): (Vec<&CauseShare>, Vec<&CauseShare>) = parties.into_iter().partition(is_shown);
+        let (shown, more) = shown.split_at(shown.len().min(PARTIES_MAX));
+        let own = if cause.cause == Cause::Wakeup { "a CPU leaving idle" } else { "in the threads that stamp" };
+        for share in shown {
+            let name = if share.detail.is_empty() { own } else { &share.detail };
+            row(name.to_owned(), 1, share, Some(share.messages));
+        }
+        let rest = [more, &rest].concat();
+        if !rest.is_empty() && !shown.is_empty() {
+            row(words::quantity(rest.len() as u64, "other"), 1, &sum(&rest), None);
+        }
+    }
+    let rest: Vec<&CauseShare> = explained.by_cause.iter().filter(|share| !is_shown(share)).collect();
+    if !rest.is_empty() {
+        row("other".into(), 0, &sum(&rest), None);
+    }
+    row("total".into(), 0, &sum(&explained.by_cause.iter().collect::<Vec<_>>()), None);
+    table
+}
+
+fn sum(all: &[&CauseShare]) -> CauseShare {
+    CauseShare {
+        tail_share: all.iter().map(|share| share.tail_share).sum(),
+        time_ns: all.iter().map(|share| share.time_ns).sum(),
+        typical_ns: all.iter().map(|share| share.typical_ns).sum(),
+        ..CauseShare::default()
+    }
+}
+
+/// Hops by causes; nothing where one hop has all of the excess.
+fn by_hop(chain: &Chain) -> Option<Table> {
+    let explained = &chain.explained;
+    let share = |hop: usize, cause: Option<Cause>, not: &[Cause]| -> f64 {
+        let of = |share: &&CauseShare| cause.map_or(!not.contains(&share.cause), |cause| share.cause == cause);
+        explained.hops[hop].iter().filter(of).map(|share| share.tail_share).sum()
+    };
+    let hops: Vec<usize> = (0..explained.hops.len()).filter(|hop| share(*hop, None, &[]) >= HOP_SHARE).collect();
+    let most = explained.by_cause.iter().filter(|share| share.tail_share >= SHOWN_SHARE).take(HOP_CAUSES_MAX);
+    let causes: Vec<Cause> = most.map(|share| share.cause).collect();
+    if hops.len() < 2 || causes.is_empty() {
+        return None;
+    }
+    let names = ["of the excess"].into_iter().chain(causes.iter().map(|cause| cause.word())).chain(["other", "total"]);
+    let column = |(at, name): (usize, &str)| Column { name: name.to_owned(), wraps: at == 0, ..Column::default() };
+    let mut table = Table { columns: names.enumerate().map(column).collect(), ..Table::default() };
+    for hop in hops {
+        let name = chain.hops.get(hop).map_or(Text::default(), |hop| hop_name(&hop.from, &hop.to));
+        let shares = causes.iter().map(|cause| share(hop, Some(*cause), &[]));
+        let shares = shares.chain([share(hop, None, &causes), share(hop, None, &[])]);
+        let cell = |share| if share < HOP_SHARE { Cell::Missing } else { Cell::Share(share) };
+        table.add([Cell::text(name)].into_iter().chain(shares.map(cell)));
+    }
+    Some(table)
+}
+
+/// "2.0 % of the messages (40) take 3.20 ms (3.00 to 3.40): lock calib_mutex 98 % of what they exceed typical ones by".
+fn mode(mode: &Mode) -> String {
+    let cause = |of: &ModeCause| {
+        let detail = if of.detail.is_empty() { String::new() } else { format!(" {}", of.detail) };
+        format!("{}{detail} {:.0} %", of.cause.word(), 100.0 * of.share)
+    };
+    let causes: Vec<String> = mode.causes.iter().map(cause).collect();
+    format!(
+        "A mode of its own: {} of the messages ({}) take about {} ({} to {}); beyond typical ones they have {}",
+        words::percent(mode.share),
+        words::count(mode.messages),
+        words::duration(mode.p50_ns),
+        words::duration(mode.from_ns),
+        words::duration(mode.to_ns),
+        if causes.is_empty() { "no cause of weight".into() } else { causes.join(", ") },
+    )
+}
+
+fn responsible(explained: &Explained) -> Table {
+    let mut table = Table::new(["responsible", "in the tail", "messages", "how"]);
+    table.columns[3].wraps = true;
+    table.shown = RESPONSIBLE_MAX;
+    for party in explained.responsible.iter().filter(|party| !is_said(party, explained)) {
+        let how: Vec<&str> = party.causes.iter().map(|cause| cause.word()).collect();
+        let name = Cell::text(format!("{} {}", party.kind, party.name));
+        table.row([name, Cell::Time(party.time_ns), Cell::Count(party.messages), Cell::text(how.join(", "))]);
+    }
+    table
+}
+
+/// Whether a process is its only culpable thread over again.
+fn is_said(party: &Party, explained: &Explained) -> bool {
+    let same = |other: &Party| other.kind == "thread" && other.name == party.name && other.time_ns == party.time_ns;
+    party.kind == "process" && explained.responsible.iter().any(same)
+}
+
+/// A finding for each hypothesis that contributes, is undecided, or was named by the user, and for each named lock; one for all
+/// the others together.
+fn results(explained: &Explained) -> Vec<Finding> {
+    let is_short = |hypothesis: &&Hypothesis| {
+        hypothesis.result == Contribution::DoesNotContribute
+            && !hypothesis.is_asked
+            // Addresses are of locks without a name: inside libraries, mostly.
+            && (!hypothesis.hypothesis.starts_with("lock:") || hypothesis.hypothesis.starts_with("lock:0x"))
+    };
+    let (short, long): (Vec<&Hypothesis>, Vec<&Hypothesis>) = explained.hypotheses.iter().partition(is_short);
+    let mut findings: Vec<Finding> = long.into_iter().map(result).collect();
+    if !short.is_empty() {
+        let names: Vec<&str> = short.iter().map(|hypothesis| hypothesis.hypothesis.as_str()).collect();
+        let text = format!("below 5 % of the excess each, by the upper bound: {}", names.join(", ")).into();
+        findings.push(Finding { tone: Tone::Quiet, label: "–".into(), text, ..Finding::default() });
+    }
+    findings
+}
+
+fn result(of: &Hypothesis) -> Finding {
+    let (tone, label, phrase) = match of.result {
+        Contribution::Contributes => (Tone::Bad, "contributes", "contributes"),
+        Contribution::DoesNotContribute => (Tone::Good, "does not contribute", "does not contribute"),
+        Contribution::Undecided => (Tone::Undecided, "undecided", "is undecided"),
+    };
+    // The label says it already.
+    let text = match of.sentence.strip_prefix(&format!("{} {phrase}", of.hypothesis)) {
+        Some(rest) => Text::default().strong(&of.hypothesis).and(format!(": {}", rest.trim_start_matches([':', ' ']))),
+        None => of.sentence.as_str().into(),
+    };
+    Finding { tone, label: label.into(), text, ..Finding::default() }
+}
+
+/// As measured, then without each cause; on a page also as a chart.
+fn predictions(explained: &Explained) -> Vec<Section> {
+    let Some(first) = explained.predictions.first() else { return Vec::new() };
+    let at = |found: &Prediction, q: f64| found.quantiles.iter().find(|of| of.quantile == q).copied();
+    let of = explained.predictions.iter().find_map(|found| found.gain_quantile);
+    let named = of.map_or("–".into(), words::quantile);
+    let (interval, change) = (format!("95 % interval of {named}"), format!("change of {named}"));
+    let head = ["predicted", "p50", "p95", "p99", interval.as_str(), change.as_str()];
+    let mut table = Table::new(head).priorities([0, 3, 2, 0, 1, 0]);
+    let replayed = explained.predictions.iter().any(|found| found.is_replayed);
+    table.caption = match replayed {
+        true => {
+            "The recorded messages run again without the cause: what queued behind it moves up; nothing takes its place"
+        }
+        false => "Each assumes that nothing else takes the cause's place",
+    }
+    .into();
+    let quantiles = [0.5, 0.95, 0.99];
+    let before = quantiles.map(|q| Cell::time(at(first, q).map(|of| of.before_ns)));
+    table.add([Cell::text("as measured")].into_iter().chain(before).chain([Cell::Empty, Cell::Empty]));
+    let mut ranges = vec![of.and_then(|q| at(first, q)).map(|of| (of.before_ns, (of.before_ns, of.before_ns)))];
+    for found in &explained.predictions {
+        let after = quantiles.map(|q| Cell::time(at(found, q).map(|of| of.after_ns)));
+        let predicted = found.gain_quantile.and_then(|q| at(found, q));
+        let interval = predicted
+            .map_or(Cell::Missing, |of| Cell::interval(Cell::Time(of.interval_ns.0), Cell::Time(of.interval_ns.1)));
+        let name = Cell::text(format!("without {}", found.without));
+        table.add([name].into_iter().chain(after).chain([interval, Cell::Printed(words::change(found.gain))]));
+        ranges.push(predicted.map(|of| (of.after_ns, of.interval_ns)));
+    }
+    let assumed = explained.predictions.iter().map(|found| Finding {
+        label: String::new(),
+        text: Text::from(format!("Without {}: {}", found.without, found.assumption)),
+        ..Finding::default()
+    });
+    let assumed = Block::Findings(assumed.collect());
+    vec![
+        Section::new(2, "Predictions", vec![table.into()]),
+        Section::new(2, "", vec![intervals(explained, &named, &ranges).into()]).shown(Show::Page),
+        Section::new(2, "What the predictions assume", vec![assumed]).shown(Show::Kept),
+    ]
+}
+
+/// The quantile that the change is of: as measured, and without each cause with its interval.
+fn intervals(explained: &Explained, named: &str, ranges: &[Option<(u64, (u64, u64))>]) -> Chart {
+    let without = explained.predictions.iter().map(|found| format!("without {}", found.without));
+    let known = || ranges.iter().enumerate().filter_map(|(at, of)| Some((at, (*of)?)));
+    let most = known().map(|(_, (ns, (_, high)))| ns.max(high)).max().unwrap_or(1);
+    Chart {
+        title: format!("{named} as measured and without each cause"),
+        finding: "The line beside a point is its 95 % interval.".into(),
+        x: Axis {
+            names: ["as measured".to_owned()].into_iter().chain(without).collect(),
+            ..Axis::new(Quantity::Plain, AxisScale::Linear)
+        },
+        y: Axis { range: Some((0.0, 1.05 * most as f64)), ..Axis::new(Quantity::Time, AxisScale::Linear) },
+        curves: vec![Curve {
+            name: String::new(),
+            mark: Mark::Range(known().map(|(_, (_, (low, high)))| (low as f64, high as f64)).collect()),
+            xy: known().map(|(at, (ns, _))| (at as f64, ns as f64)).collect(),
+            tone: Tone::Series(0),
+            ..Curve::default()
+        }],
+        ..Chart::default()
+    }
+}
+
+/// What to do, most gain first; a report has the first few, and its page all.
+fn recommendations(all: &[Recommendation], view: View<'_>) -> Vec<Section> {
+    let finding = |(at, of): (usize, &Recommendation)| {
+        // Less than half a per cent is no gain.
+        let gain =
+            if of.gain.abs() < 0.005 { String::new() } else { format!(" ({} predicted)", words::change(of.gain)) };
+        Finding {
+            label: format!("{}.", at + 1),
+            text: Text::from(format!("{}: ", of.evidence)).strong(of.remedy.as_str()).and(gain),
+            details: vec![("verify".into(), of.verify.as_str().into())],
+            ..Finding::default()
+        }
+    };
+    let mut findings: Vec<Finding> = all.iter().enumerate().map(finding).collect();
+    let most = if matches!(view, View::Report) { RECOMMENDED } else { usize::MAX };
+    let rest = findings.split_off(findings.len().min(most));
+    vec![
+        Section::new(2, "Recommendations", vec![Block::Findings(findings)]),
+        Section::new(2, "", vec![Block::Findings(rest)]).shown(Show::Page),
+    ]
+}
