@@ -13,8 +13,14 @@ impl Folder {
     /// A folder with `run.mcap`: 2000 messages over three points, 1 ms and 2 ms apart, of which every tenth is slow.
     fn new() -> Folder {
         let folder = Folder(tempfile::tempdir().unwrap());
-        let mut writer = Writer::create(&folder.path("run.mcap"), &Info::default()).unwrap();
-        for (id, name) in [(1, "a.read"), (2, "a.planned"), (3, "a.written"), (4, "applied")] {
+        folder.records("run.mcap", "a.planned");
+        folder
+    }
+
+    /// The same with another name of the point between.
+    fn records(&self, file: &str, between: &str) {
+        let mut writer = Writer::create(&self.path(file), &Info::default()).unwrap();
+        for (id, name) in [(1, "a.read"), (2, between), (3, "a.written"), (4, "applied")] {
             writer.write(&Record::Name(Name { id, name: name.into() })).unwrap();
         }
         for at in [0, 100_000_000_000] {
@@ -50,7 +56,6 @@ impl Folder {
             writer.flush_due(at_ns + 1_000_000_000).unwrap();
         }
         writer.finish(&Ending { end_monotonic_ns: 41_000_000_000, ..Ending::default() }).unwrap();
-        folder
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -82,6 +87,23 @@ fn the_figures_are_the_recordings() {
     assert_eq!(chain["hops"][0]["p50_ns"], 1_000_000);
     assert_eq!(chain["outcomes"]["applied"], 2000);
     assert_eq!(report["recording"]["clock_error_ns"], 15.0);
+}
+
+/// As `make demo` does with two arrangements of one program.
+#[test]
+fn two_recordings_of_other_points_are_compared_at_those_of_both() {
+    let folder = Folder::new();
+    folder.records("other.mcap", "b.planned");
+    let said = "pass other points: they are compared at the 2 that both pass";
+    for command in ["report", "compare"] {
+        let compared = folder.taut(&[command, "run.mcap", "other.mcap", "--format", "json"]).success();
+        let output = &compared.get_output().stdout;
+        let compared: serde_json::Value = serde_json::from_slice(output).unwrap();
+        assert_eq!(compared["comparison"]["chains"][0]["name"], "a.read → a.written");
+        folder.taut(&[command, "run.mcap", "other.mcap"]).success().stdout(predicate::function(move |text: &str| {
+            text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said)
+        }));
+    }
 }
 
 #[test]

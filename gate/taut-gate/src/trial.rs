@@ -330,6 +330,29 @@ impl Trial {
         })
     }
 
+    /// The points that the messages of both pass, in their order: the longest common subsequence.
+    pub fn points_of_both(&self, other: &Trial) -> Vec<String> {
+        let (a, b) = (&self.points, &other.points);
+        // Of the rest of either from there on.
+        let mut longest = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for (at, of) in (0..a.len()).rev().flat_map(|at| (0..b.len()).rev().map(move |of| (at, of))) {
+            longest[at][of] =
+                if a[at] == b[of] { longest[at + 1][of + 1] + 1 } else { longest[at + 1][of].max(longest[at][of + 1]) };
+        }
+        let (mut at, mut of, mut points) = (0, 0, Vec::new());
+        while at < a.len() && of < b.len() {
+            if a[at] == b[of] {
+                points.push(a[at].clone());
+                (at, of) = (at + 1, of + 1);
+            } else if longest[at + 1][of] >= longest[at][of + 1] {
+                at += 1;
+            } else {
+                of += 1;
+            }
+        }
+        points
+    }
+
     /// Whether both are trials of one chain.
     pub fn same_chain(&self, other: &Trial) -> Result<(), Error> {
         if self.points == other.points || !self.was_read() || !other.was_read() {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use taut_analysis::Analysis;
-use taut_gate::{Most, config::Gating, noise};
+use taut_analysis::{Analysis, Config, DeclaredChain};
+use taut_gate::{Most, Trial, config::Gating, noise};
 use taut_recording::Shown;
 use taut_report::{GateShown, Named, Terms, TwoShown};
 
@@ -73,19 +73,42 @@ pub fn recordings(
     write: &mut dyn FnMut(&TwoShown<'_>) -> Result<()>,
 ) -> Result<Done> {
     let is_named = chain.is_some();
-    let reader = Reader::new(&gating.analysis, chain, ros);
+    let mut reader = Reader::new(&gating.analysis, chain, ros);
     let mut config = reader.config().clone();
     // Only the page has room for whole paths.
     config.explain.worst = if has_page { gating.analysis.explain.worst } else { 0 };
-    let read = |path: &PathBuf| -> Result<(String, Analysis)> {
-        let mut analysis = analyse(path, &config).with_context(|| path.shown())?;
+    let read = |path: &PathBuf, config: &Config| -> Result<(String, Analysis)> {
+        let mut analysis = analyse(path, config).with_context(|| path.shown())?;
         ros.apply(&mut analysis).with_context(|| path.shown())?;
         Ok((path.shown(), analysis))
     };
-    let [a, b] = [read(paths[0])?, read(paths[1])?];
-    let trials = reader.trial_of(&a.0, &a.1).and_then(|first| Ok([first, reader.trial_of(&b.0, &b.1)?]));
-    let (changed, without) = match trials {
-        Ok([a, b]) => (Some(compare(gating, &[a], &[b])?), String::new()),
+    let [mut a, mut b] = [read(paths[0], &config)?, read(paths[1], &config)?];
+    let trials = |reader: &Reader, a: &(String, Analysis), b: &(String, Analysis)| {
+        reader.trial_of(&a.0, &a.1).and_then(|first| Ok([first, reader.trial_of(&b.0, &b.1)?]))
+    };
+    let mut found = trials(&reader, &a, &b);
+    let mut at_points_of_both = None;
+    if let Ok([first, second]) = &found
+        && !is_named
+        && let Some(chain) = chain_of_both(first, second)
+    {
+        at_points_of_both = Some(format!(
+            "the messages of {} and {} pass other points: they are compared at the {} that both pass; a [[chain]] in taut.toml names others",
+            a.0,
+            b.0,
+            chain.points.len()
+        ));
+        reader = Reader::new(&gating.analysis, Some(chain.name.clone()), ros);
+        config.chains.push(chain);
+        (a, b) = (read(paths[0], &config)?, read(paths[1], &config)?);
+        found = trials(&reader, &a, &b);
+    }
+    let (changed, without) = match found {
+        Ok([a, b]) => {
+            let (gated, settings, mut notes) = compare(gating, &[a], &[b])?;
+            notes.extend(at_points_of_both);
+            (Some((gated, settings, notes)), String::new())
+        }
         // A chain that was asked for by name must be there.
         Err(error) if !is_named && is_without(&error) => (None, format!("no hop is compared: {error}")),
         Err(error) => return Err(error),
@@ -103,4 +126,12 @@ pub fn recordings(
     let named = [&a, &b].map(|(name, analysis)| Named { name, analysis });
     write(&TwoShown { recordings: named, changes, without: &without })?;
     Ok(if a.1.has_loss() || b.1.has_loss() { Done::DataLost } else { Done::Fine })
+}
+
+/// The chain of the points that the messages of both pass, where they pass others besides: as of one program that is arranged in two ways.
+fn chain_of_both(a: &Trial, b: &Trial) -> Option<DeclaredChain> {
+    let points = a.points_of_both(b);
+    let ([first, .., last], true) = (points.as_slice(), a.points != b.points) else { return None };
+    let name = if a.chain == b.chain { a.chain.clone() } else { format!("{first} → {last}") };
+    Some(DeclaredChain { name, points, deadline_ns: a.deadline_ns.or(b.deadline_ns) })
 }
