@@ -216,12 +216,13 @@ impl TimeUnit {
         }
     }
 
-    /// The unit of a table: the largest in which nine of ten figures are at least 0.1. `None` where the others would lose their digits in
-    /// it: then each row has a unit of its own.
+    /// The unit of a table: the largest in which nine of ten figures are at least 0.1, and half of them at least 1. `None` where the others
+    /// would lose their digits in it: then each row has a unit of its own.
     pub fn of_table(figures: &[f64]) -> Option<TimeUnit> {
         let sizes = || figures.iter().map(|ns| ns.abs()).filter(|ns| *ns > 0.0);
         let all = sizes().count();
-        let is_large = |unit: &TimeUnit| 10 * sizes().filter(|ns| *ns >= 0.1 * unit.ns()).count() >= 9 * all;
+        let from = |least_ns: f64| sizes().filter(|ns| *ns >= least_ns).count();
+        let is_large = |unit: &TimeUnit| 10 * from(0.1 * unit.ns()) >= 9 * all && 2 * from(unit.ns()) >= all;
         let unit = TimeUnit::ALL.into_iter().find(is_large)?;
         (all > 0 && sizes().all(|ns| unit.fits(ns))).then_some(unit)
     }
@@ -329,6 +330,7 @@ mod tests {
         let unit = TimeUnit::of_table;
         assert_eq!(unit(&[1.2e6, 12e6, 0.0, 95e3]), Some(TimeUnit::Us), "a third is below 0.1 ms");
         assert_eq!(unit(&[1.2e6, 12e6, 0.0, 105e3]), Some(TimeUnit::Ms));
+        assert_eq!(unit(&[134e6, 134e6, 194e6]), Some(TimeUnit::Ms), "0.134 s");
         assert_eq!(unit(&[30.0, 740.0]), Some(TimeUnit::Ns));
         let mut figures = vec![1.2e6; 20];
         figures.push(30.0);
