@@ -122,6 +122,11 @@ const RULES: &[Rule] = &[
     rule(Cause::Cpu, "", "the loop's own work is what is late: look at it with a CPU profiler (perf, py-spy)"),
     rule(
         Cause::Unknown,
+        "were lost",
+        "record again: what happened then is missing from this recording, and its notes say why",
+    ),
+    rule(
+        Cause::Unknown,
         "",
         "record kernel events (taut record as root or with CAP_PERFMON) and look at the recording's notes for lost ones",
     ),
@@ -163,7 +168,7 @@ pub(crate) fn recommend(explained: &Explained, chain: &Chain) -> Vec<Recommendat
             remedy: rule.remedy.to_owned(),
             gain,
             verify: format!(
-                "record again with the change and compare: the share of {against} must go, and p99 with it"
+                "record again with the change and compare: the share of {against} must go, and the tail with it"
             ),
             against,
         });

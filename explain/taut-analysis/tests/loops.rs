@@ -524,6 +524,24 @@ fn activations_of_which_events_were_lost_are_left_out() {
 }
 
 #[test]
+fn wakes_of_activations_that_are_left_out_are_not_counted_among_the_others() {
+    let mut scene = new();
+    passed_on(&mut scene, 100, false);
+    scene.lost.push(Lost {
+        since_ns: 50_070 * US,
+        time_ns: 50_080 * US,
+        what: LostWhat::KernelEvents,
+        place: "cpu 1 ftrace sched".into(),
+        count: 9,
+        is_estimate: false,
+    });
+    let analysis = analyse(&scene);
+    let of = analysis.loops.iter().find(|of| of.name == "bridge read").unwrap();
+    assert!(of.left_out > 0 && of.activations + of.left_out == 100, "{} {}", of.activations, of.left_out);
+    assert_eq!(of.found, LoopFound::WokenBy { thread: "ctrl/10".into(), activations: of.activations });
+}
+
+#[test]
 fn the_last_activation_ends_where_its_thread_waits_and_is_killed() {
     /// What a sleep returns that a signal ended.
     const RESTART: i64 = -516;

@@ -56,7 +56,7 @@ fn starts(chain: &Chain) -> Option<String> {
         format!(": {}{space}{}", piece.cause.word(), piece.detail)
     });
     Some(format!(
-        "Its loop of {} starts up to {} after its timer's moment (at {:.3} s{cause}){missing}.",
+        "Its loop of {} starts up to {} late (at {:.3} s{cause}){missing}.",
         duration(starts.period_ns),
         duration(worst.late_ns),
         worst.intended_ns as f64 / 1e9,

@@ -62,15 +62,13 @@ pub enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Chunk { start, end, start_ns, end_ns, held } => {
-                let span_ms = end_ns.saturating_sub(*start_ns) as f64 / 1e6;
+            Damage::Chunk { start, end, held, .. } => {
                 write!(f, "the chunk at bytes {start} to {end} fails its checksum and was left out")?;
                 for (at, (topic, messages)) in held.iter().enumerate() {
                     let (before, plural) = (if at == 0 { ": " } else { ", " }, if *messages == 1 { "" } else { "s" });
                     write!(f, "{before}{messages} message{plural} of {topic}")?;
                 }
-                // A damaged header may state anything; only a chunk-like span is worth saying.
-                if span_ms < 10_000.0 { write!(f, ", about {span_ms:.0} ms") } else { Ok(()) }
+                Ok(())
             }
             Damage::Torn { start, missing, stamps, kernel_events, messages } => {
                 write!(

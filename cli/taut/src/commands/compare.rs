@@ -106,7 +106,7 @@ pub fn recordings(
     let (changed, without) = match found {
         Ok([a, b]) => {
             let (gated, settings, mut notes) = compare(gating, &[a], &[b])?;
-            notes.extend(at_points_of_both);
+            notes.splice(0..0, at_points_of_both);
             (Some((gated, settings, notes)), String::new())
         }
         // A chain that was asked for by name must be there.

@@ -172,7 +172,9 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     let driven = runs.iter().filter(|at| is_driven(**at)).count() as f64;
     let is_driven = driven >= MOST_SHARE * runs.len() as f64;
     let mut wakers: Vec<(i32, u64)> = Vec::new();
-    for run in &worker.runs {
+    // Those that are left out for missing events count on neither side.
+    let whole = worker.runs.iter().filter(|run| !run.is_lost);
+    for run in whole.clone() {
         if let Waker::Thread { tid, .. } = run.waker {
             match wakers.iter_mut().find(|(known, _)| *known == tid) {
                 Some((_, count)) => *count += 1,
@@ -187,7 +189,7 @@ pub(super) fn by_intervals(worker: &Worker, is_driven: impl Fn(usize) -> bool) -
     let mean = (start_ns(runs.len() - 1) - start_ns(0)) / (runs.len() as u64 - 1);
     let period_ns = if is_steady { intervals.median as u64 } else { mean };
     let evidence = match first {
-        Some((thread, activations)) if woken as f64 >= MOST_SHARE * runs.len() as f64 => {
+        Some((thread, activations)) if woken as f64 >= MOST_SHARE * whole.count() as f64 => {
             LoopEvidence::WokenBy { thread, activations }
         }
         _ => LoopEvidence::Guessed { error_ns: half_spread as u64 },

@@ -142,7 +142,7 @@ fn ends(comparison: &Comparison, chain: &Compared) -> Table {
     for (reason, of) in &chain.dropped {
         row(&format!("dropped: {reason}"), &|at, side| Cell::Of(of[at], side.messages));
     }
-    row("of the dropped: in silence", &|_, side| Cell::Of(side.silent, side.messages));
+    row("of the dropped: in silence", &|_, side| Cell::Of(side.silent, side.dropped));
     row("in flight at start or end", &|_, side| Cell::Of(side.in_flight, side.messages));
     row("unexplained", &|_, side| Cell::Of(side.unexplained, side.messages));
     table

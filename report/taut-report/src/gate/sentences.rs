@@ -50,7 +50,7 @@ fn description(outcome: &Outcome) -> String {
     let by_size = outcome.hops.iter().max_by(|a, b| a.own.change_ns.abs().total_cmp(&b.own.change_ns.abs()));
     let Some(hop) = by_size else { return format!("NO VERDICT: {pairs}, and nothing to describe") };
     let most = hop.causes.iter().find(|cause| !cause.is_machine);
-    let cause = most.map_or(String::new(), |cause| format!(", most of it {}", cause.cause));
+    let cause = most.map_or(String::new(), |cause| format!(", the largest part {}", cause.cause));
     let machine: f64 = outcome.hops.iter().map(|hop| hop.machine.change_ns).sum();
     format!(
         "NO VERDICT, {pairs} can only describe: {} → {} changed most, own {} a message{cause}; the machine, in all hops, {}",

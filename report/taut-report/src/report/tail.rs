@@ -156,7 +156,11 @@ fn by_cause(explained: &Explained) -> Table {
         row(word.to_owned(), 0, cause, Some(cause.messages));
         let (shown, rest): (Vec<&CauseShare>, Vec<&CauseShare>) = parties.into_iter().partition(is_shown);
         let (shown, more) = shown.split_at(shown.len().min(PARTIES_MAX));
-        let own = if cause.cause == Cause::Wakeup { "a CPU leaving idle" } else { "in the threads that stamp" };
+        let own = match cause.cause {
+            Cause::Wakeup => "a CPU leaving idle",
+            Cause::Unknown => "without evidence",
+            _ => "in the chain's own threads",
+        };
         for share in shown {
             let name = if share.detail.is_empty() { own } else { &share.detail };
             row(name.to_owned(), 1, share, Some(share.messages));
