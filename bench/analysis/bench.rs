@@ -23,10 +23,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate", file] => generate(Path::new(file), 10_000_000),
         ["generate", file, stamps] => generate(Path::new(file), stamps.parse()?),
-        ["generate-kernel", file] => generate_kernel(Path::new(file), 10_000_000),
-        ["generate-kernel", file, events] => generate_kernel(Path::new(file), events.parse()?),
+        ["generate-kernel", file] => generate_kernel(Path::new(file), 10_000_000, ""),
+        ["generate-kernel", file, events] => generate_kernel(Path::new(file), events.parse()?, ""),
+        ["generate-kernel", file, events, host] => generate_kernel(Path::new(file), events.parse()?, host),
         ["analyse", file] => analyse(Path::new(file)),
-        _ => Err("usage: generate FILE [STAMPS] | generate-kernel FILE [EVENTS] | analyse FILE".into()),
+        _ => Err("usage: generate FILE [STAMPS] | generate-kernel FILE [EVENTS [HOST]] | analyse FILE".into()),
     }
 }
 
@@ -130,9 +131,12 @@ impl Kernel {
     }
 }
 
-fn generate_kernel(path: &Path, events: u64) -> Result<(), Box<dyn Error>> {
+/// Of several hosts each has the same messages a millisecond after the one before, in the order of their names: "0", "1", …
+fn generate_kernel(path: &Path, events: u64, host: &str) -> Result<(), Box<dyn Error>> {
     use KernelEvent::{IrqEnter, IrqExit, SchedSwitch};
-    let mut writer = Writer::create(path, &Info { start_monotonic_ns: 1, ..Info::default() })?;
+    let behind_ns = host.parse::<u64>().unwrap_or(0) * 1_000_000;
+    let info = Info { start_monotonic_ns: 1, host: host.to_owned(), ..Info::default() };
+    let mut writer = Writer::create(path, &info)?;
     for (id, name) in [(1, "client.ask"), (2, "client.answered")] {
         writer.write(&Record::Name(Name { id, name: name.to_owned() }))?;
     }
@@ -143,12 +147,12 @@ fn generate_kernel(path: &Path, events: u64) -> Result<(), Box<dyn Error>> {
     let mut stamps = StampBatch { pid: CLIENT, tid: CLIENT, counter: Counter::Tsc as u8, ..StampBatch::default() };
     let mut kernel = Kernel { batches: Default::default(), written: 0 };
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let (mut now_ns, mut message) = (PERIOD_NS, 0);
+    let (mut now_ns, mut message) = (PERIOD_NS + behind_ns, 0);
     clock_pair(&mut writer, 0)?;
     kernel.push(0, now_ns, SchedSwitch, 0, [CLIENT.into(), 0, 0]);
     while kernel.written < events {
         message += 1;
-        now_ns = now_ns.max(message * PERIOD_NS);
+        now_ns = now_ns.max(message * PERIOD_NS + behind_ns);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         push(&mut stamps, now_ns, message, 1, Kind::Stamp, 0);
         kernel.hand_over(&mut now_ns, (0, CLIENT), (1, SERVER));

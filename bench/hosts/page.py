@@ -6,6 +6,8 @@ import platform
 
 from causes import Named
 from clocks import Found
+from cost import LIMIT as MOST_COST
+from cost import Cost
 
 # Of the messages that were held somewhere.
 LIMIT = 0.97
@@ -19,10 +21,12 @@ def us(ns: float) -> str:
     return f"{ns / 1e3:,.1f}"
 
 
-def page(found: list[Found], named: list[Named], properties: dict[str, str], command: str) -> tuple[str, bool]:
+def page(
+    found: list[Found], named: list[Named], cost: Cost, properties: dict[str, str], command: str
+) -> tuple[str, bool]:
     machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}"
     share = sum(one.right for one in named) / max(1, sum(one.injected for one in named))
-    holds = all(one.holds for one in found) and share >= LIMIT
+    holds = all(one.holds for one in found) and share >= LIMIT and cost.ratio <= MOST_COST
     parts = [
         "# Proof: several hosts as one recording\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it works: "
@@ -69,5 +73,8 @@ def page(found: list[Found], named: list[Named], properties: dict[str, str], com
             ["what was done", "cause", "messages", "right"],
             [[one.what, f"`{one.cause}`", str(one.injected), str(one.right)] for one in named],
         ),
+        "## Cost\n",
+        f"A report of two hosts with {cost.events:,} kernel events each takes {cost.joined_s:.1f} s of user CPU time, one of one host "
+        f"{cost.one_s:.1f} s: {cost.ratio:.2f} times as much. Limit: {MOST_COST}. Medians of three runs.\n",
     ]
     return "\n".join(parts), holds

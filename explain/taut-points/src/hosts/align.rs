@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use super::host_clock::Near;
+
 /// One message between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
@@ -193,15 +195,23 @@ impl Alignment {
 
     /// A's clock when B's shows this. It never goes back, also where a clock stepped.
     pub fn a_of(&self, b_ns: i64) -> Option<i64> {
+        self.a_of_near(b_ns, &Near::default())
+    }
+
+    /// The same; `near` is where the last moment was found.
+    pub(super) fn a_of_near(&self, b_ns: i64, near: &Near) -> Option<i64> {
+        if let [piece] = self.pieces.as_slice() {
+            return piece.a_of(b_ns, near);
+        }
         let shown = |piece: &Piece, a_ns: i64| piece.at(a_ns).map_or(i64::MAX, |known| a_ns + known.offset_ns);
         let next = self.pieces.partition_point(|piece| shown(piece, piece.from_ns) <= b_ns);
         let before = self.pieces.get(next.saturating_sub(1))?;
-        let by_before = before.a_of(b_ns)?;
+        let by_before = before.a_of(b_ns, near)?;
         let Some(after) = self.pieces.get(next).filter(|_| next > 0 && by_before > before.to_ns) else {
             return Some(by_before);
         };
         // Between two pieces: when the step was is not known. It was not where it would take the moment out of the gap.
-        let by_after = after.a_of(b_ns)?;
+        let by_after = after.a_of(b_ns, &Near::default())?;
         let gap = before.to_ns..=after.from_ns;
         let is_nearer_after = shown(after, after.from_ns) - b_ns < b_ns - shown(before, before.to_ns);
         Some(match (gap.contains(&by_before), gap.contains(&by_after)) {
@@ -256,9 +266,9 @@ impl Piece {
         Some((Knot { at_ns: a_ns, low_ns, high_ns }, bends.ceil() as i64))
     }
 
-    fn a_of(&self, b_ns: i64) -> Option<i64> {
+    fn a_of(&self, b_ns: i64, near: &Near) -> Option<i64> {
         let shows = |knot: &Knot| knot.known().map_or(i64::MIN, |known| knot.at_ns + known.offset_ns);
-        let next = self.knots.partition_point(|knot| shows(knot) <= b_ns);
+        let next = near.partition_point(self.knots.len(), |at| shows(&self.knots[at]) <= b_ns);
         let (Some(before), Some(after)) = (next.checked_sub(1).map(|at| self.knots[at]), self.knots.get(next)) else {
             let knot = if next == 0 { self.knots.first()? } else { self.knots.last()? };
             let away = (b_ns - shows(knot)) as f64;

@@ -50,6 +50,8 @@ const WAIT: [&str; 9] = [
 const MOSTLY: f64 = 0.8;
 /// Fewer show nothing.
 const ENOUGH: u64 = 5;
+/// Calls of a thread that are kept: the first ones, which show it as well as all.
+const MOST: usize = 1 << 14;
 
 impl Calls {
     pub fn stamps(&mut self, tid: i32) {
@@ -63,9 +65,13 @@ impl Calls {
                 Some(KernelEvent::SyscallExit) => false,
                 _ => continue,
             };
-            if self.stamping.contains(&tid) {
+            if !self.stamping.contains(&tid) {
+                continue;
+            }
+            let calls = self.by_thread.entry(tid).or_default();
+            if calls.len() < MOST {
                 let (time_ns, number, result) = (batch.time_ns[at], batch.arg0[at], batch.arg1[at]);
-                self.by_thread.entry(tid).or_default().push(Call { time_ns, number, is_enter, result });
+                calls.push(Call { time_ns, number, is_enter, result });
             }
         }
     }
@@ -100,11 +106,12 @@ impl Calls {
         let mut counted: BTreeMap<u32, [u64; 4]> = BTreeMap::new();
         for (tid, point, at_ns) in stamps {
             let Some((enters, exits)) = by_thread.get(&tid) else { continue };
+            let next = enters.get(enters.partition_point(|(enter_ns, _)| *enter_ns < at_ns));
+            // Behind the last one nothing is known.
+            let Some((_, sends)) = next else { continue };
             let count = counted.entry(point).or_default();
-            if let Some((_, sends)) = enters.get(enters.partition_point(|(enter_ns, _)| *enter_ns < at_ns)) {
-                count[0] += 1;
-                count[1] += u64::from(*sends);
-            }
+            count[0] += 1;
+            count[1] += u64::from(*sends);
             if let Some(before) = exits.partition_point(|(exit_ns, _)| *exit_ns <= at_ns).checked_sub(1) {
                 count[2] += 1;
                 count[3] += u64::from(exits[before].1);

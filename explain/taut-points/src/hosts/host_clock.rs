@@ -1,6 +1,6 @@
 //! One host's clocks: its counter, which bends by temperature only, and CLOCK_MONOTONIC, which a daemon may slew.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use taut_clock::{ClockPair, Counter, Mapping, Ticks};
 
@@ -12,6 +12,29 @@ pub struct HostClock {
     raw: Option<Raw>,
     /// CLOCK_MONOTONIC and raw time, growing; empty where they are the same.
     pairs: Vec<(i64, i64)>,
+    /// Where the last moment of either was among them: the next one is mostly there as well.
+    near: [Near; 2],
+}
+
+/// Where something was found in a sorted list, to look there first.
+#[derive(Debug, Default)]
+pub(super) struct Near(Cell<usize>);
+
+impl Near {
+    /// How many of the first `count` are before what is looked for, of a list in which all that are before come first.
+    pub fn partition_point(&self, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+        let last = self.0.get().min(count);
+        let is_there = (last == 0 || is_before(last - 1)) && (last == count || !is_before(last));
+        if !is_there {
+            let (mut from, mut to) = (0, count);
+            while from < to {
+                let middle = from + (to - from) / 2;
+                if is_before(middle) { from = middle + 1 } else { to = middle }
+            }
+            self.0.set(from);
+        }
+        self.0.get().min(count)
+    }
 }
 
 #[derive(Debug)]
@@ -57,12 +80,12 @@ impl HostClock {
 
     /// Raw time of a moment of CLOCK_MONOTONIC.
     pub fn of_monotonic(&self, time_ns: u64) -> i64 {
-        between(&self.pairs, time_ns as i64, |pair| pair)
+        between(&self.pairs, &self.near[0], time_ns as i64, |pair| pair)
     }
 
     /// CLOCK_MONOTONIC of a moment of raw time.
     pub fn to_monotonic(&self, raw_ns: i64) -> u64 {
-        between(&self.pairs, raw_ns, |(monotonic, raw)| (raw, monotonic)).max(0) as u64
+        between(&self.pairs, &self.near[1], raw_ns, |(monotonic, raw)| (raw, monotonic)).max(0) as u64
     }
 }
 
@@ -84,11 +107,11 @@ impl Raw {
 }
 
 /// Interpolates; beyond the ends as between the last two.
-fn between(pairs: &[(i64, i64)], x: i64, way: impl Fn((i64, i64)) -> (i64, i64)) -> i64 {
+fn between(pairs: &[(i64, i64)], near: &Near, x: i64, way: impl Fn((i64, i64)) -> (i64, i64)) -> i64 {
     if pairs.len() < 2 {
         return x;
     }
-    let next = pairs.partition_point(|pair| way(*pair).0 <= x).clamp(1, pairs.len() - 1);
+    let next = near.partition_point(pairs.len(), |at| way(pairs[at]).0 <= x).clamp(1, pairs.len() - 1);
     let ((x0, y0), (x1, y1)) = (way(pairs[next - 1]), way(pairs[next]));
     y0 + ((x - x0) as f64 * ((y1 - y0) as f64 / (x1 - x0) as f64)).round() as i64
 }

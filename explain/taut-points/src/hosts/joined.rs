@@ -7,7 +7,7 @@ use taut_recording::Info;
 use super::{
     align::Alignment,
     constraints::{Closed, Link, Network, pairs},
-    host_clock::HostClock,
+    host_clock::{HostClock, Near},
     matching::{NotJoined, Pair, Side, pair},
     ros_messages::RosSightings,
     survey::{Sighting, Survey},
@@ -41,6 +41,8 @@ pub struct Between {
     pub realtime_off_ns: i64,
     /// Hosts over which the second is reached from the first, where that is the reference.
     pub through: Vec<usize>,
+    /// Where the last moment was.
+    near: Near,
     /// The bounds of the offset at the messages between the two, or at all times where there are none; ascending.
     bounds_ns: Vec<u64>,
 }
@@ -137,6 +139,7 @@ pub fn join(
             realtime_off_ns: offset_ns.wrapping_sub(realtime_ns(a, b)),
             clocks_from: if is_one(a, b) { ClocksFrom::OneMachine } else { ClocksFrom::Messages },
             through: if a == 0 { network.through(b) } else { Vec::new() },
+            near: Near::default(),
             alignment,
             bounds_ns,
         };
@@ -174,8 +177,9 @@ impl Joined {
     }
 
     fn to_first(&self, host: usize, raw_ns: i64) -> u64 {
-        let first = if host == 0 { None } else { self.between(0, host).alignment.a_of(raw_ns) };
-        self.clocks[0].to_monotonic(first.unwrap_or(raw_ns))
+        let first = (host > 0).then(|| self.between(0, host));
+        let first_ns = first.and_then(|between| between.alignment.a_of_near(raw_ns, &between.near));
+        self.clocks[0].to_monotonic(first_ns.unwrap_or(raw_ns))
     }
 }
 
