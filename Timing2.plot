@@ -4,5 +4,5 @@ set grid
 set title "Driver end date"
 set xlabel "audio cycles"
 set ylabel "usec"
-plot  "/tmp/h-unmodified/rep/pipewire/profile.log" using 2 title "Driver end date" with lines 
+plot  "/tmp/h-unmodified/keep/pipewire/profile.log" using 2 title "Driver end date" with lines 
 unset output

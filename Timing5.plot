@@ -5,6 +5,6 @@ set grid
 set title "Clients duration"
 set xlabel "audio cycles"
 set ylabel "usec"
-plot "/tmp/h-unmodified/rep/pipewire/profile.log" using 10 title "metro/32" with lines
+plot "/tmp/h-unmodified/keep/pipewire/profile.log" using 10 title "metro/32" with lines
 unset multiplot
 unset output

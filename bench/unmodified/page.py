@@ -67,7 +67,7 @@ def word(holds: bool | None) -> str:
 def page(of: Results, command: str) -> str:
     machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}"
     parts = [
-        "# Proof: programs as they are\n",
+        "# Proof: unmodified programs\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it is found: "
         "[unmodified.md](../explanation/unmodified.md). The recordings are short, and the machine was shared: counts stand beside all "
         "figures.\n",

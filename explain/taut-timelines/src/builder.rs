@@ -344,7 +344,7 @@ impl Replay {
         }
         if next != 0 {
             if event.arg2 != 0 {
-                self.thread(next).priority = Some((event.arg2 >> 16) as i16);
+                self.thread(next).had_priority((event.arg2 >> 16) as i16);
             }
             self.early_wakes.remove(&next);
             if let Some(call) = self.open_yield(next) {
