@@ -367,7 +367,7 @@ impl Replay {
         let is_deadline = (switch.arg2 as i16) < 0;
         let timeline = self.thread(switch.tid);
         let is_in_call = timeline.calls.last().is_some_and(|call| call.end_ns == u64::MAX);
-        let timer = timeline.timers.last().filter(|timer| switch.time_ns - timer.armed_ns < YIELD_NS);
+        let timer = timeline.timers.last().filter(|timer| switch.time_ns.saturating_sub(timer.armed_ns) < YIELD_NS);
         let Some(timer) = timer.filter(|timer| is_deadline && !is_in_call && timer.asked_ns > switch.time_ns) else {
             return false;
         };
