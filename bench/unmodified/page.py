@@ -123,7 +123,8 @@ def page(of: Results, command: str) -> str:
         "## Hops of rt-tests\n",
         "A thread of each program notes the time and wakes another one, which notes it again; at real-time priority, every 2 ms. "
         "Beside least, mean and largest of what they print: from the start of the waking thread's activation until the woken one "
-        "runs. Limits: 10 µs, of the largest 20 µs or 5 %.\n",
+        "runs. Limits: 10 µs; the largest may be no more than 20 µs or 5 % above the printed one, and less if that was the first, whose "
+        "waking thread had not been woken itself.\n",
         table(
             ["program", "wakes by", "hops found", "printed, µs", "found, µs", "holds"],
             [
