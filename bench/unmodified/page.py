@@ -230,11 +230,18 @@ def profiled(graph: Graph | None) -> list[str]:
         "## A PipeWire graph and pw-profiler\n",
         "A timer of 21.3 ms drives one client, `jack_metro`. How late it is awake, µs: as `pw-profiler` prints it for each cycle, from "
         "the moment that the driver signals it; and in the recording from its wake on, which is later, and from the driver's start "
-        "on, which is earlier (a hop of the wake chain). Limit: all cycles found, 95 % of them between the two, give or take 5 µs.\n",
+        "on, which is earlier (a hop of the wake chain). Limit: 95 % of its cycles are found and lie between the two, give or take 5 µs.\n",
         table(
             ["", "cycles", "p50, µs", "largest, µs", "between", "holds"],
             [
-                ["printed", str(len(graph.printed)), medians[0], most[0], str(graph.within), word(graph.holds)],
+                [
+                    "printed",
+                    f"{len(graph.printed)} of {graph.logged}",
+                    medians[0],
+                    most[0],
+                    str(graph.within),
+                    word(graph.holds),
+                ],
                 ["from the wake", str(len(graph.from_wake)), medians[1], most[1], "", ""],
                 ["from the driver's start", str(len(graph.from_start)), medians[2], most[2], "", ""],
             ],

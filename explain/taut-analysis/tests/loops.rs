@@ -481,7 +481,12 @@ fn a_deadline_thread_that_yields_waits_for_its_next_period() {
     for k in 1..=50u64 {
         let release = k * PERIOD;
         // In the middle of its activation it is preempted, by a thread of an earlier deadline: that is no wait.
-        comes(&mut scene, release + 9);
+        // Every other time the switch to it is missing, as some kernels leave out those of an idle CPU, and its page fault shows it.
+        if k % 2 == 0 {
+            comes(&mut scene, release + 9);
+        } else {
+            scene.event(0, release + 10, KernelEvent::PageFault, CTRL, [0x5000, 0, 0]);
+        }
         leaves(&mut scene, release + 109, None);
         comes(&mut scene, release + 209);
         leaves(&mut scene, release + 309, Some(release + PERIOD));

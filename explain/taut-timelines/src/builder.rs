@@ -347,9 +347,6 @@ impl Replay {
                 self.thread(next).had_priority((event.arg2 >> 16) as i16);
             }
             self.early_wakes.remove(&next);
-            if let Some(call) = self.open_yield(next) {
-                call.end_ns = time;
-            }
             // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
             let before = self.thread(next).segments.last().map(|segment| segment.state);
             if before
@@ -506,6 +503,11 @@ impl Replay {
 
     /// The thread enters a state. Clocks of CPUs may step by some ns: starts never decrease.
     fn state(&mut self, tid: i32, time_ns: u64, state: ThreadState, other: i32, cpu: u16, flags: u8) {
+        if state == ThreadState::Running
+            && let Some(call) = self.open_yield(tid)
+        {
+            call.end_ns = time_ns;
+        }
         let segments = &mut self.thread(tid).segments;
         let start_ns = time_ns.max(segments.last().map_or(0, |s| s.start_ns));
         segments.push(Segment { start_ns, other, cpu, state, flags });
