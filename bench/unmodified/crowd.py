@@ -43,21 +43,21 @@ class Crowd:
         return self.share_of_a_core <= LIMIT and self.are_its
 
 
-def crowd(taut: str, folder: Path) -> Crowd:
+def crowd(taut: str, recorder: str, folder: Path) -> Crowd:
     source, program, robot = folder / "crowd.c", folder / "crowd", folder / "robot"
     source.write_text(CROWD % THREADS)
     subprocess.run(["cc", "-O2", "-pthread", "-o", program, source], check=True)
     subprocess.run(["cc", "-O2", "-pthread", "-o", robot, ROBOT], check=True)
     recording = folder / "crowd.mcap"
-    command = [taut, "record", "-q", "--ignore-loss", "-o", str(recording), "--", str(robot), str(SECONDS)]
+    command = [recorder, "record", "-q", "--ignore-loss", "-o", str(recording), "--", str(robot), str(SECONDS)]
     with subprocess.Popen([program]) as others:
         try:
-            with subprocess.Popen(command) as recorder:
+            with subprocess.Popen(command) as running:
                 time.sleep(1)
-                before = cpu_s(recorder.pid)
+                before = cpu_s(running.pid)
                 time.sleep(SECONDS - 2)
-                share = (cpu_s(recorder.pid) - before) / (SECONDS - 2)
-                recorder.wait()
+                share = (cpu_s(running.pid) - before) / (SECONDS - 2)
+                running.wait()
         finally:
             others.kill()
     of = runs.report(taut, recording)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import runs
 import without_stamps
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 
 CAUSES = Path(__file__).resolve().parents[1] / "causes"
 sys.path.append(str(CAUSES))
@@ -18,6 +20,18 @@ sys.path.append(str(CAUSES))
 import score  # noqa: E402
 import stage  # noqa: E402
 from cases import KINDS  # noqa: E402
+
+
+@dataclass
+class Quota:
+    """Time out of the CPU quota, ms."""
+
+    # As the injector sees it: all the time in which its thread did not run.
+    measured: float
+    # As the kernel counts it for the control group.
+    counted: float
+    # By the causes of all messages.
+    found: float
 
 
 @dataclass
@@ -30,6 +44,7 @@ class Kind:
     stamped_injected: int
     stamped_right: int
     wrong: dict[str, int]
+    quota: Quota | None = None
 
 
 def kinds(taut: str, folder: Path, messages: int) -> list[Kind]:
@@ -43,6 +58,8 @@ def kinds(taut: str, folder: Path, messages: int) -> list[Kind]:
             truth, explained = setting.record("native", [case.name], messages, 1, "full")
             recording = keep / f"native-{case.name}-full-1.mcap"
             results.append(of_kind(taut, case.name, truth, explained, recording))
+            if case.name == "throttled":
+                results[-1].quota = quota(truth, explained, recording)
     return results
 
 
@@ -75,3 +92,17 @@ def of_kind(taut: str, name: str, truth: list[dict], stamped: dict, recording: P
             wrong[failure["top"]] = wrong.get(failure["top"], 0) + 1
     both = [by_stamps["injected"], by_stamps["right"]]
     return Kind(name, scored["messages"], scored["injected"], scored["right"], *both, wrong)
+
+
+def quota(truth: list[dict], explained: dict, recording: Path) -> Quota:
+    measured = sum(injection["measured_ns"] for message in truth for injection in message["injections"])
+    budgets, _, _ = score.read_explanation(explained)
+    found = sum(budget.get("throttled", 0) for budget in budgets.values())
+    # The largest ones: they are counted up. cgroup v2 counts µs, v1 ns.
+    counted = 0.0
+    with recording.open("rb") as file:
+        samples = make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages("/taut/raw/samples")
+        for *_, sample in samples:
+            scale = {"cgroup.throttled_usec": 1e3, "cgroup.throttled_time": 1.0}.get(sample.name)
+            counted = max(counted, scale * sample.value if scale else 0.0)
+    return Quota(measured / 1e6, counted / 1e6, found / 1e6)

@@ -38,8 +38,9 @@ class Replies:
 
     @property
     def holds(self) -> bool:
-        *usual, most = (abs(theirs - ours) for theirs, ours in zip(self.printed, self.found, strict=True))
-        is_near = max(usual) <= WITHIN_US and most <= max(MOST_WITHIN_US, MOST_WITHIN_SHARE * self.printed[2])
+        *usual, most = (ours - theirs for theirs, ours in zip(self.printed, self.found, strict=True))
+        # The largest that is printed may be the first one, whose sender was not woken: that one is not found.
+        is_near = max(map(abs, usual)) <= WITHIN_US and most <= max(MOST_WITHIN_US, MOST_WITHIN_SHARE * self.printed[2])
         # The first one comes before the chain's first passage, the last one ends the program.
         return is_near and self.replies >= CYCLES - 5
 

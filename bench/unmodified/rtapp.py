@@ -46,7 +46,8 @@ class Task:
 def wait(name: str, period: int) -> dict[str, object]:
     """How a task waits for its next run."""
     if name == DEADLINE:
-        return {"policy": "SCHED_DEADLINE", "dl-runtime": period // 3, "dl-period": period, "yield": ""}
+        budget = {"dl-runtime": period // 3, "dl-deadline": period, "dl-period": period}
+        return {"policy": "SCHED_DEADLINE", **budget, "yield": ""}
     return {"timer": {"ref": name, "period": period, "mode": "absolute"}}
 
 

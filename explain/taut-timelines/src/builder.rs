@@ -344,12 +344,9 @@ impl Replay {
         }
         if next != 0 {
             if event.arg2 != 0 {
-                self.thread(next).priority = Some((event.arg2 >> 16) as i16);
+                self.thread(next).had_priority((event.arg2 >> 16) as i16);
             }
             self.early_wakes.remove(&next);
-            if let Some(call) = self.open_yield(next) {
-                call.end_ns = time;
-            }
             // Nobody comes who sleeps, or who runs elsewhere: what took it there is missing.
             let before = self.thread(next).segments.last().map(|segment| segment.state);
             if before
@@ -367,7 +364,7 @@ impl Replay {
         let is_deadline = (switch.arg2 as i16) < 0;
         let timeline = self.thread(switch.tid);
         let is_in_call = timeline.calls.last().is_some_and(|call| call.end_ns == u64::MAX);
-        let timer = timeline.timers.last().filter(|timer| switch.time_ns - timer.armed_ns < YIELD_NS);
+        let timer = timeline.timers.last().filter(|timer| switch.time_ns.saturating_sub(timer.armed_ns) < YIELD_NS);
         let Some(timer) = timer.filter(|timer| is_deadline && !is_in_call && timer.asked_ns > switch.time_ns) else {
             return false;
         };
@@ -506,6 +503,11 @@ impl Replay {
 
     /// The thread enters a state. Clocks of CPUs may step by some ns: starts never decrease.
     fn state(&mut self, tid: i32, time_ns: u64, state: ThreadState, other: i32, cpu: u16, flags: u8) {
+        if state == ThreadState::Running
+            && let Some(call) = self.open_yield(tid)
+        {
+            call.end_ns = time_ns;
+        }
         let segments = &mut self.thread(tid).segments;
         let start_ns = time_ns.max(segments.last().map_or(0, |s| s.start_ns));
         segments.push(Segment { start_ns, other, cpu, state, flags });

@@ -19,9 +19,11 @@ pub struct Timeline {
     pub expiries: Vec<Expiry>,
     /// Of a kernel thread: what it worked on for others.
     pub works: Vec<Work>,
-    /// The scheduler's priority of it when it last came to a CPU: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100
-    /// to 139 normal (120 and its nice value); `None` where switches do not say.
+    /// The scheduler's priority of it, mostly: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 less its priority), 100 to 139 normal (120
+    /// and its nice value); `None` where switches do not say.
     pub priority: Option<i16>,
+    /// How often it had that one more often than others.
+    majority: u32,
     /// Stretches in which the thread did something that was not recorded; until [`Timeline::settle`].
     pub(crate) doubts: Vec<(u64, u64)>,
 }
@@ -142,6 +144,15 @@ impl Timeline {
             let end = self.end_ns(at).min(to_ns);
             (start < end).then_some((at, start, end))
         })
+    }
+
+    /// It came to a CPU with that priority. One that it has most of the time is kept (Boyer and Moore's majority vote).
+    pub(crate) fn had_priority(&mut self, priority: i16) {
+        match self.majority {
+            _ if self.priority == Some(priority) => self.majority += 1,
+            0 => (self.priority, self.majority) = (Some(priority), 1),
+            _ => self.majority -= 1,
+        }
     }
 
     /// Where the segment ends.

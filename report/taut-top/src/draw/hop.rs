@@ -43,7 +43,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, view: &View, area: Rect) {
             Span::raw(right(&words::percent(share), 7) + " " + &words::bar(share, room.saturating_sub(22))),
         ]));
     }
-    if let Some(tail) = tail.filter(|_| chain.explained.tail_quantile.is_some()) {
+    if let Some(tail) = tail.filter(|_| chain.explained.tail_messages > 0) {
         lines.push(Line::from(bold("TAIL of the chain, spent here".to_owned())));
         for share in tail.iter().filter(|share| share.tail_share > 0.0005) {
             lines.push(Line::from(vec![

@@ -7,6 +7,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::Paragraph,
 };
+use taut_analysis::{Cause, Selected};
 use taut_live::{Chain, LiveFigures, State};
 use taut_report::words;
 
@@ -81,7 +82,7 @@ fn chain_lines(chains: &[&Chain], state: &State, view: &View, area: Rect) -> Vec
             continue;
         }
         let dropped = right(&rate(figures.dropped(), span_ns), RATE);
-        let tail = chain.explained.causes.first().filter(|_| chain.explained.tail_quantile.is_some());
+        let tail = chain.explained.causes.first().filter(|_| chain.explained.tail_messages > 0);
         lines.push(
             Line::from(vec![
                 Span::raw(name(&chain.name, room)),
@@ -172,9 +173,9 @@ fn hop_lines(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
 fn tail(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
     let width = (area.width as usize).saturating_sub(2);
     let explained = &chain.explained;
-    let rows: Vec<(taut_analysis::Cause, String, f64)> = match explained.tail_quantile {
-        Some(_) => explained.causes.iter().map(|c| (c.cause, c.detail.clone(), c.tail_share)).collect(),
-        None => {
+    let rows: Vec<(Cause, String, f64)> = match explained.tail_messages {
+        1.. => explained.causes.iter().map(|c| (c.cause, c.detail.clone(), c.tail_share)).collect(),
+        0 => {
             let mut sum = taut_live::Hop::default();
             for (cause, spread) in figures(chain, 0, view).0.hops.iter().flat_map(|hop| &hop.causes) {
                 sum.causes.entry(*cause).or_default().add(spread);
@@ -182,12 +183,14 @@ fn tail(chain: &Chain, view: &View, area: Rect) -> Vec<Line<'static>> {
             shares(&sum).into_iter().map(|(cause, share)| (cause, String::new(), share)).collect()
         }
     };
-    let head = match explained.tail_quantile {
-        Some(at) => {
-            let messages = words::quantity(explained.tail_messages, "message");
+    let messages = words::quantity(explained.tail_messages, "message");
+    let head = match (explained.tail_messages, explained.selected) {
+        (0, _) => "TIME by cause".to_owned(),
+        (_, Selected::Tail(at) | Selected::AboveQuantile(at)) => {
             format!("TAIL, {messages} above {}", words::quantile(at))
         }
-        None => "TIME by cause".to_owned(),
+        (_, Selected::Overran) => format!("OVERRUNS, {messages}"),
+        _ => format!("TAIL, {messages} above {}", words::duration(explained.tail_limit_ns)),
     };
     let room = width.saturating_sub(CAUSE + 9);
     let columns = fill("cause", CAUSE) + &right("share", 8) + " detail";

@@ -3,7 +3,9 @@
 #![expect(clippy::zombie_processes, reason = "a failed assertion ends the test process and with it the child")]
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -175,6 +177,42 @@ fn perf_sees_timers_and_whose_they_are() {
 }
 
 /// Threads of the whole machine, the recording one apart, without being named.
+/// What is written to a terminal is work for a kernel thread, by an address that the two events share.
+fn work_is_seen(source: &str) {
+    let Some(chosen) = full(source, Depth::Syscalls, std::process::id() as i32) else { return };
+    let (mut writer, mut reader) = (0, 0);
+    let none = std::ptr::null_mut();
+    // SAFETY: both are written to; name, settings and size are not asked for.
+    let opened = unsafe { libc::openpty(&mut writer, &mut reader, none, std::ptr::null(), std::ptr::null()) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were opened just now, and are owned by nothing else.
+    let [mut writer, mut reader] = unsafe { [File::from_raw_fd(writer), File::from_raw_fd(reader)] };
+    writer.write_all(b"line\n").unwrap();
+    reader.read_exact(&mut [0; 5]).unwrap();
+    // SAFETY: gettid takes nothing and cannot fail.
+    let own = unsafe { libc::gettid() };
+    let (rows, lost) = finish(chosen);
+    if lost > 0 {
+        return skip(Need::Perf, format!("{lost} events were lost"));
+    }
+    let given: Vec<&Row> = rows.iter().filter(|row| row.event == KernelEvent::WorkQueue && row.tid == own).collect();
+    let begins = |given: &&Row| {
+        let mut later = rows.iter().filter(|row| row.event == KernelEvent::WorkStart && row.time_ns >= given.time_ns);
+        later.any(|row| row.args[0] == given.args[0] && row.tid != own)
+    };
+    assert!(given.iter().any(begins), "{given:?}");
+}
+
+#[test]
+fn ftrace_sees_work_and_who_gave_it() {
+    work_is_seen("ftrace");
+}
+
+#[test]
+fn perf_sees_work_and_who_gave_it() {
+    work_is_seen("perf");
+}
+
 fn a_system_is_followed(source: &str) {
     let wanted =
         Wanted { source: Some(source.into()), whole_system: true, depth: Depth::Syscalls, ..Wanted::default() };
