@@ -253,7 +253,7 @@ pub struct Remedy {
 /// A remedy that is not tried.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Left {
-    /// As of a remedy.
+    /// Its name.
     #[serde(rename = "remedy")]
     pub id: String,
     /// What it is.
@@ -262,7 +262,7 @@ pub struct Left {
     pub why: String,
     /// The command that would permit it.
     pub grant: Option<String>,
-    /// Predicted change, as of a remedy.
+    /// Predicted change of the tail by the first recording, as a share of it (0..1).
     #[serde(rename = "predicted_gain")]
     pub gain: f64,
 }

@@ -239,7 +239,11 @@ fn table(of: &Table) -> String {
         .head
         .iter()
         .enumerate()
-        .map(|(at, name)| format!("<th scope=\"col\"{}>{}</th>", class(at), escape(name)))
+        .map(|(at, name)| match name.as_str() {
+            // What names nothing is no heading.
+            "" => format!("<td{}></td>", class(at)),
+            name => format!("<th scope=\"col\"{}>{}</th>", class(at), escape(name)),
+        })
         .collect();
     let bars: Vec<Vec<Option<f64>>> =
         of.columns.iter().enumerate().map(|(at, column)| if column.bar { of.sizes(at) } else { Vec::new() }).collect();
@@ -260,6 +264,7 @@ fn table(of: &Table) -> String {
                 )
             });
             rows += &match (column, row.indent) {
+                (0, _) if shown.is_empty() => "<td></td>".to_owned(),
                 (0, 0) => format!("<th scope=\"row\">{shown}</th>"),
                 (0, indent) => {
                     format!("<th scope=\"row\" style=\"padding-left:{}px\">{shown}</th>", 18 * u32::from(indent))

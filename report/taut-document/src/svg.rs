@@ -66,7 +66,8 @@ pub(crate) fn chart(chart: &Chart) -> String {
         frame.curve(&mut picture, curve);
     }
     frame.limits(&mut picture, chart);
-    picture.finished(&chart.title)
+    let finding = chart.finding.plain();
+    picture.finished(if chart.title.is_empty() { &finding } else { &chart.title })
 }
 
 fn values_of(curve: &Curve) -> Vec<f64> {
