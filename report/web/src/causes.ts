@@ -42,7 +42,6 @@ function sentence(chain: Chain): string {
   if (messages === 0) return `No message took longer than ${f.duration(limit_ns)}.`;
   const parts = chain.by_cause.filter((share) => share.tail_share >= 0.01).slice(0, 3);
   const tail = selected === "deadline" ? `the ${f.count(messages)} messages that missed the deadline of ${f.duration(limit_ns)}`
-    : selected === "overrun" ? `the ${f.count(messages)} messages that took longer than the period of ${f.duration(limit_ns)}`
     : quantile === null ? `the ${f.count(messages)} messages above ${f.duration(limit_ns)}`
     : `the ${f.count(messages)} messages above ${f.quantile(quantile)} (${f.duration(limit_ns)})`;
   if (parts[0] === undefined || parts[0].cause === "unknown") return `The cause of ${tail} is mostly unknown: only kernel events show it (the full tier of taut record).`;
@@ -79,7 +78,7 @@ export function causeSection(chain: Chain): HTMLElement {
     h("p", { class: "tail-sentence" }, sentence(chain)),
     stack(chain.by_cause),
     table("Excess latency of the explained messages by cause, compared with typical messages", ["cause", "share of the excess", "in them (ms)", "typical (ms)", "messages"], rows),
-    ["deadline", "overrun"].includes(chain.tail.selected) ? "" : h("p", { class: "quiet" }, `Messages of up to ${f.duration(chain.tail.limit_ns)} were not examined.`),
+    chain.tail.selected === "deadline" ? "" : h("p", { class: "quiet" }, `Messages of up to ${f.duration(chain.tail.limit_ns)} were not examined.`),
     modes(chain), hopStacks(chain), partyTable(chain), hypothesisList(chain), predictionTable(chain), recommendationList(chain));
 }
 

@@ -62,7 +62,7 @@ export interface Chain {
   outcomes: Outcomes; branches: { point: string; after: string; messages: number }[];
   /** (start in µs, latency in ns) */
   series: [startUs: number, latency: Ns][];
-  tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns; selected: "tail" | "deadline" | "overrun" | "above" | "none" };
+  tail: { explained: number; messages: number; quantile: number | null; limit_ns: Ns; selected: "tail" | "deadline" | "above" | "none" };
   causes: CauseShare[]; by_cause: CauseShare[]; modes: Mode[]; responsible: Party[]; hypotheses: Hypothesis[]; predictions: Prediction[]; recommendations: Recommendation[];
   worst?: MessagePath[];
 }
