@@ -11,6 +11,8 @@ import runs
 # A graph of a timer and one client, apart from any other on this machine.
 GRAPH = """
 export XDG_RUNTIME_DIR={folder}
+# The profiler leaves files where it is.
+cd {folder}
 pipewire & graph=$!
 sleep 1
 pw-profiler -o {folder}/profile.log & profiler=$!
