@@ -59,7 +59,7 @@ class Graph:
 def graph(taut: str, folder: Path) -> Graph | None:
     if shutil.which("pw-profiler") is None or shutil.which("pw-jack") is None:
         return None
-    own = folder / "pipewire"
+    own = (folder / "pipewire").resolve()
     own.mkdir(exist_ok=True)
     recording = folder / "pipewire.mcap"
     runs.record(taut, recording, ["bash", "-c", f"({GRAPH.format(folder=own)}) > /dev/null 2>&1"])
