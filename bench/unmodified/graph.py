@@ -11,6 +11,8 @@ import runs
 # A graph of a timer and one client, apart from any other on this machine.
 GRAPH = """
 export XDG_RUNTIME_DIR={folder}
+# The profiler leaves files where it is.
+cd {folder}
 pipewire & graph=$!
 sleep 1
 pw-profiler -o {folder}/profile.log & profiler=$!
@@ -57,7 +59,7 @@ class Graph:
 def graph(taut: str, folder: Path) -> Graph | None:
     if shutil.which("pw-profiler") is None or shutil.which("pw-jack") is None:
         return None
-    own = folder / "pipewire"
+    own = (folder / "pipewire").resolve()
     own.mkdir(exist_ok=True)
     recording = folder / "pipewire.mcap"
     runs.record(taut, recording, ["bash", "-c", f"({GRAPH.format(folder=own)}) > /dev/null 2>&1"])

@@ -65,7 +65,7 @@ def word(holds: bool | None) -> str:
 
 
 def page(of: Results, command: str) -> str:
-    machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}"
+    machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}, load average {os.getloadavg()[2]:.1f}"
     parts = [
         "# Proof: unmodified programs\n",
         f"Made by `{command}` on {datetime.date.today()}: {machine}, under other load. Do not edit. How it is found: "
