@@ -4,7 +4,6 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
 };
 
 use assert_cmd::cargo::cargo_bin;
