@@ -738,7 +738,7 @@ alpha = 0.2
         return skip(Need::Cgroups, said);
     }
     let plain = "system on any CPU · trial on any CPU · the system in no control group of CPU time";
-    assert!(said.contains(&format!("TAUT_LAB_WHERE=busy {plain}")), "{said}");
+    assert!(said.contains(&format!("TAUT_LAB_WHERE=busy where {plain}")), "{said}");
     assert!(said.contains("the system in a control group of CPU time of its own"), "{said}");
     assert!(said.contains("held: not in the same group of CPU time as the baseline none"), "{said}");
 
