@@ -12,6 +12,8 @@ import pyarrow.parquet
 
 LINE = re.compile(r"^\s*(\d+):\s*(\d+):\s*(-?\d+)\s*$")
 # Its log has room for so many cycles between two looks of its main thread, which a loaded machine keeps waiting: the rest is not printed.
+# Limits of a difference, µs.
+MEDIAN_US, P99_US = 5, 20
 NS_PER_US = 1000
 
 
@@ -41,8 +43,8 @@ class Cycles:
             self.matched == self.printed > 0
             # An activation too many, or one that is missing, would put all later ones beside the wrong cycle.
             and self.printed <= self.found <= self.most
-            and abs(self.median()) <= 5
-            and self.quantile(0.99) <= 20
+            and abs(self.median()) <= MEDIAN_US
+            and self.quantile(0.99) <= P99_US
         )
 
 

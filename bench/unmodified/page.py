@@ -94,7 +94,8 @@ def page(of: Results, command: str) -> str:
         "## Odd periods: rt-app\n",
         "Three tasks with absolute timers, and one (d) of SCHED_DEADLINE that ends its runs by `sched_yield`. *After a wait*: "
         "runs that began with a wait's return; the others began without, since the one before was late, and the first one of d. "
-        "*Difference*: the logged begin of a run less taut's start of the activation.\n",
+        "*Difference*: the logged begin of a run less taut's start of the activation. Limits: the period exact, all matched, "
+        "|median| ≤ 5 µs, p99 ≤ 20 µs.\n",
         table(
             [
                 "task",
