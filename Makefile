@@ -49,7 +49,7 @@ test: setup ros2 ## Pass every test (what CI runs)
 	scripts/machine test
 	rm -f $(TAUT_TEST_SKIPPED)
 	cargo test --workspace --exclude taut-python --locked --quiet
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 3 --dist loadfile
 	cd $(WEB) && npm test
 	@if [ -e $(TAUT_TEST_SKIPPED) ]; then echo "$$(wc -l < $(TAUT_TEST_SKIPPED)) Rust tests were skipped:"; sort $(TAUT_TEST_SKIPPED); fi
 

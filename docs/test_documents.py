@@ -32,9 +32,6 @@ from pathlib import Path
 
 import pytest
 
-# In one worker: the fixture below runs all pages, and in each worker it would run them again, at the same ports.
-pytestmark = pytest.mark.xdist_group("documents")
-
 ROOT = Path(__file__).parents[1]
 ALL = bool(os.environ.get("TAUT_DOCS_ALL"))
 # What a test need not wait for, or have.
@@ -223,7 +220,8 @@ def outcome(page: str, folder: Path, environment: dict[str, str]) -> str:
 def outcomes(
     request: pytest.FixtureRequest, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, "Future[str]"]]:
-    """All pages that are asked for, some at a time: they sleep, mostly."""
+    """All pages that are asked for, some at a time: they sleep, mostly. Each worker that has a page would run all of them, at the same
+    ports: so this file is one worker's (--dist loadfile; pytest 9.2 ignores xdist's groups)."""
     wanted = [item for item in request.session.items if getattr(item, "originalname", "") == RUN.__name__]
     pages = [item.callspec.params["page"] for item in wanted if isinstance(item, pytest.Function)]
     with ThreadPoolExecutor(4) as pool:

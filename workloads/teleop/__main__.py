@@ -141,10 +141,10 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--hog",
-        type=int,
-        default=0,
-        metavar="MS",
-        help="of each 200 ms a hog has the CPU of the follower's host so long (0)",
+        type=times.within(0.19),
+        default=0.0,
+        metavar="TIME",
+        help="of each 200 ms a hog has the CPU of the follower's host so long (none)",
     )
     parser.add_argument(
         "--recordings", default=".", metavar="FOLDER", help="where leader.mcap and follower.mcap go (.)"
@@ -162,8 +162,6 @@ def _parse() -> argparse.Namespace:
             parser.error("--hosts 2 needs --arrangement split, whose parts are processes")
         if not re.fullmatch(r"\d{1,7}:\d{1,7}", options.relay):
             parser.error(f"--relay {options.relay}: takes DELAY:JITTER in µs, as 200:100")
-        if not 0 <= options.hog < 200:
-            parser.error(f"--hog {options.hog}: takes 0 to 199 ms")
         options.two_hosts = Hosts(options.relay, options.hog, Path(options.recordings))
     return options
 

@@ -34,7 +34,7 @@ def main() -> None:
     else:
         os.sched_setaffinity(0, {int(words[0])})
         _ask_for(HOG_PRIORITY)
-        hog(int(words[1]) / 1e3)
+        hog(float(words[1]) / 1e3)
 
 
 def _ask_for(priority: int) -> None:

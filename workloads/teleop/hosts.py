@@ -28,7 +28,7 @@ CLONE_NEWNET = 0x40000000
 class Hosts:
     relay: str
     """Delay and mean jitter of the relay, µs: "200:100"."""
-    hog_ms: int
+    hog_s: float
     """A hog on the follower's host takes its CPU for this time, five times a second; 0: there is none."""
     folder: Path
     """Where leader.mcap and follower.mcap go."""
@@ -56,8 +56,8 @@ class Hosts:
                 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 near.connect((RELAY, PORT))
             _start(stack, ["relay", str(between.fileno()), FOLLOWER, str(PORT), *self.relay.split(":")], between)
-            if self.hog_ms:
-                _start(stack, ["hog", str(cpu_of("follower")), str(self.hog_ms)])
+            if self.hog_s > 0:
+                _start(stack, ["hog", str(cpu_of("follower")), str(1e3 * self.hog_s)])
             yield near, far
 
 

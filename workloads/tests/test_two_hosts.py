@@ -49,7 +49,7 @@ def test_jitter_of_the_relay_is_the_network(tmp_path: Path) -> None:
 
 @needs_hosts
 def test_a_hog_on_the_followers_host_is_named_with_its_host(tmp_path: Path) -> None:
-    report = run(tmp_path, "--duration", "10", "--hog", "25")
+    report = run(tmp_path, "--duration", "10", "--hog", "25ms")
     responsible = [party for chain in report["chains"] for party in chain["responsible"]]
     most = max((party for party in responsible if party["kind"] == "thread"), key=lambda party: party["time_ns"])
     assert most["name"].startswith("follower:hog/"), responsible
@@ -59,7 +59,7 @@ def test_what_two_hosts_cannot_be_is_one_line() -> None:
     for options, text in [
         (["--hosts", "2"], "--hosts 2 needs --arrangement split"),
         (["--hosts", "2", "--arrangement", "split", "--relay", "fast"], "--relay fast: takes DELAY:JITTER"),
-        (["--hosts", "2", "--arrangement", "split", "--hog", "200"], "--hog 200: takes 0 to 199 ms"),
+        (["--hosts", "2", "--arrangement", "split", "--hog", "200ms"], "200ms: give a time above 0 and up to 0.19s"),
     ]:
         run = start("teleop", *options)
         _, err = run.communicate()

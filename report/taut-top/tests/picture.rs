@@ -8,7 +8,7 @@ use ratatui::{
     crossterm::event::{KeyCode, KeyEvent, KeyModifiers},
     style::{Color, Modifier},
 };
-use taut_analysis::{Cause, CauseShare, Explained, Party};
+use taut_analysis::{Cause, CauseShare, Explained, Party, Selected};
 use taut_live::{Chain, Guard, Hop, LiveFigures, Lost, Spread, State, Thread};
 use taut_recording::{Info, Tier};
 use taut_top::{Action, Focus, Page, View, draw};
@@ -68,6 +68,7 @@ fn state() -> State {
     loop_chain.explained = Explained {
         tail_messages: 20,
         tail_quantile: Some(0.99),
+        selected: Selected::Tail(0.99),
         causes: vec![share(Cause::Preempted, "", 0.81), share(Cause::Lock, "sdk_lock", 0.19)],
         hops: vec![
             Vec::new(),
