@@ -34,4 +34,4 @@ def test_no_option_of_a_workload_takes_a_time_in_a_form_of_its_own() -> None:
             if is_time:
                 assert "type=times.within(" in call and 'metavar="TIME"' in call, f"{path.name}: {call}"
                 taken += 1
-    assert taken == 4, "--duration three times, --stall-limit"
+    assert taken == 5, "--duration three times, --stall-limit, --hog"

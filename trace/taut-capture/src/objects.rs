@@ -19,6 +19,9 @@ use crate::{plain, proc};
 
 /// Between two looks at one process.
 const LOOK_NS: u64 = 1_000_000_000;
+/// A program opens its files and sockets as it begins: its first looks come sooner.
+const FIRST_LOOKS: u32 = 4;
+const FIRST_LOOKS_NS: u64 = LOOK_NS / 4;
 /// The same where all processes of the machine are looked at.
 const LOOK_AT_MANY_NS: u64 = 10 * LOOK_NS;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
@@ -39,6 +42,7 @@ pub struct Objects {
 #[derive(Default)]
 struct Known {
     image: Image,
+    looks: u32,
     next_look_ns: u64,
     has_runtime: bool,
     /// Code outside the executable that was mapped when the mappings were read last.
@@ -83,7 +87,12 @@ impl Objects {
         if now_ns < known.next_look_ns {
             return (Vec::new(), None);
         }
-        known.next_look_ns = now_ns + self.look_ns.max(LOOK_NS);
+        known.looks += 1;
+        known.next_look_ns = now_ns
+            + match self.look_ns {
+                0 if known.looks <= FIRST_LOOKS => FIRST_LOOKS_NS,
+                look_ns => look_ns.max(LOOK_NS),
+            };
         let Ok(process) = Process::new(pid) else { return (Vec::new(), None) };
         let mut told = Vec::new();
         let object = |kind, start, size, name| Object { time_ns: now_ns, pid, kind, start, size, name };
@@ -237,9 +246,9 @@ mod tests {
             "{}",
             name(local.as_raw_fd())
         );
-        let (again, _) = objects.scan(pid, 1 + LOOK_NS);
+        let (again, _) = objects.scan(pid, 1 + FIRST_LOOKS_NS);
         assert!(again.iter().all(|o| o.start != pipe.as_raw_fd() as u64 || o.kind == ObjectKind::Gil));
-        assert!(objects.scan(pid, 2 + LOOK_NS).0.is_empty(), "looked again too soon");
+        assert!(objects.scan(pid, 2 + FIRST_LOOKS_NS).0.is_empty(), "looked again too soon");
         objects.keep(&[pid - 1, pid]);
         assert_eq!(objects.processes.len(), 1);
         objects.keep(&[]);
