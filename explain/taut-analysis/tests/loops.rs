@@ -408,7 +408,8 @@ fn timers_that_fire_together_release_one_activation_of_each_of_their_loops() {
         scene.event(1, at, KernelEvent::TimerStart, BRIDGE, [asked_ns, asked_ns, timer << 8]);
     };
     // One timer of 2 ms, one of 5 ms. Where both are due, the second fires while the thread comes to its CPU, and one epoll_wait returns both.
-    (arm(&mut scene, 10, 2_000, TIMER), arm(&mut scene, 20, 5_020, OTHER));
+    arm(&mut scene, 10, 2_000, TIMER);
+    arm(&mut scene, 20, 5_020, OTHER);
     scene.enter(1, 100, BRIDGE, libc::SYS_epoll_pwait, 5, 0).switch(1, 101, BRIDGE, S, 0);
     for k in (1..=1_000u64).filter(|k| k % 2 == 0 || k % 5 == 0) {
         let due = k * 1_000;

@@ -82,7 +82,7 @@ fn chart(title: String, finding: String, signals: &[&Signal]) -> Chart {
     };
     for signal in signals {
         let values = || signal.points.iter().map(|(_, value)| *value);
-        let figures = [values().min_by(f64::total_cmp), values().max_by(f64::total_cmp), values().last()];
+        let figures = [values().min_by(f64::total_cmp), values().max_by(f64::total_cmp), values().next_back()];
         let cells = [Cell::text(signal.name.as_str()), Cell::Count(signal.points.len() as u64)].into_iter();
         table.add(cells.chain(figures.map(|value| value.map_or(Cell::Missing, Cell::Number))));
     }
