@@ -146,7 +146,7 @@ impl Analyzer {
             loops::of(&linked.loops, &chains, &lines, &spans, &messages, &context, &mut walker, &self.config.explain);
         let waking = loops::waking(&linked.waking, &context);
         order::sort(&mut chains, &mut loops);
-        let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines, &context.holes);
+        let mut notes = notes::of_recording(&info, ending.as_ref(), &totals, &messages, &lines);
         notes.extend(notes::between_hosts(&info, &chains));
         notes.extend(timelines.gaps(&objects));
         let ways = chains.iter().max_by_key(|chain| chain.messages).map_or(&[][..], |chain| chain.series.as_slice());

@@ -60,7 +60,6 @@ pub(crate) fn of_recording(
     totals: &Totals,
     messages: &Messages,
     lines: &[ChainLine],
-    holes: &[(u64, u64)],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if totals.lost_stamps > 0 {
@@ -78,10 +77,7 @@ pub(crate) fn of_recording(
     }
     if totals.lost_kernel_events > 0 {
         let lost = about(totals.lost_kernel_events, totals.lost_kernel_events_is_estimate);
-        let within_ms =
-            holes.iter().map(|(since_ns, until_ns)| until_ns.saturating_sub(*since_ns)).sum::<u64>() as f64 / 1e6;
-        let within = if holes.is_empty() { String::new() } else { format!(", within {within_ms:.0} ms in all") };
-        notes.push(format!("{lost} kernel events were lost{within}: what happened then is unknown"));
+        notes.push(format!("{lost} kernel events were lost: what happened then is unknown"));
     }
     if totals.lost_telemetry > 0 {
         notes.push(format!(

@@ -11,10 +11,6 @@ pub enum Damage {
         start: usize,
         /// Behind its last byte.
         end: usize,
-        /// Log times that its header states, ns since 1970; themselves not vouched for.
-        start_ns: u64,
-        /// As above.
-        end_ns: u64,
         /// By channel: topic and messages that the index behind the chunk lists; empty when that is gone too.
         held: Vec<(String, u64)>,
     },
@@ -62,7 +58,7 @@ pub enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Chunk { start, end, held, .. } => {
+            Damage::Chunk { start, end, held } => {
                 write!(f, "the chunk at bytes {start} to {end} fails its checksum and was left out")?;
                 for (at, (topic, messages)) in held.iter().enumerate() {
                     let (before, plural) = (if at == 0 { ": " } else { ", " }, if *messages == 1 { "" } else { "s" });

@@ -203,8 +203,6 @@ impl<R: Read + Seek> Log<R> {
             self.damage.push(Damage::Chunk {
                 start: chunk.start as usize,
                 end: (chunk.start + chunk.bytes) as usize,
-                start_ns: chunk.start_ns,
-                end_ns: chunk.end_ns,
                 held: Vec::new(),
             });
         }

@@ -56,7 +56,6 @@ struct Reader<'a> {
 struct Candidate {
     start: usize,
     end: usize,
-    start_ns: u64,
     end_ns: u64,
     uncompressed: usize,
     crc: u32,
@@ -157,13 +156,7 @@ impl<'a> Reader<'a> {
             let time_ns = candidate.end_ns;
             (self.sink)(Record::Lost(Lost { time_ns, what, place, count, ..Lost::default() }));
         }
-        self.damage.push(Damage::Chunk {
-            start: candidate.start,
-            end,
-            start_ns: candidate.start_ns,
-            end_ns: candidate.end_ns,
-            held,
-        });
+        self.damage.push(Damage::Chunk { start: candidate.start, end, held });
     }
 
     /// The start of the next place that looks like a chunk, from byte `from`.
@@ -193,7 +186,6 @@ impl<'a> Reader<'a> {
         Some(Candidate {
             start,
             end: (start + TO_RECORDS).checked_add(records)?,
-            start_ns: number(9)?,
             end_ns: number(17)?,
             uncompressed: usize::try_from(number(25)?).ok()?,
             crc: u32::from_le_bytes(self.bytes.get(start + 33..start + 37)?.try_into().ok()?),
