@@ -224,7 +224,7 @@ impl Intake {
 /// The architectures with the numbers of the recording's system calls, of each host: x86_64 where the recording does not say.
 pub fn architectures(info: &Info) -> Vec<Option<Architecture>> {
     let of = |word: &str| if word.is_empty() { Some(Architecture::X86_64) } else { Architecture::from_word(word) };
-    let others = info.hosts().into_iter().skip(1).map(|host| of(info.fact(&format!("{host}.system_calls"))));
+    let others = info.hosts().into_iter().skip(1).map(|host| of(info.fact_of_host(host, "system_calls")));
     std::iter::once(of(&info.system_calls)).chain(others).collect()
 }
 

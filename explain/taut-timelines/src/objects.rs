@@ -55,13 +55,9 @@ struct Lock {
 impl Objects {
     /// What is known of the recording's origin.
     pub fn origin(&mut self, info: &Info) {
-        let of_host = |(number, name): (usize, &&str)| {
-            let key = if number == 0 { RECORDER_FACT.to_owned() } else { format!("{name}.{RECORDER_FACT}") };
-            Some(thread_of(u16::try_from(number).ok()?, info.fact(&key).parse().ok()?))
-        };
-        let hosts = info.hosts();
-        let hosts = if hosts.is_empty() { &["" as &str] } else { hosts.as_slice() };
-        self.recorders = hosts.iter().enumerate().filter_map(of_host).collect();
+        let others = info.hosts().into_iter().skip(1).map(|host| info.fact_of_host(host, RECORDER_FACT));
+        let recorders = (0..).zip(std::iter::once(info.fact(RECORDER_FACT)).chain(others));
+        self.recorders = recorders.filter_map(|(host, pid)| Some(thread_of(host, pid.parse().ok()?))).collect();
         let imported = info.facts.iter().find(|(key, _)| key == "imported_from");
         self.invented = match imported.map(|(_, kind)| kind.as_str()) {
             None => Invented::None,

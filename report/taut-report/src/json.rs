@@ -347,7 +347,7 @@ fn other_host(info: &Info, name: &str) -> Host {
         let is_field = ["kernel", "cpu", "cpus", "system_calls"].contains(&key);
         (!is_field).then(|| (key.to_owned(), value.clone()))
     };
-    let fact = |key: &str| info.fact(&format!("{name}.{key}")).to_owned();
+    let fact = |key: &str| info.fact_of_host(name, key).to_owned();
     let reference = info.hosts().first().copied().unwrap_or_default();
     let clocks = |of: &str| info.clocks(of, reference, name);
     Host {

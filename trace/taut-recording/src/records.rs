@@ -763,6 +763,11 @@ impl Info {
         self.facts.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value.as_str())
     }
 
+    /// A further fact of a host of a joined recording; those of other hosts than the first have its name in front.
+    pub fn fact_of_host(&self, host: &str, key: &str) -> &str {
+        self.fact(&format!("{host}.{key}"))
+    }
+
     /// Names of the hosts of a joined recording, the first is the one with the clock; of another recording none.
     pub fn hosts(&self) -> Vec<&str> {
         self.fact("hosts").split(',').filter(|name| !name.is_empty()).collect()

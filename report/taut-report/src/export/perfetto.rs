@@ -57,7 +57,7 @@ impl<W: Write> Perfetto<W> {
         for host in 0..names.len().max(1) as u16 {
             let name = names.get(usize::from(host)).copied();
             let kernel =
-                name.filter(|_| host > 0).map_or(info.kernel.as_str(), |name| info.fact(&format!("{name}.kernel")));
+                name.filter(|_| host > 0).map_or(info.kernel.as_str(), |name| info.fact_of_host(name, "kernel"));
             trace.host(host, name, kernel, info.start_monotonic_ns, threads)?;
         }
         Ok(trace)

@@ -30,7 +30,7 @@ use crate::{
 const FOLDER: &str = "/var/tmp/taut-record";
 /// A host's command runs by then.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// A host that cannot be reached is asked again after this time, and given up after so many times.
+/// Time between two tries to reach a host, and how many there are.
 const AGAIN: Duration = Duration::from_secs(3);
 const TRIES: u32 = 5;
 /// How often is looked whether something ended.
@@ -165,7 +165,7 @@ fn own(stop: &Stop) -> Result<Done> {
     })
 }
 
-/// Until every host's command has ended, or somebody wants it to end.
+/// Until every host's command has ended, or a signal asks for the end.
 fn wait(others: &mut [Other], stop: &Stop) -> Result<Done> {
     let mut again = Instant::now();
     while !stop.flag.load(Relaxed) {
@@ -342,7 +342,7 @@ impl Other {
 }
 
 impl Drop for Other {
-    /// Where another host failed: nothing goes on for nobody.
+    /// Where another host failed, no recorder goes on whose file is not fetched.
     fn drop(&mut self) {
         if let Some(child) = &mut self.running
             && let Some(folder) = self.remote.folder()
@@ -360,7 +360,7 @@ fn local(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// Without an answer because somebody wanted the end, or because ssh does not start.
+/// Without an answer where a signal asked for the end, or ssh does not start.
 fn reached<T>(asked: Result<T, taut_lab::Error>, stop: &Stop) -> Result<T> {
     match stop.signal() {
         Some(signal) => bail!(Interrupted { signal, without: "no host is recorded".to_owned() }),
