@@ -1,13 +1,11 @@
 //! Names that try to leave the place where they stand, through every form of every subject, from the file to what is printed.
 //! What a browser makes of the pages is held by `report/web/test/hostile.test.mjs`.
 
+mod screen;
+
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{Read, Write},
-    os::fd::FromRawFd,
-    process::{Command, Stdio},
-    ptr,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -411,38 +409,12 @@ fn no_name_leaves_its_place_on_the_live_screen() {
         move || live_recording(&path, &is_over, || begun.send(()).unwrap())
     });
     has_begun.recv().unwrap();
-    let (mut master, mut slave) = (0, 0);
-    let size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: both are written to; a name and settings of the terminal are not asked for; the size is read.
-    let opened = unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were opened just now, and are owned by nothing else.
-    let (mut master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
-    let end = || Stdio::from(slave.try_clone().unwrap());
-    let mut top = Command::new(cargo_bin!("taut"))
-        .args(["top", name])
-        .current_dir(folder.0.path())
-        .env("TERM", "xterm-256color")
-        .stdin(end())
-        .stdout(end())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    drop(slave);
-    let (mut shown, mut bytes, mut is_asked) = (Vec::new(), [0; 65536], false);
-    // The end of the terminal is an error of its other end.
-    while let Ok(read) = master.read(&mut bytes) {
-        shown.extend_from_slice(&bytes[..read]);
-        let text = String::from_utf8_lossy(&shown);
-        let is_there = ["HYPERLINK", "nforged"].iter().all(|name| text.contains(name));
-        if !is_asked && (is_there || recorder.is_finished()) {
-            is_asked = true;
-            master.write_all(b"q").unwrap();
-        }
-    }
+    let shown = screen::shown(&["top", name], folder.0.path(), |shown| {
+        let text = String::from_utf8_lossy(shown);
+        ["HYPERLINK", "nforged"].iter().all(|name| text.contains(name)) || recorder.is_finished()
+    });
     is_over.store(true, Ordering::Relaxed);
     recorder.join().unwrap();
-    assert!(top.wait().unwrap().success());
     let text = String::from_utf8(shown).unwrap();
     for obeyed in ["\u{1b}]0;", "\u{7}", "\u{9b}", "\u{202e}"] {
         assert!(!text.contains(obeyed), "{obeyed:?} in {text:?}");

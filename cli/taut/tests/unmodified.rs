@@ -1,12 +1,10 @@
 //! A program without stamps, recorded twice for real: every command works on its loops and wake chains, by the same names.
 
+mod screen;
+
 use std::{
-    fs::File,
-    io::{Read, Write},
-    os::fd::FromRawFd,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    ptr,
+    process::{Command, Output},
     sync::{LazyLock, Mutex},
 };
 
@@ -200,37 +198,14 @@ fn top_shows_the_loops_of_a_running_process() {
     let Some(folder) = runs() else { return };
     let _port = PORT.lock().unwrap();
     let mut robot = Command::new(folder.path("robot")).arg("30").spawn().unwrap();
-    let (mut master, mut slave) = (0, 0);
-    let size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: both are written to; a name and settings of the terminal are not asked for; the size is read.
-    let opened = unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were opened just now, and are owned by nothing else.
-    let (mut master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
-    let end = || Stdio::from(slave.try_clone().unwrap());
-    let mut top = Command::new(cargo_bin!("taut"))
-        .args(["top", "--pid", &robot.id().to_string()])
-        .env("TERM", "xterm-256color")
-        .stdin(end())
-        .stdout(end())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    drop(slave);
-    let (mut shown, mut bytes, mut is_asked) = (Vec::new(), [0; 65536], false);
     let has_loops =
         |shown: &[u8]| ["actuatorrecvudp:5005", "ctrltimer2ms"].iter().all(|name| letters(shown).contains(name));
-    // The end of the terminal is an error of its other end.
-    while let Ok(read) = master.read(&mut bytes) {
-        shown.extend_from_slice(&bytes[..read]);
-        if !is_asked && (has_loops(&shown) || robot.try_wait().unwrap().is_some()) {
-            is_asked = true;
-            master.write_all(b"q").unwrap();
-        }
-    }
+    let pid = robot.id().to_string();
+    let shown = screen::shown(&["top", "--pid", &pid], folder.0.path(), |shown| {
+        has_loops(shown) || robot.try_wait().unwrap().is_some()
+    });
     robot.kill().unwrap();
     robot.wait().unwrap();
-    assert!(top.wait().unwrap().success());
     assert!(has_loops(&shown), "{}", letters(&shown));
 }
 
