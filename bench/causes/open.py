@@ -60,6 +60,8 @@ KINDS = {
     "queue": (("cpu",), "cpu"),
     "overload": (("queued",), None),
 }
+# In one interpreter a helper that computes keeps the source from the GIL, too.
+IN_PYTHON = {kind: (("cpu", "gil"), "thread:helper") for kind in ("condition", "queue")}
 LOADS = (0.2, 0.5, 0.8, 0.95)
 
 
@@ -191,7 +193,7 @@ def measure(
         words |= {"cgroup": cgroup / "cgroup.procs"}
     command = [*programs[case.program], *(str(word) for pair in words.items() for word in (f"--{pair[0]}", pair[1]))]
     command += ["--poisson"] * (case.arrivals == "poisson") + ["--processes"] * case.processes
-    words_right, without = KINDS[case.kind]
+    words_right, without = (case.program == "python" and IN_PYTHON.get(case.kind)) or KINDS[case.kind]
     on = explained(case, command, without, folder, options, "on")
     off = explained(case, [*command, "--off"], None, folder, options, "off") if without else None
     shares = {share["cause"]: share["tail_share"] for share in on["by_cause"]}

@@ -11,12 +11,12 @@ or makes a system call. Lost stamps are counted (`taut.status()`).
 `taut.record()` records this process, and `taut.open("run.mcap")` analyses a recording.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from taut._taut import (
     __version__,
     applied,
-    attach,
     begin,
     drop,
     end,
@@ -30,6 +30,7 @@ from taut._taut import (
 )
 from taut.locks import Lock, RLock, name_lock
 from taut.marks import traced, work
+from taut.threads import attach, name_threads
 
 if TYPE_CHECKING:
     from taut.recorder import record
@@ -57,6 +58,9 @@ __all__ = [
     "value",
     "work",
 ]
+# From the first message on.
+if os.environ.get("TAUT_SESSION"):
+    name_threads()
 
 # Loaded when asked for: a robot that stamps needs none of it.
 LATER = {"open": "taut.recording", "record": "taut.recorder"}

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import ClassVar
 
 from taut import _taut
+from taut.threads import attach
 
 
 class record:
@@ -110,7 +111,7 @@ def _session() -> str:
     """The directory through which this process stamps, made if there is none. Stays for the life of the process: its rings are there."""
     if not _taut.status()["attached"]:
         folder = _fresh()
-        if not _taut.attach(folder):
+        if not attach(folder):
             shutil.rmtree(folder, ignore_errors=True)
             raise RuntimeError(f"{folder}: no ring can be made there, so this process cannot stamp")
         _ours.add(folder)

@@ -85,6 +85,39 @@ def test_threads_and_forks_are_recorded(tmp_path: Path) -> None:
     assert report["recording"]["lost_stamps"] == 0
 
 
+@pytest.mark.parametrize("in_session", [True, False])
+def test_threads_have_their_names_in_the_kernel(tmp_path: Path, in_session: bool) -> None:
+    """As Python 3.14 does by itself: before that, all have the program's. The kernel keeps 15 bytes, and no half character."""
+    program = """
+        import threading
+
+        def wait():
+            names[threading.current_thread().name] = open("/proc/thread-self/comm").read().strip()
+            ready.wait()
+            names[threading.current_thread().name] = open("/proc/thread-self/comm").read().strip()
+
+        names = {}
+        ready = threading.Event()
+        early = threading.Thread(target=wait, name="before the import")
+        early.start()
+        main = open("/proc/self/comm").read()
+        import taut
+        late = threading.Thread(target=wait, name="지휘자 follower")
+        late.start()
+        ready.set()
+        early.join(); late.join()
+        assert open("/proc/self/comm").read() == main
+        print([names[early.name], names[late.name]])
+    """
+    env = {k: v for k, v in os.environ.items() if k != "TAUT_SESSION"} | (
+        {"TAUT_SESSION": str(tmp_path)} if in_session else {}
+    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    names = ["before the impo", "지휘자 follo"]
+    assert (done.stdout.strip() == str(names)) == (in_session or sys.version_info >= (3, 14)), done.stdout
+
+
 def test_more_threads_than_slots_are_counted(tmp_path: Path) -> None:
     program = """
         import threading, taut

@@ -438,7 +438,7 @@ fn with_notes(mut pieces: Vec<(u16, Piece)>, walked: &[(u16, Piece)]) -> Vec<(u1
     for (_, piece) in &mut pieces {
         let at = walked.partition_point(|(_, other)| other.to_ns <= piece.from_ns);
         if let Some((_, other)) = walked.get(at).filter(|(_, other)| other.cause == piece.cause) {
-            piece.note.clone_from(&other.note);
+            piece.note = other.note;
         }
     }
     pieces
@@ -446,12 +446,13 @@ fn with_notes(mut pieces: Vec<(u16, Piece)>, walked: &[(u16, Piece)]) -> Vec<(u1
 
 /// What is known of the piece besides, and what it was behind.
 fn note(piece: &Piece, walker: &Walker<'_>) -> String {
+    let note = walker.names.text(piece.note);
     let behind = match piece.behind {
-        None => return piece.note.clone(),
+        None => return note.to_owned(),
         Some(Behind::Message(id) | Behind::Turn(id)) => format!("behind message {id}"),
         Some(Behind::Work(name)) => format!("behind {}", walker.names.text(name)),
     };
-    if piece.note.is_empty() { behind } else { format!("{behind}: {}", piece.note) }
+    if note.is_empty() { behind } else { format!("{behind}: {note}") }
 }
 
 fn state(state: ThreadState) -> State {

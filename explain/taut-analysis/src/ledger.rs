@@ -39,18 +39,26 @@ impl Ledger {
     pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, divided: Divided) {
         let Divided { pieces, waits, away } = divided;
         let mut row = Row { id, start_ns, total_ns, amounts: Vec::new(), waits, away };
+        // Index in the row's amounts of the piece before: of a long queue most are of one kind.
+        let mut last: Option<(Kind, usize)> = None;
         for (hop, piece) in pieces {
-            let kind = Kind::of(hop, &piece);
-            let next = self.kinds.len() as u32;
-            let number = *self.numbers.entry(kind).or_insert_with(|| {
-                self.kinds.push(kind);
-                next
-            });
-            let ns = piece.to_ns - piece.from_ns;
-            match row.amounts.iter_mut().find(|(known, _)| *known == number) {
-                Some((_, sum)) => *sum += ns,
-                None => row.amounts.push((number, ns)),
-            }
+            let (kind, ns) = (Kind::of(hop, &piece), piece.to_ns - piece.from_ns);
+            let at = match last {
+                Some((known, at)) if known == kind => at,
+                _ => {
+                    let next = self.kinds.len() as u32;
+                    let number = *self.numbers.entry(kind).or_insert_with(|| {
+                        self.kinds.push(kind);
+                        next
+                    });
+                    row.amounts.iter().position(|(known, _)| *known == number).unwrap_or_else(|| {
+                        row.amounts.push((number, 0));
+                        row.amounts.len() - 1
+                    })
+                }
+            };
+            row.amounts[at].1 += ns;
+            last = Some((kind, at));
         }
         self.rows.push(row);
     }
@@ -73,6 +81,12 @@ impl Ledger {
     /// Time of the typical message in the kinds that `of` picks.
     pub fn typical_ns(&self, of: impl Fn(&Kind) -> bool) -> f64 {
         self.kinds.iter().zip(&self.typical).filter(|(kind, _)| of(kind)).map(|(_, ns)| ns).sum()
+    }
+
+    /// A row's own time in a hop in the kinds that `of` picks.
+    pub fn own_ns(&self, row: usize, hop: u16, of: impl Fn(&Kind) -> bool) -> u64 {
+        let kinds = self.rows[row].amounts.iter().map(|(number, ns)| (&self.kinds[*number as usize], ns));
+        kinds.filter(|(kind, _)| kind.hop == hop && !kind.queued && of(kind)).map(|(_, ns)| ns).sum()
     }
 
     /// Each row's time in the kinds that `of` picks.

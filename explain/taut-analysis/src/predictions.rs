@@ -8,7 +8,7 @@ use crate::{
     factor::Factor,
     kind::Kind,
     ledger::Ledger,
-    replay::{Removal, Replay},
+    replay::{Removal, Removed, Replay, is_off},
     resample::Blocks,
     walk::Walker,
 };
@@ -77,8 +77,8 @@ impl<'a> Predictor<'a> {
                 false => 0.0,
             })
             .collect();
-        let removed: Vec<Vec<(u16, u64, u64)>> =
-            (0..self.ledger.rows.len()).map(|row| self.removed(row, &parts, &kept, replay.is_some())).collect();
+        let removed: Vec<Vec<Removed>> =
+            (0..self.ledger.rows.len()).map(|row| self.removed(row, &parts, &kept, replay)).collect();
         let left = match replay {
             Some(replay) => {
                 let of_wait = |kind: &Kind, ns: u64, beyond: u64| match self.part(all, kind) {
@@ -90,8 +90,7 @@ impl<'a> Predictor<'a> {
                 replay.totals(self.ledger, &Removal { of_rows: &removed, of_wait: &of_wait })
             }
             None => {
-                let sum =
-                    |removed: &Vec<(u16, u64, u64)>| removed.iter().map(|(_, own, behind)| own + behind).sum::<u64>();
+                let sum = |removed: &Vec<Removed>| removed.iter().map(|of| of.own_ns + of.behind_ns).sum::<u64>();
                 self.totals.iter().zip(&removed).map(|(total, removed)| total.saturating_sub(sum(removed))).collect()
             }
         };
@@ -112,7 +111,8 @@ impl<'a> Predictor<'a> {
     }
 
     /// By hop: what goes of a message's own time, and of that behind others.
-    fn removed(&self, row: usize, parts: &[Part], kept: &[f64], own_only: bool) -> Vec<(u16, u64, u64)> {
+    fn removed(&self, row: usize, parts: &[Part], kept: &[f64], replay: Option<&Replay>) -> Vec<Removed> {
+        let own_only = replay.is_some();
         let amounts = &self.ledger.rows[row].amounts;
         let kind = |number: &u32| &self.ledger.kinds[*number as usize];
         let share: Vec<f64> = (0..kept.len())
@@ -124,7 +124,7 @@ impl<'a> Predictor<'a> {
                 if own > 0 { (own as f64 - kept[nth].floor()).max(0.0) / own as f64 } else { 0.0 }
             })
             .collect();
-        let mut removed: Vec<(u16, u64, u64)> = Vec::new();
+        let mut removed: Vec<Removed> = Vec::new();
         for (number, ns) in amounts {
             let (Part::Own(nth) | Part::Drawn(nth)) = parts[*number as usize] else { continue };
             let kind = kind(number);
@@ -132,13 +132,18 @@ impl<'a> Predictor<'a> {
             if kind.is_away && own_only {
                 continue;
             }
-            let (own, behind) = match kind.queued && own_only {
+            let (own_ns, behind_ns) = match kind.queued && own_only {
                 true => (0, *ns),
                 false => ((share[nth] * *ns as f64).round() as u64, 0),
             };
-            match removed.iter_mut().find(|(hop, ..)| *hop == kind.hop) {
-                Some(sum) => *sum = (kind.hop, sum.1 + own, sum.2 + behind),
-                None => removed.push((kind.hop, own, behind)),
+            let server = replay.and_then(|replay| replay.server(row, kind.hop));
+            let off_ns = if is_off(kind, server == Some(self.walker.server(kind.tid))) { own_ns } else { 0 };
+            match removed.iter_mut().find(|of| of.hop == kind.hop) {
+                Some(sum) => {
+                    (sum.own_ns, sum.off_ns, sum.behind_ns) =
+                        (sum.own_ns + own_ns, sum.off_ns + off_ns, sum.behind_ns + behind_ns);
+                }
+                None => removed.push(Removed { hop: kind.hop, own_ns, off_ns, behind_ns }),
             }
         }
         removed

@@ -5,7 +5,7 @@
 //! what a message waits then is load, and stays `queued`. The rest goes to what made the busy thread late: directly, where the
 //! message waits while it happens; in proportion, where it waits behind the backlog that it left.
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 
 use crate::{
     Cause,
@@ -268,7 +268,7 @@ impl Queues {
         }
         let clip = |piece: &Piece| {
             let from_ns = piece.from_ns.max(since_ns);
-            (from_ns < piece.to_ns).then(|| Piece { from_ns, ..piece.clone() })
+            (from_ns < piece.to_ns).then_some(Piece { from_ns, ..*piece })
         };
         before.extend(queue().filter_map(clip));
         let away_ns = before.iter().filter(|piece| piece.is_away).map(|p| p.to_ns - p.from_ns).sum();
@@ -317,38 +317,50 @@ impl Queues {
     /// Puts root causes in place of what a message waited behind.
     fn root_causes(&self, tid: i32, pieces: Vec<Piece>, load_ns: u64, walker: &mut Walker<'_>) -> Vec<Piece> {
         let server = walker.server(tid);
-        let mut busy = |tid: i32, time_ns: u64| {
-            let name = walker.objects.name(tid, time_ns);
-            walker.names.of(&format!("{name} was busy"))
+        // A queue may be thousands of messages long, and each of them waits for most of the same pieces.
+        let mut known_busy: Option<(i32, u32)> = None;
+        let mut busy = |tid: i32, time_ns: u64| match known_busy {
+            Some((known, detail)) if known == tid => detail,
+            _ => {
+                let detail = walker.names.of(&format!("{} was busy", walker.objects.name(tid, time_ns)));
+                known_busy = Some((tid, detail));
+                detail
+            }
         };
-        let mut divided: Vec<Piece> = Vec::with_capacity(pieces.len() + 4);
-        // Indices of what the thread does for every message.
-        let mut ordinary: Vec<usize> = Vec::new();
+        let mut known_shares: Option<((u64, i32), [f32; CAUSES])> = None;
+        let mut share_beyond = |key: (u64, i32), cause: Cause| {
+            let shares = match known_shares {
+                Some((known, shares)) if known == key => shares,
+                _ => self.shares_beyond(key),
+            };
+            known_shares = Some((key, shares));
+            f64::from(shares[cause as usize])
+        };
+        // Each with whether it is what the thread does for every message.
+        let mut divided: Vec<(Piece, bool)> = Vec::with_capacity(pieces.len() + 4);
         for piece in pieces {
             if !is_load(&piece) {
-                divided.push(piece);
+                divided.push((piece, false));
                 continue;
             }
             // Marked work is no message's: it stays what the message waited for.
-            let (id, of) = match piece.behind {
+            let key = match piece.behind {
                 Some(Behind::Message(id)) => (id, tid),
                 Some(Behind::Turn(id)) => (id, piece.tid),
                 _ => {
                     let detail = busy(tid, piece.from_ns);
-                    divided.push(Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..piece });
+                    let queued = Piece { cause: Cause::Queued, detail, tid, other: tid, after: None, ..piece };
+                    divided.push((queued, false));
                     continue;
                 }
             };
-            let share = self.share_beyond(id, of, piece.cause);
+            let share = share_beyond(key, piece.cause);
             let cut_ns = piece.from_ns + ((piece.to_ns - piece.from_ns) as f64 * share) as u64;
-            let rest = Piece { from_ns: cut_ns, ..piece.clone() };
-            divided.extend(Some(Piece { to_ns: cut_ns, ..piece }).filter(|p| p.from_ns < p.to_ns));
-            if rest.from_ns < rest.to_ns {
-                ordinary.push(divided.len());
-                divided.push(rest);
-            }
+            let parts = [(Piece { to_ns: cut_ns, ..piece }, false), (Piece { from_ns: cut_ns, ..piece }, true)];
+            divided.extend(parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns));
         }
-        let ordinary_ns: u64 = ordinary.iter().map(|at| divided[*at].to_ns - divided[*at].from_ns).sum();
+        let ordinary = divided.iter().filter(|(_, is_ordinary)| *is_ordinary);
+        let ordinary_ns: u64 = ordinary.map(|(piece, _)| piece.to_ns - piece.from_ns).sum();
         let debts = self.servers.get(&server).map_or(&[][..], |server| &server.debts);
         let owed: u64 = debts.iter().map(|debt| debt.ns).sum();
         // What made a server late by so much makes nobody wait for longer (Lindley 1952).
@@ -359,10 +371,9 @@ impl Queues {
         portions.push((None, u64::MAX));
         let mut portions = portions.into_iter().filter(|(_, ns)| *ns > 0);
         let mut now = portions.next();
-        let marked: HashSet<usize> = ordinary.into_iter().collect();
         let mut result = Vec::with_capacity(divided.len() + debts.len());
-        for (at, piece) in divided.into_iter().enumerate() {
-            if !marked.contains(&at) {
+        for (piece, is_ordinary) in divided {
+            if !is_ordinary {
                 result.push(piece);
                 continue;
             }
@@ -371,7 +382,7 @@ impl Queues {
             while from_ns < piece.to_ns {
                 let Some((debt, left)) = &mut now else { break };
                 let to_ns = piece.to_ns.min(from_ns.saturating_add(*left));
-                let part = Piece { from_ns, to_ns, ..piece.clone() };
+                let part = Piece { from_ns, to_ns, ..piece };
                 result.push(match debt {
                     Some(debt) => Piece {
                         cause: debt.kind.cause,
@@ -403,9 +414,8 @@ impl Queues {
         self.closed.extend(others.map(|piece| (server, piece.from_ns, piece.to_ns, Kind::of(hop, piece))));
     }
 
-    fn share_beyond(&self, id: u64, tid: i32, cause: Cause) -> f64 {
-        let known = self.beyond.get(&(id, tid)).or_else(|| self.beyond_before.get(&(id, tid)));
-        known.map_or(0.0, |shares| f64::from(shares[cause as usize]))
+    fn shares_beyond(&self, key: (u64, i32)) -> [f32; CAUSES] {
+        self.beyond.get(&key).or_else(|| self.beyond_before.get(&key)).copied().unwrap_or([0.0; CAUSES])
     }
 
     fn remember(&mut self, id: u64, own_of: &[(i32, Amounts, Amounts)]) {

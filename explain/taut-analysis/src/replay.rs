@@ -11,6 +11,7 @@ use foldhash::HashMap;
 use taut_points::NO_THREAD;
 
 use crate::{
+    explained::Cause,
     kind::Kind,
     ledger::{Ledger, Row},
     passage::Passage,
@@ -26,13 +27,14 @@ pub(crate) struct Replay {
     threads: Vec<Vec<u32>>,
     /// Of each server, the threads that take turns on it.
     servers: Vec<Vec<u32>>,
+    /// Of each server, its number outside.
+    keys: Vec<i32>,
     /// Of each server: stretches in which another thread has it, not overlapping.
     closed: Vec<Vec<(u64, u64, Kind)>>,
     /// By hop: what a message to an idle thread pays more than one that waited.
     lead_ns: HashMap<u16, u64>,
-    /// By row: by how much a run without a removal differs from what was recorded. Turns are simpler here than a scheduler's, so
-    /// that runs are compared with runs.
-    off_by_ns: Vec<i64>,
+    /// Turns are simpler here than a scheduler's: totals of a run without a removal, and those that were recorded, both ascending.
+    by_itself: Option<[Vec<u64>; 2]>,
 }
 
 struct Step {
@@ -48,12 +50,25 @@ struct Step {
     to_ns: u64,
     /// A shared CPU was another's for so long, once the thread had the message.
     away_ns: u64,
+    /// Of the message's own time, what the thread waited: others may have a CPU that it shares.
+    off_ns: u64,
+}
+
+/// What is taken away of a message's time in a hop.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Removed {
+    pub hop: u16,
+    /// Of its own time.
+    pub own_ns: u64,
+    /// Of that, what the thread that ends the hop waited.
+    pub off_ns: u64,
+    /// Of the time behind others on one and the same thread.
+    pub behind_ns: u64,
 }
 
 /// What is taken away.
 pub(crate) struct Removal<'a> {
-    /// By row: (hop, of the message's own time, of the time behind others on one and the same thread).
-    pub of_rows: &'a [Vec<(u16, u64, u64)>],
+    pub of_rows: &'a [Vec<Removed>],
     /// Of what a thread did before it took a message: kind, time, and how much of it was beyond the typical.
     pub of_wait: &'a dyn Fn(&Kind, u64, u64) -> u64,
 }
@@ -109,6 +124,7 @@ impl Replay {
                     from_ns: from.time_ns,
                     to_ns: to.time_ns,
                     away_ns,
+                    off_ns: ledger.own_ns(at, hop, |kind| is_off(kind, server(kind.tid) == server(to.tid))),
                 });
             }
         }
@@ -146,16 +162,34 @@ impl Replay {
             let from_ns = from_ns.max(all.last().map_or(0, |(_, to_ns, _)| *to_ns));
             all.extend((from_ns < to_ns).then_some((from_ns, to_ns, kind)));
         }
-        let off_by_ns = vec![0; ledger.rows.len()];
-        let mut replay =
-            Replay { steps, first, threads: of_threads, servers: of_servers, closed: of_closed, lead_ns, off_by_ns };
+        let mut keys = vec![0; servers.len()];
+        servers.iter().for_each(|(key, number)| keys[*number as usize] = *key);
+        let mut replay = Replay {
+            steps,
+            first,
+            threads: of_threads,
+            servers: of_servers,
+            keys,
+            closed: of_closed,
+            lead_ns,
+            by_itself: None,
+        };
         if replay.servers.iter().any(|threads| threads.len() > 1) {
-            let none: Vec<Vec<(u16, u64, u64)>> = vec![Vec::new(); ledger.rows.len()];
+            let none: Vec<Vec<Removed>> = vec![Vec::new(); ledger.rows.len()];
             let totals = replay.totals(ledger, &Removal { of_rows: &none, of_wait: &|_, _, _| 0 });
-            let off_by = totals.iter().zip(&ledger.rows).map(|(total, row)| *total as i64 - row.total_ns as i64);
-            replay.off_by_ns = off_by.collect();
+            let recorded = ledger.rows.iter().map(|row| row.total_ns).collect();
+            let mut by_itself = [totals, recorded];
+            by_itself.iter_mut().for_each(|totals: &mut Vec<u64>| totals.sort_unstable());
+            replay.by_itself = Some(by_itself);
         }
         Some(replay)
+    }
+
+    /// What the thread that ends a row's hop takes turns on.
+    pub fn server(&self, row: usize, hop: u16) -> Option<i32> {
+        let next = |at: &u32| self.steps[*at as usize].next;
+        let mut of_row = std::iter::successors(self.first[row], next).map(|at| &self.steps[at as usize]);
+        of_row.find(|step| step.hop == hop).map(|step| self.keys[step.server as usize])
     }
 
     /// The rows' totals without what is removed.
@@ -178,12 +212,14 @@ impl Replay {
             if taken_ns > time_ns {
                 continue;
             }
-            // Each thread's next message, once it has arrived, and since when the thread could take it.
+            // Each thread's next message, once it has arrived, and since when the thread could run for it: what it waits it leaves
+            // its CPU to others.
             let ready = |thread: &u32| {
                 let Thread { done, last } = threads[*thread as usize];
-                let step = *self.threads[*thread as usize].get(done)?;
-                let since_ns = now[self.steps[step as usize].row as usize].max(last.map_or(0, |(_, free)| free));
-                arrived[step as usize].then_some((since_ns, step, *thread))
+                let number = *self.threads[*thread as usize].get(done)?;
+                let step = &self.steps[number as usize];
+                let since_ns = now[step.row as usize].max(last.map_or(0, |(_, free)| free)) + step.off_ns(removal);
+                arrived[number as usize].then_some((since_ns, number, *thread))
             };
             let all = || self.servers[server as usize].iter().filter_map(ready);
             let goes_on = all().find(|(since_ns, _, thread)| Some(*thread) == by && *since_ns <= time_ns);
@@ -195,7 +231,9 @@ impl Replay {
             let at = step as usize;
             let step = &self.steps[at];
             let row = step.row as usize;
-            let ends_ns = self.ends(step, ledger, removal, now[row], since_ns, time_ns, threads[thread as usize].last);
+            let off_ns = step.off_ns(removal);
+            let turn = (since_ns - off_ns, time_ns - off_ns);
+            let ends_ns = self.ends(step, ledger, removal, now[row], turn, threads[thread as usize].last);
             let ends_ns = open_at(&closed[server as usize], time_ns, ends_ns);
             now[row] = ends_ns;
             let state = &mut threads[thread as usize];
@@ -208,32 +246,32 @@ impl Replay {
                 due.push(Reverse((ends_ns, self.steps[next as usize].server)));
             }
         }
-        let total =
-            |((row, end), off_by): ((&Row, u64), &i64)| end.saturating_sub(row.start_ns).saturating_add_signed(-off_by);
-        ledger.rows.iter().zip(now).zip(&self.off_by_ns).map(total).collect()
+        let total = |(row, end): (&Row, u64)| {
+            let ns = end.saturating_sub(row.start_ns);
+            self.by_itself.as_ref().map_or(ns, |[run, recorded]| mapped(ns, run, recorded))
+        };
+        ledger.rows.iter().zip(now).map(total).collect()
     }
 
-    /// When a step ends of which the turn comes at `time_ns`, and could have been at `since_ns`.
-    #[expect(clippy::too_many_arguments, reason = "what is run, and where the run is")]
+    /// When a step ends of which the turn could have been at the one moment, and comes at the other.
     fn ends(
         &self,
         step: &Step,
         ledger: &Ledger,
         removal: &Removal<'_>,
         arrives_ns: u64,
-        since_ns: u64,
-        time_ns: u64,
+        (since_ns, time_ns): (u64, u64),
         last: Option<(u64, u64)>,
     ) -> u64 {
         let row = step.row as usize;
-        let of_hop = removal.of_rows[row].iter().filter(|(hop, ..)| *hop == step.hop);
-        let (own, behind) = of_hop.fold((0, 0), |sum, (_, own, behind)| (sum.0 + own, sum.1 + behind));
+        let removed = step.removed(removal);
         let Some(wait) = step.wait else {
-            let left = (step.to_ns - step.from_ns).saturating_sub(own + behind + step.away_ns);
+            let left = (step.to_ns - step.from_ns).saturating_sub(removed.own_ns + removed.behind_ns + step.away_ns);
             return (arrives_ns + left).max(last.map_or(0, |(_, free)| free)) + (time_ns - since_ns);
         };
         let wait = &ledger.rows[row].waits[wait as usize].1;
-        let left = step.to_ns.saturating_sub(wait.until_ns.max(step.from_ns)).saturating_sub(own + step.away_ns);
+        let taken_ns = wait.until_ns.max(step.from_ns);
+        let left = step.to_ns.saturating_sub(taken_ns).saturating_sub(removed.own_ns + step.away_ns);
         // Others may have had their turn first.
         let turn_ns = (time_ns > since_ns).then_some(time_ns);
         let free_ns = free(wait, last, turn_ns, removal);
@@ -241,6 +279,42 @@ impl Replay {
         let starts = if arrives_ns <= free_ns { free_ns } else { arrives_ns + lead };
         starts + left
     }
+}
+
+/// Where a value of one distribution lies in the other, between the values of the nearest ranks. Both ascend and are equally long.
+fn mapped(ns: u64, from: &[u64], to: &[u64]) -> u64 {
+    let at = from.partition_point(|other| *other < ns);
+    match (at.checked_sub(1), from.get(at)) {
+        (_, Some(same)) if *same == ns => to[at],
+        (Some(below), Some(above)) => {
+            let part = (ns - from[below]) as f64 / (above - from[below]) as f64;
+            to[below] + ((to[at] - to[below]) as f64 * part) as u64
+        }
+        // Shorter than any, or longer: in the same ratio.
+        (None, Some(least)) => (u128::from(ns) * u128::from(to[0]) / u128::from((*least).max(1))) as u64,
+        (Some(most), None) => (u128::from(ns) * u128::from(to[most]) / u128::from(from[most].max(1))) as u64,
+        (None, None) => ns,
+    }
+}
+
+impl Step {
+    fn removed(&self, removal: &Removal<'_>) -> Removed {
+        let of_row = removal.of_rows[self.row as usize].iter();
+        of_row.copied().find(|removed| removed.hop == self.hop).unwrap_or_default()
+    }
+
+    /// What its thread waits in this run.
+    fn off_ns(&self, removal: &Removal<'_>) -> u64 {
+        self.off_ns.saturating_sub(self.removed(removal).off_ns)
+    }
+}
+
+/// Whether a thread of the server leaves it to others meanwhile.
+pub(crate) fn is_off(kind: &Kind, is_servers: bool) -> bool {
+    use Cause::*;
+    !kind.queued
+        && (!is_servers
+            || matches!(kind.cause, Lock | Gil | Sleep | Io | Network | Disk | Executor | TimerSlack | Stopped))
 }
 
 /// When the thread is free for the message in this run: so long after its turn came as it did something else since its latest
@@ -278,4 +352,17 @@ fn open_at(closed: &[(u64, u64)], from_ns: u64, mut ends_ns: u64) -> u64 {
         ends_ns += to_ns - (*start_ns).max(from_ns);
     }
     ends_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_keeps_its_rank() {
+        let (run, recorded) = ([100, 200, 400], [110, 200, 500]);
+        let all = [50, 100, 150, 200, 300, 400, 800].map(|ns| mapped(ns, &run, &recorded));
+        assert_eq!(all, [55, 110, 155, 200, 350, 500, 1000]);
+        assert_eq!(mapped(7, &[], &[]), 7);
+    }
 }

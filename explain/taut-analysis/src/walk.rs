@@ -5,7 +5,7 @@
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
 //! that were not recorded, and reports it. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
@@ -37,7 +37,7 @@ const CLOCKS_AGREE_NS: u64 = 5_000;
 const STOLEN_NS: u64 = 100_000;
 
 /// A stretch of a critical path, of one thread and one cause.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Piece {
     pub from_ns: u64,
     pub to_ns: u64,
@@ -55,8 +55,8 @@ pub(crate) struct Piece {
     pub behind: Option<Behind>,
     /// Whether the CPU that threads of the chain share was another's: no thread that waits for it runs meanwhile.
     pub is_away: bool,
-    /// For people; only when asked for.
-    pub note: String,
+    /// For people, only when asked for: number of the text in [`Names`].
+    pub note: u32,
 }
 
 /// What a message waited behind: its thread was busy with it.
@@ -112,7 +112,7 @@ pub(crate) struct Busy {
     own: [i32; 2],
     from_ns: u64,
     to_ns: u64,
-    pieces: Vec<Piece>,
+    pieces: VecDeque<Piece>,
 }
 
 /// The walk's bounds that do not change on its way.
@@ -162,7 +162,7 @@ impl Piece {
             after: None,
             behind: None,
             is_away: false,
-            note: String::new(),
+            note: 0,
         }
     }
 }
@@ -307,7 +307,7 @@ impl Walker<'_> {
                     let mut pieces = vec![self.gil(tid, from, to, holder)];
                     for (start, end) in timeline.lost_between(from, to) {
                         let lost = self.lost(start, end, tid);
-                        overlay(&mut pieces, start, end, |_, _, _| Some(lost.clone()));
+                        overlay(&mut pieces, start, end, |_, _, _| Some(lost));
                     }
                     pieces
                 }
@@ -492,7 +492,8 @@ impl Walker<'_> {
         let came_from = timeline.segments[..at].iter().rev().find(|before| before.state == ThreadState::Running);
         if let Some(before) = came_from.filter(|before| self.verbose && before.cpu != cpu) {
             let own = |cpu: u16| host_and_cpu(cpu).1;
-            piece.note += &format!("; moved from CPU {} to CPU {}", own(before.cpu), own(cpu));
+            let moved = format!("; moved from CPU {} to CPU {}", own(before.cpu), own(cpu));
+            piece.note = self.names.of(&(self.names.text(piece.note).to_owned() + &moved));
         }
         piece.after = if self.futexes.gil_wait_ended(tid, segment.start_ns).is_some() {
             Some((Cause::Gil, 0))
@@ -853,7 +854,7 @@ impl Walker<'_> {
         let known = self.busy.remove(&tid).filter(|known| {
             !self.verbose && known.own == hop.own && known.from_ns <= from_ns && from_ns <= known.to_ns
         });
-        let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: Vec::new() });
+        let mut busy = known.unwrap_or(Busy { own: hop.own, from_ns, to_ns: from_ns, pieces: VecDeque::new() });
         if busy.to_ns < to_ns {
             let mut later = self.walk(tid, busy.to_ns, to_ns, None, hop, 0).0;
             let handled = self.spans.handled(tid, busy.to_ns, to_ns, self.receivers.contains(&tid));
@@ -864,13 +865,10 @@ impl Walker<'_> {
         // Messages come in the order of their start: what lies before this one is of no use to the next, mostly.
         let past = busy.pieces.partition_point(|piece| piece.to_ns <= from_ns);
         busy.pieces.drain(..past);
-        busy.from_ns = busy.pieces.first().map_or(from_ns, |piece| piece.from_ns);
+        busy.from_ns = busy.pieces.front().map_or(from_ns, |piece| piece.from_ns);
         let within = busy.pieces.iter().take_while(|piece| piece.from_ns < to_ns);
-        let clip = |piece: &Piece| Piece {
-            from_ns: piece.from_ns.max(from_ns),
-            to_ns: piece.to_ns.min(to_ns),
-            ..piece.clone()
-        };
+        let clip =
+            |piece: &Piece| Piece { from_ns: piece.from_ns.max(from_ns), to_ns: piece.to_ns.min(to_ns), ..*piece };
         let pieces = within.map(clip).collect();
         self.busy.insert(tid, busy);
         pieces
@@ -933,11 +931,11 @@ impl Walker<'_> {
         for (hold, callback) in holds.within(id, from_ns, to_ns) {
             let detail = self.names.of(&format!("busy with {callback}"));
             let behind = Some(Behind::Work(self.names.of(callback)));
-            let (names, verbose) = (&self.names, self.verbose);
+            let (names, verbose) = (&mut *self.names, self.verbose);
             overlay(&mut pieces, hold.from_ns, hold.to_ns, |from_ns, to_ns, old| {
                 let what = format!("{} {}", old.cause.word(), names.text(old.detail));
                 let is_known = verbose && old.cause != Cause::Unknown;
-                let note = if is_known { format!("its thread then: {}", what.trim_end()) } else { String::new() };
+                let note = if is_known { names.of(&format!("its thread then: {}", what.trim_end())) } else { 0 };
                 Some(Piece {
                     cause: Cause::Executor,
                     detail,
@@ -970,7 +968,7 @@ impl Walker<'_> {
                 let detail = self.names.of(name);
                 overlay(&mut pieces, start, end, |from_ns, to_ns, old| {
                     let keeps = old.tid != tid || matches!(old.cause, Cause::Gil | Cause::Lock);
-                    (!keeps).then(|| Piece { from_ns, to_ns, cause: Cause::Lock, detail, ..old.clone() })
+                    (!keeps).then(|| Piece { from_ns, to_ns, cause: Cause::Lock, detail, ..*old })
                 });
             }
         }
@@ -1001,20 +999,24 @@ impl Walker<'_> {
         Piece { cause, ..Piece::unknown(from_ns, to_ns, tid) }
     }
 
-    fn note(&self, text: impl FnOnce(&Self) -> String) -> String {
-        if self.verbose { text(self) } else { String::new() }
+    fn note(&mut self, text: impl FnOnce(&Self) -> String) -> u32 {
+        if !self.verbose {
+            return 0;
+        }
+        let text = text(self);
+        self.names.of(&text)
     }
 }
 
 /// Replaces what lies in `start..end` by what `change` makes of it, cut where that begins and ends.
-fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u64, &Piece) -> Option<Piece>) {
+fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, mut change: impl FnMut(u64, u64, &Piece) -> Option<Piece>) {
     let mut result = Vec::with_capacity(pieces.len() + 2);
     for old in pieces.drain(..) {
         let (from, to) = (old.from_ns.max(start), old.to_ns.min(end));
         match (from < to).then(|| change(from, to, &old)).flatten() {
             None => result.push(old),
             Some(new) => {
-                let before = Piece { to_ns: from, ..old.clone() };
+                let before = Piece { to_ns: from, ..old };
                 let after = Piece { from_ns: to, ..old };
                 result.extend([before, new, after].into_iter().filter(|p| p.from_ns < p.to_ns));
             }
@@ -1026,7 +1028,7 @@ fn overlay(pieces: &mut Vec<Piece>, start: u64, end: u64, change: impl Fn(u64, u
 /// Notes of what lies in `start..end` that the message waited behind something. Another thread's turn stays that.
 fn set_behind(pieces: &mut Vec<Piece>, start: u64, end: u64, behind: Behind) {
     overlay(pieces, start, end, |from_ns, to_ns, old| {
-        Some(Piece { from_ns, to_ns, behind: old.behind.or(Some(behind)), ..old.clone() })
+        Some(Piece { from_ns, to_ns, behind: old.behind.or(Some(behind)), ..*old })
     });
 }
 
@@ -1045,7 +1047,7 @@ fn set_handled(pieces: &mut Vec<Piece>, handled: &[(u64, u64, u64)]) {
                 None => (u64::MAX, None),
             };
             let to_ns = piece.to_ns.min(until_ns);
-            result.push(Piece { to_ns, behind: piece.behind.or(behind), ..piece.clone() });
+            result.push(Piece { to_ns, behind: piece.behind.or(behind), ..piece });
             piece.from_ns = to_ns;
         }
     }

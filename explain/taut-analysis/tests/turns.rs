@@ -31,6 +31,10 @@ struct Cpu {
     ready: VecDeque<usize>,
     running: Option<usize>,
     hogged_until: u64,
+    /// For how long the second stage sleeps, in a message every 61 ms, and until when it does.
+    sleep_us: u64,
+    slept: u64,
+    asleep_until: u64,
     sent: Vec<u64>,
     latencies: Vec<u64>,
 }
@@ -83,12 +87,28 @@ impl Cpu {
         if self.stages[stage].at.is_none() {
             self.scene.exit(1, now, STAGES[stage], libc::SYS_read);
             self.take(now, stage);
+        } else if stage == 1 && self.asleep_until > 0 {
+            self.scene.exit(1, now, STAGES[stage], libc::SYS_clock_nanosleep);
+            self.asleep_until = 0;
         }
+    }
+
+    /// The second stage sleeps with its message in hand, and leaves the CPU.
+    fn sleep(&mut self, now: u64) {
+        (self.slept, self.asleep_until) = (now / 61_000, now + self.sleep_us);
+        self.running = self.ready.pop_front();
+        let next = self.tid(now);
+        self.scene.enter(1, now, STAGES[1], libc::SYS_clock_nanosleep, 1, 0).switch(1, now, STAGES[1], S, next);
+        self.come(now);
     }
 
     fn step(&mut self, now: u64) {
         if now < self.hogged_until {
             return;
+        }
+        if now == self.asleep_until {
+            self.scene.wake(1, now, self.tid(now), IRQ, STAGES[1]);
+            self.ready.push_back(1);
         }
         let was = if now == self.hogged_until { HOG } else { 0 };
         if was == HOG || (self.running.is_none() && !self.ready.is_empty()) {
@@ -98,6 +118,10 @@ impl Cpu {
             self.come(now);
         }
         let Some(stage) = self.running else { return };
+        if stage == 1 && self.sleep_us > 0 && now / 61_000 > self.slept {
+            self.sleep(now);
+            return;
+        }
         let Some((id, left)) = &mut self.stages[stage].at else { return };
         *left -= 1;
         if *left == 0 {
@@ -109,6 +133,10 @@ impl Cpu {
 
 /// Messages sent at `arrivals` go through both stages; the hog takes the CPU for `hog_us` every 61 ms.
 fn pipeline(arrivals: &[u64], work: u64, hog_us: u64) -> (Scene, Vec<u64>) {
+    disturbed(arrivals, work, hog_us, 0)
+}
+
+fn disturbed(arrivals: &[u64], work: u64, hog_us: u64, sleep_us: u64) -> (Scene, Vec<u64>) {
     let mut scene = Scene::new();
     scene.switch(0, 0, 0, R, SOURCE).switch(1, 1, HOG, S, STAGES[0]);
     scene.enter(1, 2, STAGES[0], libc::SYS_read, 4, 0).switch(1, 3, STAGES[0], S, STAGES[1]);
@@ -121,6 +149,9 @@ fn pipeline(arrivals: &[u64], work: u64, hog_us: u64) -> (Scene, Vec<u64>) {
         ready: VecDeque::new(),
         running: None,
         hogged_until: 0,
+        sleep_us,
+        slept: 0,
+        asleep_until: 0,
         sent: arrivals.to_vec(),
         latencies: Vec::new(),
     };
@@ -214,4 +245,19 @@ fn turns_on_cpu_0_are_turns() {
     let on_cpu_1 = predicted(&scene);
     scene.events.iter_mut().for_each(|event| event.0 = 1 - event.0);
     assert_eq!(predicted(&scene), on_cpu_1);
+}
+
+/// The other stage goes on meanwhile: in a run in which it did not, each sleep counted for both.
+#[test]
+fn who_sleeps_leaves_a_shared_cpu_to_the_others() {
+    let arrivals: Vec<u64> = (0..4000).map(|at| 1000 + at * 300 + (at * 7919) % 200).collect();
+    let (scene, _) = disturbed(&arrivals, 120, 0, 6000);
+    let (_, without) = pipeline(&arrivals, 120, 0);
+    let explained = explained(&scene, "sleep");
+    let found = explained.predictions.iter().find(|w| w.without == "sleep").unwrap();
+    assert!(!found.quantiles.is_empty());
+    for predicted in &found.quantiles {
+        let truth = quantile(&without, predicted.quantile);
+        assert!((predicted.after_ns as f64 / 1e3 - truth).abs() <= 10.0, "{predicted:?}, in truth {truth} µs");
+    }
 }

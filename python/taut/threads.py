@@ -1,0 +1,53 @@
+"""Threads under their names of `threading`: what the kernel tells of a thread then carries its name, in every program that reads it.
+
+Python does so by itself from 3.14 on. Before, each thread has the name of the program.
+"""
+
+import sys
+import threading
+from os import PathLike
+
+from taut import _taut
+
+# Of the kernel's, without the terminating zero.
+NAME_BYTES = 15
+
+
+def attach(session: str | PathLike[str]) -> bool:
+    """Use this session directory instead of TAUT_SESSION. True when attached."""
+    attached = _taut.attach(session)
+    if attached:
+        name_threads()
+    return attached
+
+
+def name_threads() -> None:
+    """Names the threads that there are and those to come. The main thread keeps the program's name."""
+    if sys.version_info >= (3, 14) or not hasattr(threading.Thread, "_set_native_id"):
+        return
+    if hasattr(threading.Thread._set_native_id, "__wrapped__"):
+        return
+    by_itself = threading.Thread._set_native_id
+
+    # Each thread calls this once, first of all.
+    def set_native_id(thread: threading.Thread) -> None:
+        by_itself(thread)
+        _name(thread)
+
+    set_native_id.__wrapped__ = by_itself  # type: ignore[attr-defined]
+    threading.Thread._set_native_id = set_native_id
+    for thread in threading.enumerate():
+        _name(thread)
+
+
+def _name(thread: threading.Thread) -> None:
+    if thread is threading.main_thread() or isinstance(thread, threading._DummyThread) or not thread.native_id:
+        return
+    # The kernel cuts in the middle of a character.
+    name = thread.name.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore").encode()
+    try:
+        with open(f"/proc/self/task/{thread.native_id}/comm", "wb", buffering=0) as comm:
+            comm.write(name)
+    except OSError:
+        # It has ended, or the platform forbids it: a thread without its name is recorded all the same.
+        pass
