@@ -37,6 +37,9 @@ use crate::{
 /// Messages that are looked at before the others, to learn what is typical.
 const LEARNED_FROM: usize = 200;
 
+/// With so many messages that no quantile is carried says that they depend on each other, not that they are few.
+const MANY: usize = 100;
+
 /// Walks the messages once: hands them to `sink`, and fills in `chain.explained`, unless only rows are wanted; without kernel
 /// events and marks, with one line that reports it. Returns an error for each hypothesis about a factor that this chain does not have.
 #[expect(clippy::too_many_arguments, reason = "what is examined, with what, and where rows go")]
@@ -239,6 +242,10 @@ fn select(chain: &Chain, period_ns: Option<u64>, ledger: &Ledger, wanted: &Expla
             Selection { by: Selected::Tail(quantile), limit_ns: Some(ns - 1) }
         }
         Some((quantile, ns)) => Selection { by: Selected::Tail(quantile), limit_ns: Some(ns) },
+        // One long burst has no tail, as where more comes than is handled: what the longest tenth was spent on is known all the same.
+        None if sorted.len() >= MANY => {
+            Selection { by: Selected::AboveQuantile(0.9), limit_ns: taut_stats::rank(&sorted, 0.9) }
+        }
         None => Selection { by: Selected::Nothing, limit_ns: None },
     };
     let overruns = |period_ns: &u64| sorted.last().is_some_and(|last| last > period_ns);

@@ -21,7 +21,7 @@ pub(crate) enum Fate {
     Applied,
     /// For this reason.
     Dropped(PointId),
-    /// Under way when the recording, or that of its next point, began, or when it ended.
+    /// Under way when the recording, or that of its next point, began, or when it ended: seen shortly before, or still in a queue.
     InFlight,
     /// Its next stamp may be among those that were lost.
     Lost,
@@ -37,6 +37,8 @@ pub(crate) struct Fates<'a> {
     last_point: PointId,
     /// Of each point of the line but the first: when the first message was seen at it or behind it.
     begun_ns: Vec<(PointId, u64)>,
+    /// Of each point, of the messages that were seen behind it: when the last of them was there, and when the last was behind it.
+    left_ns: HashMap<PointId, (u64, u64)>,
 }
 
 impl<'a> Fates<'a> {
@@ -58,6 +60,11 @@ impl<'a> Fates<'a> {
             begun_ns.push((*point, behind.min(first_ns.get(point).copied().unwrap_or(u64::MAX))));
         }
         begun_ns.reverse();
+        let mut left_ns: HashMap<PointId, (u64, u64)> = HashMap::default();
+        for pair in rows.iter().flat_map(|(_, stamps)| stamps.windows(2)) {
+            let left = left_ns.entry(pair[0].point).or_default();
+            *left = (left.0.max(pair[0].time_ns), left.1.max(pair[1].time_ns));
+        }
         let typical_ns = [end_to_end, whole_life].into_iter().find_map(Distribution::highest_to_p99);
         let in_flight_ns = IN_FLIGHT_NS.max(typical_ns.map_or(0, |(_, ns)| ns).saturating_mul(10));
         Fates {
@@ -65,6 +72,7 @@ impl<'a> Fates<'a> {
             has_outcomes: rows.iter().any(|(message, _)| message.outcome.is_some()),
             in_flight_ns,
             begun_ns,
+            left_ns,
             last_point: line.points[line.points.len() - 1],
         }
     }
@@ -76,7 +84,7 @@ impl<'a> Fates<'a> {
             Some(reason) => Fate::Dropped(reason),
             None if !self.has_outcomes && through => Fate::Applied,
             None if message.last_ns.saturating_add(self.in_flight_ns) >= self.context.end_ns => Fate::InFlight,
-            None if self.is_early(message, passes) => Fate::InFlight,
+            None if self.is_early(message, passes) || self.is_queued(passes) => Fate::InFlight,
             None if self.may_be_lost(message) => Fate::Lost,
             None => Fate::Unexplained,
         }
@@ -88,6 +96,14 @@ impl<'a> Fates<'a> {
         let Some(last) = passes.last().map(|pass| pass.point) else { return false };
         let next = self.begun_ns.iter().position(|(point, _)| *point == last).map_or(0, |at| at + 1);
         self.begun_ns.get(next).is_some_and(|(_, begun_ns)| message.last_ns < *begun_ns && *begun_ns < u64::MAX)
+    }
+
+    /// Whether nothing overtook it where it was seen last, and messages went on from there until the end: it was still in the queue.
+    fn is_queued(&self, passes: &[Pass]) -> bool {
+        let left = passes.last().and_then(|last| Some((last, self.left_ns.get(&last.point)?)));
+        left.is_some_and(|(last, (left_ns, behind_ns))| {
+            last.time_ns > *left_ns && behind_ns.saturating_add(self.in_flight_ns) >= self.context.end_ns
+        })
     }
 
     /// Whether stamps were lost while it was to be seen next.

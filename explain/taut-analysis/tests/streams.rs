@@ -354,6 +354,24 @@ fn young_messages_are_in_flight_and_old_ones_unexplained() {
     assert_eq!((o.applied, o.in_flight, o.unexplained, o.double), (8, 1, 1, 1));
 }
 
+/// More is sent than is handled: what waits at the end did not vanish, however long it has waited. What a dead receiver left did.
+#[test]
+fn what_waits_in_a_queue_at_the_end_is_in_flight() {
+    for receives_until in [1000, 600] {
+        let mut stream = Stream::default();
+        for message in 0..1000u64 {
+            stream.stamp(1, message * 1_000_000, message, "sent");
+            let taken_ns = message * 2_000_000;
+            if taken_ns < receives_until * 1_000_000 && message != 7 {
+                stream.stamp(2, taken_ns + 100, message, "taken");
+            }
+        }
+        let o = &stream.analyse_with(Config::default(), false, 1_000_000_000).unwrap().chains[0].outcomes;
+        let expected = if receives_until == 1000 { (499, 500, 1) } else { (299, 100, 601) };
+        assert_eq!((o.applied, o.in_flight, o.unexplained), expected, "until {receives_until}");
+    }
+}
+
 /// Messages over four points, ending anywhere, with any outcome or none, at any pace.
 fn streams() -> impl Strategy<Value = Stream> {
     let message = (1usize..=4, proptest::collection::vec(1u64..5_000, 4), 0u8..3, 1u64..20_000);

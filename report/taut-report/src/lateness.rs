@@ -9,6 +9,19 @@ fn quoted(name: &str) -> String {
     if name.contains(' ') { format!("`{name}`") } else { name.to_owned() }
 }
 
+/// The medians of the first and of the last tenth of many messages, in order of their starts.
+fn course(chain: &Chain) -> Option<(u64, u64)> {
+    /// Fewer say nothing of a course.
+    const TENTH: usize = 10;
+    let median = |part: &[(u64, u64)]| {
+        let mut all: Vec<u64> = part.iter().map(|(_, total_ns)| *total_ns).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let tenth = chain.series.len() / 10;
+    (tenth >= TENTH).then(|| (median(&chain.series[..tenth]), median(&chain.series[chain.series.len() - tenth..])))
+}
+
 pub(crate) fn lateness(chain: &Chain) -> String {
     let d = &chain.end_to_end.distribution;
     let ends = match (chain.points.first(), chain.points.last()) {
@@ -19,11 +32,15 @@ pub(crate) fn lateness(chain: &Chain) -> String {
         return format!("None of {} messages went all the way {ends}.", count(chain.messages));
     };
     let Some(p50) = d.p50_ns else {
-        return format!(
-            "{} messages went {ends}, too few for a median; the slowest took {}.",
-            count(d.n),
-            duration(max)
-        );
+        let few = match course(chain) {
+            Some((first_ns, last_ns)) => format!(
+                ". They depend on each other too much for a median: the first tenth took {}, the last tenth {} (medians)",
+                duration(first_ns),
+                duration(last_ns)
+            ),
+            None => ", too few for a median".to_owned(),
+        };
+        return format!("{} messages went {ends}{few}; the slowest took {}.", count(d.n), duration(max));
     };
     let tail = match (d.p999_ns, d.p99_ns, d.p95_ns, d.p90_ns) {
         (Some(q), ..) => format!("one in 1000 over {}", duration(q)),
