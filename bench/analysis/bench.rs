@@ -1,7 +1,7 @@
 //! 10 million stamps, or kernel events, through the analysis. `generate FILE [STAMPS]` writes a recording of
 //! synthetic messages (12 points, 4 threads, a dropped share, 20 ms stalls); `generate-kernel FILE [EVENTS]`
 //! one of a client that awaits a server's answer, with the scheduling, system calls and interrupts that
-//! belong to it; `analyse FILE` reads and analyses either.
+//! belong to it; `analyse FILE` reads and analyses either, `read FILE` only reads.
 
 use std::{error::Error, fs, path::Path, time::Instant};
 
@@ -27,7 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["generate-kernel", file, events] => generate_kernel(Path::new(file), events.parse()?, ""),
         ["generate-kernel", file, events, host] => generate_kernel(Path::new(file), events.parse()?, host),
         ["analyse", file] => analyse(Path::new(file)),
-        _ => Err("usage: generate FILE [STAMPS] | generate-kernel FILE [EVENTS [HOST]] | analyse FILE".into()),
+        ["read", file] => Ok(drop(read(&fs::read(file)?, &mut |_| {})?)),
+        _ => {
+            Err("usage: generate FILE [STAMPS] | generate-kernel FILE [EVENTS [HOST]] | analyse FILE | read FILE"
+                .into())
+        }
     }
 }
 

@@ -315,7 +315,7 @@ fn responsible(ledger: &Ledger, walker: &Walker<'_>) -> Vec<Party> {
     for at in &ledger.tail {
         let row = &ledger.rows[*at];
         let mut touched: Vec<(&'static str, String)> = Vec::new();
-        for (number, ns) in &row.amounts {
+        for (number, ns) in ledger.amounts_of(row) {
             let kind = &ledger.kinds[*number as usize];
             for (what, name) in parties(kind, walker, row.start_ns) {
                 let party = responsible.entry((what, name.clone())).or_default();
@@ -369,12 +369,12 @@ fn chosen(ledger: &Ledger, wanted: &ExplainOptions) -> Vec<usize> {
 
 fn message_time(row: &ledger::Row, ledger: &Ledger, walker: &Walker<'_>, context: &Context<'_>) -> MessageTime {
     let mut sums: HashMap<(Cause, u32), u64> = HashMap::default();
-    for (number, ns) in &row.amounts {
+    for (number, ns) in ledger.amounts_of(row) {
         let kind = &ledger.kinds[*number as usize];
         *sums.entry((kind.cause, kind.detail)).or_default() += ns;
     }
     let mut pieces: Vec<((Cause, u32), u64)> = sums.into_iter().collect();
-    pieces.sort_by_key(|(key, ns)| (std::cmp::Reverse(*ns), *key));
+    pieces.sort_by_key(|((cause, detail), ns)| (Reverse(*ns), *cause, walker.names.text(*detail)));
     let piece = |((cause, detail), ns): ((Cause, u32), u64)| TimePiece {
         cause,
         detail: walker.names.text(detail).to_owned(),

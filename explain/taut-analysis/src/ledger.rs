@@ -1,6 +1,8 @@
 //! The time of a chain's messages in one table: a row for each message, an amount for each kind of piece.
 //! All questions about the tail are sums over it.
 
+use std::ops::Range;
+
 use foldhash::HashMap;
 
 use crate::{
@@ -15,8 +17,8 @@ pub(crate) struct Row {
     pub id: u64,
     pub start_ns: u64,
     pub total_ns: u64,
-    /// (number of the kind, time).
-    pub amounts: Vec<(u32, u64)>,
+    /// Which of the ledger's amounts are its own.
+    amounts: Range<usize>,
     /// Waits for busy threads, by hop.
     pub waits: Vec<(u16, Wait)>,
     /// For how long, else, a shared CPU was another's, by hop.
@@ -27,6 +29,8 @@ pub(crate) struct Row {
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub rows: Vec<Row>,
+    /// (number of the kind, time), of one row after the other.
+    amounts: Vec<(u32, u64)>,
     pub kinds: Vec<Kind>,
     numbers: HashMap<Kind, u32>,
     /// Mean of each kind over the middle fifth of the rows by total.
@@ -38,7 +42,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub fn add(&mut self, id: u64, start_ns: u64, total_ns: u64, divided: Divided) {
         let Divided { pieces, waits, away } = divided;
-        let mut row = Row { id, start_ns, total_ns, amounts: Vec::new(), waits, away };
+        let first = self.amounts.len();
         // Index in the row's amounts of the piece before: of a long queue most are of one kind.
         let mut last: Option<(Kind, usize)> = None;
         for (hop, piece) in pieces {
@@ -51,16 +55,26 @@ impl Ledger {
                         self.kinds.push(kind);
                         next
                     });
-                    row.amounts.iter().position(|(known, _)| *known == number).unwrap_or_else(|| {
-                        row.amounts.push((number, 0));
-                        row.amounts.len() - 1
-                    })
+                    let known = self.amounts[first..].iter().position(|(known, _)| *known == number);
+                    known.map_or_else(
+                        || {
+                            self.amounts.push((number, 0));
+                            self.amounts.len() - 1
+                        },
+                        |at| first + at,
+                    )
                 }
             };
-            row.amounts[at].1 += ns;
+            self.amounts[at].1 += ns;
             last = Some((kind, at));
         }
-        self.rows.push(row);
+        let amounts = first..self.amounts.len();
+        self.rows.push(Row { id, start_ns, total_ns, amounts, waits, away });
+    }
+
+    /// A row's time by kind: (number of the kind, time).
+    pub fn amounts_of(&self, row: &Row) -> &[(u32, u64)] {
+        &self.amounts[row.amounts.clone()]
     }
 
     /// Once all rows are in: the tail are those above `limit_ns`.
@@ -71,7 +85,7 @@ impl Ledger {
         let cut = by_total.len() * 2 / 5;
         let middle = &by_total[cut..by_total.len() - cut];
         self.typical = vec![0.0; self.kinds.len()];
-        for (kind, ns) in middle.iter().flat_map(|at| &self.rows[*at].amounts) {
+        for (kind, ns) in middle.iter().flat_map(|at| &self.amounts[self.rows[*at].amounts.clone()]) {
             self.typical[*kind as usize] += *ns as f64 / middle.len() as f64;
         }
         let is_late = |at: &usize| limit_ns.is_some_and(|limit| self.rows[*at].total_ns > limit);
@@ -85,14 +99,15 @@ impl Ledger {
 
     /// A row's own time in a hop in the kinds that `of` picks.
     pub fn own_ns(&self, row: usize, hop: u16, of: impl Fn(&Kind) -> bool) -> u64 {
-        let kinds = self.rows[row].amounts.iter().map(|(number, ns)| (&self.kinds[*number as usize], ns));
+        let kinds = self.amounts_of(&self.rows[row]).iter().map(|(number, ns)| (&self.kinds[*number as usize], ns));
         kinds.filter(|(kind, _)| kind.hop == hop && !kind.queued && of(kind)).map(|(_, ns)| ns).sum()
     }
 
     /// Each row's time in the kinds that `of` picks.
     pub fn amounts(&self, of: impl Fn(&Kind) -> bool) -> Vec<u64> {
         let picked: Vec<bool> = self.kinds.iter().map(of).collect();
-        let amount = |row: &Row| row.amounts.iter().filter(|(kind, _)| picked[*kind as usize]).map(|(_, ns)| ns).sum();
+        let picks = |(kind, _): &&(u32, u64)| picked[*kind as usize];
+        let amount = |row: &Row| self.amounts_of(row).iter().filter(picks).map(|(_, ns)| ns).sum();
         self.rows.iter().map(amount).collect()
     }
 
@@ -116,7 +131,7 @@ impl Ledger {
         let mut lines: HashMap<G, LedgerLine<G>> = HashMap::default();
         for at in rows {
             // In order: sums of floats depend on theirs, and two reports of one recording are equal.
-            let of_row = self.rows[*at].amounts.iter();
+            let of_row = self.amounts_of(&self.rows[*at]).iter();
             let mut amounts: Vec<(G, u64)> = of_row.map(|(kind, ns)| (of[*kind as usize], *ns)).collect();
             amounts.sort_unstable();
             let mut excess = 0.0;

@@ -6,11 +6,13 @@ use foldhash::HashMap;
 pub(crate) struct Names {
     by_text: HashMap<String, u32>,
     texts: Vec<String>,
+    /// Texts of parts are put together here.
+    text: String,
 }
 
 impl Default for Names {
     fn default() -> Names {
-        Names { by_text: HashMap::from_iter([(String::new(), 0)]), texts: vec![String::new()] }
+        Names { by_text: HashMap::from_iter([(String::new(), 0)]), texts: vec![String::new()], text: String::new() }
     }
 }
 
@@ -22,6 +24,16 @@ impl Names {
         let number = self.texts.len() as u32;
         self.texts.push(text.to_owned());
         self.by_text.insert(text.to_owned(), number);
+        number
+    }
+
+    /// The number of the parts' text, one after the other.
+    pub fn of_parts(&mut self, parts: &[&str]) -> u32 {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        parts.iter().for_each(|part| text.push_str(part));
+        let number = self.of(&text);
+        self.text = text;
         number
     }
 

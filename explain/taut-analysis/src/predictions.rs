@@ -113,7 +113,7 @@ impl<'a> Predictor<'a> {
     /// By hop: what goes of a message's own time, and of that behind others.
     fn removed(&self, row: usize, parts: &[Part], kept: &[f64], replay: Option<&Replay>) -> Vec<Removed> {
         let own_only = replay.is_some();
-        let amounts = &self.ledger.rows[row].amounts;
+        let amounts = self.ledger.amounts_of(&self.ledger.rows[row]);
         let kind = |number: &u32| &self.ledger.kinds[*number as usize];
         let share: Vec<f64> = (0..kept.len())
             .map(|nth| {

@@ -5,7 +5,10 @@
 //! is what the awaited thread did meanwhile. The walk stops at interrupts, timers, the network and threads
 //! that were not recorded, and reports it. Edges as in Eclipse Trace Compass' critical path; see docs/reference/causes.md.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
 
 use foldhash::{HashMap, HashSet};
 use taut_points::{BusyWith, Holds, NO_THREAD, Spans};
@@ -299,9 +302,11 @@ impl Walker<'_> {
         let Some(timeline) = timelines.threads.get(&tid) else {
             return (vec![self.piece(from_ns, to_ns, Cause::Unknown, tid)], false);
         };
-        let mut chunks: Vec<Vec<Piece>> = Vec::new();
+        let stretches = self.stretches(tid, timeline, from_ns, to_ns);
+        // From the end to the start.
+        let mut pieces: Vec<Piece> = Vec::with_capacity(2 * stretches.len());
         let mut reached = false;
-        for (from, to, stretch) in self.stretches(tid, timeline, from_ns, to_ns).into_iter().rev() {
+        for (from, to, stretch) in stretches.into_iter().rev() {
             let chunk = match stretch {
                 Stretch::Gil { holder } => {
                     let mut pieces = vec![self.gil(tid, from, to, holder)];
@@ -339,14 +344,13 @@ impl Walker<'_> {
                     _ => self.awake(tid, timeline, at, from, to, hop),
                 },
             };
-            chunks.push(chunk);
+            pieces.extend(chunk.into_iter().rev());
             if reached {
                 break;
             }
         }
-        // Mostly there is one.
-        let pieces = if chunks.len() == 1 { chunks.pop() } else { None };
-        (pieces.unwrap_or_else(|| chunks.into_iter().rev().flatten().collect()), reached)
+        pieces.reverse();
+        (pieces, reached)
     }
 
     /// The thread's segments between two moments, waits for the GIL merged, without gaps.
@@ -436,13 +440,13 @@ impl Walker<'_> {
                     kind => (Cause::Irq, interrupt_name(kind, x.number)),
                 }
             } else if fault.is_some_and(|x| x.0 <= now) && in_call.is_none() {
-                (Cause::PageFault, String::new())
+                (Cause::PageFault, "".into())
             } else if let Some(call) = in_call {
-                (Cause::Syscall, call.id.name())
+                (Cause::Syscall, call.id.known_name().map_or_else(|| call.id.name().into(), Cow::from))
             } else {
-                (Cause::Cpu, String::new())
+                (Cause::Cpu, "".into())
             };
-            let detail = self.of_thread(detail, tid, now, hop);
+            let detail = self.of_thread(&detail, tid, now, hop);
             match pieces.last_mut() {
                 Some(last) if last.cause == cause && last.detail == detail => last.to_ns = until,
                 _ => pieces.push(Piece { detail, ..self.piece(now, until, cause, tid) }),
@@ -568,14 +572,13 @@ impl Walker<'_> {
     fn ran_instead(&mut self, cause: Cause, tid: i32, ran: &[(i32, u64)], from: u64, to: u64) -> Piece {
         let mut others = ran.iter().filter(|(other, _)| *other != tid);
         let other = others.next().map_or(0, |(other, _)| *other);
-        let by = match other {
-            0 => String::new(),
-            other if self.objects.is_recorder(other) => {
-                format!("by {} (this recorder)", self.objects.name(other, from))
+        let detail = match other {
+            0 => 0,
+            other => {
+                let recorder = if self.objects.is_recorder(other) { " (this recorder)" } else { "" };
+                self.names.of_parts(&["by ", &self.objects.name(other, from), recorder])
             }
-            other => format!("by {}", self.objects.name(other, from)),
         };
-        let detail = self.names.of(&by);
         let note = self.note(|walker| {
             let parts = ran.iter().filter(|(other, _)| *other != tid).take(4);
             let parts = parts.map(|(t, ns)| format!("{} {:.0} µs", walker.objects.name(*t, from), *ns as f64 / 1e3));
@@ -716,16 +719,16 @@ impl Walker<'_> {
         let handler = handlers.iter().rfind(|i| i.is_hard() && i.end_ns >= to && by_interrupt);
         let fired = handler.map_or(to, |i| i.start_ns).clamp(asked, to);
         let latest = latest_ns.clamp(asked, fired);
-        let detail = self.of_thread(what.into(), tid, from, hop);
+        let detail = self.of_thread(what, tid, from, hop);
         let is_stolen = fired - latest > STOLEN_NS && self.environment.stolen_s(segment.cpu, latest, fired) > 0.0;
         let (late_cause, late) = match is_stolen {
             true => (Cause::Hypervisor, "the timer came late while time was stolen (steal)"),
             false => (Cause::TimerSlack, TIMER_LATE),
         };
-        let late = self.of_thread(late.into(), tid, from, hop);
+        let late = self.of_thread(late, tid, from, hop);
         let cuts = [
             (from, asked, Cause::Sleep, detail),
-            (asked, latest, Cause::TimerSlack, self.of_thread(String::new(), tid, from, hop)),
+            (asked, latest, Cause::TimerSlack, self.of_thread("", tid, from, hop)),
             (latest, fired, late_cause, late),
             (fired, to, Cause::Irq, handler.map_or(0, |i| self.names.of(&interrupt_name(i.kind, i.number)))),
         ];
@@ -772,7 +775,7 @@ impl Walker<'_> {
         // A lock is the same lock whoever waits for it.
         let detail = match cause {
             Cause::Lock => self.names.of(&detail),
-            _ => self.of_thread(detail, tid, from, hop),
+            _ => self.of_thread(&detail, tid, from, hop),
         };
         let note = self.note(|walker| if other == 0 { String::new() } else { walker.doing(other, from, to) });
         Wait::Is(vec![Piece { detail, other, note, ..self.piece(from, to, cause, tid) }])
@@ -808,13 +811,12 @@ impl Walker<'_> {
     }
 
     /// The detail, with the thread's name where it is neither of the two that stamped.
-    fn of_thread(&mut self, detail: String, tid: i32, time_ns: u64, hop: Hop) -> u32 {
+    fn of_thread(&mut self, detail: &str, tid: i32, time_ns: u64, hop: Hop) -> u32 {
         if hop.own.contains(&tid) {
-            return self.names.of(&detail);
+            return self.names.of(detail);
         }
-        let name = self.objects.name(tid, time_ns);
         let space = if detail.is_empty() { "" } else { " " };
-        self.names.of(&format!("{detail}{space}in {name}"))
+        self.names.of_parts(&[detail, space, "in ", &self.objects.name(tid, time_ns)])
     }
 
     /// What the time was spent on from the pass until the thread that has to take the message is done with what it had
@@ -1087,17 +1089,17 @@ fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// "softirq NET_RX", "irq 24", "vector 236".
-fn interrupt_name(kind: u8, number: i32) -> String {
+fn interrupt_name(kind: u8, number: i32) -> Cow<'static, str> {
     const SOFTIRQS: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     match kind {
-        1 => format!("softirq {}", usize::try_from(number).ok().and_then(|n| SOFTIRQS.get(n)).unwrap_or(&"?")),
+        1 => format!("softirq {}", usize::try_from(number).ok().and_then(|n| SOFTIRQS.get(n)).unwrap_or(&"?")).into(),
         2 => match number {
             0xec => "local timer".into(),
             0xfd => "reschedule".into(),
             0xfc | 0xfb => "call from another CPU".into(),
-            _ => format!("vector {number}"),
+            _ => format!("vector {number}").into(),
         },
-        _ => format!("irq {number}"),
+        _ => format!("irq {number}").into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 use taut_recording::Kind;
+use taut_timelines::partition_from;
 
 use crate::point::Pass;
 
@@ -222,8 +223,8 @@ impl Spans {
     /// Strictly between.
     fn between(&self, tid: i32, from_ns: u64, to_ns: u64) -> &[Stamped] {
         let Some(stamps) = self.stamps.get(&tid) else { return &[] };
-        let after = &stamps[stamps.partition_point(|s| s.time_ns <= from_ns)..];
-        &after[..after.partition_point(|s| s.time_ns < to_ns)]
+        let first = stamps.partition_point(|s| s.time_ns <= from_ns);
+        &stamps[first..partition_from(stamps, first, |s| s.time_ns < to_ns)]
     }
 }
 

@@ -107,15 +107,10 @@ impl Builder {
 
     /// Replays everything in order of time. `architectures` are, of each host, the one with the recorded numbers of system calls.
     pub fn finish(self, architectures: &[Option<Architecture>]) -> Timelines {
-        let events = self.events.sorted();
         let numbers = architectures.iter().map(|of| CallNumbers::of(*of)).collect();
         let mut replay = Replay { numbers, ..Replay::default() };
-        replay.result.start_ns = events.first().map_or(0, |e| e.time_ns);
-        replay.result.end_ns = events.last().map_or(0, |e| e.time_ns);
-        for event in &events {
-            replay.take(event);
-        }
-        drop(events);
+        (replay.result.start_ns, replay.result.end_ns) = self.events.span().unwrap_or_default();
+        self.events.in_order(&mut |event| replay.take(event));
         let Replay { mut result, mut timelines, places, .. } = replay;
         let of = |(tid, at): (i32, usize)| (tid, std::mem::take(&mut timelines[at]));
         result.threads = places.into_iter().map(of).collect();

@@ -20,6 +20,6 @@ pub use futexes::{Futexes, GilWait};
 pub use objects::{NO_THREAD, Objects};
 pub use timeline::{
     Expiry, FAULT_BEFORE_SLEEP_NS, SAME_CLOCK_NS, Segment, SystemCall, ThreadState, Timeline, Timer, Work, ascending,
-    call_at,
+    call_at, partition_from,
 };
 pub use timelines::Timelines;

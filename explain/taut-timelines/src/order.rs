@@ -1,11 +1,28 @@
 //! The recorded kernel events of all CPUs in one order, compact: ten million of them must fit.
 
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+    ops::Range,
+};
+
 use taut_recording::{KernelBatch, KernelEvent};
 
-/// All kernel events of a recording, in the order of the file until sorted.
+/// As many as take 40 MB: an allocation of this size is the system's again as soon as it is free.
+const BLOCK: usize = 1 << 20;
+
+/// All kernel events of a recording, in the order of the file.
 #[derive(Default)]
 pub(crate) struct Events {
-    events: Vec<Event>,
+    blocks: Vec<Vec<Event>>,
+    /// Stretches that each are in order of time: a batch is one.
+    runs: Vec<Run>,
+}
+
+/// A stretch of a block.
+struct Run {
+    block: usize,
+    events: Range<usize>,
 }
 
 /// One event, as [`KernelBatch`] has it.
@@ -26,7 +43,14 @@ pub(crate) struct Event {
 
 impl Events {
     pub fn add(&mut self, batch: &KernelBatch) {
-        self.events.extend((0..batch.time_ns.len()).map(|at| Event {
+        let length = batch.time_ns.len();
+        if self.blocks.last().is_none_or(|block| block.len() + length > BLOCK) {
+            self.blocks.push(Vec::with_capacity(BLOCK.max(length)));
+        }
+        let number = self.blocks.len() - 1;
+        let block = &mut self.blocks[number];
+        let start = block.len();
+        block.extend((0..length).map(|at| Event {
             time_ns: batch.time_ns[at],
             arg0: batch.arg0[at],
             arg1: batch.arg1[at],
@@ -37,17 +61,56 @@ impl Events {
             event: batch.event[at],
             flags: batch.flags[at],
         }));
+        // Mostly it is.
+        block[start..].sort_by_key(|event| event.time_ns);
+        self.runs.push(Run { block: number, events: start..start + length });
     }
 
-    /// In order of time. The file holds long runs in order (a CPU's batches), which this sort makes use of.
-    pub fn sorted(mut self) -> Vec<Event> {
-        self.events.sort_by_key(|event| event.time_ns);
-        for at_once in self.events.chunk_by_mut(|event, next| event.time_ns == next.time_ns) {
+    /// The times of the first and the last one.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let runs = || self.runs.iter().map(|run| &self.blocks[run.block][run.events.clone()]);
+        let first = runs().filter_map(|run| run.first()).map(|event| event.time_ns).min()?;
+        let last = runs().filter_map(|run| run.last()).map(|event| event.time_ns).max()?;
+        Some((first, last))
+    }
+
+    /// Gives all of them in order of time. Blocks of which all is given are freed: what is made of the events takes their place.
+    pub fn in_order(self, take: &mut dyn FnMut(&Event)) {
+        let mut at_once: Vec<Event> = Vec::new();
+        let mut give = |at_once: &mut Vec<Event>| {
             if at_once.iter().any(|event| event.cpu != at_once[0].cpu) {
                 merge(at_once);
             }
+            at_once.drain(..).for_each(|event| take(&event));
+        };
+        self.by_time(|event| {
+            if at_once.first().is_some_and(|first| first.time_ns != event.time_ns) {
+                give(&mut at_once);
+            }
+            at_once.push(event);
+        });
+        give(&mut at_once);
+    }
+
+    /// Merges the runs; those of one time in the order of the file.
+    fn by_time(mut self, mut take: impl FnMut(Event)) {
+        let mut left: Vec<usize> = self.blocks.iter().map(Vec::len).collect();
+        let time_ns = |blocks: &[Vec<Event>], run: &Run| Some(blocks[run.block][run.events.clone()].first()?.time_ns);
+        let first = |(place, run)| Some(Reverse((time_ns(&self.blocks, run)?, place)));
+        let mut next: BinaryHeap<Reverse<(u64, usize)>> = self.runs.iter().enumerate().filter_map(first).collect();
+        while let Some(mut earliest) = next.peek_mut() {
+            let run = &mut self.runs[earliest.0.1];
+            take(self.blocks[run.block][run.events.start]);
+            run.events.start += 1;
+            left[run.block] -= 1;
+            match time_ns(&self.blocks, run) {
+                Some(time_ns) => earliest.0.0 = time_ns,
+                None => drop(PeekMut::pop(earliest)),
+            }
+            if left[run.block] == 0 {
+                self.blocks[run.block] = Vec::new();
+            }
         }
-        self.events
     }
 }
 
@@ -61,5 +124,48 @@ fn merge(at_once: &mut [Event]) {
         let mut next = (0..left.len()).filter(is_next);
         let first = next.clone().next().unwrap_or(0);
         *place = left.remove(next.find(|at| !is_switch(&left[*at])).unwrap_or(first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(cpu: u16, times_ns: &[u64], event: KernelEvent) -> KernelBatch {
+        let mut batch = KernelBatch { cpu, ..KernelBatch::default() };
+        times_ns.iter().for_each(|time_ns| batch.push(*time_ns, event as u8, 0, 0, [0; 3]));
+        batch
+    }
+
+    fn in_order(batches: &[KernelBatch]) -> Vec<(u64, u16)> {
+        let mut events = Events::default();
+        batches.iter().for_each(|batch| events.add(batch));
+        let (span, mut order) = (events.span(), Vec::new());
+        events.in_order(&mut |event| order.push((event.time_ns, event.cpu)));
+        assert_eq!(span, order.first().zip(order.last()).map(|(first, last)| (first.0, last.0)));
+        order
+    }
+
+    #[test]
+    fn batches_are_merged_whatever_their_order_in_the_file() {
+        use KernelEvent::SchedWaking;
+        let batches = [
+            batch(1, &[30, 50, 70], SchedWaking),
+            batch(0, &[10, 60], SchedWaking),
+            batch(0, &[], SchedWaking),
+            batch(1, &[20, 5], SchedWaking),
+        ];
+        assert_eq!(in_order(&batches), [(5, 1), (10, 0), (20, 1), (30, 1), (50, 1), (60, 0), (70, 1)]);
+        assert_eq!(in_order(&[]), []);
+    }
+
+    #[test]
+    fn of_one_moment_the_wake_comes_before_another_cpus_switch() {
+        let batches = [
+            batch(0, &[10], KernelEvent::SchedSwitch),
+            batch(1, &[10], KernelEvent::SchedWaking),
+            batch(1, &[10], KernelEvent::SchedExit),
+        ];
+        assert_eq!(in_order(&batches), [(10, 1), (10, 1), (10, 0)]);
     }
 }

@@ -138,8 +138,8 @@ impl Timeline {
     /// The segments that overlap `from..to`, with their bounds cut to it, in order of time.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> impl DoubleEndedIterator<Item = (usize, u64, u64)> + '_ {
         let first = self.segments.partition_point(|s| s.start_ns <= from_ns).saturating_sub(1);
-        let last = self.segments.partition_point(|s| s.start_ns < to_ns);
-        (first..last.max(first)).filter_map(move |at| {
+        let last = partition_from(&self.segments, first, |s| s.start_ns < to_ns);
+        (first..last).filter_map(move |at| {
             let start = self.segments[at].start_ns.max(from_ns);
             let end = self.end_ns(at).min(to_ns);
             (start < end).then_some((at, start, end))
@@ -304,6 +304,17 @@ pub fn ascending(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     stretches
 }
 
+/// [`slice::partition_point`] of what begins at `from`, for a point that is near it.
+pub fn partition_from<T>(all: &[T], from: usize, holds: impl Fn(&T) -> bool) -> usize {
+    let mut step = 1;
+    while all.get(from + step - 1).is_some_and(&holds) {
+        step *= 2;
+    }
+    // It holds for the first half of the last step.
+    let (known, end) = (from + step / 2, all.len().min(from + step - 1));
+    known + all[known..end.max(known)].partition_point(holds)
+}
+
 /// Those that overlap `from_ns..to_ns`, cut to it.
 fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, u64)> {
     let first = stretches.partition_point(|(_, end)| *end <= from_ns);
@@ -315,4 +326,21 @@ fn overlapping(stretches: &[(u64, u64)], from_ns: u64, to_ns: u64) -> impl Itera
 pub fn call_at(calls: &[SystemCall], time_ns: u64) -> Option<&SystemCall> {
     let at = calls.partition_point(|c| c.start_ns <= time_ns).checked_sub(1)?;
     Some(&calls[at]).filter(|c| time_ns < c.end_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_the_same_from_wherever_it_is_searched() {
+        for length in 0..20 {
+            let all: Vec<u32> = (0..length).collect();
+            for point in 0..=length {
+                for from in 0..=point as usize {
+                    assert_eq!(partition_from(&all, from, |value| *value < point), point as usize);
+                }
+            }
+        }
+    }
 }

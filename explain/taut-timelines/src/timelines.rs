@@ -8,7 +8,7 @@ use taut_recording::host_numbers::host_of;
 use crate::{
     cpu::{Cpu, Interrupt},
     objects::Objects,
-    timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending},
+    timeline::{CLOSE_FAULTS_NS, Segment, ThreadState, Timeline, ascending, partition_from},
 };
 
 /// What every thread and CPU did.
@@ -139,8 +139,7 @@ impl Timelines {
     pub fn interrupts(&self, cpu: u16, from_ns: u64, to_ns: u64) -> &[Interrupt] {
         let Some(cpu) = self.cpus.get(usize::from(cpu)) else { return &[] };
         let first = cpu.interrupts.partition_point(|i| i.end_ns <= from_ns);
-        let last = cpu.interrupts.partition_point(|i| i.start_ns < to_ns);
-        &cpu.interrupts[first..last.max(first)]
+        &cpu.interrupts[first..partition_from(&cpu.interrupts, first, |i| i.start_ns < to_ns)]
     }
 
     /// Threads that ran on the CPU in that stretch, in order of time: (thread, from, to); tid 0 is idle.
