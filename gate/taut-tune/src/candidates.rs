@@ -175,7 +175,7 @@ impl Context<'_> {
                 ros2::other_middleware(prefixes, used).ok_or(No::Silent)
             }
             "place" => self.place(),
-            "nice" => match self.others().all(|other| other.priority == 0 || other.is_kernel) {
+            "nice" => match self.facts.others.iter().all(|other| other.priority == 0 || other.is_kernel) {
                 true => setting(Setting::Nice(-20)),
                 // A nice value is nothing to a real-time thread.
                 false => Err(No::Silent),
@@ -191,15 +191,12 @@ impl Context<'_> {
         }
     }
 
-    /// The threads that took the chain's CPUs, this recorder's apart.
-    fn others(&self) -> impl Iterator<Item = &Thread> {
-        self.facts.others.iter().filter(|other| other.name != "taut")
-    }
-
     /// Processes beyond the program that took its CPUs.
     fn processes(&self) -> Vec<Identity> {
         let mut found: Vec<Identity> = Vec::new();
-        for process in self.others().filter(|other| !other.is_kernel).filter_map(|other| other.process.clone()) {
+        for process in
+            self.facts.others.iter().filter(|other| !other.is_kernel).filter_map(|other| other.process.clone())
+        {
             if !found.iter().any(|known| known.number == process.number) {
                 found.push(process);
             }
@@ -209,7 +206,8 @@ impl Context<'_> {
 
     /// Above every real-time thread that takes the CPU, below the kernel's own.
     fn priority(&self) -> Result<u8, No> {
-        let highest = self.others().filter(|other| !other.is_kernel).map(|other| other.priority).max().unwrap_or(0);
+        let highest =
+            self.facts.others.iter().filter(|other| !other.is_kernel).map(|other| other.priority).max().unwrap_or(0);
         if highest >= HIGHEST {
             let why = format!(
                 "a thread with real-time priority {highest} takes the CPU, and kernel threads need those above {HIGHEST}"
@@ -244,9 +242,10 @@ impl Context<'_> {
         let all = &self.facts.cpus;
         let bound = |other: &Thread| other.cpus.clone().filter(|cpus| !cpus.contain(all) && !other.is_kernel);
         let bound: Vec<u32> =
-            self.others().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
+            self.facts.others.iter().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
         let free: Vec<u32> = all.iter().filter(|cpu| !bound.contains(cpu)).collect();
-        let own: Vec<String> = self.others().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
+        let own: Vec<String> =
+            self.facts.others.iter().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
         let is_apart = own.iter().any(|name| !self.names.contains(name)) && self.chain_threads().is_some();
         if (!bound.is_empty() && !free.is_empty()) || is_apart {
             self.one_cpu_is_too_few()?;
@@ -315,7 +314,7 @@ impl Context<'_> {
     fn lower_others(&self) -> Offer {
         let processes = self.may_change()?;
         // A nice value is nothing to a real-time thread.
-        if self.others().any(|other| other.priority > 0 && !other.is_own && !other.is_kernel) {
+        if self.facts.others.iter().any(|other| other.priority > 0 && !other.is_own && !other.is_kernel) {
             return Err(No::Silent);
         }
         Ok(Plan { outside: vec![Outside::Lower { processes, nice: 19 }], ..Plan::default() })
@@ -428,6 +427,16 @@ mod tests {
 
     fn ids(chain: &Chain, facts: &Facts) -> Vec<String> {
         candidates(chain, false, facts, &[]).remedies.into_iter().map(|remedy| remedy.id).collect()
+    }
+
+    #[test]
+    fn a_program_that_is_called_taut_is_a_competitor_like_any_other() {
+        let chain = chain(&[(Cause::Preempted, "by taut/99", 0.9)]);
+        let facts = Facts { others: vec![Thread { name: "taut".into(), ..hog(70, vec![1]) }], ..facts() };
+        let found = candidates(&chain, false, &facts, &[]);
+        let ids: Vec<&str> = found.remedies.iter().map(|one| one.id.as_str()).collect();
+        assert!(ids.contains(&"place"), "{ids:?}");
+        assert_eq!(found.remedies.iter().find(|one| one.id == "fifo").unwrap().plan.to_string(), "SCHED_FIFO 71");
     }
 
     fn hog(priority: u32, cpus: Vec<u32>) -> Thread {

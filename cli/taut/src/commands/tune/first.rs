@@ -1,6 +1,9 @@
 //! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, bail};
 use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
@@ -31,6 +34,8 @@ struct NoChain;
 pub struct First {
     pub analysis: Analysis,
     pub checked: Checked,
+    /// Threads of the recorder.
+    recorder: BTreeSet<i32>,
     /// Index of the chain to tune.
     chain: usize,
     /// From the command's start to the end of its recording.
@@ -81,17 +86,18 @@ impl First {
                 Some(_) => continue,
                 None => {}
             }
-            let analysis = match trials.analyse() {
+            let (analysis, seen) = match trials.analyse() {
                 Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
                     bail!(NoChain)
                 }
-                read => read?.0,
+                read => read?,
             };
             let analysed = began.elapsed() - took;
-            let chain = chosen(&analysis, args)?;
+            let recorder = seen.recorder(&analysis.info);
+            let chain = chosen(&analysis, &recorder, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            return Ok(First { analysis, checked: ran.checked, chain, took, analysed, is_over });
+            return Ok(First { analysis, checked: ran.checked, recorder, chain, took, analysed, is_over });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -112,7 +118,7 @@ impl First {
     fn other_chains(&self) -> Vec<String> {
         let chains = self.analysis.chains.iter().enumerate();
         chains
-            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, chain))
+            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, &self.recorder, chain))
             .map(|(_, chain)| chain.name.clone())
             .collect()
     }
@@ -150,7 +156,10 @@ impl First {
     pub fn others(&self) -> Vec<String> {
         let took = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Preempted | Cause::Wakeup));
         let parties = self.chain().explained.responsible.iter();
-        let threads: Vec<_> = parties.filter(|party| party.kind == "thread" && took(&party.causes)).collect();
+        let is_other = |party: &&taut_analysis::Party| {
+            party.kind == "thread" && took(&party.causes) && !is_of(&self.recorder, &party.name)
+        };
+        let threads: Vec<_> = parties.filter(is_other).collect();
         let all_ns: u64 = threads.iter().map(|party| party.time_ns).sum();
         // What takes little is not worth a change.
         let weighty = threads.iter().filter(|party| party.time_ns as f64 >= WEIGHTY * all_ns as f64);
@@ -182,16 +191,22 @@ impl First {
     }
 }
 
-/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of its threads.
-fn is_ours(analysis: &Analysis, chain: &Chain) -> bool {
+/// Whether a thread, "comm/tid", is one of these.
+fn is_of(threads: &BTreeSet<i32>, name: &str) -> bool {
+    let tid = name.rsplit_once('/').and_then(|(_, tid)| tid.parse().ok());
+    tid.is_some_and(|tid: i32| threads.contains(&tid))
+}
+
+/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of the recorder's threads.
+fn is_ours(analysis: &Analysis, recorder: &BTreeSet<i32>, chain: &Chain) -> bool {
     let mut threads = chain.points.iter().flat_map(|point| &point.threads).peekable();
     let is_probe = probe_chain(analysis).is_some_and(|probe| probe.name == chain.name);
-    is_probe || threads.peek().is_some() && threads.all(|thread| thread.starts_with("taut"))
+    is_probe || threads.peek().is_some() && threads.all(|thread| is_of(recorder, thread))
 }
 
 /// Index of the chain to tune.
-fn chosen(analysis: &Analysis, args: &Args) -> Result<usize> {
-    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, chain));
+fn chosen(analysis: &Analysis, recorder: &BTreeSet<i32>, args: &Args) -> Result<usize> {
+    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, recorder, chain));
     let known: Vec<&str> = chains.clone().map(|(_, chain)| chain.name.as_str()).collect();
     match &args.chain {
         Some(name) => match chains.find(|(_, chain)| chain.name == *name) {
