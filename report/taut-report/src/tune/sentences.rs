@@ -18,12 +18,30 @@ pub fn headline(tuned: &Tuned) -> String {
             let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
             format!("Remedies exist, and none may be tried; {grant}")
         }
-        (Answer::NotEnough, _) => {
-            "Not enough evidence: the time was up before a remedy was confirmed; give more with --max-time".into()
-        }
+        (Answer::NotEnough, _) => not_enough(tuned),
         (Answer::Interrupted, _) => "Interrupted before a remedy was confirmed".into(),
         _ => nothing_helps(tuned),
     }
+}
+
+fn not_enough(tuned: &Tuned) -> String {
+    let minutes = tuned.needed_s.map_or(String::new(), |s| format!(" {}m", (s / 60.0).ceil().max(1.0)));
+    let Some(best) = tuned.promising() else {
+        return format!("Not enough evidence in the time; give more with --max-time{minutes}");
+    };
+    let seen = match best.pairs {
+        Some(pairs) => format!("over {}, too few", words::quantity(pairs as u64, "fresh pair")),
+        None => format!("over {} of the selection", words::quantity(best.rounds as u64, "round")),
+    };
+    let remedies: Vec<String> = best.set.iter().map(|at| format!("--remedy {}", tuned.name(&[*at]))).collect();
+    format!(
+        "Not enough evidence in the time; {} looks best ({} {} → {} {seen}): try {} or --max-time{minutes}",
+        tuned.name(best.set),
+        tuned.figure,
+        words::scaled(best.before_ns),
+        words::scaled(best.after_ns),
+        remedies.join(" ")
+    )
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".

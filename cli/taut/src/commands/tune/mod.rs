@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{tune_document, tune_json};
-use taut_tune::{Answer, Candidates, Facts, Journal, Settings, candidates, search, within};
+use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Journal, Settings, candidates, search, within};
 
 use crate::{
     config,
@@ -235,7 +235,7 @@ fn tune(args: &Args) -> Result<Done> {
         tuned
             .notes
             .push("no kernel events were recorded, so causes are not known: run it as root or with CAP_PERFMON".into());
-        if tuned.left.is_empty() {
+        if tuned.left.is_empty() && remedies.is_empty() {
             bail!(exit::NotPermitted(format!("kernel events are needed to know the causes; {}", facts.grant)));
         }
     }
@@ -244,16 +244,20 @@ fn tune(args: &Args) -> Result<Done> {
         trials.choose(&first.pace(), &tuned, args)?;
         let most = trials.most();
         let settings = Settings { seed, trials: most, guards: trials.guards(), ..Settings::default() };
+        let is_enough = most >= FEWEST_TRIALS;
         said(&trials.sentence(tuned.remedies.len(), most));
         let ranks: Vec<u8> = tuned.remedies.iter().map(|remedy| remedy.row.rank).collect();
         let fits = |one: usize, two: usize| tuned.remedies[one].plan.and(&tuned.remedies[two].plan).is_some();
-        let needs_journal = tuned.remedies.iter().any(|remedy| !remedy.plan.outside.is_empty());
+        let needs_journal = is_enough && tuned.remedies.iter().any(|remedy| !remedy.plan.outside.is_empty());
         if needs_journal {
             trials.keep_journal(Journal::create(&taut_tune::folder()?, &words(&["tune", "--restorer"])?)?);
         }
         let found = search::<anyhow::Error>(&settings, &ranks, &fits, &mut |stage, set| {
-            trials.run(stage, &tuned.plan(set), &tuned.name(set))
+            if is_enough { trials.run(stage, &tuned.plan(set), &tuned.name(set)) } else { Ok(None) }
         })?;
+        if found.is_out {
+            tuned.needed_s = Some(trials.needed_s(tuned.remedies.len()));
+        }
         tuned.found = Some(found);
     }
     let end = trials.end();

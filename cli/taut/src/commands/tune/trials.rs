@@ -9,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use taut_analysis::{Analysis, Analyzer, Config};
 use taut_gate::{Statistic, Trial, TrialFigures, Void};
 use taut_stats::compare::{Margin, Rule, Scale};
-use taut_tune::{Checked, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned, expected_trials};
+use taut_tune::{
+    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned,
+    expected_trials,
+};
 
 use super::{
     super::gate::live::{Live, Program},
@@ -20,8 +23,10 @@ use crate::{exit::Interrupted, input};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
-/// A stage may take this share of the time.
+/// A stage may take this share of the search's time.
 const SHARES: [(Stage, f64); 3] = [(Stage::Singles, 0.4), (Stage::Pairs, 0.5), (Stage::Confirm, 1.0)];
+/// A search that lacked time is given its expected one with this to spare.
+const SPARE: f64 = 1.25;
 /// Of the start's messages, fewer than this share is a failure of the run.
 const TOO_FEW: f64 = 0.5;
 /// The start fails so often: it is not fit to be compared with.
@@ -36,6 +41,8 @@ pub struct Trials {
     command: Vec<std::ffi::OsString>,
     seed: u64,
     began: Instant,
+    /// When the search began, since then.
+    searching: Duration,
     max_time: Duration,
     scratch: tempfile::TempDir,
     journal: Option<Journal>,
@@ -78,6 +85,7 @@ impl Trials {
             command: args.command.clone(),
             seed,
             began,
+            searching: Duration::ZERO,
             max_time: args.max_time,
             scratch: tempfile::Builder::new().prefix("taut-tune-").tempdir().context("scratch folder")?,
             journal: None,
@@ -166,7 +174,8 @@ impl Trials {
         let overhead_s = (first.took.as_secs_f64() - span_s).max(0.1);
         // A second of a trial takes one to record and some to analyse.
         let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
-        let left_s = (self.max_time.saturating_sub(self.began.elapsed())).as_secs_f64();
+        self.searching = self.began.elapsed();
+        let left_s = self.max_time.saturating_sub(self.searching).as_secs_f64();
         let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
         let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
         if first.is_over {
@@ -224,8 +233,15 @@ impl Trials {
 
     /// Said before the search.
     pub fn sentence(&self, remedies: usize, most: usize) -> String {
-        let trials = expected_trials(remedies, most);
         let minutes = |s: f64| if s < 90.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
+        if most < FEWEST_TRIALS {
+            return format!(
+                "{remedies} remedies; a trial takes {:.1} s, {} hold {most} of them, and an answer takes at least {FEWEST_TRIALS}: none is tried",
+                self.trial_s,
+                minutes(self.max_time.as_secs_f64())
+            );
+        }
+        let trials = expected_trials(remedies, most);
         format!(
             "{remedies} remedies; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
             self.trial_s,
@@ -235,11 +251,27 @@ impl Trials {
         )
     }
 
+    /// What a search over so many remedies probably takes in all, in s: more than it was given.
+    pub fn needed_s(&self, remedies: usize) -> f64 {
+        let trials = expected_trials(remedies, usize::MAX / 2) as f64;
+        (self.searching.as_secs_f64() + trials * self.trial_s).max(self.max_time.as_secs_f64()) * SPARE
+    }
+
+    /// When a stage has to end, in s since the start. The fewest fresh pairs are kept for the confirmation.
+    fn limit_s(&self, stage: Stage) -> f64 {
+        let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
+        let (from_s, to_s) = (self.searching.as_secs_f64(), self.max_time.as_secs_f64());
+        let limit_s = from_s + share * (to_s - from_s);
+        match stage {
+            Stage::Confirm => limit_s,
+            _ => limit_s.min(to_s - CONFIRMING_TRIALS as f64 * self.trial_s),
+        }
+    }
+
     /// One trial of a set of remedies; `None` when the stage has no time for it.
     pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
-        let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
         let elapsed_s = self.began.elapsed().as_secs_f64();
-        if self.signal.is_some() || elapsed_s + self.trial_s > share * self.max_time.as_secs_f64() {
+        if self.signal.is_some() || elapsed_s + self.trial_s > self.limit_s(stage) {
             return Ok(None);
         }
         let what = if name.is_empty() { "as it is" } else { name };
