@@ -28,7 +28,7 @@ mod within;
 pub use candidates::{Candidates, candidates};
 pub use error::Error;
 pub use facts::{Facts, Thread};
-pub use files::{Written, files};
+pub use files::Written;
 pub use identity::Identity;
 pub use journal::{Entry, Journal, Undone, folder, restore_when_gone, undo_all};
 pub use launch::launch;

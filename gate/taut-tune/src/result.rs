@@ -1,6 +1,6 @@
 //! The whole result of a tuning.
 
-use crate::{Attempt, Found, Left, Plan, Remedy, Standing, Within, Written};
+use crate::{Attempt, Found, Left, Plan, Remedy, Standing, Within, Written, files::files};
 
 /// The result.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +117,12 @@ impl Tuned {
     pub fn plan(&self, set: &[usize]) -> Plan {
         let plans = set.iter().filter_map(|at| self.remedies.get(*at)).map(|remedy| remedy.plan.clone());
         plans.fold(Plan::default(), |all, one| all.and(&one).unwrap_or(all))
+    }
+
+    /// Files that apply a set of remedies. `gain` is a line about what was measured, for their heads.
+    pub fn files_of(&self, set: &[usize], gain: &str) -> Vec<Written> {
+        let remedies: Vec<&Remedy> = set.iter().filter_map(|at| self.remedies.get(*at)).collect();
+        files(&remedies, &self.plan(set), gain)
     }
 
     /// Remedies by their numbers, as people call them: "timer-slack + nice".

@@ -28,8 +28,9 @@ pub fn tune_document(tuned: &Tuned) -> Document {
     let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
     sections.extend(lists.map(|(title, lines)| Section::new(1, title, vec![list(lines)])));
     if let Some(folder) = &tuned.folder {
-        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage)).collect();
-        sections.push(Section::new(1, "Files", vec![list(places)]));
+        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage));
+        let result = format!("{folder}/tune.json, tune.md, tune.html: this result");
+        sections.push(Section::new(1, "Files", vec![list(places.chain([result]).collect())]));
     }
     for (at, file) in tuned.files.iter().enumerate() {
         // Without a folder the prefix is shown: it is what people copy.

@@ -2,8 +2,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use taut_tune::{
-    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, files,
-    search,
+    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, search,
 };
 
 fn remedy(id: &str, plan: Plan, gain: f64) -> Remedy {
@@ -78,7 +77,7 @@ fn searched_within(most: usize, mut tuned: Tuned, factors: [f64; 3], fails: Opti
     });
     tuned.found = Some(found.unwrap());
     if let Some(attempt) = tuned.recommended() {
-        tuned.files = files(&tuned.plan(&attempt.set), &super::tune_headline(&tuned));
+        tuned.files = tuned.files_of(&attempt.set, &super::tune_headline(&tuned));
     }
     tuned
 }
@@ -91,6 +90,10 @@ pub fn all() -> Vec<(&'static str, Tuned)> {
     vec![
         ("recommended", searched(tuned(), [0.1, 0.1, 1.0], Some(1))),
         ("nothing_helps", searched(tuned(), [1.0, 1.0, 1.0], None)),
+        (
+            "nothing_usable",
+            searched(Tuned { folder: Some("out".into()), within: Vec::new(), ..tuned() }, [1.0, 1.0, 1.0], Some(0)),
+        ),
         ("out_of_time", searched_within(22, short.clone(), [0.5, 0.4, 1.0], None)),
         ("no_time", searched_within(0, short, [0.5, 0.4, 1.0], None)),
         ("nothing_to_try", nothing),

@@ -74,7 +74,7 @@ fn percent(change: f64) -> String {
 fn nothing_helps(tuned: &Tuned) -> String {
     let tried = match tuned.found.as_ref().map_or(0, |found| found.tried.len()) {
         0 => "No setting outside the program answers the causes of the tail".to_owned(),
-        _ => "Nothing that was tried here helps".to_owned(),
+        _ => format!("Nothing that was tried here helps{}", unused(tuned)),
     };
     match tuned.within.first() {
         Some(within) if !within.hop.is_empty() => {
@@ -85,6 +85,17 @@ fn nothing_helps(tuned: &Tuned) -> String {
             format!("{tried}; the time is in the program: {}", within.against)
         }
         _ => tried,
+    }
+}
+
+/// ", and 5 of 6 could not be used".
+fn unused(tuned: &Tuned) -> String {
+    let all = tuned.found.iter().flat_map(|found| &found.tried);
+    let singles: Vec<&Standing> = all.filter(|one| one.set.len() == 1).map(|one| &one.standing).collect();
+    let unused = singles.iter().filter(|standing| matches!(standing, Standing::Problem(_))).count();
+    match unused {
+        0 => String::new(),
+        unused => format!(", and {unused} of {} could not be used", singles.len()),
     }
 }
 
@@ -123,7 +134,7 @@ pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
 fn guards(attempt: &Attempt) -> Option<String> {
     let one = |(name, figures): &(String, Option<ChangeFigures>)| {
         let figures = figures.as_ref()?;
-        let is_share = name.ends_with("dropped");
+        let is_share = name.ends_with("dropped") || name.ends_with("overruns");
         let points = |share: f64| format!("{:+.1} points", 100.0 * share + 0.0).replace('-', "−");
         let change = if is_share { points(figures.change) } else { percent(figures.change) };
         Some(format!("{name} {change}"))

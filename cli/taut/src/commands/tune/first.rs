@@ -6,11 +6,15 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
+use taut_analysis::{Analysis, Cause, Chain, Loop, LoopFound, SourceKind, probe_chain};
 use taut_gate::Void;
 use taut_tune::{Checked, Plan, Tuned};
 
-use super::{Args, pace::Pace, trials::Trials};
+use super::{
+    Args,
+    pace::{Other, Pace},
+    trials::Trials,
+};
 
 /// The first look, from which the second one's length follows.
 const LOOK: Duration = Duration::from_secs(3);
@@ -20,6 +24,8 @@ const WANTED: f64 = 2_000.0;
 const SHARE: f64 = 0.12;
 /// Of the time that other threads took, those with less than this share are left alone.
 const WEIGHTY: f64 = 0.1;
+/// A loop that ran less often may have been none.
+const ACTIVATIONS_MIN: u64 = 50;
 /// A command that fails so often is no command to tune.
 const FAILURES_MAX: usize = 3;
 
@@ -114,13 +120,19 @@ impl First {
         last.saturating_sub(first) as f64 / 1e9
     }
 
-    /// All chains but the one to tune and the machine's probe.
-    fn other_chains(&self) -> Vec<String> {
+    /// All chains but the one to tune and the machine's probe, and the timed loops that are part of no chain.
+    fn others_to_protect(&self) -> Vec<Other> {
         let chains = self.analysis.chains.iter().enumerate();
-        chains
+        let chains = chains
             .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, &self.recorder, chain))
-            .map(|(_, chain)| chain.name.clone())
-            .collect()
+            .map(|(_, chain)| Other::Chain(chain.name.clone()));
+        let is_other = |one: &&Loop| {
+            let is_timed = matches!(one.found, LoopFound::AbsoluteTimer | LoopFound::RelativeTimer { .. });
+            let is_chain = one.chain.is_some() || self.analysis.chains.iter().any(|chain| chain.name == one.name);
+            is_timed && !is_chain && one.activations >= ACTIVATIONS_MIN && !is_of(&self.recorder, &one.thread)
+        };
+        let loops = self.analysis.loops.iter().filter(is_other).map(|one| Other::Loop(one.name.clone()));
+        chains.chain(loops).collect()
     }
 
     /// How fast it goes.
@@ -130,7 +142,7 @@ impl First {
         Pace {
             chain: chain.name.clone(),
             names: threads.filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
-            others: self.other_chains(),
+            others: self.others_to_protect(),
             span_s: self.span_s(),
             messages: chain.messages,
             took: self.took,
@@ -169,7 +181,7 @@ impl First {
     /// The period of the chain's loop, where it is one.
     pub fn period_ns(&self) -> Option<u64> {
         let chain = self.chain();
-        let is_its = |one: &&taut_analysis::Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
+        let is_its = |one: &&Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
         let of_loop = || self.analysis.loops.iter().find(is_its).map(|one| one.period_ns);
         chain.starts.as_ref().map(|starts| starts.period_ns).or_else(of_loop)
     }

@@ -55,8 +55,8 @@ pub struct Args {
     /// Stop each trial so long after its first message [default: as short as the figures allow].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Reject remedies that make this chain slower, "chain:NAME"; may be given again [default: every other chain].
-    #[arg(long, value_name = "CHAIN")]
+    /// Reject remedies that make this slower, "chain:NAME" or "loop:NAME"; may be given again [default: every other chain and loop].
+    #[arg(long, value_name = "WHAT")]
     protect: Vec<String>,
     /// Try this remedy only, whatever the causes are; may be given again. docs/reference/tune.md lists them.
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
@@ -193,6 +193,13 @@ fn apply(result: &Path) -> Result<Done> {
     Ok(Done::Fine)
 }
 
+/// The last CPU is the loop's where a remedy moves something away from it.
+fn asked() -> taut_doctor::Asked {
+    let cpus: Vec<u32> = taut_lab::Cpus::permitted().iter().collect();
+    let own = cpus.last().filter(|_| cpus.len() > 1);
+    taut_doctor::Asked { cpus: own.into_iter().copied().collect(), ..taut_doctor::Asked::default() }
+}
+
 fn tune(args: &Args) -> Result<Done> {
     let began = Instant::now();
     let mut gating = config::load_gate(args.config.as_deref())?;
@@ -219,12 +226,10 @@ fn tune(args: &Args) -> Result<Done> {
     };
     said("recording the command as it is");
     let first = First::record(&mut trials, args)?;
-    let diagnosis = taut_doctor::examine(&taut_doctor::Root::live(), &taut_doctor::Asked::default());
-    let facts = Facts::gather(&taut, args.allow_changes, &diagnosis.findings).of_program(
-        first.own(),
-        &first.others(),
-        first.period_ns(),
-    );
+    let findings = taut_doctor::examine(&taut_doctor::Root::live(), &asked()).findings;
+    let facts = Facts::gather(&taut, args.allow_changes, &findings)
+        .of_command(&args.command[0].to_string_lossy())
+        .of_program(first.own(), &first.others(), first.period_ns());
     let has_ros = first.analysis.totals.ros_events > 0;
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
@@ -269,7 +274,7 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.elapsed_s = began.elapsed().as_secs_f64();
     if let Some(attempt) = tuned.recommended() {
         let line = taut_report::tune_headline(&tuned);
-        tuned.files = taut_tune::files(&tuned.plan(&attempt.set), &line);
+        tuned.files = tuned.files_of(&attempt.set, &line);
     }
     if let Some(folder) = &args.files {
         tuned.folder = Some(folder.shown());

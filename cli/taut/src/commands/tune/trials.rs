@@ -6,9 +6,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use taut_analysis::{Analysis, Analyzer, Config};
+use taut_analysis::{Analysis, Analyzer, Config, Loop};
 use taut_gate::{Statistic, Trial, TrialFigures, Void};
-use taut_stats::compare::{Margin, Rule, Scale};
+use taut_stats::{
+    Distribution,
+    compare::{Margin, Rule, Scale},
+};
 use taut_tune::{
     CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned,
     expected_trials,
@@ -17,7 +20,7 @@ use taut_tune::{
 use super::{
     super::gate::live::{Live, Program},
     Args,
-    pace::Pace,
+    pace::{Other, Pace},
 };
 use crate::{exit::Interrupted, input};
 
@@ -31,6 +34,7 @@ const SPARE: f64 = 1.25;
 const TOO_FEW: f64 = 0.5;
 /// The start fails so often: it is not fit to be compared with.
 const FAILURES_MAX: usize = 3;
+const DROPPED: &str = "messages dropped";
 /// Names of threads that a plan must be in force for; beyond that it must be for all.
 const NAMES_MAX: usize = 16;
 
@@ -52,7 +56,7 @@ pub struct Trials {
     tail: Statistic,
     chain: String,
     names: Vec<String>,
-    protected: Vec<String>,
+    protected: Vec<Other>,
     /// Messages of each run of the start.
     messages: Vec<u64>,
     ran: u64,
@@ -222,11 +226,12 @@ impl Trials {
             guard("p50".into(), ratio(0.1, 20_000.0)),
             guard("CPU time a message".into(), ratio(0.2, 0.0)),
             guard("time between messages".into(), ratio(0.05, 0.0)),
-            guard("messages dropped".into(), share),
+            guard(DROPPED.into(), share),
         ];
-        for chain in &self.protected {
-            guards.push(guard(format!("{chain}: {}", self.tail.word()), ratio(0.1, 50_000.0)));
-            guards.push(guard(format!("{chain}: messages dropped"), share));
+        for other in &self.protected {
+            let (name, lost) = (other.name(), if matches!(other, Other::Chain(_)) { DROPPED } else { "overruns" });
+            guards.push(guard(format!("{name}: {}", self.tail.word()), ratio(0.1, 50_000.0)));
+            guards.push(guard(format!("{name}: {lost}"), share));
         }
         guards
     }
@@ -368,10 +373,18 @@ impl Trials {
             (own.messages > 1).then(|| own.active_s / own.messages as f64),
             Some(own.dropped),
         ];
-        for chain in &self.protected {
-            let other = trial(chain).ok();
-            guards.push(other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50)));
-            guards.push(other.map(|other| other.dropped));
+        for other in &self.protected {
+            guards.extend(match other {
+                Other::Chain(name) => {
+                    let other = trial(name).ok();
+                    let tail = other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50));
+                    [tail, other.map(|other| other.dropped)]
+                }
+                Other::Loop(name) => {
+                    let one = analysis.loops.iter().find(|one| one.name == *name);
+                    [one.and_then(|one| of_distribution(self.tail, &one.response_time)), one.and_then(overruns_of)]
+                }
+            });
         }
         Ok(Measured {
             tail_ns: of(&own.way.total),
@@ -427,21 +440,35 @@ fn with_problem(problem: Problem) -> Measured {
 
 /// Of a loop's activations, the share that was not done at the next release.
 fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
-    let one = analysis.loops.iter().find(|one| one.name == chain || one.chain.as_deref() == Some(chain))?;
+    let is_its = |one: &&Loop| one.name == chain || one.chain.as_deref() == Some(chain);
+    analysis.loops.iter().find(is_its).and_then(overruns_of)
+}
+
+fn of_distribution(tail: Statistic, of: &Distribution) -> Option<f64> {
+    let ns = match tail {
+        Statistic::P99 => of.p99_ns,
+        Statistic::P95 => of.p95_ns,
+        _ => of.p90_ns,
+    };
+    ns.map(|ns| ns as f64)
+}
+
+fn overruns_of(one: &Loop) -> Option<f64> {
     Some(one.overruns? as f64 / one.activations.max(1) as f64)
 }
 
-/// Chains that must not get slower.
-fn protected(first: &Pace, args: &Args) -> Result<Vec<String>> {
+/// Chains and loops that must not get slower.
+fn protected(first: &Pace, args: &Args) -> Result<Vec<Other>> {
     let others = first.others.clone();
     if args.protect.is_empty() {
         return Ok(others);
     }
-    let of = |word: &String| {
-        let name = word.strip_prefix("chain:").unwrap_or(word);
-        match others.iter().find(|chain| *chain == name) {
-            Some(chain) => Ok(chain.clone()),
-            None => bail!("--protect {word}: there is no such chain; there are {}", others.join(", ")),
+    let of = |word: &String| match others.iter().find(|other| other.word() == *word || other.name() == word) {
+        Some(other) => Ok(other.clone()),
+        None if others.is_empty() => bail!("--protect {word}: there is no such chain or loop; there is no other one"),
+        None => {
+            let known: Vec<String> = others.iter().map(Other::word).collect();
+            bail!("--protect {word}: there is no such chain or loop; there are {}", known.join(", "))
         }
     };
     args.protect.iter().map(of).collect()
