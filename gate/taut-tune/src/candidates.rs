@@ -680,7 +680,9 @@ mod tests {
             let found = candidates(&chain, true, &facts, &[]);
             found.remedies.into_iter().map(|one| one.id).collect::<Vec<_>>()
         };
-        assert_eq!(of("", true), ["ros2-transport", "ros2-udp", "ros2-executor"]);
+        assert_eq!(of("", true), ["ros2-transport", "ros2-udp"]);
+        let asked = candidates(&chain, true, &Facts { is_python: true, ..facts() }, &["ros2-executor".to_owned()]);
+        assert_eq!(asked.remedies[0].plan.settings, [Setting::EventsExecutor], "only on request");
         assert_eq!(of("rmw_fastrtps_cpp", false), ["ros2-transport", "ros2-udp"]);
         assert!(of("rmw_cyclonedds_cpp", false).is_empty());
     }

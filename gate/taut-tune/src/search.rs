@@ -187,7 +187,7 @@ pub struct Confirmed {
 }
 
 /// The search's result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// All sets, the best ratio first.
     pub tried: Vec<Tried>,

@@ -102,7 +102,7 @@ fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 9] {
         step(missed, Cell::Share),
         change.map_or(Cell::Missing, Cell::Change),
         interval.map_or(Cell::Missing, |of| Cell::interval(Cell::Change(of.low), Cell::Change(of.high))),
-        Cell::text(sentences::standing(&tried.standing)),
+        Cell::text(sentences::standing(tried)),
     ]
 }
 

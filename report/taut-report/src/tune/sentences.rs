@@ -1,7 +1,7 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
 use taut_stats::compare::ChangeFigures;
-use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tuned, Within};
+use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tried, Tuned, Within};
 
 use crate::words;
 
@@ -144,8 +144,8 @@ fn guards(attempt: &Attempt) -> Option<String> {
 }
 
 /// The word for what became of a set.
-pub(super) fn standing(standing: &Standing) -> String {
-    match standing {
+pub(super) fn standing(tried: &Tried) -> String {
+    match &tried.standing {
         Standing::Confirmed => "confirmed".into(),
         Standing::NotConfirmed => "not confirmed".into(),
         Standing::Harms(what) => format!("harms {}", what.join(", ")),
@@ -153,6 +153,7 @@ pub(super) fn standing(standing: &Standing) -> String {
         Standing::DidNotHelp => "did not help".into(),
         Standing::Problem(Problem::Failed(why)) => format!("the program fails: {why}"),
         Standing::Problem(Problem::NotInForce(why)) => format!("not in force: {why}"),
+        Standing::NotTried if tried.rounds > 0 => "too few sound trials".into(),
         Standing::NotTried => "no time".into(),
     }
 }

@@ -69,7 +69,9 @@ impl First {
         let chain = first.chain();
         let span_s = first.span_s();
         let per_s = chain.messages as f64 / span_s.max(1e-3);
-        let longest_s = args.max_time.as_secs_f64() * SHARE;
+        // A second of it takes one to record and some to analyse.
+        let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
+        let longest_s = args.max_time.as_secs_f64() * SHARE / each_s;
         let wanted_s = (WANTED / per_s.max(1e-3)).min(longest_s);
         if first.is_over || (chain.messages as f64) >= WANTED || wanted_s <= span_s * 1.2 {
             return Ok(first);
@@ -154,6 +156,14 @@ impl First {
     /// Whether nothing tells causes.
     pub fn is_blind(&self) -> bool {
         self.chain().explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+    }
+
+    /// What to say where there is no tail, and so no cause is known.
+    pub fn too_few(&self, args: &Args) -> Option<String> {
+        let chain = self.chain();
+        let is_so = chain.explained.tail_messages == 0 && args.remedy.is_empty() && !self.is_blind();
+        let n = chain.end_to_end.distribution.n;
+        is_so.then(|| format!("{n} messages in {:.0} s are too few for a tail, so no cause is known", self.span_s()))
     }
 
     /// Names of the program's threads.

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{tune_document, tune_json};
-use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Journal, Settings, candidates, search, within};
+use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Found, Journal, Settings, candidates, search, within};
 
 use crate::{
     config,
@@ -33,6 +33,9 @@ use super::gate::{
 };
 use first::First;
 use trials::Trials;
+
+/// The first recording's length is a share of the time: where it holds no tail, the time is made so many times longer.
+const LONGER: f64 = 4.0;
 
 /// Find a remedy for late messages, and measure what it gains on this machine.
 ///
@@ -245,6 +248,11 @@ fn tune(args: &Args) -> Result<Done> {
         }
     }
     tuned.remedies = remedies;
+    if let Some(note) = first.too_few(args) {
+        tuned.notes.push(note);
+        tuned.needed_s = Some(args.max_time.as_secs_f64() * LONGER);
+        tuned.found = Some(Found { is_out: true, ..Found::default() });
+    }
     if !tuned.remedies.is_empty() {
         trials.choose(&first.pace(), &tuned, args)?;
         let most = trials.most();

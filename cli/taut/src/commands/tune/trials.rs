@@ -238,17 +238,18 @@ impl Trials {
 
     /// Said before the search.
     pub fn sentence(&self, remedies: usize, most: usize) -> String {
-        let minutes = |s: f64| if s < 90.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
+        let trials = expected_trials(remedies, most);
+        let remedies = if remedies == 1 { "1 remedy".to_owned() } else { format!("{remedies} remedies") };
+        let minutes = |s: f64| if s < 180.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
         if most < FEWEST_TRIALS {
             return format!(
-                "{remedies} remedies; a trial takes {:.1} s, {} hold {most} of them, and an answer takes at least {FEWEST_TRIALS}: none is tried",
+                "{remedies}; a trial takes {:.1} s, {} hold {most} of them, and an answer takes at least {FEWEST_TRIALS}: none is tried",
                 self.trial_s,
                 minutes(self.max_time.as_secs_f64())
             );
         }
-        let trials = expected_trials(remedies, most);
         format!(
-            "{remedies} remedies; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
+            "{remedies}; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
             self.trial_s,
             self.tail.word(),
             minutes(trials as f64 * self.trial_s + self.began.elapsed().as_secs_f64()),
@@ -262,15 +263,13 @@ impl Trials {
         (self.searching.as_secs_f64() + trials * self.trial_s).max(self.max_time.as_secs_f64()) * SPARE
     }
 
-    /// When a stage has to end, in s since the start. The fewest fresh pairs are kept for the confirmation.
+    /// When a stage has to end, in s since the start. The fewest fresh pairs are kept for the confirmation, where there is time for them.
     fn limit_s(&self, stage: Stage) -> f64 {
         let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
         let (from_s, to_s) = (self.searching.as_secs_f64(), self.max_time.as_secs_f64());
         let limit_s = from_s + share * (to_s - from_s);
-        match stage {
-            Stage::Confirm => limit_s,
-            _ => limit_s.min(to_s - CONFIRMING_TRIALS as f64 * self.trial_s),
-        }
+        let is_kept = stage != Stage::Confirm && to_s - from_s >= FEWEST_TRIALS as f64 * self.trial_s;
+        if is_kept { limit_s.min(to_s - CONFIRMING_TRIALS as f64 * self.trial_s) } else { limit_s }
     }
 
     /// One trial of a set of remedies; `None` when the stage has no time for it.
