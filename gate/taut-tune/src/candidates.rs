@@ -11,6 +11,10 @@ use crate::{
 
 /// A cause with a smaller share of the excess is not answered, unless the analysis is sure that it contributes.
 const SHARE_MIN: f64 = 0.05;
+/// From this share of the excess without a cause on, causes are not known.
+const UNKNOWN_MIN: f64 = 0.5;
+/// Causes that a tail may have on any machine.
+const COMMON: [Cause; 4] = [Cause::Preempted, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault];
 /// Real-time priority for the program, where no other real-time thread takes its CPU.
 const PRIORITY: u8 = 50;
 /// Above this are the kernel's own threads.
@@ -54,6 +58,8 @@ type Offer = Result<Plan, No>;
 
 struct Context<'a> {
     explained: &'a Explained,
+    /// The recording does not show why the tail is late.
+    is_unknown: bool,
     facts: &'a Facts,
     has_ros: bool,
     /// Names of the threads that the chain's messages pass.
@@ -63,7 +69,7 @@ struct Context<'a> {
 /// The remedies for a chain of a recording. `asked`: only these, by name, whatever the causes are; empty for those that answer a cause.
 pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String]) -> Candidates {
     let explained = &chain.explained;
-    let context = Context { explained, facts, has_ros, names: names(chain) };
+    let context = Context { explained, is_unknown: is_unknown(explained), facts, has_ros, names: names(chain) };
     let mut found = Candidates::default();
     for row in crate::TABLE {
         let offers: Vec<(String, Vec<Cause>, Offer)> = match row.id {
@@ -103,6 +109,13 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String])
     found
 }
 
+/// Whether a recording does not show why most of a tail is late, as without kernel events: then remedies for common causes are offered.
+pub fn is_unknown(explained: &Explained) -> bool {
+    let shares = explained.by_cause.iter().filter(|share| share.cause == Cause::Unknown);
+    explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+        || shares.map(|share| share.tail_share).sum::<f64>() >= UNKNOWN_MIN
+}
+
 const ALLOW: &str = "it changes other processes or the machine, and puts them back after each trial";
 const ALLOW_GRANT: &str = "add --allow-changes";
 const NICE: &str = "CAP_SYS_NICE is missing";
@@ -135,8 +148,12 @@ impl Context<'_> {
         match result {
             Some(Contribution::Contributes) => true,
             Some(Contribution::DoesNotContribute) => false,
-            _ => share >= SHARE_MIN,
+            _ => share >= SHARE_MIN || self.is_unknown && self.is_common(cause),
         }
+    }
+
+    fn is_common(&self, cause: Cause) -> bool {
+        COMMON.contains(&cause) || cause == Cause::Gil && self.facts.is_python
     }
 
     /// Predicted change of the tail without a cause; without a prediction, its share of the excess.
@@ -621,6 +638,17 @@ mod tests {
         assert_eq!(ids(&chain, &python), ["switch-interval", "collect-later", "freeze-collected"]);
         let free = Facts { free_threaded: Some("/opt/python3.14t".into()), ..python };
         assert!(ids(&chain, &free).contains(&"free-threaded".to_owned()));
+    }
+
+    #[test]
+    fn where_causes_are_not_known_remedies_for_common_ones_are_tried() {
+        let poor = Facts { may_realtime: false, may_nice: false, allows_changes: false, ..facts() };
+        let found = candidates(&chain(&[(Cause::Unknown, "kernel events were lost", 0.9)]), false, &poor, &[]);
+        let ids: Vec<&str> = found.remedies.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["timer-slack", "malloc"]);
+        assert!(found.left.iter().any(|one| one.id == "fifo" && one.grant.is_some()), "{:?}", found.left);
+        let known = chain(&[(Cause::Lock, "", 0.6), (Cause::Unknown, "", 0.4)]);
+        assert!(candidates(&known, false, &poor, &[]).remedies.is_empty());
     }
 
     #[test]

@@ -77,12 +77,12 @@ fn nothing_helps(tuned: &Tuned) -> String {
         _ => format!("Nothing that was tried here helps{}", unused(tuned)),
     };
     match tuned.within.first() {
-        Some(within) if !within.hop.is_empty() => {
-            let of = if within.against.is_empty() { String::new() } else { format!(", {}", within.against) };
-            format!("{tried}; the time is in the program: {}{of}", within.hop)
+        Some(within) if within.against.is_empty() => {
+            format!("{tried}; the time is in {}, and no cause of it is known", within.hop)
         }
-        Some(within) if !within.against.is_empty() => {
-            format!("{tried}; the time is in the program: {}", within.against)
+        Some(within) => {
+            let hop = if within.hop.is_empty() { String::new() } else { format!("{}, ", within.hop) };
+            format!("{tried}; the time is in the program: {hop}{}", within.against)
         }
         _ => tried,
     }
@@ -156,6 +156,12 @@ pub(super) fn standing(tried: &Tried) -> String {
         Standing::NotTried if tried.rounds > 0 => "too few sound trials".into(),
         Standing::NotTried => "no time".into(),
     }
+}
+
+/// What a set of remedies costs.
+pub(super) fn costs(tuned: &Tuned, set: &[usize]) -> String {
+    let costs: Vec<&str> = set.iter().filter_map(|at| tuned.remedies.get(*at)).map(|remedy| remedy.row.cost).collect();
+    costs.join("; ")
 }
 
 /// What was not tried, one sentence each.

@@ -153,15 +153,15 @@ impl First {
         }
     }
 
-    /// Whether nothing tells causes.
-    pub fn is_blind(&self) -> bool {
-        self.chain().explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+    /// Whether the recording does not show why the tail is late.
+    pub fn is_unknown(&self) -> bool {
+        taut_tune::is_unknown(&self.chain().explained)
     }
 
     /// What to say where there is no tail, and so no cause is known.
     pub fn too_few(&self, args: &Args) -> Option<String> {
         let chain = self.chain();
-        let is_so = chain.explained.tail_messages == 0 && args.remedy.is_empty() && !self.is_blind();
+        let is_so = chain.explained.tail_messages == 0 && args.remedy.is_empty();
         let n = chain.end_to_end.distribution.n;
         is_so.then(|| format!("{n} messages in {:.0} s are too few for a tail, so no cause is known", self.span_s()))
     }

@@ -34,6 +34,8 @@ use super::gate::{
 use first::First;
 use trials::Trials;
 
+const UNKNOWN: &str = "the recording does not show why the tail is late (kernel events need root or CAP_PERFMON), so remedies for common causes are \
+                       tried";
 /// The first recording's length is a share of the time: where it holds no tail, the time is made so many times longer.
 const LONGER: f64 = 4.0;
 
@@ -239,10 +241,8 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.seed = seed;
     tuned.within = within(first.chain());
     tuned.left = left;
-    if first.is_blind() {
-        tuned
-            .notes
-            .push("no kernel events were recorded, so causes are not known: run it as root or with CAP_PERFMON".into());
+    if first.is_unknown() && args.remedy.is_empty() {
+        tuned.notes.push(UNKNOWN.into());
         if tuned.left.is_empty() && remedies.is_empty() {
             bail!(exit::NotPermitted(format!("kernel events are needed to know the causes; {}", facts.grant)));
         }
