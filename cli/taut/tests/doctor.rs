@@ -95,6 +95,22 @@ fn a_machine_written_down_is_examined_elsewhere() {
 }
 
 #[test]
+fn a_profile_has_the_checks_that_it_names_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tuned.checks");
+    let profile = path.display().to_string();
+    std::fs::write(&path, "# place: p99 1.2 ms → 111 µs\npreemption # the kernel\n\n swappiness\n").unwrap();
+    let value = json(&["--machine", &machine("laptop"), "--profile", &profile, "--format", "json"]);
+    let ids: Vec<&str> = value["findings"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["preemption", "swappiness"]);
+    std::fs::write(&path, "swappines\n").unwrap();
+    refuses(&["--profile", &profile], "tuned.checks: swappines: no such check; ");
+    std::fs::write(&path, "# nothing\n").unwrap();
+    refuses(&["--profile", &profile], "it names no check");
+    refuses(&["--profile", "missing.checks"], "missing.checks: No such file");
+}
+
+#[test]
 fn every_check_is_listed() {
     let list = json(&["--list", "--format", "json"]);
     let checks = list["checks"].as_array().unwrap();

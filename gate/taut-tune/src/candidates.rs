@@ -1,5 +1,7 @@
 //! From the causes of a chain's tail to remedies for this program on this machine, the largest predicted gain first.
 
+use std::path::PathBuf;
+
 use taut_analysis::{Cause, CauseShare, Chain, Contribution, Explained};
 use taut_lab::Cpus;
 
@@ -9,6 +11,10 @@ use crate::{
 
 /// A cause with a smaller share of the excess is not answered, unless the analysis is sure that it contributes.
 const SHARE_MIN: f64 = 0.05;
+/// From this share of the excess without a cause on, causes are not known.
+const UNKNOWN_MIN: f64 = 0.5;
+/// Causes that a tail may have on any machine.
+const COMMON: [Cause; 4] = [Cause::Preempted, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault];
 /// Real-time priority for the program, where no other real-time thread takes its CPU.
 const PRIORITY: u8 = 50;
 /// Above this are the kernel's own threads.
@@ -22,6 +28,10 @@ const SWITCH_INTERVAL_S: f64 = 0.0002;
 const COLLECT_AFTER: u32 = 100_000;
 /// What malloc keeps: more than a loop allocates, less than what a machine lacks.
 const KEPT_BYTES: u64 = 256 << 20;
+/// Remedies for a Python program that computes: its garbage collector may be what does.
+const COLLECTING: [&str; 2] = ["collect-later", "freeze-collected"];
+/// Checks of `taut doctor` that are about the loop's CPU.
+const OF_LOOP_CPU: [&str; 4] = ["irq-affinity", "default-irq-affinity", "workqueues", "timer-migration"];
 /// At most so many threads are named by their own rule.
 const NAMES_MAX: usize = 16;
 
@@ -48,6 +58,8 @@ type Offer = Result<Plan, No>;
 
 struct Context<'a> {
     explained: &'a Explained,
+    /// The recording does not show why the tail is late.
+    is_unknown: bool,
     facts: &'a Facts,
     has_ros: bool,
     /// Names of the threads that the chain's messages pass.
@@ -57,7 +69,7 @@ struct Context<'a> {
 /// The remedies for a chain of a recording. `asked`: only these, by name, whatever the causes are; empty for those that answer a cause.
 pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String]) -> Candidates {
     let explained = &chain.explained;
-    let context = Context { explained, facts, has_ros, names: names(chain) };
+    let context = Context { explained, is_unknown: is_unknown(explained), facts, has_ros, names: names(chain) };
     let mut found = Candidates::default();
     for row in crate::TABLE {
         let offers: Vec<(String, Vec<Cause>, Offer)> = match row.id {
@@ -65,7 +77,7 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String])
             id => vec![(id.to_owned(), context.answered(row.answers), context.offer(id))],
         };
         for (id, causes, offer) in offers {
-            let is_computing = row.id == "collect-later" && context.is_python_computing();
+            let is_computing = COLLECTING.contains(&row.id) && context.is_python_computing();
             let is_asked = asked.iter().any(|one| *one == id || one == row.id);
             let answers = asked.is_empty() && (!causes.is_empty() || is_computing);
             if !is_asked && !answers {
@@ -97,9 +109,18 @@ pub fn candidates(chain: &Chain, has_ros: bool, facts: &Facts, asked: &[String])
     found
 }
 
+/// Whether a recording does not show why most of a tail is late, as without kernel events: then remedies for common causes are offered.
+pub fn is_unknown(explained: &Explained) -> bool {
+    let shares = explained.by_cause.iter().filter(|share| share.cause == Cause::Unknown);
+    explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+        || shares.map(|share| share.tail_share).sum::<f64>() >= UNKNOWN_MIN
+}
+
 const ALLOW: &str = "it changes other processes or the machine, and puts them back after each trial";
 const ALLOW_GRANT: &str = "add --allow-changes";
 const NICE: &str = "CAP_SYS_NICE is missing";
+const LOCK_WITHIN: &str = "mlockall acts on the calling process only: call mlockall(MCL_CURRENT | MCL_FUTURE) in the program, and touch \
+                           what it will use before the loop starts";
 
 /// Names of the threads that stamp a chain, or that its loop runs in.
 fn names(chain: &Chain) -> Vec<String> {
@@ -127,8 +148,12 @@ impl Context<'_> {
         match result {
             Some(Contribution::Contributes) => true,
             Some(Contribution::DoesNotContribute) => false,
-            _ => share >= SHARE_MIN,
+            _ => share >= SHARE_MIN || self.is_unknown && self.is_common(cause),
         }
+    }
+
+    fn is_common(&self, cause: Cause) -> bool {
+        COMMON.contains(&cause) || cause == Cause::Gil && self.facts.is_python
     }
 
     /// Predicted change of the tail without a cause; without a prediction, its share of the excess.
@@ -166,16 +191,30 @@ impl Context<'_> {
         match id {
             "timer-slack" => setting(Setting::TimerSlack(1)),
             "malloc" => Ok(malloc()),
-            "huge-pages" => setting(Setting::NoHugePages),
+            "huge-pages" if ["always", "madvise"].contains(&&*self.facts.huge_pages) => setting(Setting::NoHugePages),
+            "huge-malloc" if self.facts.huge_pages == "madvise" => Ok(huge_malloc(&self.facts.tunables)),
+            "arenas" if self.facts.own.len() > 1 => {
+                setting(Setting::Variable("MALLOC_ARENA_MAX".to_owned(), "1".to_owned()))
+            }
+            "lock-memory" if self.facts.is_python => setting(Setting::LockMemory),
+            "lock-memory" => Err(No::Because(LOCK_WITHIN.to_owned())),
             "switch-interval" => setting(Setting::SwitchInterval(SWITCH_INTERVAL_S)),
             "collect-later" if self.is_python_computing() => setting(Setting::CollectAfter(COLLECT_AFTER)),
-            "ros2-transport" if self.has_ros => Ok(ros2::transport()),
+            "freeze-collected" if self.is_python_computing() => setting(Setting::FreezeCollected),
+            "free-threaded" => {
+                let interpreter = self.facts.free_threaded.clone().ok_or(No::Silent)?;
+                setting(Setting::Interpreter(interpreter))
+            }
+            "ros2-transport" if self.has_fast_dds() => Ok(ros2::shared_memory()),
+            "ros2-udp" if self.has_fast_dds() => Ok(ros2::udp()),
+            "ros2-publication" if self.has_fast_dds() => Ok(ros2::asynchronous()),
+            "ros2-executor" if self.has_ros && self.facts.is_python => setting(Setting::EventsExecutor),
             "ros2-middleware" if self.has_ros => {
                 let (prefixes, used) = &self.facts.ros2;
                 ros2::other_middleware(prefixes, used).ok_or(No::Silent)
             }
             "place" => self.place(),
-            "nice" => match self.others().all(|other| other.priority == 0 || other.is_kernel) {
+            "nice" => match self.facts.others.iter().all(|other| other.priority == 0 || other.is_kernel) {
                 true => setting(Setting::Nice(-20)),
                 // A nice value is nothing to a real-time thread.
                 false => Err(No::Silent),
@@ -186,20 +225,22 @@ impl Context<'_> {
             "awake" => self.awake(),
             "lower-others" => self.lower_others(),
             "move-others" => self.move_others(),
+            "move-kernel" => self.move_kernel(),
+            "weight" => self.weight(),
             "quota" => self.quota(),
             _ => Err(No::Silent),
         }
     }
 
-    /// The threads that took the chain's CPUs, this recorder's apart.
-    fn others(&self) -> impl Iterator<Item = &Thread> {
-        self.facts.others.iter().filter(|other| other.name != "taut")
+    fn has_fast_dds(&self) -> bool {
+        self.has_ros && ros2::is_fast_dds(&self.facts.ros2.1)
     }
 
-    /// Processes beyond the program that took its CPUs.
-    fn processes(&self) -> Vec<Identity> {
+    /// Processes beyond the program that took its CPUs, or kernel threads that did.
+    fn processes(&self, of_kernel: bool) -> Vec<Identity> {
         let mut found: Vec<Identity> = Vec::new();
-        for process in self.others().filter(|other| !other.is_kernel).filter_map(|other| other.process.clone()) {
+        let others = self.facts.others.iter().filter(|other| other.is_kernel == of_kernel);
+        for process in others.filter_map(|other| other.process.clone()) {
             if !found.iter().any(|known| known.number == process.number) {
                 found.push(process);
             }
@@ -209,7 +250,8 @@ impl Context<'_> {
 
     /// Above every real-time thread that takes the CPU, below the kernel's own.
     fn priority(&self) -> Result<u8, No> {
-        let highest = self.others().filter(|other| !other.is_kernel).map(|other| other.priority).max().unwrap_or(0);
+        let highest =
+            self.facts.others.iter().filter(|other| !other.is_kernel).map(|other| other.priority).max().unwrap_or(0);
         if highest >= HIGHEST {
             let why = format!(
                 "a thread with real-time priority {highest} takes the CPU, and kernel threads need those above {HIGHEST}"
@@ -244,9 +286,10 @@ impl Context<'_> {
         let all = &self.facts.cpus;
         let bound = |other: &Thread| other.cpus.clone().filter(|cpus| !cpus.contain(all) && !other.is_kernel);
         let bound: Vec<u32> =
-            self.others().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
+            self.facts.others.iter().filter_map(bound).flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
         let free: Vec<u32> = all.iter().filter(|cpu| !bound.contains(cpu)).collect();
-        let own: Vec<String> = self.others().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
+        let own: Vec<String> =
+            self.facts.others.iter().filter(|other| other.is_own).map(|other| other.name.clone()).collect();
         let is_apart = own.iter().any(|name| !self.names.contains(name)) && self.chain_threads().is_some();
         if (!bound.is_empty() && !free.is_empty()) || is_apart {
             self.one_cpu_is_too_few()?;
@@ -291,8 +334,13 @@ impl Context<'_> {
         Ok(Plan { threads: vec![ThreadRule { threads, cpus: None, policy }], ..Plan::default() })
     }
 
+    /// Wakes are late on CPUs that nothing else had.
+    fn is_from_idle(&self) -> bool {
+        self.details(Cause::Wakeup).any(|share| !share.detail.starts_with("by "))
+    }
+
     fn awake(&self) -> Offer {
-        let from_idle = self.details(Cause::Wakeup).any(|share| !share.detail.starts_with("by "));
+        let from_idle = self.is_from_idle();
         let is_late = self.details(Cause::TimerSlack).any(|share| share.detail.contains("late"));
         if !from_idle && !is_late {
             return Err(No::Silent);
@@ -303,8 +351,8 @@ impl Context<'_> {
         Ok(Plan { outside: vec![Outside::Awake], ..Plan::default() })
     }
 
-    fn may_change(&self) -> Result<Vec<Identity>, No> {
-        let processes = self.processes();
+    fn may_change(&self, of_kernel: bool) -> Result<Vec<Identity>, No> {
+        let processes = self.processes(of_kernel);
         match () {
             () if processes.is_empty() => Err(No::Silent),
             () if self.facts.allows_changes && !self.facts.may_others => Err(No::Permission(NICE)),
@@ -313,32 +361,50 @@ impl Context<'_> {
     }
 
     fn lower_others(&self) -> Offer {
-        let processes = self.may_change()?;
+        let processes = self.may_change(false)?;
         // A nice value is nothing to a real-time thread.
-        if self.others().any(|other| other.priority > 0 && !other.is_own && !other.is_kernel) {
+        if self.facts.others.iter().any(|other| other.priority > 0 && !other.is_own && !other.is_kernel) {
             return Err(No::Silent);
         }
         Ok(Plan { outside: vec![Outside::Lower { processes, nice: 19 }], ..Plan::default() })
     }
 
     fn move_others(&self) -> Offer {
-        let processes = self.may_change()?;
+        self.moved(self.may_change(false)?)
+    }
+
+    fn move_kernel(&self) -> Offer {
+        self.moved(self.may_change(true)?)
+    }
+
+    /// These on all CPUs but the last, the chain's threads on the last.
+    fn moved(&self, processes: Vec<Identity>) -> Offer {
         self.one_cpu_is_too_few()?;
-        let all = &self.facts.cpus;
-        let own = Cpus::from(vec![all.iter().last().unwrap_or(0)]);
-        let cpus = own.without(all).ok_or(No::Silent)?;
+        let cpus = self.loop_cpu().without(&self.facts.cpus).ok_or(No::Silent)?;
+        let outside = vec![Outside::Move { processes, cpus }];
+        Ok(Plan { threads: vec![self.on_loop_cpu()], outside, ..Plan::default() })
+    }
+
+    fn loop_cpu(&self) -> Cpus {
+        Cpus::from(vec![self.facts.cpus.iter().last().unwrap_or(0)])
+    }
+
+    /// The chain's threads on the last CPU.
+    fn on_loop_cpu(&self) -> ThreadRule {
         let threads = self.chain_threads().unwrap_or(Threads::All);
-        Ok(Plan {
-            threads: vec![ThreadRule { threads, cpus: Some(own), policy: None }],
-            outside: vec![Outside::Move { processes, cpus }],
-            ..Plan::default()
-        })
+        ThreadRule { threads, cpus: Some(self.loop_cpu()), policy: None }
+    }
+
+    fn weight(&self) -> Offer {
+        let is_of_other_group = |other: &Thread| other.is_of_other_group && !other.is_kernel && other.priority == 0;
+        if !self.facts.others.iter().any(is_of_other_group) || self.facts.weights.is_empty() {
+            return Err(No::Silent);
+        }
+        Ok(Plan { outside: self.facts.weights.iter().map(write).collect(), ..Plan::default() })
     }
 
     fn quota(&self) -> Offer {
-        let lift =
-            |(path, value): &(std::path::PathBuf, String)| Outside::Write { path: path.clone(), value: value.clone() };
-        let outside: Vec<Outside> = self.facts.quotas.iter().map(lift).collect();
+        let outside: Vec<Outside> = self.facts.quotas.iter().map(write).collect();
         if outside.is_empty() {
             return Err(No::Because(
                 "no CPU quota is visible from here: look on the host, outside the container".into(),
@@ -349,10 +415,17 @@ impl Context<'_> {
 
     /// One offer for each setting that `taut doctor` finds bad.
     fn machine(&self) -> Vec<(String, Vec<Cause>, Offer)> {
-        let settings = self.facts.settings.iter();
+        let has_worker = || self.facts.others.iter().any(|other| other.is_kernel && other.name.starts_with("kworker"));
+        let settings = self.facts.settings.iter().filter(|(id, ..)| match id.as_str() {
+            "workqueues" => has_worker(),
+            "governor" | "idle-states" | "halt-polling" => self.is_from_idle(),
+            _ => true,
+        });
         settings
             .map(|(id, cause, outside)| {
-                let plan = Plan { outside: outside.clone(), ..Plan::default() };
+                let is_of_loop_cpu = OF_LOOP_CPU.contains(&id.as_str());
+                let threads = is_of_loop_cpu.then(|| self.on_loop_cpu()).into_iter().collect();
+                let plan = Plan { threads, outside: outside.clone(), ..Plan::default() };
                 (format!("machine:{id}"), self.answered(&[*cause]), Ok(plan))
             })
             .collect()
@@ -362,6 +435,17 @@ impl Context<'_> {
     fn is_python_computing(&self) -> bool {
         self.facts.is_python && self.matters(Cause::Cpu)
     }
+}
+
+fn write((path, value): &(PathBuf, String)) -> Outside {
+    Outside::Write { path: path.clone(), value: value.clone() }
+}
+
+/// `tunables`: those that are set already.
+fn huge_malloc(tunables: &str) -> Plan {
+    let separator = if tunables.is_empty() { "" } else { ":" };
+    let value = format!("{tunables}{separator}glibc.malloc.hugetlb=1");
+    Plan { settings: vec![Setting::Variable("GLIBC_TUNABLES".to_owned(), value)], ..Plan::default() }
 }
 
 fn malloc() -> Plan {
@@ -393,11 +477,15 @@ mod tests {
             allows_changes: true,
             may_hold_awake: true,
             quotas: Vec::new(),
+            weights: Vec::new(),
             settings: Vec::new(),
             others: Vec::new(),
             own: vec!["loop".into()],
             period_ns: None,
             is_python: false,
+            free_threaded: None,
+            huge_pages: String::new(),
+            tunables: String::new(),
             ros2: Default::default(),
             grant: "sudo setcap …".into(),
         }
@@ -430,6 +518,16 @@ mod tests {
         candidates(chain, false, facts, &[]).remedies.into_iter().map(|remedy| remedy.id).collect()
     }
 
+    #[test]
+    fn a_program_that_is_called_taut_is_a_competitor_like_any_other() {
+        let chain = chain(&[(Cause::Preempted, "by taut/99", 0.9)]);
+        let facts = Facts { others: vec![Thread { name: "taut".into(), ..hog(70, vec![1]) }], ..facts() };
+        let found = candidates(&chain, false, &facts, &[]);
+        let ids: Vec<&str> = found.remedies.iter().map(|one| one.id.as_str()).collect();
+        assert!(ids.contains(&"place"), "{ids:?}");
+        assert_eq!(found.remedies.iter().find(|one| one.id == "fifo").unwrap().plan.to_string(), "SCHED_FIFO 71");
+    }
+
     fn hog(priority: u32, cpus: Vec<u32>) -> Thread {
         Thread {
             name: "hog".into(),
@@ -438,6 +536,7 @@ mod tests {
             priority,
             cpus: Some(cpus.into()),
             is_own: false,
+            is_of_other_group: false,
         }
     }
 
@@ -536,6 +635,83 @@ mod tests {
         let chain = chain(&[(Cause::Cpu, "", 0.8), (Cause::Gil, "", 0.2)]);
         assert_eq!(ids(&chain, &facts()), ["switch-interval"]);
         let python = Facts { is_python: true, ..facts() };
-        assert_eq!(ids(&chain, &python), ["switch-interval", "collect-later"]);
+        assert_eq!(ids(&chain, &python), ["switch-interval", "collect-later", "freeze-collected"]);
+        let free = Facts { free_threaded: Some("/opt/python3.14t".into()), ..python };
+        assert!(ids(&chain, &free).contains(&"free-threaded".to_owned()));
+    }
+
+    #[test]
+    fn where_causes_are_not_known_remedies_for_common_ones_are_tried() {
+        let poor = Facts { may_realtime: false, may_nice: false, allows_changes: false, ..facts() };
+        let found = candidates(&chain(&[(Cause::Unknown, "kernel events were lost", 0.9)]), false, &poor, &[]);
+        let ids: Vec<&str> = found.remedies.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["timer-slack", "malloc"]);
+        assert!(found.left.iter().any(|one| one.id == "fifo" && one.grant.is_some()), "{:?}", found.left);
+        let known = chain(&[(Cause::Lock, "", 0.6), (Cause::Unknown, "", 0.4)]);
+        assert!(candidates(&known, false, &poor, &[]).remedies.is_empty());
+    }
+
+    #[test]
+    fn page_faults_are_answered_as_the_machine_and_the_program_allow() {
+        let chain = chain(&[(Cause::PageFault, "", 0.9)]);
+        assert_eq!(ids(&chain, &facts()), ["malloc"]);
+        let left = candidates(&chain, false, &facts(), &[]).left;
+        assert!(left.iter().any(|one| one.id == "lock-memory" && one.why.starts_with("mlockall")), "{left:?}");
+        let rich = Facts {
+            huge_pages: "madvise".into(),
+            tunables: "a=1".into(),
+            is_python: true,
+            own: vec!["loop".into(), "log".into()],
+            ..facts()
+        };
+        assert_eq!(ids(&chain, &rich), ["malloc", "huge-pages", "huge-malloc", "arenas", "lock-memory"]);
+        let found = candidates(&chain, false, &rich, &[]);
+        let huge = found.remedies.iter().find(|one| one.id == "huge-malloc").unwrap();
+        assert_eq!(huge.plan.to_string(), "GLIBC_TUNABLES=a=1:glibc.malloc.hugetlb=1");
+    }
+
+    #[test]
+    fn kernel_threads_and_interrupts_leave_the_cpu_that_the_chain_is_put_on() {
+        let chain = chain(&[(Cause::Preempted, "by kcompactd0/40", 0.5), (Cause::Irq, "", 0.3)]);
+        let kernel = Thread { is_kernel: true, name: "kcompactd0".into(), ..hog(0, vec![0, 1]) };
+        let away = Outside::Write { path: "/proc/irq/24/smp_affinity_list".into(), value: "0".into() };
+        let facts = Facts {
+            others: vec![kernel.clone()],
+            settings: vec![("irq-affinity".into(), Cause::Irq, vec![away])],
+            ..facts()
+        };
+        let found = candidates(&chain, false, &facts, &[]);
+        let plan = |id: &str| found.remedies.iter().find(|one| one.id == id).map(|one| one.plan.to_string());
+        let pid = kernel.process.as_ref().unwrap();
+        let moved = format!("CPU 1 for all threads; {}/{} moved to CPU 0", pid.name, pid.number);
+        assert_eq!(plan("move-kernel"), Some(moved));
+        assert_eq!(plan("move-others"), None);
+        let irq = "CPU 1 for all threads; 0 in /proc/irq/24/smp_affinity_list";
+        assert_eq!(plan("machine:irq-affinity").as_deref(), Some(irq));
+    }
+
+    #[test]
+    fn a_groups_weight_is_raised_only_against_another_group() {
+        let chain = chain(&[(Cause::Preempted, "by hog/99", 0.9)]);
+        let weights = vec![("/sys/fs/cgroup/robot/cpu.weight".into(), "10000".into())];
+        let inside = Facts { others: vec![hog(0, vec![0, 1])], weights, ..facts() };
+        assert!(!ids(&chain, &inside).contains(&"weight".to_owned()));
+        let others = vec![Thread { is_of_other_group: true, ..hog(0, vec![0, 1]) }];
+        assert!(ids(&chain, &Facts { others, ..inside }).contains(&"weight".to_owned()));
+    }
+
+    #[test]
+    fn ros2_nodes_get_what_their_middleware_and_their_language_have() {
+        let chain = chain(&[(Cause::Queued, "", 0.9)]);
+        let of = |rmw: &str, is_python| {
+            let facts = Facts { ros2: (String::new(), rmw.into()), is_python, ..facts() };
+            let found = candidates(&chain, true, &facts, &[]);
+            found.remedies.into_iter().map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(of("", true), ["ros2-transport", "ros2-udp"]);
+        let asked = candidates(&chain, true, &Facts { is_python: true, ..facts() }, &["ros2-executor".to_owned()]);
+        assert_eq!(asked.remedies[0].plan.settings, [Setting::EventsExecutor], "only on request");
+        assert_eq!(of("rmw_fastrtps_cpp", false), ["ros2-transport", "ros2-udp"]);
+        assert!(of("rmw_cyclonedds_cpp", false).is_empty());
     }
 }

@@ -8,18 +8,23 @@ use taut_analysis::Cause;
 use taut_doctor::{Finding, Remedy, State};
 use taut_lab::Cpus;
 
-use crate::{Identity, Outside, scheduler, setting_file::read_setting};
+use crate::{Identity, Outside, python, scheduler, setting_file::read_setting};
 
 /// CAP_SYS_NICE.
 const SYS_NICE: u64 = 1 << 23;
 /// Of `/proc/PID/stat`'s flags: a kernel thread.
 const KERNEL_THREAD: u32 = 0x0020_0000;
+/// The same: its CPUs cannot be changed.
+const BOUND: u32 = 0x0400_0000;
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// The first process of a machine or container.
 const FIRST: i32 = 1;
 /// Findings whose remedy is a value for a file, and the cause that it is against.
-const CHECKS: [(&str, Cause); 8] = [
+const CHECKS: [(&str, Cause); 10] = [
     ("governor", Cause::Wakeup),
     ("idle-states", Cause::Wakeup),
+    ("halt-polling", Cause::Wakeup),
+    ("workqueues", Cause::Preempted),
     ("timer-migration", Cause::TimerSlack),
     ("irq-affinity", Cause::Irq),
     ("default-irq-affinity", Cause::Irq),
@@ -47,6 +52,8 @@ pub struct Facts {
     pub may_hold_awake: bool,
     /// Files with a CPU quota of the program's control group or of one above it, and what lifts it.
     pub quotas: Vec<(PathBuf, String)>,
+    /// Files with a CPU weight of the program's control group or of one above it, and the largest value.
+    pub weights: Vec<(PathBuf, String)>,
     /// Settings that `taut doctor` finds bad and that are values for files: name, the cause that it is against, and the changes.
     pub settings: Vec<(String, Cause, Vec<Outside>)>,
     /// Threads named in the recording, as they are now.
@@ -57,6 +64,12 @@ pub struct Facts {
     pub period_ns: Option<u64>,
     /// Whether the program is a Python interpreter.
     pub is_python: bool,
+    /// A free-threaded interpreter that can run the command.
+    pub free_threaded: Option<String>,
+    /// Which programs get transparent huge pages: "always", "madvise", "never"; empty where the kernel has none.
+    pub huge_pages: String,
+    /// GLIBC_TUNABLES.
+    pub tunables: String,
     /// AMENT_PREFIX_PATH and RMW_IMPLEMENTATION.
     pub ros2: (String, String),
     /// How to get the permissions.
@@ -69,7 +82,7 @@ pub struct Thread {
     /// Its name.
     pub name: String,
     /// Its process, where that may be changed: not one of the program's own, whose trial has ended, nor the machine's first one, nor one that
-    /// this process descends from, nor one that is younger than it, since such come and go.
+    /// this process descends from, nor one that is younger than it, since such come and go. Of a kernel thread: where it may be moved.
     pub process: Option<Identity>,
     /// A kernel thread.
     pub is_kernel: bool,
@@ -79,6 +92,8 @@ pub struct Thread {
     pub cpus: Option<Cpus>,
     /// A thread of the program.
     pub is_own: bool,
+    /// Of another control group than this process, where the machine has groups.
+    pub is_of_other_group: bool,
 }
 
 impl Facts {
@@ -104,14 +119,24 @@ impl Facts {
             allows_changes,
             may_hold_awake: access("/dev/cpu_dma_latency", Access::WRITE_OK).is_ok(),
             quotas: quotas(),
+            weights: weights(),
             settings: findings.iter().filter_map(setting).collect(),
             others: Vec::new(),
             own: Vec::new(),
             period_ns: None,
             is_python: false,
+            free_threaded: None,
+            huge_pages: read_setting(Path::new(HUGE_PAGES)).unwrap_or_default(),
+            tunables: variable("GLIBC_TUNABLES"),
             ros2: (variable("AMENT_PREFIX_PATH"), variable("RMW_IMPLEMENTATION")),
             grant: format!("sudo setcap cap_sys_nice,cap_perfmon+ep {}", taut.display()),
         }
+    }
+
+    /// Adds the command's first word.
+    pub fn of_command(mut self, program: &str) -> Facts {
+        self.free_threaded = python::free_threaded(program, &variable("PATH"));
+        self
     }
 
     /// Adds what a first run showed: names of its threads, and those that took its CPUs, "comm/tid" each; and the period of its loop.
@@ -145,11 +170,12 @@ fn thread(name: &str, own: &[String]) -> Option<Thread> {
     match alive {
         Some((stat, status)) => Some(Thread {
             name: comm.to_owned(),
-            process: Identity::of(status.tgid).filter(is_changeable),
+            process: Identity::of(status.tgid).filter(is_changeable).filter(|_| stat.flags & BOUND == 0),
             is_kernel: stat.flags & KERNEL_THREAD != 0,
             priority: stat.rt_priority.unwrap_or(0),
             cpus: scheduler::cpus(tid).ok(),
             is_own: false,
+            is_of_other_group: is_of_other_group(tid),
         }),
         // The program of the recording has ended, and its threads with it.
         None if own.iter().any(|known| known == comm) => Some(Thread {
@@ -159,6 +185,7 @@ fn thread(name: &str, own: &[String]) -> Option<Thread> {
             priority: 0,
             cpus: None,
             is_own: true,
+            is_of_other_group: false,
         }),
         None => None,
     }
@@ -172,19 +199,38 @@ fn is_changeable(process: &Identity) -> bool {
     process.number != FIRST && !is_above && is_older
 }
 
-/// Quotas of this process's control group and of those above it.
+fn is_of_other_group(tid: i32) -> bool {
+    let of = |process: Process| process.cgroups().ok().map(|groups| groups.0);
+    let paths = |groups: Vec<procfs::ProcessCGroup>| groups.into_iter().map(|one| one.pathname).collect::<Vec<_>>();
+    let [me, other] = [Process::myself(), Process::new(tid)].map(|process| process.ok().and_then(of).map(paths));
+    me.is_some() && other.is_some() && me != other
+}
+
+/// Quotas of this process's control group and of those above it, and what lifts them.
 fn quotas() -> Vec<(PathBuf, String)> {
+    let is_limited = |value: &str| !value.starts_with("max") && !value.starts_with('-');
+    of_groups(("cpu.cfs_quota_us", "-1"), ("cpu.max", "max"), is_limited)
+}
+
+/// CPU weights of this process's control group and of those above it that are not the largest, and the largest.
+fn weights() -> Vec<(PathBuf, String)> {
+    let (old, new) = (("cpu.shares", "262144"), ("cpu.weight", "10000"));
+    of_groups(old, new, |value| value != old.1 && value != new.1)
+}
+
+/// A file of this process's control group and of those above it, where its value is such, and what is to be written. The file and the value are
+/// given for version 1 and version 2.
+fn of_groups(old: (&str, &str), new: (&str, &str), is_such: impl Fn(&str) -> bool) -> Vec<(PathBuf, String)> {
     let Ok(me) = Process::myself() else { return Vec::new() };
     let (Ok(groups), Ok(mounts)) = (me.cgroups(), me.mountinfo()) else { return Vec::new() };
     let mut found = Vec::new();
     for mount in mounts.0 {
-        let (file, lifted) = match mount.fs_type.as_str() {
-            "cgroup" if mount.super_options.contains_key("cpu") => ("cpu.cfs_quota_us", "-1"),
-            "cgroup2" => ("cpu.max", "max"),
-            _ => continue,
-        };
-        let is_v2 = file == "cpu.max";
-        let of = |group: &&procfs::ProcessCGroup| match is_v2 {
+        let is_new = mount.fs_type == "cgroup2";
+        if !is_new && !(mount.fs_type == "cgroup" && mount.super_options.contains_key("cpu")) {
+            continue;
+        }
+        let (file, wanted) = if is_new { new } else { old };
+        let of = |group: &&procfs::ProcessCGroup| match is_new {
             true => group.hierarchy == 0,
             false => group.controllers.iter().any(|name| name == "cpu"),
         };
@@ -192,9 +238,9 @@ fn quotas() -> Vec<(PathBuf, String)> {
         let below = Path::new(group.pathname.trim_start_matches('/'));
         for folder in below.ancestors() {
             let path = mount.mount_point.join(folder).join(file);
-            let Ok(value) = read_setting(&path) else { continue };
-            if !value.starts_with("max") && !value.starts_with('-') {
-                found.push((path, lifted.to_owned()));
+            let value = read_setting(&path);
+            if value.is_ok_and(|value| is_such(&value)) {
+                found.push((path, wanted.to_owned()));
             }
         }
     }

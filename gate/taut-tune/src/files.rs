@@ -1,6 +1,6 @@
-//! Files that apply a remedy for good: a shell prefix, a systemd drop-in, a ROS 2 launch snippet.
+//! Files that apply a remedy for good: a shell prefix, a systemd drop-in, a ROS 2 launch snippet, a profile of `taut doctor`.
 
-use crate::{Outside, Plan, Policy, Setting, ThreadRule, Threads, python};
+use crate::{Outside, Plan, Policy, Remedy, Setting, ThreadRule, Threads, python};
 
 /// A file to write, with what it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +15,12 @@ pub struct Written {
     pub is_program: bool,
 }
 
+const PROFILE: &str = "tuned.checks";
 /// The name of the shell prefix.
 pub const PREFIX: &str = "tuned.sh";
 
-/// All files for a plan; none for an empty one. `gain` is a line about what was measured, for their heads.
-pub fn files(plan: &Plan, gain: &str) -> Vec<Written> {
+/// All files for these remedies; none where they change nothing. `gain` is a line about what was measured, for their heads.
+pub fn files(remedies: &[&Remedy], plan: &Plan, gain: &str) -> Vec<Written> {
     if plan.is_empty() {
         return Vec::new();
     }
@@ -29,7 +30,16 @@ pub fn files(plan: &Plan, gain: &str) -> Vec<Written> {
         written("tuned.conf", "copy it to /etc/systemd/system/NAME.service.d/", systemd(plan, gain), false),
         written("tuned.launch.py", "use its prefix in a ROS 2 launch file", launch(gain), false),
     ];
-    if let Some(module) = python::module(&plan.settings) {
+    let profile = profile(remedies, gain);
+    if !profile.is_empty() {
+        all.push(written(
+            PROFILE,
+            "see whether it is still in force: taut doctor --profile FILE --pid PID",
+            profile,
+            false,
+        ));
+    }
+    if let Some(module) = python::module(&plan.settings, false) {
         all.push(written("sitecustomize.py", "keep it beside tuned.sh", module, false));
     }
     all
@@ -39,11 +49,26 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// The checks of `taut doctor` that are about these remedies, one a line.
+fn profile(remedies: &[&Remedy], gain: &str) -> String {
+    let mut checks: Vec<&str> = remedies.iter().flat_map(|remedy| remedy.row.checks.iter().copied()).collect();
+    checks.extend(remedies.iter().filter_map(|remedy| remedy.id.strip_prefix("machine:")));
+    checks.dedup();
+    if checks.is_empty() { String::new() } else { format!("# {gain}\n{}\n", checks.join("\n")) }
+}
+
+/// Runs the command in the end: it has this process's number, and its signals and exit code are its own.
 fn shell(plan: &Plan, gain: &str) -> String {
     let mut text = format!("#!/bin/sh\n# {gain}\n# Usage: tuned.sh COMMAND [ARGUMENT…]\nset -e\n");
-    if plan.settings.iter().any(|one| matches!(one, Setting::SwitchInterval(_) | Setting::CollectAfter(_))) {
+    if plan.settings.iter().any(Setting::is_of_module) {
         text += "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n";
         text += "export PYTHONPATH=\"$here${PYTHONPATH:+:$PYTHONPATH}\"\n";
+    }
+    for outside in &plan.outside {
+        text += &format!("{}\n", outside.command());
+    }
+    if !plan.threads.is_empty() {
+        text += &watcher(&plan.threads);
     }
     for setting in &plan.settings {
         match setting {
@@ -53,35 +78,34 @@ fn shell(plan: &Plan, gain: &str) -> String {
             }
             Setting::Nice(nice) => text += &format!("renice -n {nice} -p $$ > /dev/null\n"),
             Setting::Fifo(priority) => text += &format!("chrt -f -p {priority} $$\n"),
-            Setting::NoHugePages | Setting::SwitchInterval(_) | Setting::CollectAfter(_) => {}
+            Setting::Interpreter(path) => text += &format!("shift\nset -- {} \"$@\"\n", quoted(path)),
+            _ => {}
         }
     }
-    for outside in &plan.outside {
-        text += &format!("{}\n", outside.command());
-        if matches!(outside, Outside::Lower { .. } | Outside::Move { .. }) {
-            text += "# These process numbers are those of the measurement; look them up again.\n";
-        }
-    }
-    let run = match plan.settings.contains(&Setting::NoHugePages) {
+    match plan.settings.contains(&Setting::NoHugePages) {
         // No common program sets PR_SET_THP_DISABLE.
         true => {
-            "python3 -c 'import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); \
-                 os.execvp(sys.argv[1], sys.argv[1:])' \"$@\""
+            text + "exec python3 -c 'import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); \
+                    os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"\n"
         }
-        false => "\"$@\"",
-    };
-    if plan.threads.is_empty() {
-        return text + &format!("exec {run}\n");
+        false => text + "exec \"$@\"\n",
     }
-    text += &format!("{run} &\npid=$!\ntrap 'kill -TERM $pid' TERM INT HUP\n");
+}
+
+/// A process beside the program that gives its threads what their names have. It is nobody's child, so that the program need not wait for it.
+fn watcher(rules: &[ThreadRule]) -> String {
+    let mut text =
+        "family() {\n  echo \"$1\"\n  for child in $(cat /proc/\"$1\"/task/*/children 2> /dev/null); do\n".to_owned();
+    text += "    (family \"$child\")\n  done\n}\n";
     text += "# Threads appear as the program starts: look for 10 s.\n";
-    text += "for look in $(seq 100); do\n  for task in /proc/$pid/task/*; do\n    tid=${task##*/}\n";
-    text += "    read -r name < \"$task/comm\" 2> /dev/null || continue\n    case \"$name\" in\n";
-    for rule in &plan.threads {
+    text += "( (\n  set +e\n  for look in $(seq 100); do\n    kill -0 $$ 2> /dev/null || exit 0\n";
+    text += "    for process in $(family $$); do\n      for task in /proc/\"$process\"/task/*; do\n";
+    text += "        tid=${task##*/}\n        read -r name < \"$task/comm\" || continue\n";
+    text += "        case \"$name\" in\n";
+    for rule in rules {
         text += &rule_lines(rule);
     }
-    text += "    esac\n  done\n  kill -0 $pid 2> /dev/null || break\n  sleep 0.1\ndone\nwait $pid\n";
-    text
+    text + "        esac\n      done\n    done\n    sleep 0.1\n  done\n) > /dev/null 2>&1 < /dev/null & )\n"
 }
 
 fn rule_lines(rule: &ThreadRule) -> String {
@@ -89,20 +113,20 @@ fn rule_lines(rule: &ThreadRule) -> String {
         Threads::All => "*".to_owned(),
         Threads::Named(names) => names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(" | "),
     };
-    let mut lines = format!("    {pattern})\n");
+    let mut lines = format!("        {pattern})\n");
     if let Some(cpus) = &rule.cpus {
-        lines += &format!("      taskset -cp {cpus} \"$tid\" > /dev/null || true\n");
+        lines += &format!("          taskset -cp {cpus} \"$tid\"\n");
     }
     match rule.policy {
-        Some(Policy::Fifo(priority)) => lines += &format!("      chrt -f -p {priority} \"$tid\" || true\n"),
+        Some(Policy::Fifo(priority)) => lines += &format!("          chrt -f -p {priority} \"$tid\"\n"),
         Some(Policy::Deadline { runtime_ns, period_ns }) => {
             lines += &format!(
-                "      chrt -d -R --sched-runtime {runtime_ns} --sched-deadline {period_ns} --sched-period {period_ns} -p 0 \"$tid\" || true\n"
+                "          chrt -d -R --sched-runtime {runtime_ns} --sched-deadline {period_ns} --sched-period {period_ns} -p 0 \"$tid\"\n"
             );
         }
         None => {}
     }
-    lines + "      ;;\n"
+    lines + "          ;;\n"
 }
 
 fn systemd(plan: &Plan, gain: &str) -> String {
@@ -116,9 +140,8 @@ fn systemd(plan: &Plan, gain: &str) -> String {
             Setting::TimerSlack(ns) => format!("TimerSlackNSec={ns}\n"),
             Setting::Variable(name, value) => format!("Environment=\"{name}={value}\"\n"),
             Setting::NoHugePages => "# no transparent huge pages: start the command with tuned.sh\n".to_owned(),
-            Setting::SwitchInterval(_) | Setting::CollectAfter(_) => {
-                "# Python: Environment=\"PYTHONPATH=FOLDER\", with the folder of sitecustomize.py\n".to_owned()
-            }
+            Setting::Interpreter(path) => format!("# in ExecStart=, {path} in place of the interpreter\n"),
+            _ => "# Python: Environment=\"PYTHONPATH=FOLDER\", with the folder of sitecustomize.py\n".to_owned(),
         };
     }
     for rule in &plan.threads {
@@ -129,7 +152,12 @@ fn systemd(plan: &Plan, gain: &str) -> String {
     }
     for outside in &plan.outside {
         match outside {
-            Outside::Write { path, .. } if path.to_string_lossy().contains("cpu.") => text += "CPUQuota=\n",
+            Outside::Write { path, .. } if path.ends_with("cpu.max") || path.ends_with("cpu.cfs_quota_us") => {
+                text += "CPUQuota=\n";
+            }
+            Outside::Write { path, .. } if path.ends_with("cpu.weight") || path.ends_with("cpu.shares") => {
+                text += "CPUWeight=10000\n";
+            }
             outside => text += &format!("# as root, before the start: {}\n", outside.command()),
         }
     }
@@ -161,7 +189,7 @@ mod tests {
             Setting::Nice(own.max(0) + 3),
             Setting::TimerSlack(4321),
         ];
-        let all = files(&Plan { settings, ..Plan::default() }, "a gain");
+        let all = files(&[], &Plan { settings, ..Plan::default() }, "a gain");
         let path = folder.path().join(all[0].name);
         std::fs::write(&path, &all[0].text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -184,23 +212,42 @@ mod tests {
         let path = folder.path().join("tuned.sh");
         std::fs::write(&path, text).unwrap();
         let mut child = Command::new("sh").arg(&path).args(["sleep", "1000"]).spawn().unwrap();
-        let sleeper = loop {
-            let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
-            let named = |pid: &i32| {
-                std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "sleep")
-            };
-            let found = children
-                .split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .find(|pid: &i32| named(pid) && scheduler::cpus(*pid).is_ok_and(|cpus| cpus == one));
-            match found {
-                Some(pid) => break pid,
-                None => std::thread::sleep(std::time::Duration::from_millis(5)),
-            }
+        let pid = child.id() as i32;
+        // The program has become the process that was started, so that signals and its exit code are its own.
+        while scheduler::cpus(pid).unwrap() != one {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap(), "sleep\n");
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().code(), None);
+    }
+
+    #[test]
+    fn the_shell_prefix_reaches_what_the_program_starts_and_does_not_outlive_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = taut_lab::Cpus::from(vec![scheduler::cpus(0).unwrap().iter().next().unwrap()]);
+        let rule = ThreadRule { threads: Threads::Named(vec!["sleep".into()]), cpus: Some(one.clone()), policy: None };
+        let path = folder.path().join("tuned.sh");
+        std::fs::write(&path, shell(&Plan { threads: vec![rule], ..Plan::default() }, "a gain")).unwrap();
+        // It ends once its child has one CPU; with the pipe closed by all of them there is an output.
+        let wait =
+            format!("sleep 1000 & until taskset -cp $! | grep -q ': {one}$'; do :; done; kill $!; echo done; exit 7");
+        let said = Command::new("sh").arg(&path).args(["sh", "-c", &wait]).output().unwrap();
+        assert_eq!(
+            (said.status.code(), String::from_utf8_lossy(&said.stdout).as_ref()),
+            (Some(7), "done\n"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn the_profile_has_the_checks_of_the_remedies() {
+        let remedy = |row: &str, id: &str| {
+            let row = crate::TABLE.iter().find(|one| one.id == row).unwrap();
+            Remedy { row, id: id.into(), plan: Plan::default(), against: Vec::new(), gain: 0.0 }
         };
-        let pid = rustix::process::Pid::from_raw(sleeper).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(137));
+        let (awake, governor) = (remedy("awake", "awake"), remedy("machine", "machine:governor"));
+        assert_eq!(profile(&[&awake, &governor], "a gain"), "# a gain\npm-qos\npm-qos-access\ngovernor\n");
     }
 
     #[test]
@@ -220,6 +267,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
-        assert!(files(&Plan::default(), "").is_empty());
+        assert!(files(&[], &Plan::default(), "").is_empty());
     }
 }

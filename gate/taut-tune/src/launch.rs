@@ -48,9 +48,13 @@ fn prepared(file: &Path, command: &[OsString]) -> Result<Command, Error> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::Command { command: String::new(), source: io::ErrorKind::NotFound.into() });
     };
-    let mut prepared = Command::new(program);
-    prepared.args(arguments);
     let settings = &launch.plan.settings;
+    let interpreter = settings.iter().find_map(|setting| match setting {
+        Setting::Interpreter(path) => Some(OsString::from(path)),
+        _ => None,
+    });
+    let mut prepared = Command::new(interpreter.as_ref().unwrap_or(program));
+    prepared.args(arguments);
     let variables = settings.iter().filter_map(|setting| match setting {
         Setting::Variable(name, value) => Some((name.clone(), value.clone())),
         _ => None,
@@ -76,6 +80,7 @@ fn apply(setting: &Setting) -> io::Result<()> {
             Ok(set_current_timer_slack(slack)?)
         }
         Setting::NoHugePages => scheduler::no_huge_pages(),
-        Setting::Variable(..) | Setting::SwitchInterval(_) | Setting::CollectAfter(_) => Ok(()),
+        // The command's environment and first word have the others.
+        _ => Ok(()),
     }
 }

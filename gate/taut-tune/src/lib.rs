@@ -25,10 +25,10 @@ mod setting_file;
 mod threads;
 mod within;
 
-pub use candidates::{Candidates, candidates};
+pub use candidates::{Candidates, candidates, is_unknown};
 pub use error::Error;
 pub use facts::{Facts, Thread};
-pub use files::{Written, files};
+pub use files::Written;
 pub use identity::Identity;
 pub use journal::{Entry, Journal, Undone, folder, restore_when_gone, undo_all};
 pub use launch::launch;
@@ -36,9 +36,10 @@ pub use outside::Outside;
 pub use plan::{Plan, Setting, ThreadRule, Threads};
 pub use policy::Policy;
 pub use remedy::{Left, Permission, Remedy, Row, TABLE};
-pub use result::{Answer, Tuned};
+pub use result::{Answer, Promising, Tuned};
 pub use search::{
-    Attempt, Confirmed, Found, Guard, Measured, Problem, Settings, Stage, Standing, Tried, expected_trials, search,
+    Attempt, CONFIRMING_TRIALS, Confirmed, FEWEST_TRIALS, Found, Guard, Measured, Problem, Settings, Stage, Standing,
+    Tried, expected_trials, search,
 };
 pub use seen::Seen;
 pub use threads::{Checked, Trial, Watched};

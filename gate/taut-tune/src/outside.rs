@@ -117,17 +117,19 @@ impl Outside {
         }
     }
 
-    /// As a command line.
+    /// As a command line; other processes by their names, since their numbers are of today.
     pub fn command(&self) -> String {
-        let pids =
-            |processes: &[Identity]| processes.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(" ");
+        let each = |processes: &[Identity], line: &str| {
+            let mut names: Vec<&str> = processes.iter().map(|one| one.name.as_str()).collect();
+            names.dedup();
+            let one = |name: &&str| format!("for pid in $(pgrep -x '{}'); do {line}; done", pattern(name));
+            names.iter().map(one).collect::<Vec<_>>().join("\n")
+        };
         match self {
-            Outside::Lower { processes, nice } => format!("renice -n {nice} -p {}", pids(processes)),
-            Outside::Move { processes, cpus } => processes
-                .iter()
-                .map(|process| format!("taskset -acp {cpus} {}", process.number))
-                .collect::<Vec<_>>()
-                .join("; "),
+            Outside::Lower { processes, nice } => {
+                each(processes, &format!("renice -n {nice} -p $(ls /proc/$pid/task) > /dev/null"))
+            }
+            Outside::Move { processes, cpus } => each(processes, &format!("taskset -acp {cpus} $pid > /dev/null")),
             Outside::Write { path, value } => format!("echo {value} > {}", path.display()),
             Outside::Awake => format!("exec 3> {AWAKE} && printf '\\0\\0\\0\\0' >&3"),
         }
@@ -136,6 +138,11 @@ impl Outside {
     fn refused(&self, tid: i32, source: io::Error) -> Error {
         Error::Setting { what: format!("{self}, thread {tid}"), source }
     }
+}
+
+/// A name for pgrep, which takes patterns.
+fn pattern(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_/ ".contains(c) { c } else { '.' }).collect()
 }
 
 /// The threads of these processes, as far as they are the same processes still.
@@ -205,6 +212,14 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the journal is gone");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_command_finds_other_processes_by_their_names() {
+        let hog = |number| Identity { number, started: 1, name: "hog (a)'s".into() };
+        let lower = Outside::Lower { processes: vec![hog(7), hog(8)], nice: 19 };
+        let wanted = "for pid in $(pgrep -x 'hog .a..s'); do renice -n 19 -p $(ls /proc/$pid/task) > /dev/null; done";
+        assert_eq!(lower.command(), wanted);
     }
 
     #[test]

@@ -37,6 +37,28 @@ pub enum Setting {
     SwitchInterval(f64),
     /// Python: allocations until the youngest generation is collected.
     CollectAfter(u32),
+    /// Python: what survives the first full collection is never looked at again.
+    FreezeCollected,
+    /// Python: all memory is locked.
+    LockMemory,
+    /// rclpy: its executor of events where the program has the one of a single thread.
+    EventsExecutor,
+    /// Python: this interpreter instead of the command's.
+    Interpreter(String),
+}
+
+impl Setting {
+    /// Whether a module that the interpreter loads makes it.
+    pub fn is_of_module(&self) -> bool {
+        matches!(
+            self,
+            Setting::SwitchInterval(_)
+                | Setting::CollectAfter(_)
+                | Setting::FreezeCollected
+                | Setting::LockMemory
+                | Setting::EventsExecutor
+        )
+    }
 }
 
 /// Which threads of the program.
@@ -117,6 +139,10 @@ impl fmt::Display for Setting {
             Setting::Variable(name, value) => write!(f, "{name}={value}"),
             Setting::SwitchInterval(s) => write!(f, "Python switch interval {} ms", s * 1e3),
             Setting::CollectAfter(n) => write!(f, "Python collects garbage after {n} allocations"),
+            Setting::FreezeCollected => f.write_str("Python freezes what survives its first full collection"),
+            Setting::LockMemory => f.write_str("all memory locked"),
+            Setting::EventsExecutor => f.write_str("rclpy's EventsExecutor for its SingleThreadedExecutor"),
+            Setting::Interpreter(path) => write!(f, "interpreter {path}"),
         }
     }
 }

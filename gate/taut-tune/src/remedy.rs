@@ -38,10 +38,14 @@ pub struct Row {
     pub permission: Permission,
     /// Of two remedies with the same effect, the one with the lower rank is better.
     pub rank: u8,
+    /// Checks of `taut doctor` that see whether it is still in force.
+    pub checks: &'static [&'static str],
 }
 
 const WITH_PROCESS: &str = "ends with the program";
 const JOURNAL: &str = "old value journaled, written back after each trial";
+const ENVIRONMENT: &str = "the environment of each process";
+const INTERPRETER: &str = "a file that the module writes once it has set it";
 const EVENTS: &str = "policy in /proc, priority in kernel events";
 
 /// All rows.
@@ -56,17 +60,19 @@ pub const TABLE: &[Row] = &[
         cost: "a few more timer interrupts",
         permission: Permission::None,
         rank: 1,
+        checks: &["timer-slack"],
     },
     Row {
         id: "malloc",
         answers: &[Cause::PageFault, Cause::Syscall],
         title: "malloc keeps freed memory",
         applied: "MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_ and MALLOC_MMAP_THRESHOLD_ in the environment (glibc)",
-        verified: "the environment of each process",
+        verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "freed memory stays with the program: up to its largest use",
         permission: Permission::None,
         rank: 2,
+        checks: &["loop-memory"],
     },
     Row {
         id: "huge-pages",
@@ -78,50 +84,151 @@ pub const TABLE: &[Row] = &[
         cost: "more TLB misses in programs with large working sets",
         permission: Permission::None,
         rank: 2,
+        checks: &["huge-pages"],
+    },
+    Row {
+        id: "huge-malloc",
+        answers: &[Cause::PageFault],
+        title: "malloc in transparent huge pages",
+        applied: "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 in the environment (glibc 2.35), where the machine gives huge pages to programs that ask",
+        verified: ENVIRONMENT,
+        undone: WITH_PROCESS,
+        cost: "memory in steps of 2 MiB; the first touch of each takes longer",
+        permission: Permission::None,
+        rank: 3,
+        checks: &["huge-pages"],
+    },
+    Row {
+        id: "arenas",
+        answers: &[Cause::PageFault],
+        title: "malloc with one arena for all threads",
+        applied: "MALLOC_ARENA_MAX=1 in the environment (glibc)",
+        verified: ENVIRONMENT,
+        undone: WITH_PROCESS,
+        cost: "threads that allocate at the same time wait for each other",
+        permission: Permission::None,
+        rank: 3,
+        checks: &[],
+    },
+    Row {
+        id: "lock-memory",
+        answers: &[Cause::PageFault],
+        title: "memory stays in RAM and is there before it is used",
+        applied: "mlockall(MCL_CURRENT | MCL_FUTURE) by a sitecustomize module in PYTHONPATH (Python only)",
+        verified: INTERPRETER,
+        undone: WITH_PROCESS,
+        cost: "all memory that the program maps takes RAM; thread stacks in full",
+        permission: Permission::None,
+        rank: 4,
+        checks: &["loop-memory", "locked-memory"],
     },
     Row {
         id: "switch-interval",
         answers: &[Cause::Gil],
         title: "Python threads ask for the interpreter lock sooner",
         applied: "sys.setswitchinterval(0.0002) by a sitecustomize module in PYTHONPATH",
-        verified: "the environment of each process",
+        verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "more switches: threads that compute get less done",
         permission: Permission::None,
         rank: 3,
+        checks: &[],
     },
     Row {
         id: "collect-later",
         answers: &[],
         title: "Python collects garbage later",
         applied: "gc.set_threshold(100000, 50, 100) by a sitecustomize module in PYTHONPATH",
-        verified: "the environment of each process",
+        verified: INTERPRETER,
         undone: WITH_PROCESS,
         cost: "memory in reference cycles is freed later",
         permission: Permission::None,
         rank: 3,
+        checks: &[],
+    },
+    Row {
+        id: "freeze-collected",
+        answers: &[],
+        title: "Python's garbage collector leaves old objects alone",
+        applied: "gc.freeze() after the first full collection, by a sitecustomize module in PYTHONPATH",
+        verified: INTERPRETER,
+        undone: WITH_PROCESS,
+        cost: "reference cycles of the start are never freed",
+        permission: Permission::None,
+        rank: 3,
+        checks: &[],
+    },
+    Row {
+        id: "free-threaded",
+        answers: &[Cause::Gil],
+        title: "a Python interpreter without the interpreter lock",
+        applied: "the free-threaded interpreter in PATH (python3.13t or later) instead of the one of the command",
+        verified: "the interpreter that starts",
+        undone: WITH_PROCESS,
+        cost: "a thread alone computes slower; packages must be installed for it; code that relies on the lock may break",
+        permission: Permission::None,
+        rank: 6,
+        checks: &["python-gil"],
     },
     Row {
         id: "ros2-transport",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
-        title: "ROS 2 through shared memory",
+        title: "ROS 2 through shared memory only",
         applied: "FASTDDS_BUILTIN_TRANSPORTS and ROS_AUTOMATIC_DISCOVERY_RANGE in the environment",
-        verified: "the environment of each process",
+        verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "nodes on other hosts are not reached",
         permission: Permission::None,
         rank: 3,
+        checks: &[],
+    },
+    Row {
+        id: "ros2-udp",
+        answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
+        title: "ROS 2 through UDP only",
+        applied: "FASTDDS_BUILTIN_TRANSPORTS=UDPv4 in the environment (Fast DDS)",
+        verified: ENVIRONMENT,
+        undone: WITH_PROCESS,
+        cost: "large messages are copied and sent in parts",
+        permission: Permission::None,
+        rank: 4,
+        checks: &[],
+    },
+    Row {
+        id: "ros2-publication",
+        answers: &[Cause::Syscall, Cause::Io],
+        title: "ROS 2 publishes from a thread of its own",
+        applied: "RMW_FASTRTPS_PUBLICATION_MODE=ASYNCHRONOUS in the environment (Fast DDS)",
+        verified: ENVIRONMENT,
+        undone: WITH_PROCESS,
+        cost: "one switch of threads for each message",
+        permission: Permission::None,
+        rank: 4,
+        checks: &[],
+    },
+    Row {
+        id: "ros2-executor",
+        answers: &[],
+        title: "rclpy with its events executor",
+        applied: "rclpy.executors.SingleThreadedExecutor is the EventsExecutor, by a sitecustomize module in PYTHONPATH",
+        verified: INTERPRETER,
+        undone: WITH_PROCESS,
+        cost: "an experimental part of rclpy: with some versions timers do not run",
+        permission: Permission::None,
+        rank: 5,
+        checks: &[],
     },
     Row {
         id: "ros2-middleware",
         answers: &[Cause::Io, Cause::Queued, Cause::Syscall],
         title: "another ROS 2 middleware",
         applied: "RMW_IMPLEMENTATION in the environment",
-        verified: "the environment of each process",
+        verified: ENVIRONMENT,
         undone: WITH_PROCESS,
         cost: "all nodes that talk to each other should use it",
         permission: Permission::None,
         rank: 4,
+        checks: &[],
     },
     Row {
         id: "place",
@@ -133,6 +240,7 @@ pub const TABLE: &[Row] = &[
         cost: "other threads have fewer CPUs",
         permission: Permission::None,
         rank: 3,
+        checks: &["loop-affinity", "cpu-set"],
     },
     Row {
         id: "nice",
@@ -144,6 +252,7 @@ pub const TABLE: &[Row] = &[
         cost: "other programs get less CPU time while this one computes",
         permission: Permission::Priority,
         rank: 4,
+        checks: &["loop-policy"],
     },
     Row {
         id: "fifo-threads",
@@ -155,6 +264,7 @@ pub const TABLE: &[Row] = &[
         cost: "a thread that does not sleep holds its CPU until real-time throttling",
         permission: Permission::Priority,
         rank: 5,
+        checks: &["loop-policy", "rt-priority", "rt-throttling", "rt-time"],
     },
     Row {
         id: "fifo",
@@ -166,6 +276,7 @@ pub const TABLE: &[Row] = &[
         cost: "every thread of the program takes precedence over everything ordinary; one that does not sleep holds its CPU",
         permission: Permission::Priority,
         rank: 6,
+        checks: &["loop-policy", "rt-priority", "rt-throttling", "rt-time"],
     },
     Row {
         id: "deadline",
@@ -177,6 +288,7 @@ pub const TABLE: &[Row] = &[
         cost: "a run that takes longer than its runtime is throttled until the next period",
         permission: Permission::Priority,
         rank: 7,
+        checks: &["loop-policy", "rt-throttling"],
     },
     Row {
         id: "awake",
@@ -188,6 +300,7 @@ pub const TABLE: &[Row] = &[
         cost: "power and heat",
         permission: Permission::Outside,
         rank: 7,
+        checks: &["pm-qos", "pm-qos-access"],
     },
     Row {
         id: "lower-others",
@@ -199,6 +312,7 @@ pub const TABLE: &[Row] = &[
         cost: "these processes become slower",
         permission: Permission::Outside,
         rank: 8,
+        checks: &[],
     },
     Row {
         id: "move-others",
@@ -210,6 +324,31 @@ pub const TABLE: &[Row] = &[
         cost: "these processes have fewer CPUs",
         permission: Permission::Outside,
         rank: 8,
+        checks: &["loop-affinity"],
+    },
+    Row {
+        id: "move-kernel",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "kernel threads on other CPUs, the chain's threads on one of their own",
+        applied: "sched_setaffinity on those that took the CPU and may be moved, and on the chain's threads by name",
+        verified: "affinity in the kernel, CPU of each switch in kernel events",
+        undone: JOURNAL,
+        cost: "their work takes longer",
+        permission: Permission::Outside,
+        rank: 8,
+        checks: &[],
+    },
+    Row {
+        id: "weight",
+        answers: &[Cause::Preempted, Cause::Wakeup],
+        title: "the largest CPU weight for the program's control group",
+        applied: "cpu.weight (version 1: cpu.shares) of the group and of those above it, where the CPU is taken from another group",
+        verified: "the file's value",
+        undone: JOURNAL,
+        cost: "other groups get less CPU time while this one computes",
+        permission: Permission::Outside,
+        rank: 8,
+        checks: &[],
     },
     Row {
         id: "quota",
@@ -221,17 +360,19 @@ pub const TABLE: &[Row] = &[
         cost: "the group may use all CPUs",
         permission: Permission::Outside,
         rank: 8,
+        checks: &["cpu-quota"],
     },
     Row {
         id: "machine",
-        answers: &[Cause::Irq, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault],
+        answers: &[Cause::Irq, Cause::Preempted, Cause::Wakeup, Cause::TimerSlack, Cause::PageFault],
         title: "a setting of the machine that `taut doctor` finds bad",
-        applied: "the value that `taut doctor` gives, written to its file",
+        applied: "the value that `taut doctor` gives, written to its file; for what is about the loop's CPU, the chain's threads on that CPU",
         verified: "the file's value",
         undone: JOURNAL,
         cost: "as `taut doctor` says of it",
         permission: Permission::Outside,
         rank: 9,
+        checks: &[],
     },
 ];
 
@@ -282,6 +423,9 @@ mod tests {
                 assert!(!text.is_empty() && !text.contains('\n'), "{}", row.id);
             }
             assert!(row.permission == Permission::Outside || row.undone == WITH_PROCESS, "{}", row.id);
+            for check in row.checks {
+                assert!(taut_doctor::find(check).is_some(), "{}: {check}", row.id);
+            }
         }
     }
 
@@ -290,7 +434,11 @@ mod tests {
     fn the_documented_table_is_this_one() {
         let causes = |row: &Row| {
             let words: Vec<String> = row.answers.iter().map(|cause| format!("`{}`", cause.word())).collect();
-            if words.is_empty() { "computing in Python".to_owned() } else { words.join(", ") }
+            match row.id {
+                _ if !words.is_empty() => words.join(", "),
+                "ros2-executor" => "nothing: with `--remedy ros2-executor`".to_owned(),
+                _ => "computing in Python".to_owned(),
+            }
         };
         let needs = |row: &Row| match row.permission {
             Permission::None => "–",

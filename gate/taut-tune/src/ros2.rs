@@ -12,9 +12,24 @@ fn plan(variables: &[(&str, &str)]) -> Plan {
     Plan { settings: variables.iter().map(setting).collect(), ..Plan::default() }
 }
 
+/// Whether the value of RMW_IMPLEMENTATION means Fast DDS.
+pub(crate) fn is_fast_dds(used: &str) -> bool {
+    used.is_empty() || used.starts_with("rmw_fastrtps")
+}
+
 /// Shared memory, and discovery on this host only.
-pub(crate) fn transport() -> Plan {
+pub(crate) fn shared_memory() -> Plan {
     plan(&[("FASTDDS_BUILTIN_TRANSPORTS", "SHM"), ("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")])
+}
+
+/// No shared memory.
+pub(crate) fn udp() -> Plan {
+    plan(&[("FASTDDS_BUILTIN_TRANSPORTS", "UDPv4")])
+}
+
+/// The thread that publishes does not send.
+pub(crate) fn asynchronous() -> Plan {
+    plan(&[("RMW_FASTRTPS_PUBLICATION_MODE", "ASYNCHRONOUS")])
 }
 
 /// A middleware that is installed below one of these prefixes and not in use. `used`: the value of RMW_IMPLEMENTATION.

@@ -27,6 +27,10 @@ const ATTEMPTS: usize = 3;
 const SPARE: usize = 2;
 /// Share of all trials that the single remedies may take.
 const SINGLES: f64 = 0.35;
+/// The fewest fresh pairs that confirm a remedy: all of them better, at a level of 1 %.
+const PAIRS_MIN: usize = 8;
+/// From this ratio of the tail on, fresh pairs are ended: what they might confirm still is not worth the time. It can only refuse a remedy.
+const FUTILE: f64 = 0.95;
 
 /// What a trial was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,7 +187,7 @@ pub struct Confirmed {
 }
 
 /// The search's result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// All sets, the best ratio first.
     pub tried: Vec<Tried>,
@@ -231,8 +235,7 @@ pub fn search<E>(
     search.singles()?;
     search.pairs(fits)?;
     let mut attempts: Vec<Attempt> = Vec::new();
-    let mut is_out = false;
-    let mut confirmed = None;
+    let (mut is_out, mut confirmed) = (false, None);
     while attempts.len() < ATTEMPTS && confirmed.is_none() && !is_out {
         let Some(set) = search.choice(&attempts) else { break };
         let (attempt, was_out) = search.confirm(&set, attempts.len())?;
@@ -249,6 +252,12 @@ pub fn search<E>(
     Ok(Found { tried, attempts, confirmed, trials: search.trials, is_out: is_out || never })
 }
 
+/// Trials that a confirmation takes at least.
+pub const CONFIRMING_TRIALS: usize = 2 * PAIRS_MIN;
+
+/// Fewer trials lead to no answer: two rounds of one remedy, and the fewest fresh pairs.
+pub const FEWEST_TRIALS: usize = 2 * ROUNDS_MIN + CONFIRMING_TRIALS;
+
 /// About how many trials a search over so many remedies takes, within those that its time holds.
 pub fn expected_trials(remedies: usize, trials: usize) -> usize {
     let mut left = affordable(remedies, trials);
@@ -264,9 +273,11 @@ pub fn expected_trials(remedies: usize, trials: usize) -> usize {
     (sum + pairs + 2 * 12).min(trials.max(1))
 }
 
-/// Remedies that can be tried: each needs two rounds at least.
+/// Remedies that can be tried: each needs two rounds at least, and what the fewest fresh pairs need is kept for them.
 fn affordable(remedies: usize, trials: usize) -> usize {
-    let fitting = (SINGLES * trials as f64 / ROUNDS_MIN as f64) as usize;
+    let share = (SINGLES * trials as f64) as usize;
+    let most = trials.saturating_sub(2 * (PAIRS_MIN + SPARE));
+    let fitting = share.min(most) / ROUNDS_MIN;
     remedies.min(fitting.saturating_sub(1).max(1))
 }
 
@@ -431,10 +442,11 @@ impl<E> Search<'_, '_, E> {
             }
             let is_last = is_out || problem.is_some() || look == last || ran == order.len();
             let attempt = self.judged(set, &pairs, &before, is_last, problem.clone());
-            let goes_on = matches!(attempt.1, Next::Continue { .. }) && attempt.0.harmed.is_empty();
+            let is_futile = ratio_of(&pairs).is_some_and(|ratio| ratio >= FUTILE);
+            let goes_on = matches!(attempt.1, Next::Continue { .. }) && attempt.0.harmed.is_empty() && !is_futile;
             if is_last || !goes_on {
                 let is_open = matches!(attempt.0.verdict, Verdict::NotEnoughEvidence { .. } | Verdict::Invalid { .. });
-                return Ok((attempt.0, is_out && is_open));
+                return Ok((attempt.0, is_out && is_open && !(is_futile && sound(&pairs) >= PAIRS_MIN)));
             }
             before.push(sound(&pairs));
         }
@@ -526,7 +538,7 @@ impl<E> Search<'_, '_, E> {
             Some((of_start, median(rounds.iter().filter_map(|(_, with)| of(with)).collect())?))
         };
         let ratio = self.ratio(&set);
-        let attempt = attempts.iter().find(|attempt| attempt.set == set);
+        let attempt = attempts.iter().find(|one| one.set == set && (one.pairs > 0 || one.problem.is_some()));
         let problem = attempt.and_then(|attempt| attempt.problem.clone()).or_else(|| self.problems.get(&set).cloned());
         let standing = match (problem, attempt) {
             (Some(problem), _) => Standing::Problem(problem),
@@ -557,6 +569,12 @@ fn is_sound((a, b): &(Measured, Measured)) -> bool {
 
 fn sound(pairs: &[(Measured, Measured)]) -> usize {
     pairs.iter().filter(|pair| is_sound(pair)).count()
+}
+
+/// Median over fresh pairs of the tail with the remedy ÷ that without.
+fn ratio_of(pairs: &[(Measured, Measured)]) -> Option<f64> {
+    let ratio = |(a, b): &(Measured, Measured)| Some(b.tail_ns? / a.tail_ns.filter(|ns| *ns > 0.0)?);
+    median(pairs.iter().filter(|pair| is_sound(pair)).filter_map(ratio).collect())
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -669,6 +687,27 @@ mod tests {
         let recommended = (0..200).filter(|seed| Simulated::new(*seed, &[1.0; 6]).search(*seed).confirmed.is_some());
         let recommended = recommended.count();
         assert!(recommended <= 4, "{recommended} of 200");
+    }
+
+    #[test]
+    fn fresh_pairs_that_show_nothing_end_early_so_that_there_is_an_answer_in_the_time() {
+        let most = Settings::default().trials;
+        let of = |factors: &[f64], seed| Simulated { left: most, ..Simulated::new(seed, factors) }.search(seed);
+        let without = (0..50).filter(|seed| of(&[1.0; 6], *seed).is_out).count();
+        assert!(without <= 2, "{without} of 50 without an answer");
+        let right =
+            (0..50).filter(|seed| confirmed(&of(&[1.0, 0.6, 1.0, 1.0], *seed)).is_some_and(|set| set.contains(&1)));
+        let right = right.count();
+        assert!(right >= 48, "{right} of 50");
+    }
+
+    #[test]
+    fn what_a_short_time_holds_is_kept_for_fresh_pairs() {
+        assert_eq!(affordable(8, FEWEST_TRIALS), 1);
+        for trials in [FEWEST_TRIALS, 30, 40, 60, 100, 400] {
+            let singles = ROUNDS_MIN * (affordable(8, trials) + 1);
+            assert!(singles + CONFIRMING_TRIALS <= trials, "{singles} of {trials}");
+        }
     }
 
     #[test]

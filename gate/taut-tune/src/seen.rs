@@ -1,10 +1,10 @@
-//! A remedy in kernel events: with which priority, and on which CPUs, the threads of a trial ran. `/proc` has the
-//! settings; events show their effect.
+//! A trial in its recording: with which priority, and on which CPUs, its threads ran, and which threads were the recorder's. `/proc` has
+//! the settings; events show their effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taut_lab::Cpus;
-use taut_recording::{KernelBatch, KernelEvent, Record};
+use taut_recording::{Info, KernelBatch, KernelEvent, RECORDER_FACT, Record};
 
 use crate::{Checked, Plan, Policy, Setting};
 
@@ -20,14 +20,27 @@ const SETTLED_NS: u64 = 20_000_000;
 pub struct Seen {
     /// By thread: (moment, CPU, kernel priority) of each time that it left a CPU.
     left: BTreeMap<i32, Vec<(u64, u16, i16)>>,
+    /// The process of each thread.
+    processes: BTreeMap<i32, i32>,
 }
 
 impl Seen {
     /// Takes a record.
     pub fn record(&mut self, record: &Record) {
-        if let Record::Kernel(batch) = record {
-            self.batch(batch);
+        match record {
+            Record::Kernel(batch) => self.batch(batch),
+            Record::Thread(thread) => {
+                self.processes.insert(thread.tid, thread.pid);
+            }
+            _ => {}
         }
+    }
+
+    /// The threads of the process that made the recording.
+    pub fn recorder(&self, info: &Info) -> BTreeSet<i32> {
+        let Ok(pid) = info.fact(RECORDER_FACT).parse() else { return BTreeSet::new() };
+        let threads = self.processes.iter().filter(|(_, process)| **process == pid).map(|(tid, _)| *tid);
+        threads.chain([pid]).collect()
     }
 
     fn batch(&mut self, batch: &KernelBatch) {
@@ -121,6 +134,25 @@ mod tests {
             arg1: column(|_| 0),
             arg2: column(|one| (120 << 16) | one.2),
         })
+    }
+
+    #[test]
+    fn the_recorder_is_the_process_that_the_recording_names() {
+        let thread = |pid, tid| {
+            Record::Thread(taut_recording::Thread {
+                pid,
+                tid,
+                comm: "taut".into(),
+                ..taut_recording::Thread::default()
+            })
+        };
+        let mut seen = Seen::default();
+        for record in [thread(7, 8), thread(20, 21)] {
+            seen.record(&record);
+        }
+        let info = Info { facts: vec![(RECORDER_FACT.into(), "7".into())], ..Info::default() };
+        assert_eq!(seen.recorder(&info), BTreeSet::from([7, 8]));
+        assert!(seen.recorder(&Info::default()).is_empty());
     }
 
     #[test]

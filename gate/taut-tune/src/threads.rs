@@ -17,6 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::{
     Error, Identity, Plan, Setting, ThreadRule,
     launch::Launch,
+    python,
     scheduler::{self, Scheduling},
 };
 
@@ -32,6 +33,8 @@ pub struct Trial {
     plan: Plan,
     launch: PathBuf,
     pid_file: PathBuf,
+    /// Of the module that an interpreter loads.
+    python: PathBuf,
 }
 
 /// A trial that runs.
@@ -55,6 +58,8 @@ pub struct Checked {
     pub amiss: BTreeMap<i32, String>,
     /// What the system refused, once each.
     pub refused: BTreeSet<String>,
+    /// Interpreters that have set what a module sets for them.
+    pub set: usize,
 }
 
 impl Trial {
@@ -64,9 +69,11 @@ impl Trial {
     /// The folder cannot be written to.
     pub fn new(plan: &Plan, folder: &Path) -> Result<Trial, Error> {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-        let trial = Trial { plan: plan.clone(), launch: folder.join("launch.json"), pid_file: folder.join("pid") };
+        let [launch, pid_file, python] = ["launch.json", "pid", "python"].map(|name| folder.join(name));
+        let trial = Trial { plan: plan.clone(), launch, pid_file, python };
         let _ = std::fs::remove_file(&trial.pid_file);
-        let launch = Launch { plan: plan.clone(), pid_file: trial.pid_file.clone(), folder: folder.join("python") };
+        let _ = std::fs::remove_dir_all(&trial.python);
+        let launch = Launch { plan: plan.clone(), pid_file: trial.pid_file.clone(), folder: trial.python.clone() };
         let text =
             serde_json::to_string(&launch).map_err(|source| Error::Format { path: trial.launch.clone(), source })?;
         std::fs::write(&trial.launch, text).map_err(Error::file(&trial.launch))?;
@@ -178,6 +185,7 @@ impl Look {
 
     fn finish(mut self) -> Checked {
         self.checked.cpu_s = self.spent.values().sum();
+        self.checked.set = python::set(&self.trial.python);
         self.checked
     }
 }
@@ -246,7 +254,8 @@ fn setting_amiss(setting: &Setting, pid: i32, tid: i32, has_policy: bool) -> Opt
             let has = environment.is_empty() || environment.split(|byte| *byte == 0).any(|one| one == wanted);
             (!has).then(|| format!("does not have {name}={value}"))
         }
-        Setting::Fifo(_) | Setting::Nice(_) | Setting::SwitchInterval(_) | Setting::CollectAfter(_) => None,
+        // The interpreter itself says of the others that it has them.
+        _ => None,
     }
 }
 
@@ -260,6 +269,11 @@ impl Checked {
     pub fn problem(&self, plan: &Plan, names: &[String]) -> Option<String> {
         if let Some(refused) = self.refused.iter().next() {
             return Some(refused.clone());
+        }
+        if self.set == 0 && plan.settings.iter().any(Setting::is_of_module) {
+            let why =
+                "no Python interpreter of the program has taken the settings: -I, -E and -S keep sitecustomize out";
+            return Some(why.into());
         }
         let matters = |tid: &i32| names.is_empty() || self.threads.get(tid).is_some_and(|name| names.contains(name));
         if let Some((_, why)) = self.amiss.iter().find(|(tid, _)| matters(tid)) {

@@ -28,8 +28,9 @@ pub fn tune_document(tuned: &Tuned) -> Document {
     let lists = lists.into_iter().filter(|(_, lines)| !lines.is_empty());
     sections.extend(lists.map(|(title, lines)| Section::new(1, title, vec![list(lines)])));
     if let Some(folder) = &tuned.folder {
-        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage)).collect();
-        sections.push(Section::new(1, "Files", vec![list(places)]));
+        let places = tuned.files.iter().map(|file| format!("{folder}/{}: {}", file.name, file.usage));
+        let result = format!("{folder}/tune.json, tune.md, tune.html: this result");
+        sections.push(Section::new(1, "Files", vec![list(places.chain([result]).collect())]));
     }
     for (at, file) in tuned.files.iter().enumerate() {
         // Without a folder the prefix is shown: it is what people copy.
@@ -54,9 +55,10 @@ fn list(lines: Vec<String>) -> Block {
 /// All sets, the recommended first.
 fn tried(tuned: &Tuned) -> Table {
     let tail = if tuned.figure.is_empty() { "tail" } else { &tuned.figure };
-    let head = ["remedy", "in force", "events", "p50", tail, "overruns", "change", "interval", "result"];
-    let mut table = Table::new(head).priorities([0, 1, 5, 3, 0, 2, 0, 4, 0]);
+    let head = ["remedy", "in force", "events", "p50", tail, "overruns", "change", "interval", "result", "cost"];
+    let mut table = Table::new(head).priorities([0, 1, 5, 3, 0, 2, 0, 4, 0, 6]);
     table.columns[8].wraps = true;
+    table.columns[9].wraps = true;
     let all: Vec<&Tried> = tuned.found.iter().flat_map(|found| &found.tried).collect();
     for tried in &all {
         let row = table.row(row(tuned, tried));
@@ -72,7 +74,7 @@ fn tried(tuned: &Tuned) -> Table {
     table
 }
 
-fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 9] {
+fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 10] {
     let attempt = tuned.found.as_ref().and_then(|found| found.attempts.iter().find(|one| one.set == tried.set));
     let step = |both: Option<(f64, f64)>, cell: fn(f64) -> Cell| {
         both.map_or(Cell::Missing, |(before, after)| Cell::step(cell(before), cell(after)))
@@ -101,7 +103,8 @@ fn row(tuned: &Tuned, tried: &Tried) -> [Cell; 9] {
         step(missed, Cell::Share),
         change.map_or(Cell::Missing, Cell::Change),
         interval.map_or(Cell::Missing, |of| Cell::interval(Cell::Change(of.low), Cell::Change(of.high))),
-        Cell::text(sentences::standing(&tried.standing)),
+        Cell::text(sentences::standing(tried)),
+        Cell::text(sentences::costs(tuned, &tried.set)),
     ]
 }
 

@@ -241,7 +241,7 @@ fn set(tuned: &Tuned, tried: &Tried) -> Set {
             Standing::Problem(Problem::NotInForce(_)) => "not in force",
             Standing::NotTried => "not tried",
         },
-        why: sentences::standing(&tried.standing),
+        why: sentences::standing(tried),
         rounds: tried.rounds,
         verified: tried.verified,
         kernel_events: tried.agreed,

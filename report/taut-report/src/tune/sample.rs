@@ -2,8 +2,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use taut_tune::{
-    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, files,
-    search,
+    Guard, Left, Measured, Plan, Problem, Remedy, Setting, Settings, TABLE, ThreadRule, Threads, Tuned, Within, search,
 };
 
 fn remedy(id: &str, plan: Plan, gain: f64) -> Remedy {
@@ -51,11 +50,19 @@ fn tuned() -> Tuned {
 }
 
 /// The search over drawn trials of a program whose tail is 1.2 ms times the factors.
-fn searched(mut tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned {
+fn searched(tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned {
+    searched_within(usize::MAX, tuned, factors, fails)
+}
+
+/// The same with so many trials at most.
+fn searched_within(most: usize, mut tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned {
+    let mut left = most;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
     let guards = vec![Guard { name: "p50".into(), rule: Settings::default().tail }];
     let settings = Settings { seed: 7, guards, ..Settings::default() };
     let found = search::<std::convert::Infallible>(&settings, &[3, 6, 1], &|_, _| false, &mut |_, set| {
+        let Some(after) = left.checked_sub(1) else { return Ok(None) };
+        left = after;
         let noise: f64 = random.random_range(0.9..1.1);
         let factor: f64 = set.iter().map(|at| factors[*at]).product();
         let problem = fails.filter(|at| set.contains(at)).map(|_| Problem::Failed("exit code 3: no memory".into()));
@@ -70,7 +77,7 @@ fn searched(mut tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned 
     });
     tuned.found = Some(found.unwrap());
     if let Some(attempt) = tuned.recommended() {
-        tuned.files = files(&tuned.plan(&attempt.set), &super::tune_headline(&tuned));
+        tuned.files = tuned.files_of(&attempt.set, &super::tune_headline(&tuned));
     }
     tuned
 }
@@ -79,9 +86,16 @@ fn searched(mut tuned: Tuned, factors: [f64; 3], fails: Option<usize>) -> Tuned 
 pub fn all() -> Vec<(&'static str, Tuned)> {
     let nothing = Tuned { remedies: Vec::new(), left: Vec::new(), figure: String::new(), ..tuned() };
     let denied = Tuned { remedies: Vec::new(), figure: String::new(), ..tuned() };
+    let short = Tuned { needed_s: Some(290.0), ..tuned() };
     vec![
         ("recommended", searched(tuned(), [0.1, 0.1, 1.0], Some(1))),
         ("nothing_helps", searched(tuned(), [1.0, 1.0, 1.0], None)),
+        (
+            "nothing_usable",
+            searched(Tuned { folder: Some("out".into()), within: Vec::new(), ..tuned() }, [1.0, 1.0, 1.0], Some(0)),
+        ),
+        ("out_of_time", searched_within(22, short.clone(), [0.5, 0.4, 1.0], None)),
+        ("no_time", searched_within(0, short, [0.5, 0.4, 1.0], None)),
         ("nothing_to_try", nothing),
         ("not_permitted", denied),
     ]

@@ -1,7 +1,7 @@
 //! What is said of a tuning, in one place, so that every form says the same.
 
 use taut_stats::compare::ChangeFigures;
-use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tuned, Within};
+use taut_tune::{Answer, Attempt, Left, Problem, Standing, Tried, Tuned, Within};
 
 use crate::words;
 
@@ -18,12 +18,30 @@ pub fn headline(tuned: &Tuned) -> String {
             let grant = tuned.left.iter().find_map(|left| left.grant.as_deref()).unwrap_or_default();
             format!("Remedies exist, and none may be tried; {grant}")
         }
-        (Answer::NotEnough, _) => {
-            "Not enough evidence: the time was up before a remedy was confirmed; give more with --max-time".into()
-        }
+        (Answer::NotEnough, _) => not_enough(tuned),
         (Answer::Interrupted, _) => "Interrupted before a remedy was confirmed".into(),
         _ => nothing_helps(tuned),
     }
+}
+
+fn not_enough(tuned: &Tuned) -> String {
+    let minutes = tuned.needed_s.map_or(String::new(), |s| format!(" {}m", (s / 60.0).ceil().max(1.0)));
+    let Some(best) = tuned.promising() else {
+        return format!("Not enough evidence in the time; give more with --max-time{minutes}");
+    };
+    let seen = match best.pairs {
+        Some(pairs) => format!("over {}, too few", words::quantity(pairs as u64, "fresh pair")),
+        None => format!("over {} of the selection", words::quantity(best.rounds as u64, "round")),
+    };
+    let remedies: Vec<String> = best.set.iter().map(|at| format!("--remedy {}", tuned.name(&[*at]))).collect();
+    format!(
+        "Not enough evidence in the time; {} looks best ({} {} → {} {seen}): try {} or --max-time{minutes}",
+        tuned.name(best.set),
+        tuned.figure,
+        words::scaled(best.before_ns),
+        words::scaled(best.after_ns),
+        remedies.join(" ")
+    )
 }
 
 /// "1.24 ms → 210 µs (−83 %, interval −88 to −75 %)".
@@ -56,17 +74,28 @@ fn percent(change: f64) -> String {
 fn nothing_helps(tuned: &Tuned) -> String {
     let tried = match tuned.found.as_ref().map_or(0, |found| found.tried.len()) {
         0 => "No setting outside the program answers the causes of the tail".to_owned(),
-        _ => "Nothing that was tried here helps".to_owned(),
+        _ => format!("Nothing that was tried here helps{}", unused(tuned)),
     };
     match tuned.within.first() {
-        Some(within) if !within.hop.is_empty() => {
-            let of = if within.against.is_empty() { String::new() } else { format!(", {}", within.against) };
-            format!("{tried}; the time is in the program: {}{of}", within.hop)
+        Some(within) if within.against.is_empty() => {
+            format!("{tried}; the time is in {}, and no cause of it is known", within.hop)
         }
-        Some(within) if !within.against.is_empty() => {
-            format!("{tried}; the time is in the program: {}", within.against)
+        Some(within) => {
+            let hop = if within.hop.is_empty() { String::new() } else { format!("{}, ", within.hop) };
+            format!("{tried}; the time is in the program: {hop}{}", within.against)
         }
         _ => tried,
+    }
+}
+
+/// ", and 5 of 6 could not be used".
+fn unused(tuned: &Tuned) -> String {
+    let all = tuned.found.iter().flat_map(|found| &found.tried);
+    let singles: Vec<&Standing> = all.filter(|one| one.set.len() == 1).map(|one| &one.standing).collect();
+    let unused = singles.iter().filter(|standing| matches!(standing, Standing::Problem(_))).count();
+    match unused {
+        0 => String::new(),
+        unused => format!(", and {unused} of {} could not be used", singles.len()),
     }
 }
 
@@ -105,7 +134,7 @@ pub(super) fn recommendation(tuned: &Tuned) -> Vec<String> {
 fn guards(attempt: &Attempt) -> Option<String> {
     let one = |(name, figures): &(String, Option<ChangeFigures>)| {
         let figures = figures.as_ref()?;
-        let is_share = name.ends_with("dropped");
+        let is_share = name.ends_with("dropped") || name.ends_with("overruns");
         let points = |share: f64| format!("{:+.1} points", 100.0 * share + 0.0).replace('-', "−");
         let change = if is_share { points(figures.change) } else { percent(figures.change) };
         Some(format!("{name} {change}"))
@@ -115,8 +144,8 @@ fn guards(attempt: &Attempt) -> Option<String> {
 }
 
 /// The word for what became of a set.
-pub(super) fn standing(standing: &Standing) -> String {
-    match standing {
+pub(super) fn standing(tried: &Tried) -> String {
+    match &tried.standing {
         Standing::Confirmed => "confirmed".into(),
         Standing::NotConfirmed => "not confirmed".into(),
         Standing::Harms(what) => format!("harms {}", what.join(", ")),
@@ -124,8 +153,15 @@ pub(super) fn standing(standing: &Standing) -> String {
         Standing::DidNotHelp => "did not help".into(),
         Standing::Problem(Problem::Failed(why)) => format!("the program fails: {why}"),
         Standing::Problem(Problem::NotInForce(why)) => format!("not in force: {why}"),
+        Standing::NotTried if tried.rounds > 0 => "too few sound trials".into(),
         Standing::NotTried => "no time".into(),
     }
+}
+
+/// What a set of remedies costs.
+pub(super) fn costs(tuned: &Tuned, set: &[usize]) -> String {
+    let costs: Vec<&str> = set.iter().filter_map(|at| tuned.remedies.get(*at)).map(|remedy| remedy.row.cost).collect();
+    costs.join("; ")
 }
 
 /// What was not tried, one sentence each.

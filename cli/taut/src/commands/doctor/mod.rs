@@ -3,7 +3,11 @@
 mod measure;
 mod subject;
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use taut_doctor::{Diagnosis, Root, State, examine};
@@ -18,7 +22,7 @@ use crate::{
 /// Check the settings that affect a periodic loop, and suggest changes. Reads only; needs no root.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
+    after_help = "Examples:\n  taut doctor\n  taut doctor --cpus 2,3 --interface eth0 --tty /dev/ttyUSB0\n  taut doctor --strict --format json -o doctor.json\n  taut doctor --fix > fix.sh\n  taut doctor --profile tuned/tuned.checks --strict\n  taut doctor --measure pm-qos --allow-changes\n\nExit codes: 0 fine, 1 something is bad (only with --strict), 2 bad usage or input, 3 not permitted (only with --measure)."
 )]
 pub struct Args {
     /// CPUs that the loop runs on, e.g. 2,3 [default: the isolated ones].
@@ -33,6 +37,9 @@ pub struct Args {
     /// The loop's process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
+    /// Only the checks that this file names, one a line; `taut tune --files` writes one.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "list"])]
+    profile: Option<PathBuf>,
     /// Exit with 1 when any check is bad.
     #[arg(long, conflicts_with = "measure")]
     strict: bool,
@@ -85,7 +92,11 @@ pub fn run(args: &Args) -> Result<Done> {
         }
     };
     let asked = subject::of(args, &root)?;
-    let diagnosis = examine(&root, &asked);
+    let mut diagnosis = examine(&root, &asked);
+    if let Some(path) = &args.profile {
+        let wanted = profile(path)?;
+        diagnosis.findings.retain(|finding| wanted.contains(&finding.id));
+    }
     if let Some(id) = &args.measure {
         return measure::measure(id, &diagnosis, args);
     }
@@ -118,6 +129,18 @@ fn print(args: &Args, text: &str) -> Result<()> {
         say!("wrote {}", path.shown());
     }
     Ok(())
+}
+
+/// The checks of a profile: one a line, comments behind "#".
+fn profile(path: &Path) -> Result<Vec<&'static str>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.shown())?;
+    let words = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let found: Result<Vec<&str>> = words.filter(|word| !word.is_empty()).map(|word| Ok(check(word)?.id)).collect();
+    let found = found.with_context(|| path.shown())?;
+    if found.is_empty() {
+        bail!("{}: it names no check; `taut doctor --list` has all", path.shown());
+    }
+    Ok(found)
 }
 
 /// One line of progress on stderr; a failed write is no error.

@@ -1,13 +1,20 @@
 //! The first recording: the command as it is, what its slowest messages wait for, how fast it is.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, bail};
-use taut_analysis::{Analysis, Cause, Chain, SourceKind, probe_chain};
+use taut_analysis::{Analysis, Cause, Chain, Loop, LoopFound, SourceKind, probe_chain};
 use taut_gate::Void;
 use taut_tune::{Checked, Plan, Tuned};
 
-use super::{Args, pace::Pace, trials::Trials};
+use super::{
+    Args,
+    pace::{Other, Pace},
+    trials::Trials,
+};
 
 /// The first look, from which the second one's length follows.
 const LOOK: Duration = Duration::from_secs(3);
@@ -17,6 +24,8 @@ const WANTED: f64 = 2_000.0;
 const SHARE: f64 = 0.12;
 /// Of the time that other threads took, those with less than this share are left alone.
 const WEIGHTY: f64 = 0.1;
+/// A loop that ran less often may have been none.
+const ACTIVATIONS_MIN: u64 = 50;
 /// A command that fails so often is no command to tune.
 const FAILURES_MAX: usize = 3;
 
@@ -31,6 +40,8 @@ struct NoChain;
 pub struct First {
     pub analysis: Analysis,
     pub checked: Checked,
+    /// Threads of the recorder.
+    recorder: BTreeSet<i32>,
     /// Index of the chain to tune.
     chain: usize,
     /// From the command's start to the end of its recording.
@@ -58,7 +69,9 @@ impl First {
         let chain = first.chain();
         let span_s = first.span_s();
         let per_s = chain.messages as f64 / span_s.max(1e-3);
-        let longest_s = args.max_time.as_secs_f64() * SHARE;
+        // A second of it takes one to record and some to analyse.
+        let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
+        let longest_s = args.max_time.as_secs_f64() * SHARE / each_s;
         let wanted_s = (WANTED / per_s.max(1e-3)).min(longest_s);
         if first.is_over || (chain.messages as f64) >= WANTED || wanted_s <= span_s * 1.2 {
             return Ok(first);
@@ -81,17 +94,18 @@ impl First {
                 Some(_) => continue,
                 None => {}
             }
-            let analysis = match trials.analyse() {
+            let (analysis, seen) = match trials.analyse() {
                 Err(error) if matches!(error.downcast_ref(), Some(taut_analysis::Error::Empty { .. })) => {
                     bail!(NoChain)
                 }
-                read => read?.0,
+                read => read?,
             };
             let analysed = began.elapsed() - took;
-            let chain = chosen(&analysis, args)?;
+            let recorder = seen.recorder(&analysis.info);
+            let chain = chosen(&analysis, &recorder, args)?;
             let reason = analysis.ending.as_ref().map(|ending| ending.reason.clone());
             let is_over = !matches!(reason.as_deref(), Some("duration" | "signal") | None);
-            return Ok(First { analysis, checked: ran.checked, chain, took, analysed, is_over });
+            return Ok(First { analysis, checked: ran.checked, recorder, chain, took, analysed, is_over });
         }
         unreachable!("the last failure ends the loop")
     }
@@ -108,13 +122,19 @@ impl First {
         last.saturating_sub(first) as f64 / 1e9
     }
 
-    /// All chains but the one to tune and the machine's probe.
-    fn other_chains(&self) -> Vec<String> {
+    /// All chains but the one to tune and the machine's probe, and the timed loops that are part of no chain.
+    fn others_to_protect(&self) -> Vec<Other> {
         let chains = self.analysis.chains.iter().enumerate();
-        chains
-            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, chain))
-            .map(|(_, chain)| chain.name.clone())
-            .collect()
+        let chains = chains
+            .filter(|(at, chain)| *at != self.chain && !is_ours(&self.analysis, &self.recorder, chain))
+            .map(|(_, chain)| Other::Chain(chain.name.clone()));
+        let is_other = |one: &&Loop| {
+            let is_timed = matches!(one.found, LoopFound::AbsoluteTimer | LoopFound::RelativeTimer { .. });
+            let is_chain = one.chain.is_some() || self.analysis.chains.iter().any(|chain| chain.name == one.name);
+            is_timed && !is_chain && one.activations >= ACTIVATIONS_MIN && !is_of(&self.recorder, &one.thread)
+        };
+        let loops = self.analysis.loops.iter().filter(is_other).map(|one| Other::Loop(one.name.clone()));
+        chains.chain(loops).collect()
     }
 
     /// How fast it goes.
@@ -124,7 +144,7 @@ impl First {
         Pace {
             chain: chain.name.clone(),
             names: threads.filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
-            others: self.other_chains(),
+            others: self.others_to_protect(),
             span_s: self.span_s(),
             messages: chain.messages,
             took: self.took,
@@ -133,9 +153,17 @@ impl First {
         }
     }
 
-    /// Whether nothing tells causes.
-    pub fn is_blind(&self) -> bool {
-        self.chain().explained.sides.as_ref().is_some_and(|sides| sides.is_blind)
+    /// Whether the recording does not show why the tail is late.
+    pub fn is_unknown(&self) -> bool {
+        taut_tune::is_unknown(&self.chain().explained)
+    }
+
+    /// What to say where there is no tail, and so no cause is known.
+    pub fn too_few(&self, args: &Args) -> Option<String> {
+        let chain = self.chain();
+        let is_so = chain.explained.tail_messages == 0 && args.remedy.is_empty();
+        let n = chain.end_to_end.distribution.n;
+        is_so.then(|| format!("{n} messages in {:.0} s are too few for a tail, so no cause is known", self.span_s()))
     }
 
     /// Names of the program's threads.
@@ -150,7 +178,10 @@ impl First {
     pub fn others(&self) -> Vec<String> {
         let took = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Preempted | Cause::Wakeup));
         let parties = self.chain().explained.responsible.iter();
-        let threads: Vec<_> = parties.filter(|party| party.kind == "thread" && took(&party.causes)).collect();
+        let is_other = |party: &&taut_analysis::Party| {
+            party.kind == "thread" && took(&party.causes) && !is_of(&self.recorder, &party.name)
+        };
+        let threads: Vec<_> = parties.filter(is_other).collect();
         let all_ns: u64 = threads.iter().map(|party| party.time_ns).sum();
         // What takes little is not worth a change.
         let weighty = threads.iter().filter(|party| party.time_ns as f64 >= WEIGHTY * all_ns as f64);
@@ -160,7 +191,7 @@ impl First {
     /// The period of the chain's loop, where it is one.
     pub fn period_ns(&self) -> Option<u64> {
         let chain = self.chain();
-        let is_its = |one: &&taut_analysis::Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
+        let is_its = |one: &&Loop| one.name == chain.name || one.chain.as_ref() == Some(&chain.name);
         let of_loop = || self.analysis.loops.iter().find(is_its).map(|one| one.period_ns);
         chain.starts.as_ref().map(|starts| starts.period_ns).or_else(of_loop)
     }
@@ -182,16 +213,22 @@ impl First {
     }
 }
 
-/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of its threads.
-fn is_ours(analysis: &Analysis, chain: &Chain) -> bool {
+/// Whether a thread, "comm/tid", is one of these.
+fn is_of(threads: &BTreeSet<i32>, name: &str) -> bool {
+    let tid = name.rsplit_once('/').and_then(|(_, tid)| tid.parse().ok());
+    tid.is_some_and(|tid: i32| threads.contains(&tid))
+}
+
+/// Whether it is the probe that runs beside the program: by its stamps, or by the wakes of the recorder's threads.
+fn is_ours(analysis: &Analysis, recorder: &BTreeSet<i32>, chain: &Chain) -> bool {
     let mut threads = chain.points.iter().flat_map(|point| &point.threads).peekable();
     let is_probe = probe_chain(analysis).is_some_and(|probe| probe.name == chain.name);
-    is_probe || threads.peek().is_some() && threads.all(|thread| thread.starts_with("taut"))
+    is_probe || threads.peek().is_some() && threads.all(|thread| is_of(recorder, thread))
 }
 
 /// Index of the chain to tune.
-fn chosen(analysis: &Analysis, args: &Args) -> Result<usize> {
-    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, chain));
+fn chosen(analysis: &Analysis, recorder: &BTreeSet<i32>, args: &Args) -> Result<usize> {
+    let mut chains = analysis.chains.iter().enumerate().filter(|(_, chain)| !is_ours(analysis, recorder, chain));
     let known: Vec<&str> = chains.clone().map(|(_, chain)| chain.name.as_str()).collect();
     match &args.chain {
         Some(name) => match chains.find(|(_, chain)| chain.name == *name) {

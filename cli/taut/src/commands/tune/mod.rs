@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use taut_recording::Shown;
 use taut_report::{tune_document, tune_json};
-use taut_tune::{Answer, Candidates, Facts, Journal, Settings, candidates, search, within};
+use taut_tune::{Answer, Candidates, FEWEST_TRIALS, Facts, Found, Journal, Settings, candidates, search, within};
 
 use crate::{
     config,
@@ -33,6 +33,11 @@ use super::gate::{
 };
 use first::First;
 use trials::Trials;
+
+const UNKNOWN: &str = "the recording does not show why the tail is late (kernel events need root or CAP_PERFMON), so remedies for common causes are \
+                       tried";
+/// The first recording's length is a share of the time: where it holds no tail, the time is made so many times longer.
+const LONGER: f64 = 4.0;
 
 /// Find a remedy for late messages, and measure what it gains on this machine.
 ///
@@ -55,8 +60,8 @@ pub struct Args {
     /// Stop each trial so long after its first message [default: as short as the figures allow].
     #[arg(long, value_name = "TIME", value_parser = time::length)]
     duration: Option<Duration>,
-    /// Reject remedies that make this chain slower, "chain:NAME"; may be given again [default: every other chain].
-    #[arg(long, value_name = "CHAIN")]
+    /// Reject remedies that make this slower, "chain:NAME" or "loop:NAME"; may be given again [default: every other chain and loop].
+    #[arg(long, value_name = "WHAT")]
     protect: Vec<String>,
     /// Try this remedy only, whatever the causes are; may be given again. docs/reference/tune.md lists them.
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
@@ -193,6 +198,13 @@ fn apply(result: &Path) -> Result<Done> {
     Ok(Done::Fine)
 }
 
+/// The last CPU is the loop's where a remedy moves something away from it.
+fn asked() -> taut_doctor::Asked {
+    let cpus: Vec<u32> = taut_lab::Cpus::permitted().iter().collect();
+    let own = cpus.last().filter(|_| cpus.len() > 1);
+    taut_doctor::Asked { cpus: own.into_iter().copied().collect(), ..taut_doctor::Asked::default() }
+}
+
 fn tune(args: &Args) -> Result<Done> {
     let began = Instant::now();
     let mut gating = config::load_gate(args.config.as_deref())?;
@@ -219,41 +231,46 @@ fn tune(args: &Args) -> Result<Done> {
     };
     said("recording the command as it is");
     let first = First::record(&mut trials, args)?;
-    let diagnosis = taut_doctor::examine(&taut_doctor::Root::live(), &taut_doctor::Asked::default());
-    let facts = Facts::gather(&taut, args.allow_changes, &diagnosis.findings).of_program(
-        first.own(),
-        &first.others(),
-        first.period_ns(),
-    );
+    let findings = taut_doctor::examine(&taut_doctor::Root::live(), &asked()).findings;
+    let facts = Facts::gather(&taut, args.allow_changes, &findings)
+        .of_command(&args.command[0].to_string_lossy())
+        .of_program(first.own(), &first.others(), first.period_ns());
     let has_ros = first.analysis.totals.ros_events > 0;
     let Candidates { remedies, left } = candidates(first.chain(), has_ros, &facts, &args.remedy);
     let mut tuned = first.described(args);
     tuned.seed = seed;
     tuned.within = within(first.chain());
     tuned.left = left;
-    if first.is_blind() {
-        tuned
-            .notes
-            .push("no kernel events were recorded, so causes are not known: run it as root or with CAP_PERFMON".into());
-        if tuned.left.is_empty() {
+    if first.is_unknown() && args.remedy.is_empty() {
+        tuned.notes.push(UNKNOWN.into());
+        if tuned.left.is_empty() && remedies.is_empty() {
             bail!(exit::NotPermitted(format!("kernel events are needed to know the causes; {}", facts.grant)));
         }
     }
     tuned.remedies = remedies;
+    if let Some(note) = first.too_few(args) {
+        tuned.notes.push(note);
+        tuned.needed_s = Some(args.max_time.as_secs_f64() * LONGER);
+        tuned.found = Some(Found { is_out: true, ..Found::default() });
+    }
     if !tuned.remedies.is_empty() {
         trials.choose(&first.pace(), &tuned, args)?;
         let most = trials.most();
         let settings = Settings { seed, trials: most, guards: trials.guards(), ..Settings::default() };
+        let is_enough = most >= FEWEST_TRIALS;
         said(&trials.sentence(tuned.remedies.len(), most));
         let ranks: Vec<u8> = tuned.remedies.iter().map(|remedy| remedy.row.rank).collect();
         let fits = |one: usize, two: usize| tuned.remedies[one].plan.and(&tuned.remedies[two].plan).is_some();
-        let needs_journal = tuned.remedies.iter().any(|remedy| !remedy.plan.outside.is_empty());
+        let needs_journal = is_enough && tuned.remedies.iter().any(|remedy| !remedy.plan.outside.is_empty());
         if needs_journal {
             trials.keep_journal(Journal::create(&taut_tune::folder()?, &words(&["tune", "--restorer"])?)?);
         }
         let found = search::<anyhow::Error>(&settings, &ranks, &fits, &mut |stage, set| {
-            trials.run(stage, &tuned.plan(set), &tuned.name(set))
+            if is_enough { trials.run(stage, &tuned.plan(set), &tuned.name(set)) } else { Ok(None) }
         })?;
+        if found.is_out {
+            tuned.needed_s = Some(trials.needed_s(tuned.remedies.len()));
+        }
         tuned.found = Some(found);
     }
     let end = trials.end();
@@ -265,7 +282,7 @@ fn tune(args: &Args) -> Result<Done> {
     tuned.elapsed_s = began.elapsed().as_secs_f64();
     if let Some(attempt) = tuned.recommended() {
         let line = taut_report::tune_headline(&tuned);
-        tuned.files = taut_tune::files(&tuned.plan(&attempt.set), &line);
+        tuned.files = tuned.files_of(&attempt.set, &line);
     }
     if let Some(folder) = &args.files {
         tuned.folder = Some(folder.shown());

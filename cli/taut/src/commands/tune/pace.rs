@@ -2,13 +2,36 @@
 
 use std::time::Duration;
 
+/// What must not become slower: a chain, or a loop that is part of none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Other {
+    Chain(String),
+    Loop(String),
+}
+
+impl Other {
+    pub fn name(&self) -> &str {
+        match self {
+            Other::Chain(name) | Other::Loop(name) => name,
+        }
+    }
+
+    /// As --protect takes it.
+    pub fn word(&self) -> String {
+        match self {
+            Other::Chain(name) => format!("chain:{name}"),
+            Other::Loop(name) => format!("loop:{name}"),
+        }
+    }
+}
+
 /// Of the chain to tune.
 pub struct Pace {
     pub chain: String,
     /// Names of its threads.
     pub names: Vec<String>,
-    /// All other chains.
-    pub others: Vec<String>,
+    /// All other chains and loops.
+    pub others: Vec<Other>,
     /// From the first to the last message.
     pub span_s: f64,
     pub messages: u64,

@@ -6,26 +6,35 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use taut_analysis::{Analysis, Analyzer, Config};
+use taut_analysis::{Analysis, Analyzer, Config, Loop};
 use taut_gate::{Statistic, Trial, TrialFigures, Void};
-use taut_stats::compare::{Margin, Rule, Scale};
-use taut_tune::{Checked, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned, expected_trials};
+use taut_stats::{
+    Distribution,
+    compare::{Margin, Rule, Scale},
+};
+use taut_tune::{
+    CONFIRMING_TRIALS, Checked, FEWEST_TRIALS, Guard, Journal, Measured, Plan, Problem, Seen, Stage, Tuned,
+    expected_trials,
+};
 
 use super::{
     super::gate::live::{Live, Program},
     Args,
-    pace::Pace,
+    pace::{Other, Pace},
 };
 use crate::{exit::Interrupted, input};
 
 /// Figures of the tail, the rarest first, with the messages that a trial needs for each.
 const TAILS: [(Statistic, f64); 3] = [(Statistic::P99, 1_500.0), (Statistic::P95, 300.0), (Statistic::P90, 150.0)];
-/// A stage may take this share of the time.
+/// A stage may take this share of the search's time.
 const SHARES: [(Stage, f64); 3] = [(Stage::Singles, 0.4), (Stage::Pairs, 0.5), (Stage::Confirm, 1.0)];
+/// A search that lacked time is given its expected one with this to spare.
+const SPARE: f64 = 1.25;
 /// Of the start's messages, fewer than this share is a failure of the run.
 const TOO_FEW: f64 = 0.5;
 /// The start fails so often: it is not fit to be compared with.
 const FAILURES_MAX: usize = 3;
+const DROPPED: &str = "messages dropped";
 /// Names of threads that a plan must be in force for; beyond that it must be for all.
 const NAMES_MAX: usize = 16;
 
@@ -36,6 +45,8 @@ pub struct Trials {
     command: Vec<std::ffi::OsString>,
     seed: u64,
     began: Instant,
+    /// When the search began, since then.
+    searching: Duration,
     max_time: Duration,
     scratch: tempfile::TempDir,
     journal: Option<Journal>,
@@ -45,7 +56,7 @@ pub struct Trials {
     tail: Statistic,
     chain: String,
     names: Vec<String>,
-    protected: Vec<String>,
+    protected: Vec<Other>,
     /// Messages of each run of the start.
     messages: Vec<u64>,
     ran: u64,
@@ -78,6 +89,7 @@ impl Trials {
             command: args.command.clone(),
             seed,
             began,
+            searching: Duration::ZERO,
             max_time: args.max_time,
             scratch: tempfile::Builder::new().prefix("taut-tune-").tempdir().context("scratch folder")?,
             journal: None,
@@ -166,7 +178,8 @@ impl Trials {
         let overhead_s = (first.took.as_secs_f64() - span_s).max(0.1);
         // A second of a trial takes one to record and some to analyse.
         let each_s = 1.0 + first.analysed.as_secs_f64() / first.took.as_secs_f64().max(0.1);
-        let left_s = (self.max_time.saturating_sub(self.began.elapsed())).as_secs_f64();
+        self.searching = self.began.elapsed();
+        let left_s = self.max_time.saturating_sub(self.searching).as_secs_f64();
         let wanted = expected_trials(tuned.remedies.len(), usize::MAX / 2) as f64;
         let carried = |messages: f64| TAILS.iter().find(|(_, needed)| messages >= *needed).unwrap_or(&TAILS[2]).0;
         if first.is_over {
@@ -213,11 +226,12 @@ impl Trials {
             guard("p50".into(), ratio(0.1, 20_000.0)),
             guard("CPU time a message".into(), ratio(0.2, 0.0)),
             guard("time between messages".into(), ratio(0.05, 0.0)),
-            guard("messages dropped".into(), share),
+            guard(DROPPED.into(), share),
         ];
-        for chain in &self.protected {
-            guards.push(guard(format!("{chain}: {}", self.tail.word()), ratio(0.1, 50_000.0)));
-            guards.push(guard(format!("{chain}: messages dropped"), share));
+        for other in &self.protected {
+            let (name, lost) = (other.name(), if matches!(other, Other::Chain(_)) { DROPPED } else { "overruns" });
+            guards.push(guard(format!("{name}: {}", self.tail.word()), ratio(0.1, 50_000.0)));
+            guards.push(guard(format!("{name}: {lost}"), share));
         }
         guards
     }
@@ -225,9 +239,17 @@ impl Trials {
     /// Said before the search.
     pub fn sentence(&self, remedies: usize, most: usize) -> String {
         let trials = expected_trials(remedies, most);
-        let minutes = |s: f64| if s < 90.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
+        let remedies = if remedies == 1 { "1 remedy".to_owned() } else { format!("{remedies} remedies") };
+        let minutes = |s: f64| if s < 180.0 { format!("{s:.0} s") } else { format!("{:.0} min", s / 60.0) };
+        if most < FEWEST_TRIALS {
+            return format!(
+                "{remedies}; a trial takes {:.1} s, {} hold {most} of them, and an answer takes at least {FEWEST_TRIALS}: none is tried",
+                self.trial_s,
+                minutes(self.max_time.as_secs_f64())
+            );
+        }
         format!(
-            "{remedies} remedies; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
+            "{remedies}; about {trials} trials of {:.1} s by {}, {} in all; at most {}",
             self.trial_s,
             self.tail.word(),
             minutes(trials as f64 * self.trial_s + self.began.elapsed().as_secs_f64()),
@@ -235,11 +257,25 @@ impl Trials {
         )
     }
 
+    /// What a search over so many remedies probably takes in all, in s: more than it was given.
+    pub fn needed_s(&self, remedies: usize) -> f64 {
+        let trials = expected_trials(remedies, usize::MAX / 2) as f64;
+        (self.searching.as_secs_f64() + trials * self.trial_s).max(self.max_time.as_secs_f64()) * SPARE
+    }
+
+    /// When a stage has to end, in s since the start. The fewest fresh pairs are kept for the confirmation, where there is time for them.
+    fn limit_s(&self, stage: Stage) -> f64 {
+        let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
+        let (from_s, to_s) = (self.searching.as_secs_f64(), self.max_time.as_secs_f64());
+        let limit_s = from_s + share * (to_s - from_s);
+        let is_kept = stage != Stage::Confirm && to_s - from_s >= FEWEST_TRIALS as f64 * self.trial_s;
+        if is_kept { limit_s.min(to_s - CONFIRMING_TRIALS as f64 * self.trial_s) } else { limit_s }
+    }
+
     /// One trial of a set of remedies; `None` when the stage has no time for it.
     pub fn run(&mut self, stage: Stage, plan: &Plan, name: &str) -> Result<Option<Measured>> {
-        let share = SHARES.iter().find(|(of, _)| *of == stage).map_or(1.0, |(_, share)| *share);
         let elapsed_s = self.began.elapsed().as_secs_f64();
-        if self.signal.is_some() || elapsed_s + self.trial_s > share * self.max_time.as_secs_f64() {
+        if self.signal.is_some() || elapsed_s + self.trial_s > self.limit_s(stage) {
             return Ok(None);
         }
         let what = if name.is_empty() { "as it is" } else { name };
@@ -336,10 +372,18 @@ impl Trials {
             (own.messages > 1).then(|| own.active_s / own.messages as f64),
             Some(own.dropped),
         ];
-        for chain in &self.protected {
-            let other = trial(chain).ok();
-            guards.push(other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50)));
-            guards.push(other.map(|other| other.dropped));
+        for other in &self.protected {
+            guards.extend(match other {
+                Other::Chain(name) => {
+                    let other = trial(name).ok();
+                    let tail = other.as_ref().and_then(|other| of(&other.way.total).or(other.way.total.p50));
+                    [tail, other.map(|other| other.dropped)]
+                }
+                Other::Loop(name) => {
+                    let one = analysis.loops.iter().find(|one| one.name == *name);
+                    [one.and_then(|one| of_distribution(self.tail, &one.response_time)), one.and_then(overruns_of)]
+                }
+            });
         }
         Ok(Measured {
             tail_ns: of(&own.way.total),
@@ -395,21 +439,35 @@ fn with_problem(problem: Problem) -> Measured {
 
 /// Of a loop's activations, the share that was not done at the next release.
 fn overruns(analysis: &Analysis, chain: &str) -> Option<f64> {
-    let one = analysis.loops.iter().find(|one| one.name == chain || one.chain.as_deref() == Some(chain))?;
+    let is_its = |one: &&Loop| one.name == chain || one.chain.as_deref() == Some(chain);
+    analysis.loops.iter().find(is_its).and_then(overruns_of)
+}
+
+fn of_distribution(tail: Statistic, of: &Distribution) -> Option<f64> {
+    let ns = match tail {
+        Statistic::P99 => of.p99_ns,
+        Statistic::P95 => of.p95_ns,
+        _ => of.p90_ns,
+    };
+    ns.map(|ns| ns as f64)
+}
+
+fn overruns_of(one: &Loop) -> Option<f64> {
     Some(one.overruns? as f64 / one.activations.max(1) as f64)
 }
 
-/// Chains that must not get slower.
-fn protected(first: &Pace, args: &Args) -> Result<Vec<String>> {
+/// Chains and loops that must not get slower.
+fn protected(first: &Pace, args: &Args) -> Result<Vec<Other>> {
     let others = first.others.clone();
     if args.protect.is_empty() {
         return Ok(others);
     }
-    let of = |word: &String| {
-        let name = word.strip_prefix("chain:").unwrap_or(word);
-        match others.iter().find(|chain| *chain == name) {
-            Some(chain) => Ok(chain.clone()),
-            None => bail!("--protect {word}: there is no such chain; there are {}", others.join(", ")),
+    let of = |word: &String| match others.iter().find(|other| other.word() == *word || other.name() == word) {
+        Some(other) => Ok(other.clone()),
+        None if others.is_empty() => bail!("--protect {word}: there is no such chain or loop; there is no other one"),
+        None => {
+            let known: Vec<String> = others.iter().map(Other::word).collect();
+            bail!("--protect {word}: there is no such chain or loop; there are {}", known.join(", "))
         }
     };
     args.protect.iter().map(of).collect()
