@@ -28,6 +28,7 @@ mod saves;
 mod session;
 mod shared;
 mod signals;
+mod sockets;
 mod target;
 pub mod telemetry;
 mod thread_times;
