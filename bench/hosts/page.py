@@ -80,7 +80,8 @@ def page(
             [[one.what, f"`{one.cause}`", str(one.injected), str(one.right)] for one in named],
         ),
         "## Unmodified programs\n",
-        "Programs as they come from Debian, which stamp nothing, in two of the namespaces. *Sent* is what the client says. *Known* are the "
+        "Programs as they come from Debian and PyPI, which stamp nothing, in two of the namespaces. *Sent* is what the client says, of "
+        "CycloneDDS what came back to it. *Known* are the "
         "calls that received on either host and of which the sending call on the other is known. *In the chain* are the messages of the "
         f"wake chain that leads from host to host. Limits: {100 * KNOWN:.0f} % known, {100 * IN_CHAIN:.0f} % in the chain, no error of the "
         "clocks above its bound. UDP aligns no clocks.\n",

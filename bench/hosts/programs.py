@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from net import RELAY, namespaces
+from net import RELAY, ROOT, namespaces
 
 MESSAGES = 1000
 # Limits: of the calls that received, and of the messages.
@@ -26,7 +26,7 @@ class Program:
     client: list[str]
     # How many messages the client says that went there.
     sent: Callable[[str], int]
-    # What the name of the chain that carries them holds, in order; none where a thread that spins sends them, which is no loop.
+    # What the points of the chain that carries them hold, in order; none where a thread that spins sends them, which is no loop.
     chain: list[str]
     is_tcp: bool
 
@@ -44,7 +44,7 @@ class Matched:
 
     @property
     def holds(self) -> bool:
-        is_bounded = self.error_ns is None or self.bound_ns is not None and abs(self.error_ns) <= self.bound_ns
+        is_bounded = self.error_ns is None or (self.bound_ns is not None and abs(self.error_ns) <= self.bound_ns)
         is_chain = self.in_chain is None or self.in_chain >= IN_CHAIN * self.sent
         # Each message that was sent was received by a call of its own.
         return is_bounded and is_chain and self.known >= KNOWN * max(self.received, self.sent)
@@ -67,7 +67,7 @@ PROGRAMS = [
         ["mosquitto", "-c", "mosquitto.conf"],
         ["bash", "-c", f"mosquitto_sub -h {RELAY} -t t -C {MESSAGES} & sleep 1; {PUBLISH}; wait"],
         lambda said: len(re.findall(r"^\d+$", said, re.MULTILINE)),
-        ["desk:mosquitto", "robot:mosquitto", "desk:mosquitto_sub"],
+        ["desk:mosquitto_pub", "robot:mosquitto", "desk:mosquitto_sub"],
         True,
     ),
     Program(
@@ -82,9 +82,24 @@ PROGRAMS = [
 ]
 
 
-def matched(taut: str, folder: Path) -> list[Matched]:
+def matched(taut: str, folder: Path, dds_python: str | None) -> list[Matched]:
+    """`dds_python`: a Python with the package cyclonedds."""
     folder.mkdir()
-    return [of_program(taut, folder / str(at), one) for at, one in enumerate(PROGRAMS) if shutil.which(one.needs)]
+    programs = [*PROGRAMS, *([dds(dds_python)] if dds_python else [])]
+    return [of_program(taut, folder / str(at), one) for at, one in enumerate(programs) if shutil.which(one.needs)]
+
+
+def dds(python: str) -> Program:
+    command = [str(Path(python).absolute()), str(ROOT / "bench/hosts/dds.py")]
+    return Program(
+        "CycloneDDS: a setpoint every 5 ms, each answered with a state (UDP)",
+        command[0],
+        [*command, "robot", str(MESSAGES)],
+        [*command, "desk", str(MESSAGES)],
+        lambda said: int(said.strip() or 0),
+        ["desk:python", "robot:recv"],
+        False,
+    )
 
 
 def of_program(taut: str, folder: Path, program: Program) -> Matched:
@@ -95,7 +110,9 @@ def of_program(taut: str, folder: Path, program: Program) -> Matched:
     def record(namespace: str, host: str, command: list[str]) -> subprocess.Popen[str]:
         words = [taut, "record", "-q", "--ignore-loss", "--host-name", host, "-o", f"{host}.mcap", "--", *command]
         words = ["ip", "netns", "exec", namespace, *words]
-        return subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
 
     with namespaces() as (desk, robot, _):
         server = record(robot, "robot", program.server)
@@ -114,7 +131,9 @@ def of_program(taut: str, folder: Path, program: Program) -> Matched:
     known = sum(int(count) for count in re.findall(r"sending call is known of (\d+) calls", notes))
     not_known = sum(int(count) for count in re.findall(r"and not of (\d+) more", notes))
     pattern = re.compile(".*".join(re.escape(part) for part in program.chain))
-    in_chain = max((chain["messages"] for chain in one_clock["chains"] if pattern.search(chain["name"])), default=0)
+    # The name of a long chain has its ends only.
+    points = [(" ".join(hop["to"] for hop in chain["hops"]), chain["messages"]) for chain in one_clock["chains"]]
+    in_chain = max((messages for names, messages in points if pattern.search(names)), default=0)
     others = sum(
         int(count) for count in re.findall(r"no sender on another recorded host is known of (\d+) calls", notes)
     )

@@ -2,7 +2,8 @@
 //!
 //! Nothing that is recorded of a datagram says where it goes, or which one it is. Each that was received is taken for the last one
 //! of its size that was sent before and that no later one is taken for: a lost one has none then, and a burst keeps its order. Where
-//! addresses do not say which sockets belong together, the intervals must: those of what was received follow those of what was sent.
+//! addresses do not say which sockets belong together, the times must: intervals between what was received follow those between what was
+//! sent, or all take nearly the same time.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,8 @@ enum By {
     Addresses,
     /// One is connected to the other's port, and that one takes any address.
     Port,
-    /// Nothing but what went between them.
-    Intervals,
+    /// Nothing but when what was sent and what was received.
+    Times,
 }
 
 /// A clock may be wrong by so much that a datagram seems to arrive before it was sent; the first that fits clearly better than those
@@ -35,8 +36,10 @@ const EARLY_NS: [u64; 4] = [0, 50_000, 500_000, 5_000_000];
 /// Sockets belong together if so many datagrams fit, and so large a share of what was received.
 const LEAST: usize = 20;
 const SHARE: f64 = 0.8;
-/// What was received follows what was sent: the correlation of their intervals.
+/// What was received follows what was sent: the correlation of their intervals …
 const FOLLOWS: f64 = 0.5;
+/// … or, where those hardly differ, the delays do so by less than this share of them.
+const STEADY: f64 = 0.1;
 /// A datagram that takes longer is another one.
 const LONGEST_NS: u64 = 5_000_000_000;
 /// So many of other sizes are passed over at most.
@@ -68,8 +71,8 @@ pub(super) fn datagrams(sockets: &[Socket], share_clock: impl Fn(u16, u16) -> bo
         fits.sort_by_key(|(by, ..)| *by);
         let Some(best) = fits.first().map(|(by, ..)| *by) else { continue };
         fits.retain(|(by, ..)| *by == best);
-        // Two that fit by their intervals alone say nothing.
-        if best == By::Intervals && fits.len() > 1 {
+        // Two that fit by their times alone say nothing.
+        if best == By::Times && fits.len() > 1 {
             continue;
         }
         let mut taken: BTreeMap<(u64, i32), Crossed> = BTreeMap::new();
@@ -112,7 +115,7 @@ fn belongs(sender: &Socket, receiver: &Socket) -> Option<By> {
     match (way(sender, receiver), way(receiver, sender)) {
         (Some(there), Some(back)) => Some(there?.min(back?)),
         (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => Some(By::Intervals),
+        (None, None) => Some(By::Times),
     }
 }
 
@@ -163,8 +166,15 @@ fn is_enough(by: By, pairs: &[Pair], receiver: &Socket) -> bool {
     match by {
         By::Addresses => !pairs.is_empty(),
         By::Port => is_most,
-        By::Intervals => is_most && pairs.len() >= LEAST && follows(pairs) >= FOLLOWS,
+        By::Times => is_most && pairs.len() >= LEAST && (follows(pairs) >= FOLLOWS || is_steady(pairs)),
     }
+}
+
+fn is_steady(pairs: &[Pair]) -> bool {
+    let mut steps: Vec<u64> = pairs.windows(2).map(|two| two[1].0.start_ns - two[0].0.start_ns).collect();
+    steps.sort_unstable();
+    let step_ns = steps.get(steps.len() / 2).copied().unwrap_or(0);
+    (spread(pairs) as f64) < STEADY * step_ns as f64
 }
 
 /// The correlation of the intervals between what was sent with those between what was received.
@@ -241,6 +251,13 @@ mod tests {
             let (sockets, arrive) = link(300_000, ends);
             assert_eq!(found(&sockets), (arrive, 0), "{ends:?}");
         }
+    }
+
+    #[test]
+    fn open_sockets_of_a_steady_sender_belong_together() {
+        // The sender's intervals differ by less than the delays.
+        let (sockets, arrive) = link(2_000, OPEN);
+        assert_eq!(found(&sockets), (arrive, 0));
     }
 
     #[test]

@@ -68,11 +68,32 @@ impl Socket {
     }
 }
 
+/// A descriptor's number stands for another one from then on.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Birth {
+    at_ns: u64,
+    /// The recorder may have seen it since: the call that makes it returns later.
+    named_ns: u64,
+    is_socket: bool,
+}
+
+/// By so much: a thread may lose its CPU in between.
+const RETURNS_NS: u64 = 20_000_000;
+
+impl Birth {
+    fn by_return(start_ns: u64, end_ns: u64, is_socket: bool) -> Birth {
+        Birth { at_ns: end_ns, named_ns: start_ns.max(end_ns.saturating_sub(RETURNS_NS)), is_socket }
+    }
+
+    fn of_socket(at_ns: u64) -> Birth {
+        Birth { at_ns, named_ns: at_ns, is_socket: true }
+    }
+}
+
 /// What was done with a descriptor of that number.
 #[derive(Default)]
 struct Uses {
-    /// When it became another one, and whether that is a socket.
-    births: Vec<(u64, bool)>,
+    births: Vec<Birth>,
     sent: Vec<Chunk>,
     received: Vec<Chunk>,
     /// When a call moved bytes that are not known.
@@ -99,7 +120,7 @@ enum Way {
 }
 
 /// A call that receives waits, and takes its bytes at its end: within this time.
-const TAKES_NS: u64 = 100_000;
+const TAKES_NS: u64 = 500_000;
 
 /// "tcp 10.0.0.1:80→10.0.0.2:5123 [77]".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,11 +170,12 @@ impl Sockets {
         for ((pid, descriptor), mut uses) in uses {
             uses.births.sort_unstable();
             let (names, places) = (objects.behind_descriptor(pid, descriptor), objects.places(pid, descriptor));
-            let starts = std::iter::once((0, false)).chain(uses.births.iter().copied());
-            let ends = uses.births.iter().map(|(at_ns, _)| *at_ns).chain([u64::MAX]);
-            for ((from, is_born), until) in starts.zip(ends) {
-                let life = (from, until);
-                let within = |object: &&Object| (life.0..life.1).contains(&object.time_ns);
+            let births = std::iter::once(Birth::default()).chain(uses.births.iter().copied());
+            let never = Birth { at_ns: u64::MAX, named_ns: u64::MAX, is_socket: false };
+            let ends = uses.births.iter().copied().chain([never]);
+            for (birth, end) in births.zip(ends) {
+                let (is_born, life) = (birth.is_socket, (birth.at_ns, end.at_ns));
+                let within = |object: &&Object| (birth.named_ns..end.named_ns).contains(&object.time_ns);
                 let named: Vec<&Object> = names.iter().filter(within).collect();
                 if named.is_empty() {
                     unseen += u64::from(is_born && uses.moves(life));
@@ -200,7 +222,7 @@ fn add(uses: &mut HashMap<(i32, u64), Uses>, call: &SocketCall, objects: &Object
     let Ok(result) = u64::try_from(call.result) else {
         // A connection that is under way says so by an error.
         if transfer == Transfer::Connects {
-            uses.entry((pid, call.descriptor)).or_default().births.push((call.start_ns, true));
+            uses.entry((pid, call.descriptor)).or_default().births.push(Birth::of_socket(call.start_ns));
         }
         return;
     };
@@ -210,9 +232,9 @@ fn add(uses: &mut HashMap<(i32, u64), Uses>, call: &SocketCall, objects: &Object
     let SocketCall { tid, start_ns, end_ns, .. } = *call;
     let chunk = Chunk { tid, start_ns, end_ns, bytes: result };
     match transfer {
-        Transfer::Connects => of.births.push((start_ns, true)),
-        Transfer::Accepts => of.births.push((end_ns, true)),
-        Transfer::Opens => of.births.push((end_ns, false)),
+        Transfer::Connects => of.births.push(Birth::of_socket(start_ns)),
+        Transfer::Accepts => of.births.push(Birth::by_return(start_ns, end_ns, true)),
+        Transfer::Opens => of.births.push(Birth::by_return(start_ns, end_ns, false)),
         _ if result == 0 => {}
         Transfer::Sends => of.sent.push(chunk),
         Transfer::Receives => of.received.push(chunk),
@@ -262,26 +284,37 @@ impl Parts {
 
 fn stream(mut chunks: Vec<Chunk>, is_born: bool, places: &[(u64, u64)], way: Way, has_unknown: bool) -> Stream {
     chunks.sort_by_key(|chunk| (chunk.start_ns, chunk.end_ns, chunk.tid));
-    // A call under way then may have moved its bytes by then, or not.
-    let may_have = |chunk: &Chunk, at_ns: u64| match way {
-        Way::Sent => chunk.start_ns <= at_ns && at_ns < chunk.end_ns,
-        Way::Received => chunk.end_ns.saturating_sub(TAKES_NS) <= at_ns && at_ns < chunk.end_ns,
-    };
-    let is_within = |at_ns: u64| chunks.iter().any(|chunk| may_have(chunk, at_ns));
-    let until = |at_ns: u64| chunks.iter().filter(|chunk| chunk.end_ns <= at_ns).map(|chunk| chunk.bytes).sum::<u64>();
-    let known = places.iter().filter(|(at_ns, _)| !is_within(*at_ns));
-    let mut all: Vec<Option<u64>> = known.map(|(at_ns, bytes)| bytes.checked_sub(until(*at_ns))).collect();
-    all.extend(is_born.then_some(Some(0)));
-    all.dedup();
-    let before = match all.as_slice() {
-        [one] if !has_unknown => *one,
+    let mut before: Option<Vec<u64>> = is_born.then(|| vec![0]);
+    for (at_ns, bytes) in places {
+        let can_be = before_place(&chunks, *at_ns, *bytes, way);
+        match &mut before {
+            Some(before) => before.retain(|of| can_be.contains(of)),
+            None => before = Some(can_be),
+        }
+    }
+    let before = match before.as_deref() {
+        Some([one]) if !has_unknown => Some(*one),
         _ => None,
     };
     Stream { chunks, before }
 }
 
+/// What may have gone before the first call, if so many bytes have gone by then: a call under way may have moved its own by then, or not.
+fn before_place(chunks: &[Chunk], at_ns: u64, bytes: u64, way: Way) -> Vec<u64> {
+    let gone: u64 = chunks.iter().filter(|chunk| chunk.end_ns <= at_ns).map(|chunk| chunk.bytes).sum();
+    let may_have = |chunk: &&Chunk| {
+        let is_within = chunk.start_ns <= at_ns && at_ns < chunk.end_ns;
+        is_within && (way == Way::Sent || chunk.end_ns - at_ns <= TAKES_NS)
+    };
+    let open = chunks.iter().find(may_have).map(|chunk| gone + chunk.bytes);
+    std::iter::once(gone).chain(open).filter_map(|gone| bytes.checked_sub(gone)).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use taut_recording::Architecture;
+    use taut_timelines::CallNumbers;
+
     use super::*;
 
     #[test]
@@ -302,6 +335,7 @@ mod tests {
         assert_eq!(before(true, &[]), Some(0));
         assert_eq!(before(false, &[(150, 1_005)]), Some(1_000));
         assert_eq!(before(false, &[(105, 1_005)]), None, "a call was under way");
+        assert_eq!(before(false, &[(105, 1_005), (205, 1_005)]), Some(1_000), "of other bytes");
         assert_eq!(before(false, &[(150, 1_005), (250, 1_012)]), Some(1_000));
         // Bytes went by calls that are not recorded.
         assert_eq!(before(false, &[(150, 1_005), (250, 1_013)]), None);
@@ -311,6 +345,57 @@ mod tests {
         // One that receives waits, mostly.
         let waits = || vec![Chunk { tid: 1, start_ns: 0, end_ns: 5_000_000, bytes: 5 }];
         let before = |at_ns| stream(waits(), false, &[(at_ns, 1_000)], Way::Received, false).before;
-        assert_eq!((before(1_000_000), before(4_999_000), before(5_000_000)), (Some(1_000), None, Some(995)));
+        assert_eq!((before(1_000_000), before(4_900_000), before(5_000_000)), (Some(1_000), None, Some(995)));
+    }
+
+    /// Calls of thread 7 of process 7, and what the recorder read of descriptor 5.
+    fn sockets(calls: &[(&str, u64, u64, u64, i64)], read: &[(u64, &str)]) -> Sockets {
+        let mut objects = Objects::default();
+        for (time_ns, name) in read {
+            let (kind, name) = (ObjectKind::Descriptor, (*name).to_owned());
+            objects.object(&Object { time_ns: *time_ns, pid: 7, kind, start: 5, size: 0, name });
+        }
+        let architecture = Architecture::X86_64;
+        let numbers = CallNumbers::of(Some(architecture));
+        let number = |name: &str| architecture.system_calls().find(|(known, _)| *known == name).unwrap().1;
+        let call = |(name, descriptor, start_ns, end_ns, result): &(&str, u64, u64, u64, i64)| SocketCall {
+            tid: 7,
+            id: numbers.id(number(name).into()),
+            descriptor: *descriptor,
+            start_ns: *start_ns,
+            end_ns: *end_ns,
+            result: *result,
+        };
+        Sockets::of(calls.iter().map(call), &objects)
+    }
+
+    const FIRST: &str = "tcp 10.0.0.1:80→10.0.0.2:40001 [1]";
+    const SECOND: &str = "tcp 10.0.0.1:80→10.0.0.2:40002 [2]";
+
+    #[test]
+    fn a_descriptor_that_is_used_again_is_another_socket() {
+        let calls = [
+            ("accept4", 3, 10, 20, 5),
+            ("read", 5, 30, 40, 100),
+            ("openat", 0, 50, 60, 5),
+            ("read", 5, 61, 62, 4_096),
+            ("accept4", 3, 70, 100, 5),
+            ("recvfrom", 5, 110, 120, 7),
+            ("sendto", 5, 130, 140, 9),
+        ];
+        // The second one was seen before its call returned.
+        let found = sockets(&calls, &[(45, FIRST), (55, "/etc/hosts"), (99, SECOND)]);
+        let bytes = |stream: &Stream| (stream.before, stream.chunks.iter().map(|chunk| chunk.bytes).sum::<u64>());
+        let of: Vec<_> = found.all.iter().map(|of| (bytes(&of.received), bytes(&of.sent))).collect();
+        assert_eq!(of, [((Some(0), 100), (Some(0), 0)), ((Some(0), 7), (Some(0), 9))]);
+        assert_eq!((found.unseen, sockets(&calls, &[(45, FIRST)]).unseen), (0, 1));
+    }
+
+    #[test]
+    fn a_socket_may_get_its_addresses_later() {
+        let calls = [("sendto", 5, 10, 20, 8), ("sendto", 5, 30, 40, 8)];
+        let found = sockets(&calls, &[(25, "socket:[3]"), (35, "udp 0.0.0.0:47000→0.0.0.0:0 [3]")]);
+        assert_eq!(found.all.len(), 1);
+        assert_eq!((found.all[0].sent.chunks.len(), found.all[0].remote), (2, None));
     }
 }
