@@ -33,6 +33,7 @@ mod target;
 pub mod telemetry;
 mod thread_times;
 mod threads;
+mod time_namespace;
 mod tree;
 
 pub use end::End;
