@@ -43,6 +43,10 @@ def namespaces() -> Iterator[list[str]]:
             for name, interface, own in ((near, "e", address), (relay, far, far_address)):
                 ip(f"-n {name} addr add {own}/24 dev {interface}")
                 ip(f"-n {name} link set {interface} up")
+        # For DDS: its discovery is by multicast.
+        for name, interface in ((desk, "e"), (relay, "rd")):
+            ip(f"-n {name} link set lo up")
+            ip(f"-n {name} route add 224.0.0.0/4 dev {interface}")
         yield names
     finally:
         for name in names:

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use memmap2::Mmap;
 use taut_analysis::{Analysis, Analyzer, Config, DeclaredChain};
-use taut_points::hosts::{Host, Joined, MOST_HOSTS, Renumber, Survey, join};
+use taut_points::hosts::{ClocksFrom, Host, Joined, MOST_HOSTS, Renumber, Survey, join};
 use taut_recording::{Contents, Ending, Info, Record, Shown};
 use taut_report::{hosts_facts, hosts_sentences};
 
@@ -45,6 +45,15 @@ pub enum Clocks {
     Realtime,
 }
 
+impl Clocks {
+    fn source(self) -> ClocksFrom {
+        match self {
+            Clocks::Messages => ClocksFrom::Messages,
+            Clocks::Realtime => ClocksFrom::Realtime,
+        }
+    }
+}
+
 impl JoinedRecordings {
     /// Reads all as far as the alignment needs it. Declared chains tell the order of their points.
     pub fn read(paths: &[PathBuf], args: &JoinArgs, config: &Config) -> Result<JoinedRecordings> {
@@ -68,7 +77,7 @@ impl JoinedRecordings {
         let names = names(&recordings.iter().map(|of| &of.contents.info).collect::<Vec<&Info>>(), args)?;
         let of_chain = |chain: &DeclaredChain| chain.points.clone();
         let chains: Vec<Vec<String>> = config.chains.iter().map(of_chain).collect();
-        let joined = join(&hosts(&recordings, &names), &chains, args.clocks.is_none());
+        let joined = join(&hosts(&recordings, &names), &chains, args.clocks.map(Clocks::source));
         let mut joined = joined.map_err(|(of, why)| {
             let files: Vec<String> = of.iter().map(|host| paths[*host].shown()).collect();
             match files.as_slice() {

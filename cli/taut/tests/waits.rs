@@ -17,10 +17,13 @@ struct Spent {
     other_ns: u64,
 }
 
-/// Of all messages together: on a busy machine a single one waits for a CPU above all. `None` where the kernel is not recorded.
-fn spent(folder: &Path, means: &str) -> Option<Spent> {
+/// Of all messages together: on a busy machine a single one waits for a CPU above all. `None` where the kernel is not recorded. `within`:
+/// words in front of the recorder's.
+fn spent(folder: &Path, means: &str, within: &[&str]) -> Option<Spent> {
     let file = folder.join(format!("{means}.mcap"));
-    let recorded = Command::new(cargo_bin("taut"))
+    let recorded = Command::new("env")
+        .args(within)
+        .arg(cargo_bin("taut"))
         .args(["record", "-q", "-o"])
         .arg(&file)
         .arg("--")
@@ -54,8 +57,8 @@ fn spent(folder: &Path, means: &str) -> Option<Spent> {
     Some(spent)
 }
 
-#[test]
-fn a_mutex_is_a_lock_and_a_hand_over_is_none() {
+/// A folder with the program.
+fn built() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut compiler = Command::new("c++");
@@ -63,10 +66,32 @@ fn a_mutex_is_a_lock_and_a_hand_over_is_none() {
     compiler.arg(root.join("tests/waits/waits.cpp")).arg("-o").arg(folder.path().join("waits")).arg("-lpthread");
     let compiled = compiler.output().expect("a C++ compiler");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    folder
+}
+
+#[test]
+fn in_a_time_namespace_kernel_events_are_on_the_clock_of_the_stamps() {
+    let folder = built();
+    for ahead_s in ["1000", "-1000"] {
+        let within = ["unshare", "--time", "--monotonic", ahead_s, "--fork"];
+        let can = Command::new(within[0]).args(&within[1..]).arg("true").output();
+        if !can.is_ok_and(|done| done.status.success()) {
+            return skip(Need::Namespaces, "time namespaces need the superuser, `unshare` and Linux 5.6");
+        }
+        let Some(spent) = spent(folder.path(), "mutex", &within) else {
+            return skip(Need::Perf, "only stamps were recorded");
+        };
+        assert!(10 * spent.lock_ns > spent.lock_ns + spent.other_ns, "{ahead_s}: {spent:?}");
+    }
+}
+
+#[test]
+fn a_mutex_is_a_lock_and_a_hand_over_is_none() {
+    let folder = built();
     for (means, is_lock) in
         [("semaphore", false), ("atomic", false), ("condition", false), ("std_mutex", true), ("mutex", true)]
     {
-        let Some(spent) = spent(folder.path(), means) else {
+        let Some(spent) = spent(folder.path(), means, &[]) else {
             return skip(Need::Perf, "only stamps were recorded");
         };
         if is_lock {

@@ -5,6 +5,7 @@
 //! a module with that trait and a line in [`all`].
 
 mod clocks;
+mod flows;
 mod hold;
 pub mod hosts;
 mod intake;

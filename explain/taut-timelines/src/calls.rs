@@ -23,6 +23,43 @@ pub enum Call {
     Other,
 }
 
+/// What a call does with the socket in its first argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Gives it bytes, or one datagram; the result says how many bytes.
+    Sends,
+    /// Takes bytes, or one datagram, from it.
+    Receives,
+    /// Gives it several messages: the result says how many, and of no bytes.
+    SendsSeveral,
+    /// Takes several messages from it.
+    ReceivesSeveral,
+    /// Connects it.
+    Connects,
+    /// Makes a new one, which the result is.
+    Accepts,
+    /// Makes a descriptor of a file, which the result is: it is no socket any more.
+    Opens,
+}
+
+/// Those of the calls below that move something over a socket.
+const TRANSFERS: &[(&str, Transfer)] = &[
+    ("sendto", Transfer::Sends),
+    ("sendmsg", Transfer::Sends),
+    ("write", Transfer::Sends),
+    ("writev", Transfer::Sends),
+    ("recvfrom", Transfer::Receives),
+    ("recvmsg", Transfer::Receives),
+    ("read", Transfer::Receives),
+    ("readv", Transfer::Receives),
+    ("sendmmsg", Transfer::SendsSeveral),
+    ("recvmmsg", Transfer::ReceivesSeveral),
+    ("connect", Transfer::Connects),
+    ("accept", Transfer::Accepts),
+    ("accept4", Transfer::Accepts),
+    ("openat", Transfer::Opens),
+];
+
 /// Calls in which a thread of a control loop waits.
 const CALLS: &[(&str, Call)] = &[
     ("futex", Call::Futex),
@@ -95,6 +132,12 @@ impl CallId {
         self.known().map_or(Call::Other, |(_, kind)| *kind)
     }
 
+    /// What it does with a socket; `None`: nothing.
+    pub fn transfer(self) -> Option<Transfer> {
+        let (name, _) = self.known()?;
+        TRANSFERS.iter().find(|(known, _)| known == name).map(|(_, transfer)| *transfer)
+    }
+
     /// The call's name, or its number.
     pub fn name(self) -> String {
         self.known().map_or_else(|| format!("system call {}", !self.0), |(name, _)| (*name).to_owned())
@@ -112,7 +155,7 @@ impl CallId {
 
 /// What each number means.
 #[derive(Default)]
-pub(crate) struct CallNumbers(Vec<CallId>);
+pub struct CallNumbers(Vec<CallId>);
 
 impl CallNumbers {
     /// `None`: of an unknown machine; each call then goes by its number.
@@ -127,6 +170,7 @@ impl CallNumbers {
         CallNumbers(ids)
     }
 
+    /// The call of that number.
     pub fn id(&self, number: i64) -> CallId {
         let known = usize::try_from(number).ok().and_then(|number| self.0.get(number));
         known.copied().unwrap_or(CallId(!(number as i32).max(0)))

@@ -14,7 +14,7 @@ mod timeline;
 mod timelines;
 
 pub use builder::{Builder, Loss};
-pub use calls::{Call, CallId};
+pub use calls::{Call, CallId, CallNumbers, Transfer};
 pub use cpu::{Cpu, HARD_IRQ, Interrupt, SOFT_IRQ, STALL};
 pub use futexes::{Futexes, GilWait};
 pub use objects::{NO_THREAD, Objects};

@@ -16,10 +16,14 @@ pub const NO_THREAD: i32 = -1;
 pub struct Objects {
     /// Processes that recorded this, by host.
     recorders: Vec<i32>,
+    /// Names of the hosts, where they are several.
+    hosts: Vec<String>,
     threads: HashMap<i32, Vec<Named>>,
     locks: Vec<Lock>,
     runtimes: Vec<Object>,
     descriptors: HashMap<(i32, u64), Vec<Object>>,
+    /// How many bytes went over the descriptor's connection by then, each way.
+    places: HashMap<(i32, u64), Vec<Object>>,
     /// The process that forked a process.
     parents: HashMap<i32, i32>,
     invented: Invented,
@@ -55,6 +59,7 @@ struct Lock {
 impl Objects {
     /// What is known of the recording's origin.
     pub fn origin(&mut self, info: &Info) {
+        self.hosts = info.hosts().into_iter().map(str::to_owned).collect();
         let others = info.hosts().into_iter().skip(1).map(|host| info.fact_of_host(host, RECORDER_FACT));
         let recorders = (0..).zip(std::iter::once(info.fact(RECORDER_FACT)).chain(others));
         self.recorders = recorders.filter_map(|(host, pid)| Some(thread_of(host, pid.parse().ok()?))).collect();
@@ -78,6 +83,9 @@ impl Objects {
             ObjectKind::Gil => self.runtimes.push(object.clone()),
             ObjectKind::Descriptor => {
                 self.descriptors.entry((object.pid, object.start)).or_default().push(object.clone());
+            }
+            ObjectKind::Written | ObjectKind::Read => {
+                self.places.entry((object.pid, object.start)).or_default().push(object.clone());
             }
         }
     }
@@ -198,6 +206,21 @@ impl Objects {
     pub fn behind(&self, pid: i32, fd: u64, time_ns: u64) -> Option<&str> {
         let all = self.descriptors.get(&(pid, fd))?;
         Some(all.iter().rev().find(|d| d.time_ns <= time_ns).unwrap_or(&all[0]).name.as_str())
+    }
+
+    /// All that was behind the descriptor, each from its time on.
+    pub fn behind_descriptor(&self, pid: i32, fd: u64) -> &[Object] {
+        self.descriptors.get(&(pid, fd)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many bytes went over the descriptor's connection by then, each way.
+    pub fn places(&self, pid: i32, fd: u64) -> &[Object] {
+        self.places.get(&(pid, fd)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of the hosts of a joined recording, in the order of their numbers; of another recording none.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// The thread's name alone, as it had it then.

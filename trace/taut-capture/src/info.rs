@@ -10,7 +10,7 @@ use std::{
 use taut_clock::{monotonic_ns, realtime_ns};
 use taut_recording::{Architecture, Info, RECORDER_FACT};
 
-use crate::{kernel::Chosen, proc::line};
+use crate::{kernel::Chosen, proc::line, time_namespace};
 
 /// The command is held meanwhile; a large repository may take longer than that is worth.
 const GIT_PATIENCE: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ pub fn gather(command: Vec<String>, taut_version: &str, kernel: &Chosen, git_rev
         (RECORDER_FACT, std::process::id().to_string()),
         ("boot_id", line("/proc/sys/kernel/random/boot_id")),
         ("realtime_max_error_us", realtime_max_error_us()),
-        ("time_namespace", time_namespace(&line("/proc/self/timens_offsets"))),
+        ("time_namespace", time_namespace::fact()),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))
@@ -107,13 +107,6 @@ fn realtime_max_error_us() -> String {
     };
     let is_kept = state >= 0 && timex.status & libc::STA_UNSYNC == 0;
     if is_kept { timex.maxerror.to_string() } else { String::new() }
-}
-
-/// By how much this process's CLOCK_MONOTONIC is shifted; empty outside a time namespace. Kernel events are not shifted with it.
-fn time_namespace(offsets: &str) -> String {
-    let of_clock = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
-    let parts: Vec<&str> = of_clock.unwrap_or_default().split_whitespace().collect();
-    if parts.iter().all(|part| *part == "0") { String::new() } else { format!("monotonic {} s", parts.join(" s + ")) }
 }
 
 fn container() -> String {

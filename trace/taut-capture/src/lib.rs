@@ -28,10 +28,12 @@ mod saves;
 mod session;
 mod shared;
 mod signals;
+mod sockets;
 mod target;
 pub mod telemetry;
 mod thread_times;
 mod threads;
+mod time_namespace;
 mod tree;
 
 pub use end::End;

@@ -13,9 +13,13 @@ use procfs::{
     net::{TcpNetEntry, UdpNetEntry, UnixNetEntries},
     process::{FDTarget, MMapPath, MemoryMaps, Process, Status},
 };
+use taut_clock::monotonic_ns;
 use taut_recording::{Object, ObjectKind};
 
-use crate::{plain, proc};
+use crate::{
+    plain, proc,
+    sockets::{Owner, Place},
+};
 
 /// Between two looks at one process.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -24,6 +28,9 @@ const FIRST_LOOKS: u32 = 4;
 const FIRST_LOOKS_NS: u64 = LOOK_NS / 4;
 /// The same where all processes of the machine are looked at.
 const LOOK_AT_MANY_NS: u64 = 10 * LOOK_NS;
+/// A new socket is looked at in so many looks from when on it has an address: it may be connected later, and of one that moves bytes all
+/// the time a count may fail.
+const LOOKS_AT_A_SOCKET: u32 = 4;
 /// A process with more descriptors than this is passed over: reading them would disturb it.
 const DESCRIPTORS_MAX: usize = 1024;
 
@@ -49,6 +56,16 @@ struct Known {
     libraries: Option<u64>,
     /// By number: what the link says. It holds a socket's inode, so that another one is noticed.
     descriptors: HashMap<i32, FDTarget>,
+    /// New sockets of the internet.
+    sockets: Vec<NewSocket>,
+}
+
+struct NewSocket {
+    descriptor: i32,
+    inode: u64,
+    /// What was told of it.
+    what: String,
+    looks_left: u32,
 }
 
 /// What the process executes: another one means that nothing of before holds.
@@ -121,8 +138,12 @@ impl Objects {
                 FDTarget::Pipe(inode) => format!("pipe:[{inode}]"),
                 // The tables of all sockets take the kernel milliseconds to print: only for a new one.
                 FDTarget::Socket(inode) => {
-                    let known = sockets.get_or_insert_with(|| sockets_of(&process)).get(inode);
-                    known.map_or_else(|| format!("socket:[{inode}]"), |what| format!("{what} [{inode}]"))
+                    let what = sockets.get_or_insert_with(|| sockets_of(&process)).get(inode);
+                    known.sockets.retain(|before| before.descriptor != info.fd);
+                    // One that has no address yet is in no table.
+                    let what_or_nothing = what.cloned().unwrap_or_default();
+                    known.sockets.extend(NewSocket::of(info.fd, *inode, what_or_nothing));
+                    what.map_or_else(|| format!("socket:[{inode}]"), |what| format!("{what} [{inode}]"))
                 }
                 FDTarget::AnonInode(kind) => kind.trim_matches(['[', ']']).to_owned(),
                 other => format!("{other:?}"),
@@ -130,6 +151,7 @@ impl Objects {
             told.push(object(ObjectKind::Descriptor, info.fd as u64, 0, name));
             known.descriptors.insert(info.fd, info.target);
         }
+        told.extend(known.look_at_sockets(pid));
         (told, None)
     }
 }
@@ -151,6 +173,40 @@ impl Known {
         let is_known = libraries.is_some() && libraries == self.libraries;
         self.libraries = libraries;
         !is_known
+    }
+}
+
+impl NewSocket {
+    /// `None` of one that is no socket of the internet.
+    fn of(descriptor: i32, inode: u64, what: String) -> Option<NewSocket> {
+        let may_be = what.is_empty() || what.starts_with("tcp ") || what.starts_with("udp ");
+        may_be.then_some(NewSocket { descriptor, inode, what, looks_left: LOOKS_AT_A_SOCKET })
+    }
+}
+
+impl Known {
+    /// Whom new sockets are connected to by now, and where their streams are.
+    fn look_at_sockets(&mut self, pid: i32) -> Vec<Object> {
+        let Some(owner) = (!self.sockets.is_empty()).then(|| Owner::of(pid)).flatten() else { return Vec::new() };
+        let mut told = Vec::new();
+        self.sockets.retain_mut(|new| {
+            let Some(socket) = owner.socket(new.descriptor, new.inode) else { return false };
+            let object = |time_ns, kind, size, name| {
+                let start = new.descriptor as u64;
+                Object { time_ns, pid, kind, start, size, name }
+            };
+            if let Some(what) = socket.what().filter(|what| *what != new.what) {
+                told.push(object(monotonic_ns(), ObjectKind::Descriptor, 0, format!("{what} [{}]", new.inode)));
+                new.what = what;
+            }
+            if let Some(Place { time_ns, written, read }) = socket.place() {
+                let both = [(ObjectKind::Written, written), (ObjectKind::Read, read)];
+                told.extend(both.map(|(kind, bytes)| object(time_ns, kind, bytes, String::new())));
+            }
+            new.looks_left -= u32::from(!socket.has_no_address());
+            new.looks_left > 0
+        });
+        told
     }
 }
 

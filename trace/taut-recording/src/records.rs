@@ -287,7 +287,7 @@ pub struct Object {
     pub kind: ObjectKind,
     /// First address, or the descriptor's number.
     pub start: u64,
-    /// Bytes; 0 for a descriptor.
+    /// Bytes; 0 for a descriptor, and the count of bytes for a place in a stream.
     pub size: u64,
     /// E.g. "CPython 3.11", "pipe:[77]", "tcp 127.0.0.1:4000→127.0.0.1:5123".
     pub name: String,
@@ -302,12 +302,17 @@ pub enum ObjectKind {
     Gil = 1,
     /// A file descriptor.
     Descriptor = 2,
+    /// So many bytes were written to the descriptor's TCP connection since it began.
+    Written = 3,
+    /// So many bytes were read from it.
+    Read = 4,
 }
 
 impl ObjectKind {
     /// The kind with this format number.
     pub fn from_number(number: u8) -> Option<ObjectKind> {
-        [ObjectKind::Gil, ObjectKind::Descriptor].into_iter().find(|kind| *kind as u8 == number)
+        use ObjectKind::*;
+        [Gil, Descriptor, Written, Read].into_iter().find(|kind| *kind as u8 == number)
     }
 }
 

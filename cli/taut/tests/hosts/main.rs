@@ -11,6 +11,7 @@ mod known_clocks;
 mod made;
 mod one_clock;
 mod ros_pair;
+mod sockets;
 #[path = "../sshd/mod.rs"]
 mod sshd;
 

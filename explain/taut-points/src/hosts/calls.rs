@@ -1,19 +1,33 @@
 //! System calls around stamps: whether a thread sends right after it stamped a point, or had received right before. A message leaves a
-//! host at a point of the former kind and reaches one at the latter, whatever the clocks show.
+//! host at a point of the former kind and reaches one at the latter, whatever the clocks show. And calls on sockets, of all threads.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use foldhash::{HashMap, HashSet};
 use taut_recording::{Architecture, KernelBatch, KernelEvent};
+use taut_timelines::{Call as Kind, CallNumbers, Transfer};
 
 use super::host_clock::HostClock;
+use crate::flows::SocketCall;
 
-/// Calls of threads that stamp, by their numbers.
+/// Calls by their numbers.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Threads that stamped by now; calls of others are not kept.
+    /// Threads that stamped by now; of others all calls but those on sockets are not kept.
     stamping: HashSet<i32>,
     by_thread: HashMap<i32, Vec<Call>>,
+    /// Begins and ends of those that may be on a socket, of all threads; in the order of the batches, each of which is of one CPU.
+    on_sockets: Vec<End>,
+}
+
+/// The begin of a call, or its end.
+struct End {
+    tid: i32,
+    number: u16,
+    is_enter: bool,
+    time_ns: u64,
+    /// The descriptor, or the result.
+    value: i64,
 }
 
 struct Call {
@@ -32,20 +46,6 @@ pub(super) struct Around {
     pub received: bool,
 }
 
-const SEND: [&str; 5] = ["sendto", "sendmsg", "sendmmsg", "write", "writev"];
-const RECEIVE: [&str; 5] = ["recvfrom", "recvmsg", "recvmmsg", "read", "readv"];
-/// Waits for anything else; other calls between a stamp and its sending do not count.
-const WAIT: [&str; 9] = [
-    "nanosleep",
-    "clock_nanosleep",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-];
 /// In this share of the stamps it is so.
 const MOSTLY: f64 = 0.8;
 /// Fewer show nothing.
@@ -65,15 +65,38 @@ impl Calls {
                 Some(KernelEvent::SyscallExit) => false,
                 _ => continue,
             };
+            let (time_ns, number) = (batch.time_ns[at], batch.arg0[at]);
+            if let Some(number) = on_socket(number) {
+                self.on_sockets.push(End { tid, number, is_enter, time_ns, value: batch.arg1[at] });
+            }
             if !self.stamping.contains(&tid) {
                 continue;
             }
             let calls = self.by_thread.entry(tid).or_default();
             if calls.len() < MOST {
-                let (time_ns, number, result) = (batch.time_ns[at], batch.arg0[at], batch.arg1[at]);
-                calls.push(Call { time_ns, number, is_enter, result });
+                calls.push(Call { time_ns, number, is_enter, result: batch.arg1[at] });
             }
         }
+    }
+
+    /// All that ended.
+    pub fn on_sockets(&self, architecture: Option<Architecture>) -> Vec<SocketCall> {
+        let numbers = CallNumbers::of(architecture);
+        let mut ends: Vec<&End> = self.on_sockets.iter().collect();
+        ends.sort_by_key(|end| (end.tid, end.time_ns));
+        let call = |two: &[&End]| {
+            let [enter, exit] = *two else { return None };
+            let is_one = (enter.tid, enter.number) == (exit.tid, exit.number) && enter.is_enter && !exit.is_enter;
+            is_one.then(|| SocketCall {
+                tid: enter.tid,
+                id: numbers.id(enter.number.into()),
+                descriptor: enter.value as u64,
+                start_ns: enter.time_ns,
+                end_ns: exit.time_ns,
+                result: exit.value,
+            })
+        };
+        ends.windows(2).filter_map(call).collect()
     }
 
     /// By point. `stamps`: thread, point, and raw time of each.
@@ -83,12 +106,15 @@ impl Calls {
         architecture: Option<Architecture>,
         clock: &HostClock,
     ) -> BTreeMap<u32, Around> {
-        let numbers = |names: &[&str]| -> HashSet<i64> {
-            let all = architecture.iter().flat_map(|architecture| architecture.system_calls());
-            all.filter(|(name, _)| names.contains(name)).map(|(_, number)| number.into()).collect()
+        let numbers = CallNumbers::of(architecture);
+        let sends =
+            |call: &Call| matches!(numbers.id(call.number).transfer(), Some(Transfer::Sends | Transfer::SendsSeveral));
+        let receives = |call: &Call| {
+            matches!(numbers.id(call.number).transfer(), Some(Transfer::Receives | Transfer::ReceivesSeveral))
         };
-        let (send, receive, wait) = (numbers(&SEND), numbers(&RECEIVE), numbers(&WAIT));
-        let counts = |call: &&Call| [&send, &receive, &wait].iter().any(|of| of.contains(&call.number));
+        // Other calls between a stamp and its sending do not count, but waits for anything else do.
+        let waits = |call: &Call| matches!(numbers.id(call.number).kind(), Kind::Sleep | Kind::Poll);
+        let counts = |call: &&Call| sends(call) || receives(call) || waits(call);
         // Begins of calls with whether they send, and ends with whether they received; in order of time.
         type Moments = Vec<(i64, bool)>;
         let moments = |calls: &Vec<Call>| -> (Moments, Moments) {
@@ -98,8 +124,8 @@ impl Calls {
                 all.sort_unstable();
                 all
             };
-            let received = |call: &Call| receive.contains(&call.number) && call.result > 0;
-            (of(true, &|call| send.contains(&call.number)), of(false, &received))
+            let received = |call: &Call| receives(call) && call.result > 0;
+            (of(true, &sends), of(false, &received))
         };
         let by_thread: HashMap<i32, (Moments, Moments)> =
             self.by_thread.iter().map(|(tid, calls)| (*tid, moments(calls))).collect();
@@ -124,4 +150,22 @@ impl Calls {
         };
         counted.into_iter().map(|(point, count)| (point, around(count))).collect()
     }
+}
+
+/// The number, if it is of a call on sockets on any architecture: which one recorded is not known yet.
+fn on_socket(number: i64) -> Option<u16> {
+    static NUMBERS: LazyLock<Vec<bool>> = LazyLock::new(|| {
+        let mut numbers = Vec::new();
+        for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+            let of = CallNumbers::of(Some(architecture));
+            for (_, number) in architecture.system_calls() {
+                let number = usize::from(number);
+                numbers.resize(numbers.len().max(number + 1), false);
+                numbers[number] |= of.id(number as i64).transfer().is_some();
+            }
+        }
+        numbers
+    });
+    let number = u16::try_from(number).ok()?;
+    NUMBERS.get(usize::from(number)).is_some_and(|is| *is).then_some(number)
 }

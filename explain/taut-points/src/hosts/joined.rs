@@ -6,6 +6,7 @@ use taut_recording::Info;
 
 use super::{
     align::Alignment,
+    clocks_from::ClocksFrom,
     constraints::{Closed, Link, Network, pairs},
     host_clock::{HostClock, Near},
     matching::{NotJoined, Pair, Side, pair},
@@ -13,6 +14,7 @@ use super::{
     survey::{Sighting, Survey},
     ways::Known,
 };
+use crate::flows::{Flows, Sockets};
 
 /// Hosts with what is known of their clocks; the first is the reference.
 #[derive(Debug)]
@@ -47,17 +49,6 @@ pub struct Between {
     bounds_ns: Vec<u64>,
 }
 
-/// Where the offset of two clocks comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClocksFrom {
-    /// The messages between the hosts.
-    Messages,
-    /// Both recordings are of one boot of one machine: the clocks are the same.
-    OneMachine,
-    /// CLOCK_REALTIME of both, as the user wants it.
-    Realtime,
-}
-
 /// A host's recording.
 #[derive(Clone, Copy)]
 pub struct Host<'a> {
@@ -69,17 +60,17 @@ pub struct Host<'a> {
     pub info: &'a Info,
 }
 
-/// What the stamps and the ROS 2 messages of several hosts say of their clocks. `chains`: points of declared chains, each "HOST:POINT".
-/// `one_clock_a_machine`: recordings of one boot of one machine have the same clock.
+/// What the messages of several hosts say of their clocks. `chains`: points of declared chains, each "HOST:POINT". `by`: what the user
+/// wants to take for the clocks; with CLOCK_REALTIME no messages are needed.
 ///
 /// # Errors
 /// Two hosts, or one and all others, have no message in common that is of use; the hosts' numbers and why.
 pub fn join(
     hosts: &[Host<'_>],
     chains: &[Vec<String>],
-    one_clock_a_machine: bool,
+    by: Option<ClocksFrom>,
 ) -> Result<Joined, (Vec<usize>, NotJoined)> {
-    let is_one = |a: usize, b: usize| one_clock_a_machine && is_one_machine([hosts[a].info, hosts[b].info]);
+    let is_one = |a: usize, b: usize| by.is_none() && is_one_machine([hosts[a].info, hosts[b].info]);
     // Counters of one machine are scaled alike only as CLOCK_MONOTONIC; a slew of that counts as drift against others.
     let has_other = |a: usize| (0..hosts.len()).any(|b| a != b && is_one(a, b));
     let clock = |(number, host): (usize, &Host<'_>)| {
@@ -91,19 +82,30 @@ pub fn join(
     let ros: Vec<RosSightings> =
         hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.ros.sightings(clock)).collect();
     let around: Vec<_> = hosts.iter().zip(&clocks).map(|(host, clock)| host.survey.around(host.info, clock)).collect();
+    let mut sockets = Sockets::default();
+    for (number, host) in (0..).zip(hosts) {
+        sockets.join(host.survey.sockets(host.info, number));
+    }
+    let flows = Flows::of(&sockets, |a, b| is_one(a.into(), b.into()));
     let ahead = |host: usize| Survey::realtime_ahead_ns(hosts[host].info, &clocks[host]);
     let realtime_ns = |a: usize, b: usize| if is_one(a, b) { 0 } else { ahead(a).wrapping_sub(ahead(b)) };
     let stated_error_us: Vec<Option<i64>> =
         hosts.iter().map(|host| host.info.fact("realtime_max_error_us").parse().ok()).collect();
     let (mut found, mut unused) = (Vec::new(), Vec::new());
     for (a, b) in pairs(hosts.len()) {
-        let side =
-            |number: usize| Side { number, sightings: &seen[number], ros: &ros[number], survey: hosts[number].survey };
+        let side = |number: usize| Side {
+            number,
+            sightings: &seen[number],
+            ros: &ros[number],
+            survey: hosts[number].survey,
+            clock: &clocks[number],
+        };
         let of_pair: Vec<Vec<(usize, u32)>> = chains.iter().map(|chain| points(chain, [hosts[a], hosts[b]])).collect();
         let stated = if is_one(a, b) { Some(0) } else { sum_ns([stated_error_us[a], stated_error_us[b]]) };
         let around = [Some(&around[a]), Some(&around[b])];
         let known = Known { chains: &of_pair, around, realtime_ns: realtime_ns(a, b), realtime_error_ns: stated };
-        match pair([side(a), side(b)], &known, is_one(a, b)) {
+        let from = if is_one(a, b) { ClocksFrom::OneMachine } else { by.unwrap_or(ClocksFrom::Messages) };
+        match pair([side(a), side(b)], &flows.crossed, &known, from) {
             Ok(pair) => found.push(pair),
             Err(why) => unused.push(((a, b), why)),
         }

@@ -1,4 +1,5 @@
-//! Messages that two hosts stamped, or that one published and the other took → the offset of their clocks.
+//! Messages that two hosts stamped, or that one published and the other took, and bytes that one sent and the other received → the
+//! offset of their clocks.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +8,13 @@ use std::{
 
 use super::{
     align::{Alignment, Crossing, Drift, Way, align},
+    clocks_from::ClocksFrom,
+    host_clock::HostClock,
     ros_messages::{RosSightings, crossed},
     survey::{Sighting, Survey},
     ways::{Known, Message, OrderFrom, Ways},
 };
+use crate::flows::Crossed;
 
 /// Two hosts with what their messages say of their clocks.
 #[derive(Debug)]
@@ -40,6 +44,7 @@ pub(super) struct Side<'a> {
     pub sightings: &'a [Sighting],
     pub ros: &'a RosSightings,
     pub survey: &'a Survey,
+    pub clock: &'a HostClock,
 }
 
 /// Messages change host between two points.
@@ -72,8 +77,8 @@ impl Display for NotJoined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NotJoined::NoCommonMessage => {
-                "no message was stamped on both hosts, and no ROS 2 message of one was taken on the other; stamp it with the same id on each, \
-                 and record both at the same time"
+                "no message was stamped on both hosts, no ROS 2 message of one was taken on the other, and no bytes of a TCP connection were \
+                 seen on both; stamp messages with the same id on each and record both at the same time, or join by --clocks realtime"
             }
             NotJoined::OnlyRepeated => {
                 "every id that both hosts stamped passes some point more than once; give each message an id of its own"
@@ -91,12 +96,27 @@ impl Display for NotJoined {
 
 impl std::error::Error for NotJoined {}
 
-/// What the messages of two hosts say of their clocks. `is_one_machine`: the clocks are the same.
-pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool) -> Result<Pair, NotJoined> {
+/// What the messages of two hosts say of their clocks, and where those do not go both ways the calls by which bytes went between
+/// their sockets. `from`: what the clocks are known by.
+pub(super) fn pair(
+    sides: [Side<'_>; 2],
+    flows: &[Crossed],
+    known: &Known<'_>,
+    from: ClocksFrom,
+) -> Result<Pair, NotJoined> {
     let Matched { messages, alone, repeated } = matched(sides[0].sightings, sides[1].sightings);
     let ros = [(Way::ToB, sides[0], sides[1]), (Way::ToA, sides[1], sides[0])]
         .map(|(way, from, to)| (way, crossed(from.ros, to.ros), to));
-    if messages.is_empty() && ros.iter().all(|(_, crossed, _)| crossed.is_empty()) {
+    let numbers = sides.map(|side| side.number as u16);
+    let way_of = |crossed: &Crossed| match crossed.hosts() {
+        (from, to) if [from, to] == numbers => Some(Way::ToB),
+        (from, to) if [to, from] == numbers => Some(Way::ToA),
+        _ => None,
+    };
+    let flows: Vec<(Way, &Crossed)> = flows.iter().filter_map(|of| Some((way_of(of)?, of))).collect();
+    let has_messages =
+        !messages.is_empty() || ros.iter().any(|(_, crossed, _)| !crossed.is_empty()) || !flows.is_empty();
+    if !has_messages && from != ClocksFrom::Realtime {
         return Err(if repeated > 0 { NotJoined::OnlyRepeated } else { NotJoined::NoCommonMessage });
     }
     let ways = match messages.is_empty() {
@@ -129,11 +149,30 @@ pub(super) fn pair(sides: [Side<'_>; 2], known: &Known<'_>, is_one_machine: bool
             Route { from, to, way, messages }
         }));
     }
+    let goes = |way: Way| crossings.iter().any(|crossing| crossing.way == way);
+    if !(goes(Way::ToB) && goes(Way::ToA)) {
+        let mut sockets: BTreeMap<(bool, String), u64> = BTreeMap::new();
+        for (at, (way, of)) in flows.iter().enumerate() {
+            *sockets.entry((*way == Way::ToB, of.name())).or_default() += 1;
+            let (from, to) = if *way == Way::ToB { (0, 1) } else { (1, 0) };
+            // The byte was sent after that call had begun, and was there before this one ended.
+            let sent_ns = sides[from].clock.of_monotonic(of.last.start_ns);
+            let received_ns = sides[to].clock.of_monotonic(of.received.end_ns);
+            let (a_ns, b_ns) = if *way == Way::ToB { (sent_ns, received_ns) } else { (received_ns, sent_ns) };
+            crossings.push(Crossing { way: *way, a_ns, b_ns, message: at as u64 });
+        }
+        routes.extend(sockets.into_iter().map(|((to_b, name), messages)| {
+            let (from, to, way) =
+                (format!("send {name}"), format!("receive {name}"), if to_b { Way::ToB } else { Way::ToA });
+            Route { from, to, way, messages }
+        }));
+    }
     routes.sort_by_key(|route| std::cmp::Reverse(route.messages));
     let start_ns = crossings.iter().map(|crossing| crossing.a_ns).min().unwrap_or(0);
-    let alignment = match is_one_machine {
-        true => Alignment::constant(start_ns, 0, Some(0)),
-        false => align(&crossings, Drift::default()),
+    let alignment = match from {
+        ClocksFrom::OneMachine => Alignment::constant(start_ns, 0, Some(0)),
+        ClocksFrom::Realtime if !has_messages => Alignment::constant(start_ns, known.realtime_ns, None),
+        _ => align(&crossings, Drift::default()),
     };
     if alignment.is_contradictory {
         return Err(NotJoined::Contradictory);

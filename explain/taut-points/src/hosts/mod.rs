@@ -6,6 +6,7 @@
 
 pub mod align;
 mod calls;
+mod clocks_from;
 pub mod constraints;
 mod host_clock;
 mod joined;
@@ -15,7 +16,8 @@ mod ros_messages;
 mod survey;
 mod ways;
 
-pub use joined::{Between, ClocksFrom, Host, Joined, join};
+pub use clocks_from::ClocksFrom;
+pub use joined::{Between, Host, Joined, join};
 pub use matching::{NotJoined, Pair, Route};
 pub use renumber::{MOST_HOSTS, Renumber};
 pub use survey::Survey;

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::HashMap;
 use taut_clock::ClockPair;
 use taut_recording::{Architecture, Info, Kind, Record};
+use taut_timelines::Objects;
 
 use super::{
     calls::{Around, Calls},
     host_clock::HostClock,
     ros_messages::RosMessages,
 };
+use crate::flows::Sockets;
 
-/// Stamps and calibrations of a recording.
+/// Stamps, messages, calls on sockets and calibrations of a recording.
 #[derive(Default)]
 pub struct Survey {
     stamps: Vec<Stamp>,
@@ -22,6 +24,7 @@ pub struct Survey {
     points: BTreeSet<u32>,
     pub(super) ros: RosMessages,
     calls: Calls,
+    objects: Objects,
 }
 
 struct Stamp {
@@ -65,6 +68,8 @@ impl Survey {
                 self.calls.stamps(batch.tid);
             }
             Record::Kernel(batch) => self.calls.kernel(batch),
+            Record::Thread(thread) => self.objects.thread(thread),
+            Record::Object(object) => self.objects.object(object),
             Record::RosObject(object) => self.ros.object(object),
             Record::Ros(batch) => self.ros.events(batch),
             _ => {}
@@ -95,6 +100,12 @@ impl Survey {
         let stamps = self.stamps.iter();
         let stamps = stamps.filter_map(|of| Some((of.tid, of.point, clock.of_ticks(of.counter, of.ticks)?)));
         self.calls.around(stamps, Architecture::from_word(&info.system_calls), clock)
+    }
+
+    /// What its sockets sent and received, as of the host of that number.
+    pub(super) fn sockets(&self, info: &Info, host: u16) -> Sockets {
+        let calls = self.calls.on_sockets(Architecture::from_word(&info.system_calls));
+        Sockets::of(calls.into_iter(), &self.objects).on_host(host)
     }
 
     pub(super) fn name(&self, point: u32) -> String {

@@ -25,6 +25,7 @@ use self::{
     worker::Worker,
 };
 use crate::{
+    flows::{Flows, SocketCall, Sockets},
     linked::Linked,
     point::{Pass, PointId},
     route::{Activation, Loop, LoopEvidence, Route, RouteKind, WakingThread},
@@ -51,7 +52,10 @@ impl Source for Wakes {
 
     fn link(&mut self, scene: &Scene<'_>, out: &mut Linked) {
         let probe = Probe::of(out);
-        let System { mut workers, waking } = System::find(scene, &probe.threads);
+        // Messages of stamps and of ROS 2 lead from host to host by themselves.
+        let flows = if probe.is_beside_messages { Flows::default() } else { between_hosts(scene) };
+        out.notes.extend(flows.sentences(scene.objects.hosts()));
+        let System { mut workers, waking } = System::find(scene, &probe.threads, &flows);
         out.waking = waking;
         let timed = loops_by_timer(&mut workers);
         let causes = Causes::of(&workers);
@@ -94,6 +98,25 @@ impl Probe {
     }
 }
 
+/// What the sockets of one host of a joined recording received from those of another.
+fn between_hosts(scene: &Scene<'_>) -> Flows {
+    if scene.objects.hosts().is_empty() {
+        return Flows::default();
+    }
+    let recorded = scene.timelines.threads.iter().filter(|(tid, _)| scene.objects.is_recorded(**tid));
+    let calls = recorded.flat_map(|(tid, timeline)| {
+        timeline.calls.iter().filter(|call| call.end_ns != u64::MAX).map(|call| SocketCall {
+            tid: *tid,
+            id: call.id,
+            descriptor: call.arg0,
+            start_ns: call.start_ns,
+            end_ns: call.end_ns,
+            result: call.result.into(),
+        })
+    });
+    Flows::of(&Sockets::of(calls, scene.objects), |_, _| true)
+}
+
 /// The recorded threads, by what they do.
 struct System {
     /// In order of their threads' numbers, which are given as threads begin.
@@ -102,8 +125,10 @@ struct System {
 }
 
 impl System {
-    fn find(scene: &Scene<'_>, without: &BTreeSet<i32>) -> System {
-        let kernel = Kernel { timelines: scene.timelines, objects: scene.objects, futexes: scene.futexes };
+    fn find(scene: &Scene<'_>, without: &BTreeSet<i32>, flows: &Flows) -> System {
+        let senders = flows.senders();
+        let (timelines, objects, futexes) = (scene.timelines, scene.objects, scene.futexes);
+        let kernel = Kernel { timelines, objects, futexes, senders: &senders };
         let mut system = System { workers: Vec::new(), waking: Vec::new() };
         for (tid, timeline) in &scene.timelines.threads {
             if *tid == 0 || !scene.objects.is_recorded(*tid) || without.contains(tid) {

@@ -1,5 +1,6 @@
 //! Waits of a thread: in which call and for what, who ended them, and when the thread went on.
 
+use foldhash::HashMap;
 use taut_timelines::{
     Call, CallId, Futexes, HARD_IRQ, Objects, SOFT_IRQ, SystemCall, ThreadState, Timeline, Timelines,
 };
@@ -81,6 +82,8 @@ pub(super) struct Kernel<'a> {
     pub timelines: &'a Timelines,
     pub objects: &'a Objects,
     pub futexes: &'a Futexes,
+    /// Receiving calls of what another host sent, by thread and begin, with the sending ones.
+    pub senders: &'a HashMap<(i32, u64), (i32, u64)>,
 }
 
 /// Waits of a thread within these bounds, locks apart, in order of time.

@@ -1,7 +1,7 @@
 //! A thread and its main wait: what it does from the end of one to the beginning of the next is a run.
 
 use foldhash::HashMap;
-use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline};
+use taut_timelines::{Call, Expiry, SAME_CLOCK_NS, SystemCall, ThreadState, Timeline, Transfer};
 
 use super::{
     schedule,
@@ -130,7 +130,7 @@ pub(super) fn of(tid: i32, timeline: &Timeline, bounds: (u64, u64), kernel: Kern
     };
     let longest = candidates.iter().max_by(by_rank).map(|(site, _)| *site);
     let worker = longest.and_then(|site| {
-        let runs = runs(site, timeline, bounds, &waits, kernel);
+        let runs = runs(tid, site, timeline, bounds, &waits, kernel);
         (runs.len() >= LEAST_RUNS).then(|| Worker {
             tid,
             site,
@@ -199,11 +199,12 @@ fn sleep(call: &SystemCall, timeline: &Timeline) -> Option<(u64, u64, bool)> {
     Some((expiry.asked_ns, expiry.armed_ns, expiry.is_relative))
 }
 
-fn runs(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait], kernel: Kernel<'_>) -> Vec<Run> {
+fn runs(tid: i32, site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait], kernel: Kernel<'_>) -> Vec<Run> {
     let mut runs = match site.call {
         None => waits.iter().map(|wait| run(wait.blocked_ns, wait.end_ns, Some(wait))).collect(),
         Some(_) => of_calls(site, timeline, bounds, waits),
     };
+    from_other_hosts(tid, &mut runs, timeline, kernel);
     confirm(&mut runs, timeline, kernel);
     runs.retain(|run| !run.is_ready);
     // Of the last one it is known when it ends only if the thread waits again, or ends itself.
@@ -264,6 +265,37 @@ fn of_calls(site: Site, timeline: &Timeline, bounds: (u64, u64), waits: &[Wait])
         runs.push(run);
     }
     runs
+}
+
+/// Says of those that the network ended, and of those that did not sleep, which thread of another host had sent what they received
+/// first.
+fn from_other_hosts(tid: i32, runs: &mut [Run], timeline: &Timeline, kernel: Kernel<'_>) {
+    if kernel.senders.is_empty() {
+        return;
+    }
+    for at in 0..runs.len() {
+        let run = runs[at];
+        let is_known = match run.waker {
+            Waker::Timer { .. } | Waker::Past => true,
+            Waker::Thread { tid, .. } => kernel.objects.is_recorded(tid),
+            Waker::Interrupt | Waker::Unknown => false,
+        };
+        if is_known {
+            continue;
+        }
+        let until_ns = runs.get(at + 1).map_or(u64::MAX, |next| next.from_ns);
+        let first = timeline.calls.partition_point(|call| call.start_ns < run.from_ns);
+        let mut within = timeline.calls[first..].iter().take_while(|call| call.start_ns < until_ns);
+        let received = within.find(|call| call.result > 0 && call.id.transfer() == Some(Transfer::Receives));
+        let sender = received.and_then(|call| kernel.senders.get(&(tid, call.start_ns)));
+        if let Some((sender, at_ns)) = sender.copied() {
+            let run = &mut runs[at];
+            run.waker = Waker::Thread { tid: sender, at_ns };
+            run.release_ns =
+                run.woken_ns.or(run.release_ns).or(Some(at_ns)).map(|release_ns| release_ns.min(run.start_ns));
+            run.is_ready = false;
+        }
+    }
 }
 
 /// Sends of one peer, in order of time.

@@ -3,13 +3,18 @@
 
 use taut_recording::{KernelBatch, KernelEvent};
 
+use crate::time_namespace::ahead_ns;
+
 /// Rows of one batch at most, so that a batch stays well below a file's chunk.
 const ROWS_PER_BATCH: usize = 16 * 1024;
+
+/// A timer's moment that is further from its event is of another clock.
+const SAME_CLOCK_NS: u64 = 86_400_000_000_000;
 
 /// One kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC, the kernel's: outside of any time namespace.
     pub time_ns: u64,
     /// Which event.
     pub event: KernelEvent,
@@ -21,10 +26,18 @@ pub struct Row {
     pub args: [i64; 3],
 }
 
-/// Gathers rows of several rings and releases them in time order per CPU.
-#[derive(Debug, Default)]
+/// Gathers rows of several rings and releases them in time order per CPU, on this process's CLOCK_MONOTONIC.
+#[derive(Debug)]
 pub struct Rows {
     per_cpu: Vec<Vec<Row>>,
+    /// By how much that is ahead of the kernel's.
+    ahead_ns: i64,
+}
+
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows { per_cpu: Vec::new(), ahead_ns: ahead_ns() }
+    }
 }
 
 impl Rows {
@@ -37,17 +50,40 @@ impl Rows {
         &mut self.per_cpu[cpu]
     }
 
-    /// Hands over all rows stamped at or before `until_ns`; later ones stay, because another ring of
+    /// Hands over all rows stamped at or before `until_ns`, on this process's clock; later ones stay, because another ring of
     /// the same CPU may still deliver rows from before them.
     pub fn release(&mut self, until_ns: u64, sink: &mut dyn FnMut(KernelBatch)) {
+        let (ahead_ns, until_ns) = (self.ahead_ns, until_ns.saturating_add_signed(-self.ahead_ns));
         for (cpu, rows) in self.per_cpu.iter_mut().enumerate() {
             // Two runs that are sorted already: the stable sort merges them in linear time.
             rows.sort_by_key(|row| row.time_ns);
             let ready = rows.partition_point(|row| row.time_ns <= until_ns);
             for part in rows[..ready].chunks(ROWS_PER_BATCH) {
-                sink(batch(cpu as u16, part));
+                let mut batch = batch(cpu as u16, part);
+                if ahead_ns != 0 {
+                    shift(&mut batch, ahead_ns);
+                }
+                sink(batch);
             }
             rows.drain(..ready);
+        }
+    }
+}
+
+/// Times, and moments of timers that are of the same clock.
+fn shift(batch: &mut KernelBatch, by_ns: i64) {
+    for at in 0..batch.time_ns.len() {
+        let time_ns = batch.time_ns[at];
+        batch.time_ns[at] = time_ns.saturating_add_signed(by_ns);
+        let moments: &mut [&mut i64] = match KernelEvent::from_number(batch.event[at]) {
+            Some(KernelEvent::TimerStart) => &mut [&mut batch.arg0[at], &mut batch.arg1[at]],
+            Some(KernelEvent::TimerExpire) => &mut [&mut batch.arg1[at]],
+            _ => &mut [],
+        };
+        for moment in moments.iter_mut().filter(|moment| ***moment > 0) {
+            if moment.unsigned_abs().abs_diff(time_ns) < SAME_CLOCK_NS {
+                **moment = moment.saturating_add(by_ns);
+            }
         }
     }
 }
@@ -83,6 +119,23 @@ mod tests {
         rows.of_cpu(1).push(row(36));
         rows.release(u64::MAX, &mut |batch| seen.push((batch.cpu, batch.time_ns)));
         assert_eq!(seen, [(1, vec![10, 20, 30]), (1, vec![36, 40, 50])]);
+    }
+
+    #[test]
+    fn in_a_time_namespace_rows_are_on_its_clock_and_wait_by_it() {
+        const AHEAD_NS: i64 = 1_000_000_000_000;
+        const REALTIME_NS: i64 = 1_795_000_000_000_000_000;
+        let mut rows = Rows { ahead_ns: AHEAD_NS, ..Rows::default() };
+        let timer = |time_ns, asked_ns| Row {
+            event: KernelEvent::TimerStart,
+            args: [asked_ns, asked_ns + 50, 7],
+            ..row(time_ns)
+        };
+        rows.of_cpu(0).extend([row(10), timer(20, 120), timer(30, REALTIME_NS), row(60)]);
+        let mut seen = Vec::new();
+        rows.release(AHEAD_NS as u64 + 50, &mut |batch| seen.extend(batch.time_ns.into_iter().zip(batch.arg0)));
+        let on_own = |ns: i64| AHEAD_NS + ns;
+        assert_eq!(seen, [(on_own(10) as u64, 0), (on_own(20) as u64, on_own(120)), (on_own(30) as u64, REALTIME_NS)]);
     }
 
     #[test]

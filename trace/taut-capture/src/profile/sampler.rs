@@ -9,7 +9,10 @@ use super::{
     Scope,
     images::{BUILD_ID_BYTES, Identity},
 };
-use crate::kernel::{Cpus, capabilities, perf_ring, perf_ring::Record};
+use crate::{
+    kernel::{Cpus, capabilities, perf_ring, perf_ring::Record},
+    time_namespace::ahead_ns,
+};
 
 /// With the page of header what kernel.perf_event_mlock_kb permits by default, without any privilege.
 const RING_KIB: u64 = 512;
@@ -46,6 +49,8 @@ pub struct Sampler {
     cpus: Cpus,
     waiting: Vec<(u64, Event)>,
     with_kernel: bool,
+    /// By how much this process's clock is ahead of the samples'.
+    ahead_ns: i64,
 }
 
 impl Sampler {
@@ -109,7 +114,7 @@ impl Sampler {
         attribute.set_inherit(u64::from(scope == Scope::Tree));
         let tids = if scope == Scope::Tree { capabilities::of_tree(pid, existing) } else { vec![-1] };
         let cpus = Cpus::of_threads(&attribute, &tids, RING_KIB)?;
-        Ok(Sampler { cpus, waiting: Vec::new(), with_kernel })
+        Ok(Sampler { cpus, waiting: Vec::new(), with_kernel, ahead_ns: ahead_ns() })
     }
 
     /// What has come, in order. What is mapped on one CPU and sampled on another may come in two calls; what is newer than
@@ -117,8 +122,9 @@ impl Sampler {
     pub fn drain(&mut self, until_ns: u64) -> Vec<(u64, Event)> {
         self.cpus.read(|_, record| self.waiting.extend(event(record)));
         self.waiting.sort_by_key(|(time_ns, _)| *time_ns);
-        let ready = self.waiting.partition_point(|(time_ns, _)| *time_ns <= until_ns);
-        self.waiting.drain(..ready).collect()
+        let on_own = |time_ns: u64| time_ns.saturating_add_signed(self.ahead_ns);
+        let ready = self.waiting.partition_point(|(time_ns, _)| on_own(*time_ns) <= until_ns);
+        self.waiting.drain(..ready).map(|(time_ns, event)| (on_own(time_ns), event)).collect()
     }
 
     /// Ends the sampling; one more `drain` takes what is left.

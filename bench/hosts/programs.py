@@ -1,0 +1,149 @@
+"""Programs as they come from Debian, on two hosts: what they say that they sent, beside what taut matched and made chains of."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from net import RELAY, ROOT, namespaces
+
+MESSAGES = 1000
+# Limits: of the calls that received, and of the messages.
+KNOWN = 0.99
+IN_CHAIN = 0.95
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    needs: str
+    server: list[str]
+    client: list[str]
+    # How many messages the client says that went there.
+    sent: Callable[[str], int]
+    # What the points of the chain that carries them hold, in order; none where a thread that spins sends them, which is no loop.
+    chain: list[str]
+    is_tcp: bool
+
+
+@dataclass(frozen=True)
+class Matched:
+    name: str
+    sent: int
+    # Calls that received on either host, and those whose sending call is known.
+    received: int
+    known: int
+    in_chain: int | None
+    error_ns: float | None
+    bound_ns: float | None
+
+    @property
+    def holds(self) -> bool:
+        is_bounded = self.error_ns is None or (self.bound_ns is not None and abs(self.error_ns) <= self.bound_ns)
+        is_chain = self.in_chain is None or self.in_chain >= IN_CHAIN * self.sent
+        # Each message that was sent was received by a call of its own.
+        return is_bounded and is_chain and self.known >= KNOWN * max(self.received, self.sent)
+
+
+PUBLISH = f"for i in $(seq {MESSAGES}); do echo $i; sleep .003; done | mosquitto_pub -h {RELAY} -t t -l"
+PROGRAMS = [
+    Program(
+        "redis: a client that sets a key every 3 ms (TCP)",
+        "redis-server",
+        ["redis-server", "--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", ""],
+        ["redis-cli", "-h", RELAY, "-r", str(MESSAGES), "-i", "0.003", "SET", "key", "value"],
+        lambda said: said.count("OK"),
+        ["desk:redis-cli", "robot:redis-server"],
+        True,
+    ),
+    Program(
+        "mosquitto: from a publisher to the broker and on to a subscriber (TCP)",
+        "mosquitto",
+        ["mosquitto", "-c", "mosquitto.conf"],
+        ["bash", "-c", f"mosquitto_sub -h {RELAY} -t t -C {MESSAGES} & sleep 1; {PUBLISH}; wait"],
+        lambda said: len(re.findall(r"^\d+$", said, re.MULTILINE)),
+        ["desk:mosquitto_pub", "robot:mosquitto", "desk:mosquitto_sub"],
+        True,
+    ),
+    Program(
+        "sockperf: 300 datagrams a second, each answered (UDP)",
+        "sockperf",
+        ["sockperf", "server", "-i", RELAY, "-p", "11111"],
+        ["sockperf", "under-load", "-i", RELAY, "-p", "11111", "--mps", "300", "-t", "3", "--reply-every", "1"],
+        lambda said: int(re.search(r"SentMessages=(\d+)", said)[1]),
+        [],
+        False,
+    ),
+]
+
+
+def matched(taut: str, folder: Path, dds_python: str | None) -> list[Matched]:
+    """`dds_python`: a Python with the package cyclonedds."""
+    folder.mkdir()
+    programs = [*PROGRAMS, *([dds(dds_python)] if dds_python else [])]
+    return [of_program(taut, folder / str(at), one) for at, one in enumerate(programs) if shutil.which(one.needs)]
+
+
+def dds(python: str) -> Program:
+    command = [str(Path(python).absolute()), str(ROOT / "bench/hosts/dds.py")]
+    return Program(
+        "CycloneDDS: a setpoint every 5 ms, each answered with a state (UDP)",
+        command[0],
+        [*command, "robot", str(MESSAGES)],
+        [*command, "desk", str(MESSAGES)],
+        lambda said: int(said.strip() or 0),
+        ["desk:python", "robot:recv"],
+        False,
+    )
+
+
+def of_program(taut: str, folder: Path, program: Program) -> Matched:
+    folder.mkdir()
+    (folder / "mosquitto.conf").write_text("listener 1883 0.0.0.0\nallow_anonymous true\n")
+    environment = {name: value for name, value in os.environ.items() if name != "TAUT_SESSION"}
+
+    def record(namespace: str, host: str, command: list[str]) -> subprocess.Popen[str]:
+        words = [taut, "record", "-q", "--ignore-loss", "--host-name", host, "-o", f"{host}.mcap", "--", *command]
+        words = ["ip", "netns", "exec", namespace, *words]
+        return subprocess.Popen(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    with namespaces() as (desk, robot, _):
+        server = record(robot, "robot", program.server)
+        time.sleep(2)
+        client = record(desk, "desk", program.client)
+        said, _ = client.communicate()
+        server.terminate()
+        server.communicate()
+
+    def report(*words: str) -> dict:
+        command = [taut, "report", "desk.mcap", "robot.mcap", "--join", "--format", "json", *words]
+        return json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout)
+
+    one_clock = report()
+    notes = "\n".join(one_clock["notes"])
+    known = sum(int(count) for count in re.findall(r"sending call is known of (\d+) calls", notes))
+    not_known = sum(int(count) for count in re.findall(r"and not of (\d+) more", notes))
+    pattern = re.compile(".*".join(re.escape(part) for part in program.chain))
+    # The name of a long chain has its ends only.
+    points = [(" ".join(hop["to"] for hop in chain["hops"]), chain["messages"]) for chain in one_clock["chains"]]
+    in_chain = max((messages for names, messages in points if pattern.search(names)), default=0)
+    others = sum(
+        int(count) for count in re.findall(r"no sender on another recorded host is known of (\d+) calls", notes)
+    )
+    clock = report("--clocks", "messages")["recording"]["hosts"][1]["clock"] if program.is_tcp else {}
+    return Matched(
+        program.name,
+        program.sent(said),
+        known + not_known + others,
+        known,
+        in_chain if program.chain else None,
+        clock.get("offset_ns"),
+        clock.get("bound_max_ns"),
+    )
