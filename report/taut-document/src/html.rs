@@ -31,7 +31,7 @@ pub struct Front<'a> {
 
 /// A self-contained page. Without a script the data of charts and lanes are left out.
 pub fn html(document: &Document, front: Option<&Front<'_>>) -> String {
-    let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some() };
+    let mut page = Page { body: String::new(), headings: 0, has_script: front.is_some(), has_textures: false };
     let further = front.map_or(&[][..], |front| front.further);
     page.document(document, further);
     for (at, document) in (1..).zip(further) {
@@ -56,6 +56,8 @@ struct Page {
     /// Headings so far that others may name.
     headings: usize,
     has_script: bool,
+    /// Whether the textures of lanes are there.
+    has_textures: bool,
 }
 
 impl Page {
@@ -177,9 +179,12 @@ impl Page {
         let Some(item) = lanes.items.first() else { return };
         let seen = |at: &usize| lanes.items.iter().any(|item| item.pieces.iter().any(|piece| piece.class == *at));
         let key = (0..lanes.classes.len()).filter(seen).map(|at| &lanes.classes[at]);
-        let key: Vec<String> = key
-            .map(|of| format!("<span class=\"ground {}\"></span>{}", svg::class(of.tone), escape(&of.name)))
-            .collect();
+        let key: Vec<String> =
+            key.map(|of| format!("<span class=\"class\">{}{}</span>", svg::swatch(of), escape(&of.name))).collect();
+        if !self.has_textures {
+            self.body += &svg::textures();
+            self.has_textures = true;
+        }
         let data = self.data("lanes", lanes);
         let drawing = svg::lanes(lanes, item);
         let tables: String = match lanes.items.as_slice() {
@@ -259,7 +264,7 @@ fn table(of: &Table) -> String {
             };
             let bar = bars[column].get(at).copied().flatten().map_or(String::new(), |share| {
                 format!(
-                    "<span class=\"bar\" aria-hidden=\"true\"><span style=\"width:{:.1}%\"></span></span> ",
+                    "<span class=\"bar\" aria-hidden=\"true\"><span style=\"width:{:.1}%\"></span></span>",
                     share * 100.0
                 )
             });
@@ -269,7 +274,9 @@ fn table(of: &Table) -> String {
                 (0, indent) => {
                     format!("<th scope=\"row\" style=\"padding-left:{}px\">{shown}</th>", 18 * u32::from(indent))
                 }
-                _ => format!("<td{}>{bar}{shown}</td>", class(column)),
+                // The bars of a column begin at one place, whatever the width of their figures.
+                _ if !bar.is_empty() => format!("<td><div class=\"barred\">{bar}<span>{shown}</span></div></td>"),
+                _ => format!("<td{}>{shown}</td>", class(column)),
             };
         }
         rows += "</tr>";

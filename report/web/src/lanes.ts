@@ -90,8 +90,14 @@ function drawn(model: Lanes, item: LaneItem): HTMLElement[] {
       const y = TOP + ROW * p.row;
       const of = model.classes[p.class];
       rect(p.from_ns, p.to_ns, y + 8, 18, `piece ${tone(of)}${i === piece ? " chosen" : ""}`, words(i));
+      if (of?.texture) {
+        const over = parts.at(-1)?.cloneNode(true) as SVGElement;
+        over.removeAttribute("class");
+        over.setAttribute("fill", `url(#texture-${of.texture})`);
+        parts.push(over);
+      }
       const [left, right] = [Math.max(0, x(p.from_ns)), Math.min(width, x(p.to_ns))];
-      if (of && right - left > 8 * of.name.length) parts.push(svg("text", { x: left + 4, y: y + 21, class: "on" }, of.name));
+      if (of && right - left > 8 * of.name.length) parts.push(svg("text", { x: left + 4, y: y + 21, class: `on ${tone(of)}` }, of.name));
     });
     let free = -1;
     for (const [ns, name] of item.moments) {
