@@ -174,6 +174,9 @@ fn ended(chain: &Chain, view: View<'_>) -> Vec<Section> {
 /// Every outcome with its count, in the order of reading; zero rows only where zero is the news.
 fn outcome_rows(outcomes: &Outcomes) -> Vec<(String, u64)> {
     let mut rows = vec![("applied".to_owned(), outcomes.applied)];
+    if outcomes.ended_early > 0 {
+        rows.push(("ended before the last point, none lost".to_owned(), outcomes.ended_early));
+    }
     rows.extend(outcomes.dropped.iter().map(|(reason, n)| (format!("dropped: {reason}"), *n)));
     rows.push(("in flight at start or end".to_owned(), outcomes.in_flight));
     if outcomes.lost > 0 {
