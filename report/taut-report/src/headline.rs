@@ -18,6 +18,7 @@ pub fn headline(analysis: &Analysis) -> String {
     let mut sentences: Vec<String> = failure(analysis).into_iter().collect();
     if let Some(loops) = crate::loops::headline(analysis) {
         sentences.push(loops);
+        sentences.extend(analysis.chains.iter().find_map(next));
         return sentences.join(" ");
     }
     match analysis.chains.first() {
@@ -29,6 +30,7 @@ pub fn headline(analysis: &Analysis) -> String {
             sentences.extend(starts(chain));
             sentences.extend(ended(chain));
             sentences.extend(silent(analysis));
+            sentences.extend(next(chain));
         }
     }
     sentences.join(" ")
@@ -167,9 +169,9 @@ fn why_late(chain: &Chain) -> Option<String> {
     let party = party.max_by(|a, b| a.tail_share.total_cmp(&b.tail_share)).map_or(String::new(), |share| {
         // Of one party alone the share is the cause's.
         if share.tail_share > 0.95 * top.tail_share {
-            format!(" ({})", share.detail)
+            format!(" ({})", explained.named(&share.detail))
         } else {
-            format!(" ({} {})", percent(share.tail_share), share.detail)
+            format!(" ({} {})", percent(share.tail_share), explained.named(&share.detail))
         }
     });
     let hop = most_of_the_tail(chain).map_or(String::new(), |(hop, share)| {
@@ -194,18 +196,38 @@ fn most_of_the_tail(chain: &Chain) -> Option<(&Hop, f64)> {
 /// What is predicted without the cause that the first recommendation is against, where it is known to contribute.
 fn without_it(chain: &Chain) -> Option<String> {
     let explained = &chain.explained;
-    let against = &explained.recommendations.first()?.against;
-    let contributes = |found: &&Hypothesis| found.hypothesis == *against && found.result == Contribution::Contributes;
-    explained.hypotheses.iter().find(contributes)?;
+    let contributes = |against: &String| {
+        let is_it = |found: &Hypothesis| found.hypothesis == *against && found.result == Contribution::Contributes;
+        explained.hypotheses.iter().any(is_it)
+    };
+    let against = explained.recommendations.iter().map(|of| &of.against).find(|against| contributes(against))?;
     let prediction = explained.predictions.iter().find(|found| found.without == *against)?;
     let of = prediction.gain_quantile?;
     let figure = prediction.quantiles.iter().find(|figure| figure.quantile == of)?;
     Some(format!(
-        "Without {against}, {} is predicted at {} instead of {}.",
+        "Without {}, {} is predicted at {} instead of {}.",
+        explained.named(against),
         quantile_word(of),
         duration(figure.after_ns),
         duration(figure.before_ns)
     ))
+}
+
+/// What to do first: of the first recommendation against a cause, or against drops, what it begins with.
+fn next(chain: &Chain) -> Option<String> {
+    let all = &chain.explained.recommendations;
+    let first = all.iter().find(|of| !of.against.starts_with("dropped:")).or(all.first())?;
+    Some(format!("Next: {}.", beginning(&first.remedy)))
+}
+
+/// Up to what a remedy goes on with: reasons, alternatives, details.
+fn beginning(remedy: &str) -> &str {
+    let mut depth = 0;
+    let ends = |(_, c): &(usize, char)| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0 && matches!(c, ',' | ':' | ';')
+    };
+    remedy.char_indices().find(ends).map_or(remedy, |(at, _)| &remedy[..at])
 }
 
 fn ended(chain: &Chain) -> Option<String> {
@@ -227,6 +249,21 @@ fn ended(chain: &Chain) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn a_remedy_begins_with_what_is_to_be_done() {
+        let remedies = [
+            (
+                "steer interrupts (irqaffinity=, rps_cpus) off the CPU, or none",
+                "steer interrupts (irqaffinity=, rps_cpus) off the CPU",
+            ),
+            ("hold the lock for less: copy the data", "hold the lock for less"),
+            ("make the call less often", "make the call less often"),
+        ];
+        for (remedy, begins) in remedies {
+            assert_eq!(beginning(remedy), begins);
+        }
+    }
 
     #[test]
     fn without_a_chain_it_says_what_telemetry_came() {
@@ -301,7 +338,7 @@ mod tests {
              11.0 ms. 61.0 % of the excess above p99 is gil (held by python/4243). 52.0 % of the excess is spent from \
              sysstate.pre_callback to orch.cb_enter. Without gil, p99 is predicted at 4.90 ms instead of 11.0 ms. 71.2 % of \
              3 021 messages were dropped, most for validator_timing_bug. At camera.frame 3 messages are missing in the \
-             133 ms from 12.400 s on; 5 in all 4 gaps."
+             133 ms from 12.400 s on; 5 in all 4 gaps. Next: give the loop a process of its own."
         );
     }
 }

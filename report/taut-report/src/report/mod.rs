@@ -80,7 +80,7 @@ fn document(named: Named<'_>, view: View<'_>) -> Document {
     sections.extend(tables::telemetry(named).map(|section| section.shown(view.in_report())));
     sections.extend(profile(named).map(|section| section.shown(view.in_report())));
     sections.push(Section::new(1, "How this was measured", vec![facts::table(analysis).into()]).shown(Show::Kept));
-    let next = loops::next_step(analysis).map(|next| format!("Next: {next}"));
+    let next = loops::next_step(analysis).map(|next| format!("To know more: {next}"));
     Document {
         title: named.name.to_owned(),
         measured: measured(analysis).into(),
