@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use taut_analysis::{
     Analysis, BetweenHosts, Branch, CauseShare, Chain, Delay, Explained, Histogram, Hop, Hypothesis, MessagePath,
-    MessageTime, Mode, Outcomes, Party, Point, Prediction, Recommendation, Selected, Signal, Starts, Startup,
-    Telemetry, Tracking, WakingThread,
+    MessageTime, Mode, Outcomes, Party, Point, Prediction, Recommendation, RosFigures, Selected, Signal, Starts,
+    Startup, Telemetry, Tracking, WakingThread,
 };
 use taut_recording::Info;
 
@@ -66,7 +66,7 @@ struct Report<'a> {
     /// Distributions that came without messages, by name.
     histograms: &'a [Histogram],
     /// Topics, callbacks and executors; null without ROS 2 events.
-    ros: Option<crate::ros::Ros>,
+    ros: Option<&'a RosFigures>,
     /// Sampled stacks, which `taut flamegraph` draws; null where there are none.
     profile: Option<Profile>,
     /// Damage found in the file, a sentence each.
@@ -281,7 +281,7 @@ fn report<'a>(named: &Named<'a>) -> Report<'a> {
         telemetry: &analysis.telemetry,
         points: &analysis.points,
         histograms: &analysis.histograms,
-        ros: analysis.ros.as_ref().map(crate::ros::json),
+        ros: analysis.ros.as_ref(),
         profile: analysis.profile.as_ref().map(|found| Profile {
             samples: found.samples,
             lost_samples: found.lost,
