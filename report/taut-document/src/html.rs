@@ -69,7 +69,8 @@ impl Page {
         let title = escape(&document.title);
         self.body += &format!("<{kicker} class=\"kicker\"><b>taut</b> {title}{measured}</{kicker}>\n");
         if !document.headline.is_empty() {
-            self.body += &format!("<{headline} class=\"headline\">{}</{headline}>\n", text(&document.headline));
+            self.body +=
+                &format!("<{headline} class=\"headline\">{}</{headline}>\n", together(&text(&document.headline)));
         }
         self.contents(&document.title, &document.sections, further);
         let shown = document.sections.iter().filter(|section| section.show != Show::Text);
@@ -237,8 +238,11 @@ fn table(of: &Table) -> String {
         return String::new();
     }
     let printed = of.printed();
-    let caption =
-        if of.caption.is_empty() { String::new() } else { format!("<caption>{}</caption>", text(&of.caption)) };
+    let caption = if of.caption.is_empty() {
+        String::new()
+    } else {
+        format!("<caption><span>{}</span></caption>", text(&of.caption))
+    };
     let class = |at: usize| if at > 0 && printed.is_text[at] { " class=\"words\"" } else { "" };
     let head: String = printed
         .head
@@ -275,7 +279,9 @@ fn table(of: &Table) -> String {
                     format!("<th scope=\"row\" style=\"padding-left:{}px\">{shown}</th>", 18 * u32::from(indent))
                 }
                 // The bars of a column begin at one place, whatever the width of their figures.
-                _ if !bar.is_empty() => format!("<td><div class=\"barred\">{bar}<span>{shown}</span></div></td>"),
+                _ if !bar.is_empty() => {
+                    format!("<td class=\"bars\"><div class=\"barred\">{bar}<span>{shown}</span></div></td>")
+                }
                 _ => format!("<td{}>{shown}</td>", class(column)),
             };
         }
@@ -288,11 +294,34 @@ fn table(of: &Table) -> String {
 
 fn text(of: &Text) -> String {
     let part = |part: &Part| match part {
-        Part::Plain(text) => escape(text),
+        Part::Plain(text) => coded(&escape(text)),
         Part::Strong(text) => format!("<b>{}</b>", escape(text)),
         Part::Code(text) => format!("<code>{}</code>", escape(text)),
     };
     of.0.iter().map(part).collect()
+}
+
+/// Names between grave accents are code, where each has its second.
+fn coded(markup: &str) -> String {
+    let parts: Vec<&str> = markup.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return markup.to_owned();
+    }
+    let part =
+        |(at, part): (usize, &&str)| if at % 2 == 1 { format!("<code>{part}</code>") } else { (*part).to_owned() };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// No line ends between a figure and its unit.
+fn together(markup: &str) -> String {
+    let mut kept = String::with_capacity(markup.len());
+    for (at, c) in markup.char_indices() {
+        let follows_figure = kept.ends_with(|c: char| c.is_ascii_digit());
+        let unit = markup[at..].trim_start_matches(' ').split(|c: char| !c.is_alphabetic() && c != '%').next();
+        let is_unit = matches!(unit, Some("%" | "ns" | "µs" | "ms" | "s" | "Hz"));
+        kept.push(if c == ' ' && follows_figure && is_unit { '\u{a0}' } else { c });
+    }
+    kept
 }
 
 fn escape(text: &str) -> String {

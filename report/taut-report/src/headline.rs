@@ -13,27 +13,37 @@ const STEADY: u64 = 10;
 /// A start that is later than one of so many parts of the period is late.
 const LATE: u64 = 20;
 
-/// What happened, in two or three short sentences about the largest chain; first that the program failed, if it did.
+/// What happened, in short sentences about the largest chain; first that the program failed, if it did.
 pub fn headline(analysis: &Analysis) -> String {
-    let mut sentences: Vec<String> = failure(analysis).into_iter().collect();
+    let Headline { finding, next, more } = sentences(analysis);
+    finding.into_iter().chain(next).chain(more).collect::<Vec<_>>().join(" ")
+}
+
+/// The first sentences of a recording.
+pub(crate) struct Headline {
+    /// How late, where, why, and what was dropped.
+    pub finding: Vec<String>,
+    /// What to do.
+    pub next: Option<String>,
+    /// What else stands out.
+    pub more: Vec<String>,
+}
+
+/// The same, apart.
+pub(crate) fn sentences(analysis: &Analysis) -> Headline {
+    let mut finding: Vec<String> = failure(analysis).into_iter().collect();
     if let Some(loops) = crate::loops::headline(analysis) {
-        sentences.push(loops);
-        sentences.extend(analysis.chains.iter().find_map(next));
-        return sentences.join(" ");
+        finding.push(loops);
+        return Headline { finding, next: analysis.chains.iter().find_map(next), more: Vec::new() };
     }
-    match analysis.chains.first() {
-        None => sentences.push(without_chains(analysis)),
-        Some(chain) => {
-            sentences.push(lateness(chain));
-            sentences.extend(why_late(chain));
-            sentences.extend(without_it(chain));
-            sentences.extend(starts(chain));
-            sentences.extend(ended(chain));
-            sentences.extend(silent(analysis));
-            sentences.extend(next(chain));
-        }
-    }
-    sentences.join(" ")
+    let Some(chain) = analysis.chains.first() else {
+        finding.push(without_chains(analysis));
+        return Headline { finding, next: None, more: Vec::new() };
+    };
+    finding.push(lateness(chain));
+    finding.extend([why_late(chain), without_it(chain), ended(chain)].into_iter().flatten());
+    let more = [starts(chain), silent(analysis)].into_iter().flatten().collect();
+    Headline { finding, next: next(chain), more }
 }
 
 /// That the recorded program failed: figures of a robot that fell are no figures of its loop.
@@ -337,8 +347,8 @@ mod tests {
             "Half of 868 messages took 2.43 ms or less from publish.pre_read to follower.command_applied, one in 100 over \
              11.0 ms. 61.0 % of the excess above p99 is gil (held by python/4243). 52.0 % of the excess is spent from \
              sysstate.pre_callback to orch.cb_enter. Without gil, p99 is predicted at 4.90 ms instead of 11.0 ms. 71.2 % of \
-             3 021 messages were dropped, most for validator_timing_bug. At camera.frame 3 messages are missing in the \
-             133 ms from 12.400 s on; 5 in all 4 gaps. Next: give the loop a process of its own."
+             3 021 messages were dropped, most for validator_timing_bug. Next: give the loop a process of its own. At camera.frame 3 \
+             messages are missing in the 133 ms from 12.400 s on; 5 in all 4 gaps."
         );
     }
 }

@@ -19,9 +19,14 @@ const svg = (tag: string, attributes: Record<string, string | number>, text = ""
 const plain = (text: Text): string => text.flatMap((part) => Object.values(part)).join("");
 const tone = (of: Class | undefined): string => of === undefined ? "quiet" : typeof of.tone === "string" ? of.tone.toLowerCase() : `s${of.tone.Series % 8}`;
 
-/** Draws all lanes of which more is known than their pieces: they are longer than a glance. */
+/** A still in less room has letters that nobody reads. */
+const STILL_MIN = 600;
+
+/** Draws all lanes of which more is known than their pieces: they are longer than a glance. On a phone all are drawn in its width. */
 export function drawLanes(): void {
-  for (const [figure, model] of stills<Lanes>("lanes")) if (model.items.some((item) => item.states.length > 0)) upgrade(model, figure);
+  for (const [figure, model] of stills<Lanes>("lanes")) {
+    if (figure.clientWidth < STILL_MIN || model.items.some((item) => item.states.length > 0)) upgrade(model, figure);
+  }
 }
 
 function upgrade(model: Lanes, figure: HTMLElement): void {
